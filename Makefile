@@ -1,0 +1,47 @@
+# Two commands do all the set-up on a machine with git, make and Python 3.11 or newer: make demo, make test.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow lint format docs bench lock clean
+
+$(VENV)/ready: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+demo: $(VENV)/ready  ## the paper's experiment, with a report to look at
+	$(BIN)/condgrad reproduce fig1a --out demo-report
+
+test: $(VENV)/ready  ## the default suite, with coverage
+	$(BIN)/pytest -n 2 --cov --cov-report=term
+
+test-slow: $(VENV)/ready  ## the tests that take minutes
+	$(BIN)/pytest -m slow -o addopts="--strict-markers" tests
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/ready  ## site/index.html; the pages' examples run in make test
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-results/
+	$(BIN)/python -m benchmarks.order_of_cost --check
+	$(BIN)/python -m benchmarks.corrective --check
+
+lock:  ## new exact versions for requirements.lock
+	$(PYTHON) -m venv --clear .lock-venv
+	.lock-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	.lock-venv/bin/pip freeze --exclude-editable > requirements.lock
+	rm -rf .lock-venv
+
+clean:
+	rm -rf $(VENV) .lock-venv site demo-report bench-results .coverage

@@ -1,0 +1,86 @@
+"""condgrad: minimise smooth, possibly non-convex functions over convex sets, without projecting."""
+
+from condgrad.certificate import Certificate
+from condgrad.domains import DOMAINS, Box, L1Ball, L2Ball, LinfBall, LpBall, NuclearBall, Simplex, user_set
+from condgrad.driver import (
+    Calls,
+    CpuSeconds,
+    Gap,
+    Mapping,
+    Result,
+    Seconds,
+    SmoothnessWarning,
+    Stagnation,
+    Steps,
+    Trace,
+    iterate,
+    minimize,
+    run,
+)
+from condgrad.inner import INNERS, CondG, Corrective, Exact
+from condgrad.objectives import (
+    LOSSES,
+    OBJECTIVES,
+    Completion,
+    Function,
+    FunctionExpectation,
+    FunctionSum,
+    LinearModel,
+    Logistic,
+    Quadratic,
+    Sigmoid,
+    Squared,
+    Welsch,
+    paper_data,
+)
+from condgrad.protocols import Problem
+from condgrad.solvers import METHODS, practical, theory
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DOMAINS",
+    "INNERS",
+    "LOSSES",
+    "METHODS",
+    "OBJECTIVES",
+    "Box",
+    "Calls",
+    "Certificate",
+    "Completion",
+    "CondG",
+    "Corrective",
+    "CpuSeconds",
+    "Exact",
+    "Function",
+    "FunctionExpectation",
+    "FunctionSum",
+    "Gap",
+    "L1Ball",
+    "L2Ball",
+    "LinearModel",
+    "LinfBall",
+    "Logistic",
+    "LpBall",
+    "Mapping",
+    "NuclearBall",
+    "Problem",
+    "Quadratic",
+    "Result",
+    "Seconds",
+    "Sigmoid",
+    "Simplex",
+    "SmoothnessWarning",
+    "Squared",
+    "Stagnation",
+    "Steps",
+    "Trace",
+    "Welsch",
+    "iterate",
+    "minimize",
+    "paper_data",
+    "practical",
+    "run",
+    "theory",
+    "user_set",
+]

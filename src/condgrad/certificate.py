@@ -1,0 +1,69 @@
+"""Certificates: how far a point is from being stationary, in a form that anyone can check.
+
+With psi the exact prox point of x, g = (x - psi)/gamma is the gradient mapping at x. For *any* point p of the set, let
+V = max_v <grad F(x) + (p - x)/gamma, p - v>. Lemma 1 of the paper: |(x - p)/gamma - g|^2 <= V/gamma. So p is a
+witness, and one gradient and one linear oracle call are enough to verify it:
+
+    | |g| - |x - p|/gamma | <= sqrt(V/gamma).
+
+With p = x this is the Frank-Wolfe gap's own bound |g|^2 <= gap/gamma.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, nan, sqrt
+
+import numpy as np
+
+from condgrad.points import inner, norm2
+from condgrad.protocols import Point, Problem
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """|gradient mapping at x|^2 lies in [lower, upper], for the step size gamma."""
+
+    x: Point
+    prox: Point
+    gamma: float
+    gap: float
+    slack: float = 0.0
+    """What else may separate the two norms: how far the gradient that was used can be from grad F(x)."""
+    on: str = "F"
+    """Whose gradient it speaks of: F's, or that of a validation batch."""
+
+    @property
+    def error(self) -> float:
+        return sqrt(max(self.gap, 0.0) / self.gamma) + self.slack
+
+    @property
+    def norm(self) -> float:
+        return sqrt(norm2(self.x - self.prox)) / self.gamma
+
+    @property
+    def upper(self) -> float:
+        bound = (self.norm + self.error) ** 2
+        return bound if bound == bound else inf
+
+    @property
+    def lower(self) -> float:
+        return max(self.norm - self.error, 0.0) ** 2
+
+    @property
+    def wolfe_gap(self) -> float:
+        """The Frank-Wolfe gap at x, where the witness is x itself."""
+        return self.gap if self.prox is self.x else nan
+
+    def verify(self, problem: Problem) -> Certificate:
+        """The same witness, with everything computed anew from one gradient and one linear oracle call."""
+        return witness(problem, self.x, self.prox, self.gamma, self.on)
+
+
+def witness(problem: Problem, x: Point, prox: Point, gamma: float, on: str = "F") -> Certificate:
+    """The certificate that the point ``prox`` of the set gives for x."""
+    direction = problem.objective.grad(x) + (1 / gamma) * (prox - x)
+    vertex = problem.domain.lmo(direction)
+    gap = inner(direction, prox - vertex)
+    rounding = 16 * np.finfo(float).eps * (abs(inner(direction, prox)) + abs(gap))
+    return Certificate(x, prox, gamma, gap if gap > rounding else 0.0, on=on)

@@ -1,0 +1,130 @@
+"""Refusals in one clear sentence: what was given, what was expected, what to do. The bottom layer: numpy only."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+class NonFinite(ValueError):
+    """NaN or Inf where numbers are needed."""
+
+
+class NotGiven(ValueError):
+    """Something was asked of a user's object that was never declared."""
+
+
+def choice(name: Any, known: Iterable[str], what: str) -> str:
+    """``name``, if it is one of ``known``."""
+    names = list(known)
+    if name in names:
+        return name
+    close = difflib.get_close_matches(str(name), names, n=1)
+    hint = f": did you mean {close[0]!r}?" if close else "."
+    plural = what + ("es" if what.endswith("s") else "s")
+    raise ValueError(f"Unknown {what} {name!r}{hint} Known {plural}: {', '.join(names)}.")
+
+
+def real(value: Any, what: str) -> float:
+    """``value`` as a float; a finite real number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise ValueError(f"{what} must be a finite real number, but got {value!r}.")
+    return float(value)
+
+
+def positive(value: Any, what: str) -> float:
+    """``value`` as a float; finite and above zero."""
+    if (number := real(value, what)) <= 0:
+        raise ValueError(f"{what} must be positive, but got {value!r}: give a number above 0.")
+    return number
+
+
+def not_negative(value: Any, what: str) -> float:
+    """``value`` as a float; finite and at least zero."""
+    if (number := real(value, what)) < 0:
+        raise ValueError(f"{what} must not be negative, but got {value!r}: give 0 or more.")
+    return number
+
+
+def probability(value: Any, what: str) -> float:
+    """``value`` as a float in [0, 1]."""
+    if not 0 <= (number := real(value, what)) <= 1:
+        raise ValueError(f"{what} must be a probability, but got {value!r}: give a number between 0 and 1.")
+    return number
+
+
+def whole(value: Any, what: str, least: int = 1) -> int:
+    """``value`` as an int; at least ``least``."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or number < least:
+        raise ValueError(f"{what} must be a whole number of at least {least}, but got {value!r}.")
+    return number
+
+
+def as_shape(shape: Any, what: str) -> tuple[int, ...]:
+    """The shape as a tuple; an int stands for vectors of that length."""
+    sizes = shape if isinstance(shape, tuple | list) else (shape,)
+    return tuple(whole(size, f"Each size in the shape of {what}") for size in sizes)
+
+
+def same_shape(given: tuple[int, ...], expected: tuple[int, ...], what: str) -> None:
+    """Refuses a shape other than the expected one."""
+    if given != expected:
+        raise ValueError(f"{what} has shape {given}, but {expected} was expected: reshape it or build for that shape.")
+
+
+def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
+    """``x`` as a float64 array (not a copy), refused where its shape is not the one that ``owner`` is made for."""
+    if shape is not None:
+        same_shape(np.shape(x), shape, f"The point given to {owner}")
+    return np.asarray(x, dtype=float)
+
+
+def all_finite(values: np.ndarray, what: str, advice: str = "remove or replace them") -> None:
+    """Refuses NaN and Inf, saying how many there are and where the first one is."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        bad = np.argwhere(~finite)
+        first = tuple(int(i) for i in bad[0])
+        count = f"{len(bad)} of {values.size} entries, the first at index {first}"
+        raise NonFinite(f"{what} holds NaN or Inf ({count}): {advice}.")
+
+
+def finite_array(values: Any, what: str, advice: str = "remove or replace them") -> np.ndarray:
+    """A read-only float64 copy; real and finite."""
+    try:
+        given = np.asarray(values)
+    except ValueError:  # ragged nesting
+        given = np.empty(0, dtype=object)
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"{what} must be an array of real numbers, but got {_kind(values, given)}: convert it first.")
+    array = np.array(given, dtype=float)
+    all_finite(array, what, advice)
+    array.setflags(write=False)
+    return array
+
+
+def answer(value: Any, shape: tuple[int, ...], function: str) -> np.ndarray:
+    """What a user's function returned, as a finite array of the expected shape; a copy, as it may reuse its own."""
+    array = finite_array(value, f"The answer of {function}", f"check what {function} computes at this point")
+    same_shape(array.shape, shape, f"The answer of {function}")
+    return array
+
+
+def settle(frozen: Any, **fields: Any) -> None:
+    """Gives a frozen dataclass its checked fields; for ``__post_init__`` only."""
+    for name, value in fields.items():
+        object.__setattr__(frozen, name, value)
+
+
+def _kind(values: Any, given: np.ndarray) -> str:
+    return f"dtype {given.dtype}" if isinstance(values, np.ndarray) else f"a {type(values).__name__} without them"

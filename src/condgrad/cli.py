@@ -1,0 +1,147 @@
+"""The command line: parses, calls, prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condgrad import __version__
+from condgrad.domains import DOMAINS
+from condgrad.experiments.text import table
+from condgrad.objectives import LOSSES
+from condgrad.solvers import METHODS
+
+BAD_INPUT, FAILED, INTERRUPTED = 2, 3, 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 interrupted."""
+    arguments = parser().parse_args(argv)
+    try:
+        return arguments.run(arguments)
+    except (ValueError, TypeError, ImportError) as error:
+        print(f"condgrad: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"condgrad: {error.strerror or error}: {error.filename}.", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("condgrad: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    return BAD_INPUT
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="condgrad", description="Projection-free, non-convex optimisation.")
+    top.add_argument("--version", action="version", version=f"condgrad {__version__}")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    for name, show, about in (
+        ("methods", methods, "the methods: what they assume, what they call, their bounds"),
+        ("sets", sets, "the sets and their linear oracles"),
+        ("losses", losses, "the pointwise losses and their smoothness"),
+    ):
+        command = commands.add_parser(name, help=about)
+        command.add_argument("--json", action="store_true", help="for machines")
+        command.set_defaults(run=show)
+    command = commands.add_parser("solve", help="run a spec: result, trace and plot")
+    command.add_argument("spec", type=Path, metavar="SPEC.toml")
+    command.add_argument(
+        "--out", type=Path, help="folder for the results (default: beside the spec, its name and -run)"
+    )
+    command.add_argument("--json", action="store_true", help="print the result for machines")
+    command.add_argument("--quiet", action="store_true", help="no progress")
+    command.set_defaults(run=solve)
+    command = commands.add_parser("reproduce", help="the paper's experiment, with a report")
+    command.add_argument("figure", choices=["fig1a"], help="NCGS against Frank-Wolfe on problem (5)")
+    command.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for the report")
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--seconds", type=float, default=8.0, help="CPU seconds that one curve may take")
+    command.add_argument("--json", action="store_true", help="print the rows for machines")
+    command.set_defaults(run=reproduce)
+    return top
+
+
+def listing(arguments: Any, header: list[str], rows: list[dict[str, Any]]) -> int:
+    if arguments.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        print(table(header, [[row[name] for name in header] for row in rows]))
+    return 0
+
+
+def methods(arguments: Any) -> int:
+    rows = [
+        {
+            "name": m.name,
+            "title": m.title,
+            "assumes": m.assumes,
+            "sees": m.sees,
+            "oracles": m.oracles,
+            "bound": m.bound,
+            "options": ", ".join(m.options),
+            "file": m.file,
+            "reference": m.reference,
+        }
+        for m in METHODS.values()
+    ]
+    return listing(arguments, ["name", "assumes", "bound", "options", "reference"], rows)
+
+
+def sets(arguments: Any) -> int:
+    rows = [
+        {
+            "name": d.name,
+            "set": d.notation,
+            "parameters": ", ".join(d.parameters),
+            "linear oracle": d.oracle,
+            "projects": d.projects,
+            "polytope": d.polytope,
+        }
+        for d in DOMAINS.values()
+    ]
+    return listing(arguments, ["name", "set", "parameters", "linear oracle", "projects", "polytope"], rows)
+
+
+def losses(arguments: Any) -> int:
+    rows = [
+        {"name": e.name, "loss": e.formula, "L, l": e.smoothness, "convex": e.convex, "labels": e.labels}
+        for e in LOSSES.values()
+    ]
+    return listing(arguments, ["name", "loss", "L, l", "convex", "labels"], rows)
+
+
+def solve(arguments: Any) -> int:
+    from condgrad.experiments import plots
+    from condgrad.experiments.spec import load
+
+    spec = load(arguments.spec)
+    result = spec.solve(progress=False if arguments.quiet else None)
+    out = arguments.out or arguments.spec.with_name(arguments.spec.stem + "-run")
+    out.mkdir(parents=True, exist_ok=True)
+    result.to_json(out / "result.json")
+    result.trace.to_csv(out / "trace.csv")
+    np.save(out / "x.npy", result.x)
+    try:
+        plots.convergence({spec.method: result.trace}, out / "convergence.png", spec.method, ("cpu", "k"))
+    except plots.NoPlotting as error:
+        print(f"condgrad: {error}", file=sys.stderr)
+    print(json.dumps(result.summary(), indent=2) if arguments.json else f"{result}\n  written   {out}/")
+    if result.status == "interrupted":
+        return INTERRUPTED
+    return FAILED if result.status in ("failed", "unverified") else 0
+
+
+def reproduce(arguments: Any) -> int:
+    from condgrad.experiments import figure1
+
+    facts = figure1.reproduce(arguments.out, arguments.seed, arguments.seconds)
+    if arguments.json:
+        print(json.dumps(facts, indent=2))
+    else:
+        header = list(facts["rows"][0])
+        print(table(header, [[row[name] for name in header] for row in facts["rows"]]))
+        print(f"\n{facts['verdict']}\nReport: {arguments.out / 'report.html'}")
+    return 0

@@ -1,0 +1,41 @@
+"""The Euclidean ball."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from condgrad.domains._ball import Ball, Shape, entrywise_norm
+
+
+@final
+@dataclass(frozen=True)
+class L2Ball(Ball):
+    """{x : sum x_i^2 <= r^2}"""
+
+    shape: Shape
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._settle()
+
+    def norm(self, x: np.ndarray) -> float:
+        return entrywise_norm(x, 2)
+
+    @property
+    def max_norm(self) -> float:
+        return self.radius
+
+    def lmo(self, direction: np.ndarray) -> np.ndarray:
+        return -self._onto_sphere(self._point(direction))
+
+    def project(self, x: np.ndarray) -> np.ndarray:
+        x = self._point(x)
+        return x if self.norm(x) <= self.radius else self._onto_sphere(x)
+
+    def _onto_sphere(self, x: np.ndarray) -> np.ndarray:
+        """r x / |x|, and 0 for 0; the largest entry is divided out first: no square may overflow or vanish."""
+        scaled = x / (np.abs(x).max() or 1.0)
+        return self.radius / (np.linalg.norm(scaled) or 1.0) * scaled

@@ -1,0 +1,46 @@
+"""The lp balls between l1 and l-infinity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from condgrad import checks
+from condgrad.domains._ball import Ball, Shape, entrywise_norm
+
+_OWN_CLASS = {1.0: "L1Ball", 2.0: "L2Ball", math.inf: "LinfBall"}
+
+
+@final
+@dataclass(frozen=True)
+class LpBall(Ball):
+    """{x : sum |x_i|^p <= r^p}, 1 < p < inf and p != 2"""
+
+    shape: Shape
+    p: float
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._settle()
+        if self.p in _OWN_CLASS:
+            raise ValueError(f"LpBall got p = {self.p}, which has a class of its own: use {_OWN_CLASS[self.p]}.")
+        checks.settle(self, p=checks.real(self.p, "The p of LpBall"))
+        if self.p < 1:
+            raise ValueError(f"The p of LpBall must be above 1, but got {self.p}: below 1 the set is not convex.")
+
+    def norm(self, x: np.ndarray) -> float:
+        return entrywise_norm(x, self.p)
+
+    @property
+    def max_norm(self) -> float:
+        return self.radius * math.prod(self.shape) ** max(0.0, 0.5 - 1 / self.p)
+
+    def lmo(self, direction: np.ndarray) -> np.ndarray:
+        """Equality in Hoelder's: |x_i| goes with |direction_i|^(q - 1), and q - 1 = 1 / (p - 1)."""
+        direction = self._point(direction)
+        size = np.abs(direction)
+        weight = (size / (size.max() or 1.0)) ** (1 / (self.p - 1))
+        return -np.sign(direction) * weight * (self.radius / (entrywise_norm(weight, self.p) or 1.0))

@@ -1,0 +1,100 @@
+"""A set given by plain functions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from condgrad import checks
+from condgrad.domains._ball import Shape
+
+Oracle = Callable[[np.ndarray], Any]
+Membership = Callable[[np.ndarray, float], Any]
+
+
+def user_set(
+    lmo: Oracle,
+    shape: Shape,
+    diameter: float | None = None,
+    project: Oracle | None = None,
+    start: Any = None,
+    contains: Membership | None = None,
+) -> UserSet | ProjectableUserSet:
+    """The set whose linear oracle is ``lmo(direction)``; every answer of a function given here is checked.
+
+    ``diameter`` (an upper bound will do) is needed only by methods whose steps depend on it, ``contains(x, tolerance)``
+    only where membership is asked for. Without ``start``, the oracle's answer to a fixed direction is the start.
+    """
+    size = checks.as_shape(shape, "user_set")
+    if diameter is not None:
+        diameter = checks.not_negative(diameter, "The diameter of user_set")
+    if start is not None:
+        start = checks.finite_array(start, "The start of user_set")
+        checks.same_shape(start.shape, size, "The start of user_set")
+    if project is None:
+        return UserSet(size, lmo, diameter, start, contains)
+    return ProjectableUserSet(size, lmo, diameter, start, contains, project)
+
+
+@dataclass(frozen=True, eq=False)
+class _Given(ABC):
+    shape: tuple[int, ...]
+    given_lmo: Oracle
+    given_diameter: float | None
+    given_start: np.ndarray | None
+    given_contains: Membership | None
+
+    @property
+    def diameter(self) -> float:
+        if self.given_diameter is None:
+            raise checks.NotGiven("The diameter of the set is needed, and user_set was given none: pass diameter=.")
+        return self.given_diameter
+
+    @property
+    def max_norm(self) -> float:
+        """An upper bound: the set lies within one diameter of its start."""
+        return float(np.linalg.norm(self.start())) + self.diameter
+
+    def lmo(self, direction: np.ndarray) -> np.ndarray:
+        direction = checks.point(direction, self.shape, "the user's set")
+        if not direction.any():  # every point is a minimiser; a function that normalises its input would divide by 0
+            direction = np.ones(self.shape)
+        return checks.answer(self.given_lmo(direction), self.shape, "lmo")
+
+    def start(self) -> np.ndarray:
+        return self.lmo(np.zeros(self.shape)) if self.given_start is None else self.given_start
+
+    def contains(self, x: np.ndarray, tolerance: float = 1e-9) -> bool:
+        x = checks.point(x, self.shape, "the user's set")
+        return bool(self.given_contains(x, tolerance) if self.given_contains else self._find_out(x, tolerance))
+
+    @abstractmethod
+    def _find_out(self, x: np.ndarray, tolerance: float) -> bool:
+        """Whether x is in the set, when nobody says it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class UserSet(_Given):
+    """{x : known through lmo(direction)}"""
+
+    def _find_out(self, x: np.ndarray, tolerance: float) -> bool:
+        raise checks.NotGiven("A linear oracle cannot tell if a point is in its set: pass contains= or project=.")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ProjectableUserSet(_Given):
+    """{x : known through lmo(direction) and project(x)}"""
+
+    given_project: Oracle
+
+    def project(self, x: np.ndarray) -> np.ndarray:
+        return checks.answer(self.given_project(checks.point(x, self.shape, "the user's set")), self.shape, "project")
+
+    def _find_out(self, x: np.ndarray, tolerance: float) -> bool:
+        return bool(np.linalg.norm(self.project(x) - x) <= tolerance * (1 + np.linalg.norm(x)))

@@ -1,0 +1,92 @@
+"""Oracles are counted from outside, by wrapping the problem: a solver knows nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import NonFinite
+from condgrad.points import norm2
+from condgrad.protocols import Problem
+
+
+@dataclass
+class Counts:
+    """Oracle calls so far, inner ones included."""
+
+    fo: int = 0
+    """Full gradients."""
+    sfo: int = 0
+    """Sample gradients of an expectation."""
+    ifo: int = 0
+    """Term gradients of a finite sum; a full gradient is n of them."""
+    lo: int = 0
+    """Linear minimisations."""
+    po: int = 0
+    """Projections."""
+    values: int = 0
+    """Values of F: not an oracle of the paper's, but what backtracking and line search pay with."""
+
+    def add(self, price: dict[str, int]) -> None:
+        for oracle, calls in price.items():
+            setattr(self, oracle, getattr(self, oracle) + calls)
+
+
+Allow = Callable[[dict[str, int]], None]
+"""Asked before each call with its price; raises to refuse it."""
+
+
+class Counted:
+    """Stands for ``target``: the same attributes, but its oracles are counted and their answers checked to be finite."""
+
+    def __init__(self, target: Any, counts: Counts, allow: Allow):
+        self._target, self._counts, self._allow = target, counts, allow
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._target, name)
+        return self._oracle(name, attribute) if name in PRICES else attribute
+
+    def _oracle(self, name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any) -> Any:
+            price = PRICES[name](self._target, args)
+            self._allow(price)
+            self._counts.add(price)
+            answer = ask(*args)
+            if not np.isfinite(answer if name == "value" else norm2(answer)):
+                raise NonFinite(
+                    f"{SAID[name]} of {type(self._target).__name__} is NaN, infinite or too large to square."
+                )
+            return answer
+
+        return counted
+
+
+def _terms(objective: Any, args: tuple[Any, ...]) -> dict[str, int]:
+    return {"ifo" if hasattr(objective, "n_terms") else "sfo": len(args[1])}
+
+
+PRICES: dict[str, Callable[[Any, tuple[Any, ...]], dict[str, int]]] = {
+    "value": lambda objective, args: {"values": 1},
+    "grad": lambda objective, args: {"fo": 1, "ifo": getattr(objective, "n_terms", 0)},
+    "grad_terms": _terms,
+    "term_rows": _terms,
+    "lmo": lambda domain, args: {"lo": 1},
+    "project": lambda domain, args: {"po": 1},
+}
+
+SAID = {
+    "value": "The value",
+    "grad": "The gradient",
+    "grad_terms": "The batch gradient",
+    "term_rows": "A term's gradient",
+    "lmo": "The linear oracle's answer",
+    "project": "The projection",
+}
+
+
+def count(problem: Problem, counts: Counts, allow: Allow) -> Problem:
+    """The problem with its oracles counted into ``counts``."""
+    return Problem(Counted(problem.objective, counts, allow), Counted(problem.domain, counts, allow))

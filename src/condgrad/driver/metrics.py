@@ -1,0 +1,67 @@
+"""What is measured of a point, on the uncounted problem, while the watch stands still."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from condgrad.certificate import Certificate
+from condgrad.inner import Corrective, relative
+from condgrad.points import inner
+from condgrad.protocols import Batch, Point, Problem, Projectable, fits
+
+MEASURING_CALLS = 1000
+"""Linear oracle calls that one measurement may take on a set that does not project; its interval is certified all the same."""
+
+
+def value(problem: Problem, x: Point) -> float:
+    """F(x)."""
+    return float(problem.objective.value(x))
+
+
+def wolfe_gap(problem: Problem, x: Point) -> float:
+    """max_v <grad F(x), x - v>."""
+    grad = problem.objective.grad(x)
+    return inner(grad, x - problem.domain.lmo(grad))
+
+
+def mapping(problem: Problem, x: Point, gamma: float, eps: float = 0.0) -> Certificate:
+    """The gradient mapping at x with step size gamma: exact where the set projects, else an interval from Lemma 1.
+
+    There the prox subproblem is solved until the interval is a tenth of the norm or below eps/100, or the calls are used up.
+    """
+    if fits(problem.domain, Projectable):
+        prox = problem.domain.project(x - gamma * problem.objective.grad(x))
+        return Certificate(x, prox, gamma, 0.0, on=said(problem))
+    solver = Corrective(max_calls=MEASURING_CALLS)
+    accuracy = relative(0.01, gamma * eps / 100)
+    grad = problem.objective.grad(x)
+    prox, gap, _ = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
+    return Certificate(x, prox, gamma, gap, on=said(problem))
+
+
+def said(problem: Problem) -> str:
+    return getattr(problem.objective, "on", "F")
+
+
+@dataclass(frozen=True)
+class Validation:
+    """An expectation, seen through one fixed batch: its gradient is the batch's mean gradient, and is called by that name."""
+
+    expectation: Any
+    batch: Batch
+
+    @property
+    def on(self) -> str:
+        return f"a validation batch of {len(self.batch)} samples"
+
+    def grad(self, x: Point) -> Point:
+        return self.expectation.grad_terms(x, self.batch)
+
+
+def validation(problem: Problem, size: int, seed: int) -> Problem:
+    """The problem with its expectation replaced by a batch of ``size`` samples, drawn from the seed."""
+    batch = problem.objective.draw(size, np.random.default_rng((seed, 0, 3)))
+    return Problem(Validation(problem.objective, batch), problem.domain)

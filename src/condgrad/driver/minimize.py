@@ -1,0 +1,209 @@
+"""The front door."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import choice, finite_array, positive, same_shape, whole
+from condgrad.driver.progress import Progress
+from condgrad.driver.result import Result
+from condgrad.driver.run import Callback, run
+from condgrad.driver.stopping import Mapping, Rule, Steps
+from condgrad.inner import inner_solver
+from condgrad.protocols import Domain, FiniteSum, Inner, Objective, Point, Problem, Reason, Record, fits
+from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
+
+PRACTICAL_CALLS = 1000
+"""Linear oracle calls that a prox subproblem may take in practice. condg, being sublinear, can ask for millions."""
+
+
+def minimize(
+    objective: Any,
+    domain: Any,
+    x0: Point | None = None,
+    *,
+    method: str = "ncgs",
+    tol: float = 1e-6,
+    max_steps: int = 1000,
+    stop: Rule | None = None,
+    schedule: str | Schedule = "practical",
+    inner: str | Inner = "auto",
+    smoothness: float | str | None = None,
+    output: str | None = None,
+    seed: int = 0,
+    every: int = 1,
+    measure: bool = False,
+    validate: int = 10_000,
+    callback: Callback | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Result:
+    r"""Minimise a smooth, possibly non-convex function over a convex set, without projecting.
+
+    .. math:: \min_{x \in \Omega} F(x)
+
+    Parameters
+    ----------
+    objective : F, see :mod:`condgrad.objectives`; for your own function ``Function(value, grad)``.
+    domain : the set, see :mod:`condgrad.domains`; for your own ``user_set(lmo, shape)``.
+    x0 : where to start; by default ``domain.start()``. Never changed.
+    method : a name from ``condgrad.METHODS``, or ``"auto"``: ncgs for a plain function, for a finite sum the one of
+        stochastic-ncgs and ncgs-vr with the smaller bound at this ``tol``, stochastic-ncgs for an expectation.
+    tol : stop when the squared gradient mapping is certified to be at most this.
+    max_steps : and at the latest after so many steps. With ``schedule="theory"``, the N of the theorem.
+    stop : a rule in place of these two, such as ``Gap(1e-4) | Seconds(60) | Calls(10_000, "lo")``.
+    schedule : ``"practical"``, ``"theory"``, or a value such as ``practical(c=0.25)``.
+    inner : how prox subproblems are solved: ``"exact"``, ``"corrective"``, ``"condg"``, an inner solver such as
+        ``CondG(max_calls=100)``, or ``"auto"``: exact where the set projects, else corrective. By name and with the practical
+        schedule, each prox is given at most 1000 linear oracle calls; its certificate says how far it got.
+    smoothness : L, in place of what the objective says; ``"estimate"`` has it found by backtracking, as it is anyway
+        where the objective does not know.
+    output : ``"best"`` the iterate with the smallest certified mapping (of a stochastic method: measured from outside, for an
+        expectation on a batch of ``validate`` samples), ``"last"``, or ``"random"``: the paper's random index, for
+        stochastic methods. By default random for those with ``schedule="theory"``, else best.
+    seed : all randomness follows from it.
+    every : record every so many steps in the trace.
+    measure : have the mapping measured from outside, at the iterate that the method reports and while the watch stands
+        still, in place of what the method proves on its way: for comparing methods.
+    callback : ``callback(record, x)`` after each step; returning True stops.
+    progress : show it; by default on a terminal when it takes more than two seconds.
+    options : the method's own, such as ``rule="short"``; see ``condgrad methods``.
+
+    Returns
+    -------
+    Result with ``x, fun, status, message, certificate, counts, trace``.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> Q = np.diag([1.0, -2.0, 3.0])
+    >>> result = cg.minimize(cg.Quadratic(Q), cg.Simplex(3))
+    >>> result.status, result.x.round(6)
+    ('converged', array([0., 1., 0.]))
+    """
+    whole(seed, "seed", least=0)
+    whole(every, "every")
+    whole(max_steps, "max_steps", least=0)
+    objective_given = objective if smoothness is None else _WithSmoothness(objective, _given(smoothness))
+    problem = Problem(objective_given, domain)
+    check_problem(problem)
+    start = check_start(problem, x0)
+    if method == "auto":
+        method = auto_method(objective, tol)
+    entry = METHODS[choice(method, [*METHODS, "auto"], "method")]
+
+    if isinstance(schedule, str):
+        choice(schedule, ("practical", "theory"), "schedule")
+        schedule = practical(eps=tol) if schedule == "practical" else theory(max(max_steps, 1))
+    steps = schedule.steps if isinstance(schedule, theory) else max_steps
+    if isinstance(inner, str):
+        inner = inner_solver(inner, domain, max_calls=None if isinstance(schedule, theory) else PRACTICAL_CALLS)
+    setup = Setup(schedule, inner, max(steps, 1), seed)
+    solver = build(method, problem, setup, options)
+
+    output = output or ("random" if entry.output_law and isinstance(schedule, theory) else "best")
+    choice(output, ("best", "last", "random"), "output")
+    rule: Rule = stop if stop is not None else Mapping(tol) | Steps(steps)
+    if output == "random":
+        if entry.output_law is None:
+            raise ValueError(
+                f"Method '{method}' is deterministic, it has no random output: use output='best' or 'last'."
+            )
+        R = entry.output_law(max(steps, 1), np.random.default_rng((seed, 0, 1)))
+        rule = RandomIndex(R, steps) if stop is None else stop | RandomIndex(R, steps)
+
+    shown = progress if progress is not None else sys.stderr.isatty()
+    bar = Progress(method, rule)
+    result = run(
+        problem,
+        solver,
+        start,
+        rule,
+        name=method,
+        every=every,
+        best=output == "best",
+        measure=measure,
+        validate=validate,
+        seed=seed,
+        callback=callback,
+        listeners=[bar] if shown else [],
+    )
+    bar.close()
+    return result
+
+
+@dataclass(frozen=True)
+class RandomIndex(Rule):
+    """The paper's random output: run R of N steps, report where they led."""
+
+    R: int
+    N: int
+
+    def __call__(self, record: Record, trace: Any) -> Reason | None:
+        if record.k >= self.R:
+            return Reason("finished", f"The random stopping index, {self.R} of {self.N} steps, is reached.")
+        return None
+
+    def progress(self, record: Record, trace: Any) -> float:
+        return min(record.k / max(self.R, 1), 1.0)
+
+
+class _WithSmoothness:
+    """The objective, with the smoothness that the user gave in place of its own."""
+
+    def __init__(self, objective: Any, smoothness: float | None):
+        self._objective = objective
+        self.smoothness = smoothness
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._objective, name)
+
+
+def _given(smoothness: float | str) -> float | None:
+    if isinstance(smoothness, str):
+        choice(smoothness, ("estimate",), "smoothness")
+        return None
+    return positive(smoothness, "smoothness")
+
+
+def auto_method(objective: Any, tol: float) -> str:
+    if fits(objective, FiniteSum):
+        return cheapest_for_sum(objective.n_terms, tol)
+    return "ncgs" if fits(objective, Objective) else "stochastic-ncgs"
+
+
+def check_problem(problem: Problem) -> None:
+    objective, domain = problem.objective, problem.domain
+    if not fits(domain, Domain):
+        raise TypeError(
+            f"The domain is {_named(domain)}, a set with lmo, shape, diameter was expected: see condgrad.domains, or user_set."
+        )
+    if not hasattr(objective, "smoothness"):
+        raise TypeError(
+            f"The objective is {_named(objective)}, an Objective was expected: for your own function use Function(value, grad)."
+        )
+    if objective.shape is not None and tuple(objective.shape) != tuple(domain.shape):
+        raise ValueError(
+            f"The objective's points have shape {tuple(objective.shape)}, the set's have shape {tuple(domain.shape)}: "
+            "give both the same."
+        )
+
+
+def _named(thing: Any) -> str:
+    return "a plain function" if callable(thing) and not isinstance(thing, type) else f"of type {type(thing).__name__}"
+
+
+def check_start(problem: Problem, x0: Point | None) -> Point:
+    domain = problem.domain
+    if x0 is None:
+        return domain.start()
+    if isinstance(x0, np.ndarray | list | tuple | float | int):
+        x0 = finite_array(x0, "x0")
+        same_shape(x0.shape, tuple(domain.shape), "x0")
+    if not domain.contains(x0, 1e-6):
+        raise ValueError("x0 lies outside the set: give a point of it, or leave x0 out to start at domain.start().")
+    return x0

@@ -1,0 +1,52 @@
+"""A line of progress with the time left, for runs of more than two seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from math import isfinite
+from time import monotonic
+from typing import TextIO
+
+from condgrad.protocols import Record, Stop
+
+
+class Progress:
+    """Rewrites one line on a terminal; elsewhere writes a line every ten seconds."""
+
+    def __init__(self, title: str, stop: Stop, stream: TextIO | None = None, quiet_for: float = 2.0):
+        self.title, self.stop, self.stream = title, stop, stream or sys.stderr
+        self.terminal = self.stream.isatty()
+        self.begun = monotonic()
+        self.due = self.begun + quiet_for
+        self.wrote = False
+
+    def __call__(self, record: Record, trace: Sequence[Record]) -> None:
+        now = monotonic()
+        if now < self.due:
+            return
+        self.due = now + (0.2 if self.terminal else 10.0)
+        line = self.line(record, self.stop.progress(record, trace), now - self.begun)
+        self.stream.write(f"\r\x1b[K{line}" if self.terminal else line + "\n")
+        self.stream.flush()
+        self.wrote = True
+
+    def line(self, record: Record, share: float, elapsed: float) -> str:
+        parts = [f"{self.title}: step {record.k}"]
+        if isfinite(record.fun):
+            parts.append(f"F {record.fun:.6g}")
+        if isfinite(record.mapping):
+            parts.append(f"mapping^2 {record.mapping:.2e}")
+        parts.append(f"LO {record.lo}")
+        left = f", about {duration(elapsed * (1 - share) / share)} left" if share > 0.01 else ""
+        return "  ".join(parts) + f"  [{duration(elapsed)}{left}]"
+
+    def close(self) -> None:
+        if self.wrote and self.terminal:
+            self.stream.write("\n")
+
+
+def duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

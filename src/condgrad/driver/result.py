@@ -1,0 +1,77 @@
+"""What a run gives back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from condgrad.certificate import Certificate
+from condgrad.driver.trace import Trace
+from condgrad.protocols import Point
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer, how good it is, and what it cost. Every field is always there."""
+
+    x: Point
+    fun: float
+    """F(x); NaN where F is an expectation, whose value is not known."""
+    status: str
+    """converged, out_of_budget, stalled, stopped (by the callback), interrupted (Ctrl-C), finished (the paper's random
+    index reached), unverified (a certificate that its check did not confirm) or failed (a NaN on the way)."""
+    message: str
+    certificate: Certificate | None
+    """For x, verified at the end by a gradient and a linear oracle call of its own; None where x has none."""
+    counts: dict[str, int]
+    trace: Trace
+    steps: int
+    seconds: float
+    cpu: float
+    method: str
+    smoothness: float
+    """The L that was used in the end."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        return self.status == "converged"
+
+    def summary(self) -> dict[str, Any]:
+        """All but the arrays, as plain data; None for what is not known."""
+        mapping = (self.certificate.lower, self.certificate.upper) if self.certificate else (None, None)
+        return {
+            "method": self.method,
+            "status": self.status,
+            "success": self.success,
+            "message": self.message,
+            "fun": self.fun if isfinite(self.fun) else None,
+            "mapping_lower": mapping[0],
+            "mapping_upper": mapping[1],
+            "gamma": self.certificate.gamma if self.certificate else None,
+            "certified_on": self.certificate.on if self.certificate else None,
+            "smoothness": self.smoothness,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "cpu": self.cpu,
+            "counts": self.counts,
+            "warnings": list(self.warnings),
+        }
+
+    def to_json(self, path: str | Path) -> None:
+        Path(path).write_text(json.dumps(self.summary(), indent=2) + "\n", encoding="utf-8")
+
+    def __repr__(self) -> str:
+        lines = [f"{self.method}: {self.status}. {self.message}", f"  F(x)      {self.fun:.8g}"]
+        if self.certificate:
+            lower, upper, gamma = self.certificate.lower, self.certificate.upper, self.certificate.gamma
+            lines.append(
+                f"  |g|^2     between {lower:.3g} and {upper:.3g} (gamma = {gamma:.3g}, on {self.certificate.on})"
+            )
+        calls = "  ".join(f"{name.upper()} {n}" for name, n in self.counts.items() if n)
+        lines.append(f"  cost      {self.steps} steps  {calls}  {self.seconds:.3g} s")
+        lines += [f"  warning   {warning}" for warning in self.warnings]
+        return "\n".join(lines)

@@ -1,0 +1,245 @@
+"""The loop, once. It owns the clock, the counters, the budget, the trace, interruption, and the choice of what to return."""
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from math import ceil, isfinite, nan
+from typing import Any
+
+from condgrad.certificate import Certificate, witness
+from condgrad.checks import NonFinite
+from condgrad.driver.clock import Watch
+from condgrad.driver.counting import Counts, count
+from condgrad.driver.metrics import mapping, validation, value
+from condgrad.driver.result import Result
+from condgrad.driver.stopping import Rule
+from condgrad.driver.trace import Trace
+from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
+from condgrad.solvers.smoothness import Backtracking, excess
+
+
+class SmoothnessWarning(UserWarning):
+    """The smoothness that was given is too small."""
+
+
+class _End(Exception):
+    """Raised inside a step by an oracle call that a budget no longer allows."""
+
+    def __init__(self, reason: Reason):
+        self.reason = reason
+
+
+def iterate(solver: Solver, problem: Problem, x0: Point) -> Iterator[Any]:
+    """The states of a method, from its start, without end."""
+    state = solver.init(problem, x0)
+    while True:
+        yield state
+        state = solver.step(problem, state)
+
+
+Callback = Callable[[Record, Point], bool | None]
+"""Told of each step; returning True ends the run."""
+
+
+def run(
+    problem: Problem,
+    solver: Solver,
+    x0: Point,
+    stop: Rule,
+    *,
+    name: str = "",
+    every: int = 1,
+    best: bool = True,
+    measure: bool = False,
+    validate: int = 10_000,
+    seed: int = 0,
+    callback: Callback | None = None,
+    listeners: Sequence[Listener] = (),
+) -> Result:
+    """Run ``solver`` until ``stop``; return the best certified iterate, or the last one where ``best`` is False.
+
+    Every ``every``-th step is recorded. A method that proves nothing on its way is measured from outside, on steps ever
+    further apart; an expectation on a batch of ``validate`` samples. With ``measure`` every method is, at the iterate that it
+    reports, in place of what it proves itself (Frank-Wolfe's own bound, gap/gamma, is a loose one).
+    """
+    return _Run(problem, solver, x0, stop, name, every, best, measure, validate, seed).to_the_end(callback, listeners)
+
+
+class _Run:
+    """What moves during one run."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Solver,
+        x0: Point,
+        stop: Rule,
+        name: str,
+        every: int,
+        best: bool,
+        measure: bool,
+        validate: int,
+        seed: int,
+    ):
+        self.solver, self.x0, self.stop, self.every = solver, x0, stop, every
+        self.keep_best, self.measure = best, measure
+        self.name = name or type(solver).__name__
+        self.has_value = fits(problem.objective, Objective)
+        self.problem = problem
+        self.measured = problem if self.has_value else validation(problem, validate, seed)
+        self.watch, self.counts, self.trace = Watch(), Counts(), Trace()
+        self.budgets = stop.budgets()
+        self.counted = count(problem, self.counts, self.allow)
+        self.by_gap = stop.watches() == {"gap"}
+        self.best: Certificate | None = None
+        self.best_k = 0
+        self.next_measure = 0
+        self.excess = 0.0
+        self.state: Any = None
+        self.record: Record | None = None
+
+    def allow(self, price: dict[str, int]) -> None:
+        """Refuse an oracle call that would break a budget, so that a long step ends inside."""
+        for budget in self.budgets:
+            if budget.exceeded(self.counts, price, self.watch):
+                raise _End(budget.reason())
+
+    def to_the_end(self, callback: Callback | None, listeners: Sequence[Listener]) -> Result:
+        reason = Reason("stopped", "")
+        try:
+            for state in iterate(self.solver, self.counted, self.x0):
+                with self.watch.paused():
+                    self.notice_curvature(state)
+                    self.state, self.record = state, self.observe(state)
+                    ending = self.stop(self.record, self.trace)
+                    if callback and callback(self.record, state.x):
+                        ending = ending or Reason("stopped", "The callback asked to stop.")
+                    for listener in listeners:
+                        listener(self.record, self.trace)
+                    if state.k % self.every == 0 or ending:
+                        self.trace.append(self.record)
+                if ending:
+                    reason = ending
+                    break
+        except KeyboardInterrupt:
+            reason = Reason("interrupted", "Interrupted from the keyboard.")
+        except _End as end:
+            reason = end.reason
+        except NonFinite as error:
+            if self.state is None or self.state.k == 0:
+                raise
+            reason = Reason("failed", f"In step {self.state.k + 1}: {error} The result is what stood before it.")
+        with self.watch.paused():
+            self.close()
+            return self.result(reason)
+
+    def close(self) -> None:
+        """A last row where the run ended inside a step, so that the trace has all that was spent."""
+        if self.record is None:
+            return
+        spent = replace(self.record, seconds=self.watch.seconds, cpu=self.watch.cpu, **asdict(self.counts))
+        if not self.trace or asdict(self.counts) != {
+            name: getattr(self.trace[-1], name) for name in asdict(self.counts)
+        }:
+            self.trace.append(replace(spent, gap=nan, mapping=nan, mapping_lower=nan))
+
+    def notice_curvature(self, state: Any) -> None:
+        """Two gradients that differ by more than L times their points' distance prove that a given L is too small."""
+        if self.state is None or isinstance(self.solver, Backtracking) or not (self.state.descent and state.descent):
+            return
+        ratio = excess(self.state.descent, state.descent)
+        if ratio > state.L * (1 + 1e-6):
+            self.excess = max(self.excess, ratio)
+
+    def observe(self, state: Any) -> Record:
+        """What is known after this step; the best certificate so far is kept."""
+        certificate = self.certify(state)
+        gap = upper = lower = nan
+        if certificate is not None:
+            gap, upper, lower = certificate.wolfe_gap, certificate.upper, certificate.lower
+            if self.best is None or self.rank(certificate) < self.rank(self.best):
+                self.best, self.best_k = certificate, state.k
+        due = state.k % self.every == 0
+        fun = value(self.problem, state.x) if self.has_value and due else nan
+        if self.has_value and due and not isfinite(fun):
+            raise NonFinite(f"The value of {type(self.problem.objective).__name__} is {fun}.")
+        return Record(
+            k=state.k,
+            seconds=self.watch.seconds,
+            cpu=self.watch.cpu,
+            **asdict(self.counts),
+            fun=fun,
+            gap=gap,
+            mapping=upper,
+            mapping_lower=lower,
+            smoothness=state.L,
+        )
+
+    def certify(self, state: Any) -> Certificate | None:
+        """The step's own certificate, or a measured one when it is due."""
+        own = state.certificate
+        if own is not None and not self.measure and not (self.by_gap and own.prox is not own.x):
+            return own
+        if state.k < self.next_measure or (state.k == 0 and not self.measure):
+            return None
+        self.next_measure = max(state.k + 1, ceil(1.1 * state.k))
+        gamma = 1 / (2 * state.L)
+        if self.by_gap:
+            return witness(self.measured, state.x, state.x, gamma)
+        return mapping(self.measured, state.x, gamma)
+
+    def rank(self, certificate: Certificate) -> float:
+        return certificate.gap if self.by_gap else certificate.upper
+
+    def result(self, reason: Reason) -> Result:
+        x = self.x0 if self.state is None else self.state.x
+        certificate = self.best.verify(self.measured) if self.best is not None and self.keep_best else None
+        if certificate is not None:
+            x = certificate.x
+            reason = self.checked(reason, certificate)
+        warnings = self.too_small()
+        return Result(
+            x=x,
+            fun=value(self.problem, x) if self.has_value else nan,
+            status=reason.status,
+            message=reason.message,
+            certificate=certificate,
+            counts=asdict(self.counts),
+            trace=self.trace,
+            steps=0 if self.state is None else self.state.k,
+            seconds=self.watch.seconds,
+            cpu=self.watch.cpu,
+            method=self.name,
+            smoothness=nan if self.state is None else self.state.L,
+            warnings=warnings,
+        )
+
+    def checked(self, reason: Reason, certificate: Certificate) -> Reason:
+        """``converged`` stands only if the stopping rule says so of the verified numbers too."""
+        which = "gap" if self.by_gap else "mapping"
+        returned = f"Returned: the iterate with the smallest certified {which}, from step {self.best_k}."
+        if reason.status == "converged" and self.record is not None:
+            forgiven = 1 - 1e-6
+            seen = replace(self.record, mapping=forgiven * certificate.upper, gap=forgiven * certificate.wolfe_gap)
+            again = self.stop(seen, self.trace)
+            if again is None or again.status != "converged":
+                return Reason(
+                    "unverified",
+                    f"The method certified a squared mapping of {self.best.upper if self.best else nan:.3g}, but its check found "
+                    f"{certificate.upper:.3g}: the gradient or the linear oracle is not accurate enough for this tolerance.",
+                )
+        return Reason(reason.status, f"{reason.message} {returned}")
+
+    def too_small(self) -> tuple[str, ...]:
+        if not self.excess:
+            return ()
+        L = self.state.L
+        sentence = (
+            f"The smoothness L = {L:.3g} is too small: between two points of the run the gradient changed by "
+            f"{self.excess:.3g} times their distance, so the method's guarantees do not hold. "
+            f"Leave smoothness out to have it estimated, or give at least {self.excess:.3g}."
+        )
+        python_warnings.warn(sentence, SmoothnessWarning, stacklevel=5)
+        return (sentence,)

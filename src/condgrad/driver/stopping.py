@@ -1,0 +1,254 @@
+"""When to end a run. Rules combine with ``|`` (either) and ``&`` (both), know their reason, and guess how far along they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from math import isfinite, log, nan
+from typing import ClassVar, Protocol
+
+from condgrad.checks import choice, positive, whole
+from condgrad.driver.clock import Watch
+from condgrad.driver.counting import Counts
+from condgrad.protocols import Reason, Record
+
+
+class Budget(Protocol):
+    """A rule that can end a step inside: asked before each oracle call, with the call's price."""
+
+    def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool: ...
+
+    def reason(self) -> Reason: ...
+
+
+class Rule(ABC):
+    """A stopping rule: ``rule(record, trace)`` is a reason or None."""
+
+    @abstractmethod
+    def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None: ...
+
+    @abstractmethod
+    def progress(self, record: Record, trace: Sequence[Record]) -> float: ...
+
+    def budgets(self) -> tuple[Budget, ...]:
+        return ()
+
+    def watches(self) -> set[str]:
+        return set()
+
+    def __or__(self, other: Rule) -> Rule:
+        return Either(self, other)
+
+    def __and__(self, other: Rule) -> Rule:
+        return Both(self, other)
+
+
+@dataclass(frozen=True)
+class Either(Rule):
+    one: Rule
+    other: Rule
+
+    def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
+        return self.one(record, trace) or self.other(record, trace)
+
+    def progress(self, record: Record, trace: Sequence[Record]) -> float:
+        return max(self.one.progress(record, trace), self.other.progress(record, trace))
+
+    def budgets(self) -> tuple[Budget, ...]:
+        return self.one.budgets() + self.other.budgets()
+
+    def watches(self) -> set[str]:
+        return self.one.watches() | self.other.watches()
+
+
+@dataclass(frozen=True)
+class Both(Rule):
+    """Converged only if both say so."""
+
+    one: Rule
+    other: Rule
+
+    def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
+        a, b = self.one(record, trace), self.other(record, trace)
+        if not a or not b:
+            return None
+        return Reason(min(a.status, b.status, key=_certainty), f"{a.message} And: {b.message}")
+
+    def progress(self, record: Record, trace: Sequence[Record]) -> float:
+        return min(self.one.progress(record, trace), self.other.progress(record, trace))
+
+    def watches(self) -> set[str]:
+        return self.one.watches() | self.other.watches()
+
+
+def _certainty(status: str) -> int:
+    """Of two statuses the one that promises less is the honest one for both."""
+    return ("stalled", "out_of_budget", "converged").index(status)
+
+
+@dataclass(frozen=True)
+class _Below(Rule):
+    """A measure is at most eps, by certificate."""
+
+    eps: float
+    measure: ClassVar[str]
+    said: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        positive(self.eps, f"tolerance for the {self.said}")
+
+    def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
+        value = getattr(record, self.measure)
+        if value <= self.eps:
+            return Reason("converged", f"The {self.said} is at most {value:.3g}, the tolerance is {self.eps:.3g}.")
+        return None
+
+    def progress(self, record: Record, trace: Sequence[Record]) -> float:
+        first = next((m for m in (getattr(row, self.measure) for row in trace) if isfinite(m) and m > 0), nan)
+        now = getattr(record, self.measure)
+        if not isfinite(first) or not isfinite(now) or first <= self.eps or now <= 0:
+            return 0.0
+        return min(max(log(first / now) / log(first / self.eps), 0.0), 1.0)
+
+    def watches(self) -> set[str]:
+        return {self.measure}
+
+
+@dataclass(frozen=True)
+class Mapping(_Below):
+    """The certified squared gradient mapping is at most eps."""
+
+    measure = "mapping"
+    said = "squared gradient mapping"
+
+
+@dataclass(frozen=True)
+class Gap(_Below):
+    """The Frank-Wolfe gap is at most eps."""
+
+    measure = "gap"
+    said = "Frank-Wolfe gap"
+
+
+@dataclass(frozen=True)
+class _Budget(Rule):
+    """Up to ``limit`` of something."""
+
+    limit: float
+
+    @abstractmethod
+    def used(self, record: Record) -> float: ...
+
+    @abstractmethod
+    def said(self) -> str: ...
+
+    def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
+        return self.reason() if self.used(record) >= self.limit else None
+
+    def reason(self) -> Reason:
+        return Reason("out_of_budget", f"The budget of {self.said()} is used up.")
+
+    def progress(self, record: Record, trace: Sequence[Record]) -> float:
+        return min(self.used(record) / self.limit, 1.0) if self.limit else 1.0
+
+
+@dataclass(frozen=True)
+class Steps(_Budget):
+    """At most so many outer steps."""
+
+    def __post_init__(self) -> None:
+        whole(self.limit, "number of steps", least=0)
+
+    def used(self, record: Record) -> float:
+        return record.k
+
+    def said(self) -> str:
+        return f"{self.limit} steps"
+
+
+@dataclass(frozen=True)
+class Seconds(_Budget):
+    """At most so many seconds by the clock; metrics do not count."""
+
+    def __post_init__(self) -> None:
+        positive(self.limit, "number of seconds")
+
+    def used(self, record: Record) -> float:
+        return record.seconds
+
+    def said(self) -> str:
+        return f"{self.limit:g} seconds"
+
+    def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool:
+        return watch.seconds > self.limit
+
+    def budgets(self) -> tuple[Budget, ...]:
+        return (self,)
+
+
+@dataclass(frozen=True)
+class CpuSeconds(_Budget):
+    """At most so many seconds of CPU time, of all threads together; metrics do not count."""
+
+    def __post_init__(self) -> None:
+        positive(self.limit, "number of CPU seconds")
+
+    def used(self, record: Record) -> float:
+        return record.cpu
+
+    def said(self) -> str:
+        return f"{self.limit:g} CPU seconds"
+
+    def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool:
+        return watch.cpu > self.limit
+
+    def budgets(self) -> tuple[Budget, ...]:
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Calls(_Budget):
+    """At most so many calls of one oracle: fo, sfo, ifo, lo, po or values."""
+
+    oracle: str = "lo"
+
+    def __post_init__(self) -> None:
+        choice(self.oracle, [f.name for f in fields(Counts)], "oracle")
+        whole(self.limit, f"number of {self.oracle} calls")
+
+    def used(self, record: Record) -> float:
+        return getattr(record, self.oracle)
+
+    def said(self) -> str:
+        return f"{self.limit} {self.oracle.upper()} calls"
+
+    def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool:
+        return getattr(counts, self.oracle) + price.get(self.oracle, 0) > self.limit
+
+    def budgets(self) -> tuple[Budget, ...]:
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Stagnation(Rule):
+    """The best certified mapping (the value, where there is none) got no better by the factor ``1 - rtol`` in ``steps`` steps."""
+
+    steps: int = 100
+    rtol: float = 1e-3
+
+    def __post_init__(self) -> None:
+        whole(self.steps, "number of steps")
+
+    def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
+        rows = [*trace, record]
+        name = "mapping" if any(isfinite(r.mapping) for r in rows) else "fun"
+        early = [getattr(r, name) for r in rows if r.k <= record.k - self.steps and isfinite(getattr(r, name))]
+        late = [getattr(r, name) for r in rows if r.k > record.k - self.steps and isfinite(getattr(r, name))]
+        if early and late and min(late) > min(early) - self.rtol * abs(min(early)):
+            what = "squared gradient mapping" if name == "mapping" else "value"
+            return Reason("stalled", f"The {what} has not improved by {self.rtol:g} of itself in {self.steps} steps.")
+        return None
+
+    def progress(self, record: Record, trace: Sequence[Record]) -> float:
+        return 0.0

@@ -1,0 +1,71 @@
+"""The trace of a run: a table, one row a recorded step."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+from math import isfinite
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from condgrad.checks import choice
+from condgrad.protocols import Record
+
+COLUMNS = [field.name for field in fields(Record)]
+
+
+class Trace(Sequence[Record]):
+    """Rows of :class:`condgrad.protocols.Record`; ``trace["mapping"]`` is a column."""
+
+    def __init__(self, rows: Sequence[Record] = ()):
+        self._rows = list(rows)
+
+    def append(self, record: Record) -> None:
+        self._rows.append(record)
+
+    @overload
+    def __getitem__(self, key: str) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, key: int) -> Record: ...
+    @overload
+    def __getitem__(self, key: slice) -> Trace: ...
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return np.array([getattr(row, choice(key, COLUMNS, "column")) for row in self._rows])
+        return Trace(self._rows[key]) if isinstance(key, slice) else self._rows[key]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} rows: {', '.join(COLUMNS)})"
+
+    def to_csv(self, path: str | Path) -> None:
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, COLUMNS)
+            table.writeheader()
+            table.writerows(asdict(row) for row in self)
+
+    def to_jsonl(self, path: str | Path) -> None:
+        """One JSON object a line; what was not measured is null."""
+        with open(path, "w", encoding="utf-8") as file:
+            for row in self:
+                plain = {k: v if isfinite(v) else None for k, v in asdict(row).items()}
+                file.write(json.dumps(plain) + "\n")
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame (needs the extra ``table``)."""
+        import pandas
+
+        return pandas.DataFrame({name: self[name] for name in COLUMNS})
+
+    def to_parquet(self, path: str | Path) -> None:
+        """A Parquet file (needs the extra ``table``)."""
+        self.to_dataframe().to_parquet(path)

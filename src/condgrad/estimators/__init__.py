@@ -1,0 +1,7 @@
+"""What stands in for the gradient of F in a stochastic method."""
+
+from condgrad.estimators.minibatch import Minibatch
+from condgrad.estimators.saga import SAGA
+from condgrad.estimators.svrg import SVRG
+
+__all__ = ["SAGA", "SVRG", "Minibatch"]

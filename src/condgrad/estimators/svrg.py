@@ -1,0 +1,55 @@
+"""Stochastic variance reduced gradients (Johnson and Zhang 2013), as in Algorithm 4."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from condgrad.estimators.minibatch import draw
+from condgrad.protocols import Point
+
+
+class Snapshot(NamedTuple):
+    x: Point
+    grad: Point
+    rows: np.ndarray | None
+    """Every term's row at x, where they are stored."""
+
+
+@dataclass(frozen=True)
+class SVRG:
+    """v = mean_I (grad f_i(x) - grad f_i(snapshot)) + g, with a new snapshot every ``epoch`` steps.
+
+    g is the full gradient at the snapshot, or the mean of ``sample`` fresh samples where F is an expectation. A step
+    evaluates 2 ``batch`` term gradients; with ``store`` the snapshot's are kept and it evaluates ``batch``.
+    """
+
+    epoch: int
+    batch: int
+    sample: int | None = None
+    store: bool = False
+    replace: bool = True
+
+    def init(self, objective: Any, x: Point) -> Snapshot | None:
+        return None
+
+    def estimate(
+        self, objective: Any, x: Point, memory: Snapshot | None, k: int, rng: np.random.Generator
+    ) -> tuple[Point, Snapshot]:
+        if memory is None or (k - 1) % self.epoch == 0:
+            memory = self.snapshot(objective, x, rng)
+        batch = draw(objective, self.batch, rng, self.replace)
+        at_snapshot = objective.term_rows(memory.x, batch) if memory.rows is None else memory.rows[batch]
+        change = objective.assemble(objective.term_rows(x, batch) - at_snapshot, batch)
+        return change + memory.grad, memory
+
+    def snapshot(self, objective: Any, x: Point, rng: np.random.Generator) -> Snapshot:
+        if self.sample is not None:
+            return Snapshot(x, objective.grad_terms(x, objective.draw(self.sample, rng)), None)
+        if self.store:
+            terms = np.arange(objective.n_terms)
+            rows = objective.term_rows(x, terms)
+            return Snapshot(x, objective.assemble(rows, terms), rows)
+        return Snapshot(x, objective.grad(x), None)

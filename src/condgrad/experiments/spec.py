@@ -1,0 +1,181 @@
+"""A run from a TOML file: problem, set, method, stop.
+
+[problem]
+objective = "quadratic"        # or linear-model, completion
+matrix = "Q.npy"               # files are found beside the spec
+
+[set]
+name = "simplex"               # see `condgrad sets`; the shape is the objective's
+
+[method]
+name = "ncgs"                  # see `condgrad methods`, which lists each one's options
+
+[stop]                         # whichever comes first
+mapping = 1e-6
+steps = 1000
+"""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import choice
+from condgrad.domains import DOMAINS
+from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Result, Seconds, Stagnation, Steps, minimize
+from condgrad.driver.stopping import Rule
+from condgrad.objectives import LOSSES, Completion, LinearModel, Quadratic, paper_data
+
+STOPS: dict[str, Callable[[Any], Rule]] = {
+    "mapping": Mapping,
+    "gap": Gap,
+    "steps": Steps,
+    "seconds": Seconds,
+    "cpu": CpuSeconds,
+    "stagnation": Stagnation,
+    **{oracle: partial(Calls, oracle=oracle) for oracle in ("fo", "sfo", "ifo", "lo", "po", "values")},
+}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A spec that has been read: everything is there and has a known name."""
+
+    objective: Any
+    domain: Any
+    method: str
+    stop: Rule
+    keywords: dict[str, Any]
+
+    def solve(self, progress: bool | None) -> Result:
+        return minimize(
+            self.objective, self.domain, method=self.method, stop=self.stop, progress=progress, **self.keywords
+        )
+
+
+def load(path: Path) -> Spec:
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not TOML: {error}.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not text in UTF-8: save the spec as UTF-8.") from None
+    for section in raw:
+        choice(section, ("problem", "set", "method", "stop"), "section of the spec")
+    problem, domain = dict(section_of(raw, "problem")), dict(section_of(raw, "set"))
+    method, stop = dict(section_of(raw, "method")), section_of(raw, "stop")
+    objective = make_objective(problem, path.parent)
+    tol = {"tol": stop["mapping"]} if "mapping" in stop else {}
+    steps = {"max_steps": stop["steps"]} if "steps" in stop else {}
+    return Spec(
+        objective,
+        make_domain(domain, objective.shape, path.parent),
+        take(method, "name", "method"),
+        make_stop(stop),
+        {**tol, **steps, **method},
+    )
+
+
+def section_of(raw: dict[str, Any], name: str) -> dict[str, Any]:
+    section = raw.get(name)
+    if not isinstance(section, dict) or not section:
+        raise ValueError(f"The spec has no [{name}] section: it needs [problem], [set], [method] and [stop].")
+    return section
+
+
+def take(section: dict[str, Any], key: str, name: str) -> Any:
+    if key not in section:
+        raise ValueError(f"[{name}] has no '{key}': add it.")
+    return section.pop(key)
+
+
+def make_objective(section: dict[str, Any], folder: Path) -> Any:
+    name = take(section, "objective", "problem")
+    make = OBJECTIVES[choice(name, OBJECTIVES, "objective of a spec")]
+    return call(make, section, f"[problem] with objective = '{name}'", folder=folder)
+
+
+def quadratic(folder: Path, matrix: str, linear: str | None = None, constant: float = 0.0) -> Quadratic:
+    return Quadratic(array(folder, matrix), None if linear is None else array(folder, linear), constant)
+
+
+def linear_model(folder: Path, features: str, labels: str, loss: str = "welsch", **parameters: Any) -> LinearModel:
+    return LinearModel(array(folder, features), array(folder, labels), make_loss(loss, parameters))
+
+
+def completion(folder: Path, data: str, loss: str = "welsch", **parameters: Any) -> Completion:
+    """``data`` is a matrix with NaN for what was not observed."""
+    return Completion.from_dense(array(folder, data), loss=make_loss(loss, parameters))
+
+
+def paper_problem(
+    folder: Path, shape: list[int], rank: int, generator: str = "orthonormal", sigma: float = 1.0, seed: int = 0
+) -> Completion:
+    """Problem (5) with the paper's data, made from the seed."""
+    m, n = shape
+    data = paper_data(m, n, rank, seed=seed, generator=generator)
+    return Completion(data.rows, data.cols, data.values, (m, n), make_loss("welsch", {"sigma": sigma}))
+
+
+OBJECTIVES: dict[str, Callable[..., Any]] = {
+    "quadratic": quadratic,
+    "linear-model": linear_model,
+    "completion": completion,
+    "paper": paper_problem,
+}
+
+
+def make_loss(name: str, parameters: dict[str, Any]) -> Any:
+    return call(LOSSES[choice(name, LOSSES, "loss")].factory, parameters, f"loss '{name}'")
+
+
+def make_domain(section: dict[str, Any], shape: tuple[int, ...], folder: Path) -> Any:
+    known = [name for name in DOMAINS if name != "user"]
+    name = take(section, "name", "set")
+    factory = DOMAINS[choice(name, known, "set")].factory
+    arrays = {k: array(folder, v) if isinstance(v, str) else np.full(shape, v) for k, v in section.items()}
+    if name == "box":
+        return call(factory, arrays, "set 'box'")
+    return call(factory, section, f"set '{name}'", shape=shape)
+
+
+def make_stop(section: dict[str, Any]) -> Rule:
+    rules = [STOPS[choice(name, STOPS, "stop")](value) for name, value in section.items()]
+    return reduce(or_, rules)
+
+
+def call(make: Callable[..., Any], section: dict[str, Any], where: str, **given: Any) -> Any:
+    """make(**section), with a sentence for a key that it does not know or that is missing."""
+    parameters = inspect.signature(make).parameters
+    free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    known = [name for name in parameters if name not in given]
+    for key in section:
+        if not free:
+            choice(key, known, f"key of {where}")
+    missing = [n for n in known if parameters[n].default is inspect.Parameter.empty and n not in section]
+    missing = [n for n in missing if parameters[n].kind is not inspect.Parameter.VAR_KEYWORD]
+    if missing:
+        raise ValueError(f"The {where} needs {', '.join(missing)}: add it to the spec.")
+    return make(**given, **section)
+
+
+def array(folder: Path, name: str) -> Any:
+    """An array from a .npy, a sparse matrix from a scipy .npz, or a table from a .csv, beside the spec."""
+    path = folder / name
+    if path.suffix == ".npy":
+        return np.load(path, allow_pickle=False)
+    if path.suffix == ".npz":
+        from scipy import sparse
+
+        return sparse.load_npz(path)
+    if path.suffix == ".csv":
+        return np.loadtxt(path, delimiter=",")
+    raise ValueError(f"Can't read {name}: arrays are .npy, .npz (scipy sparse) or .csv files.")

@@ -1,0 +1,28 @@
+"""Ways to solve the prox subproblem to a certified gap; interchangeable in every sliding method."""
+
+from __future__ import annotations
+
+from condgrad.checks import choice
+from condgrad.inner.condg import CondG
+from condgrad.inner.corrective import Corrective
+from condgrad.inner.exact import Exact
+from condgrad.inner.stops import absolute, relative
+from condgrad.protocols import Domain, Inner, Projectable, fits
+
+INNERS = {"condg": CondG, "corrective": Corrective, "exact": Exact}
+
+
+def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inner:
+    """The inner solver called ``name``; ``auto`` is exact where the set projects, corrective elsewhere."""
+    projects = fits(domain, Projectable)
+    choice(name, [*INNERS, "auto"], "inner solver")
+    if name == "exact" and not projects:
+        raise TypeError(
+            f"The exact inner solver needs a set that projects, {type(domain).__name__} does not: use 'corrective' or 'condg'."
+        )
+    if name == "exact" or (name == "auto" and projects):
+        return Exact()
+    return CondG(max_calls) if name == "condg" else Corrective(max_calls)
+
+
+__all__ = ["INNERS", "CondG", "Corrective", "Exact", "absolute", "inner_solver", "relative"]

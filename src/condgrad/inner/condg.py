@@ -1,0 +1,39 @@
+"""The paper's inner procedure (Algorithm 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from condgrad.points import inner, norm2
+from condgrad.protocols import InnerStop, Point, Prox
+
+
+@dataclass(frozen=True)
+class CondG:
+    """``u+ = condg(l, u, gamma, eta)``: Frank-Wolfe with exact line search on the prox subproblem, from u.
+
+    A budget of ``max_calls`` linear oracle calls ends it with what it has and the gap that was reached; so does a gap that
+    is nothing but rounding, below which no step can improve.
+    """
+
+    max_calls: int | None = None
+
+    def init(self, domain: Any, x: Point) -> None:
+        return None
+
+    def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: None) -> Prox:
+        u_t = u
+        for t in count(1):
+            direction = g + (1 / gamma) * (u_t - u)
+            v_t = domain.lmo(direction)
+            V = inner(direction, u_t - v_t)
+            rounding = 4 * np.finfo(float).eps * (abs(inner(direction, u_t)) + abs(V))
+            if stop(V, norm2(u_t - u) / gamma) or t == self.max_calls or rounding >= V:
+                break
+            xi = min(1.0, gamma * V / norm2(v_t - u_t))
+            u_t = (1 - xi) * u_t + xi * v_t
+        return Prox(u_t, max(V, 0.0), memory)

@@ -1,0 +1,19 @@
+"""Where the set projects, the prox subproblem is one projection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from condgrad.protocols import InnerStop, Point, Prox
+
+
+@dataclass(frozen=True)
+class Exact:
+    """project(u - gamma g): gap 0, up to rounding, whatever accuracy is asked for."""
+
+    def init(self, domain: Any, x: Point) -> None:
+        return None
+
+    def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: None) -> Prox:
+        return Prox(domain.project(u - gamma * g), 0.0, memory)

@@ -1,0 +1,26 @@
+"""When is an inexact prox point accurate enough? A rule is a value: (gap, |u_t - u|^2 / gamma) -> bool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class absolute:  # noqa: N801 - read as a verb: stop=absolute(1 / N)
+    """gap <= eta: the paper's rule. It has the scale of F."""
+
+    eta: float
+
+    def __call__(self, gap: float, moved: float) -> bool:
+        return gap <= self.eta
+
+
+@dataclass(frozen=True)
+class relative:  # noqa: N801
+    """gap <= max(floor, c |u_t - u|^2 / gamma): accuracy in proportion to progress, free of F's scale."""
+
+    c: float
+    floor: float
+
+    def __call__(self, gap: float, moved: float) -> bool:
+        return gap <= max(self.floor, self.c * moved)

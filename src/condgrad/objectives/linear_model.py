@@ -1,0 +1,87 @@
+"""Losses of linear predictions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from scipy.sparse import diags_array
+
+from condgrad import checks
+from condgrad.objectives._matrices import Matrix, as_matrix, spectral_norm
+from condgrad.objectives.losses import Loss, check_loss
+from condgrad.objectives.sums import Sum
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LinearModel(Sum):
+    """F(w) = (1/n) sum_i phi(a_i'w, y_i); A, with rows a_i, dense or scipy-sparse.
+
+    The terms are ridge functions: the row of a term is the number phi', its gradient phi' a_i.
+    """
+
+    A: Matrix
+    y: np.ndarray
+    loss: Loss
+    n_terms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        A = as_matrix(self.A, "The A of LinearModel")
+        if A.shape[0] == 0:
+            raise ValueError("The A of LinearModel has no rows: give at least one sample.")
+        y = checks.finite_array(self.y, "The y of LinearModel")
+        checks.same_shape(y.shape, A.shape[:1], "The y of LinearModel (one number for each row of A)")
+        check_loss(self.loss, y)
+        checks.settle(self, A=A, y=y, n_terms=len(y))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.A.shape[1],)
+
+    @property
+    def lower_bound(self) -> float:
+        return self.loss.lower_bound
+
+    @property
+    def smoothness(self) -> float:
+        return self.loss.smoothness * self._mean_square
+
+    @property
+    def lower_smoothness(self) -> float:
+        return self.loss.lower_smoothness * self._mean_square
+
+    @cached_property
+    def _mean_square(self) -> float:
+        """The largest eigenvalue of A'A / n."""
+        return spectral_norm(self.A) ** 2 / self.n_terms
+
+    @cached_property
+    def _row_norms(self) -> np.ndarray:
+        return np.sqrt((self.A * self.A).sum(axis=1))
+
+    @property
+    def term_smoothness(self) -> float:
+        return self.loss.smoothness * float(self._row_norms.max()) ** 2
+
+    @cached_property
+    def mean_square_smoothness(self) -> float:
+        """From (1/n) sum_i |a_i|^2 a_i a_i', the Gram matrix of the rows |a_i| a_i."""
+        weighted = diags_array(self._row_norms) @ self.A
+        return self.loss.smoothness * spectral_norm(weighted) / math.sqrt(self.n_terms)
+
+    def value(self, x: np.ndarray) -> float:
+        return float(np.mean(self.loss.value(self.A @ checks.point(x, self.shape, "LinearModel"), self.y)))
+
+    def grad(self, x: np.ndarray) -> np.ndarray:
+        slopes = self.loss.deriv(self.A @ checks.point(x, self.shape, "LinearModel"), self.y)
+        return self.A.T @ slopes / self.n_terms
+
+    def term_rows(self, x: np.ndarray, batch: np.ndarray) -> np.ndarray:
+        return self.loss.deriv(self.A[batch] @ checks.point(x, self.shape, "LinearModel"), self.y[batch])
+
+    def assemble(self, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:
+        return self.A[batch].T @ rows / len(batch)

@@ -1,0 +1,155 @@
+"""Pointwise losses phi(z, y) of a prediction z against an observation y, with bounds on their second derivatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, final
+
+import numpy as np
+from scipy.special import expit
+
+from condgrad import checks
+
+
+class Loss(Protocol):
+    """A smooth function of z for each y, never below ``lower_bound``."""
+
+    @property
+    def smoothness(self) -> float:
+        """max |phi''|"""
+
+    @property
+    def lower_smoothness(self) -> float:
+        """max(0, -min phi''): 0 for a convex loss."""
+
+    lower_bound: ClassVar[float]
+    labels: ClassVar[str]
+    """What y may be: 'real' or '+-1'."""
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
+
+    def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
+
+
+@final
+@dataclass(frozen=True)
+class Squared:
+    """(z - y)^2 / 2"""
+
+    lower_bound: ClassVar[float] = 0.0
+    labels: ClassVar[str] = "real"
+    smoothness: ClassVar[float] = 1.0
+    lower_smoothness: ClassVar[float] = 0.0
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):  # a square beyond 1e308 is Inf, which is its nearest float
+            return np.square(z - y) / 2
+
+    def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return z - y
+
+
+@final
+@dataclass(frozen=True)
+class Welsch:
+    """1 - exp(-(z - y)^2 / sigma), the smoothed l0 loss: an outlier costs at most 1."""
+
+    sigma: float = 1.0
+
+    lower_bound: ClassVar[float] = 0.0
+    labels: ClassVar[str] = "real"
+
+    def __post_init__(self) -> None:
+        checks.settle(self, sigma=checks.positive(self.sigma, "The sigma of Welsch"))
+
+    @property
+    def smoothness(self) -> float:
+        """At z = y."""
+        return 2 / self.sigma
+
+    @property
+    def lower_smoothness(self) -> float:
+        """At (z - y)^2 = 3 sigma / 2."""
+        return 4 * math.exp(-1.5) / self.sigma
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return -np.expm1(-np.square(self._scaled(z, y)))
+
+    def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = self._scaled(z, y)
+        return 2 / math.sqrt(self.sigma) * t * np.exp(-np.square(t))
+
+    def _scaled(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """(z - y) / sqrt(sigma), cut at 40: exp(-40^2) is 0 in floats already, so nothing is lost or overflows."""
+        width = math.sqrt(self.sigma)
+        return np.clip(z - y, -40 * width, 40 * width) / width
+
+
+@final
+@dataclass(frozen=True)
+class Logistic:
+    """log(1 + exp(-y z))"""
+
+    lower_bound: ClassVar[float] = 0.0
+    labels: ClassVar[str] = "+-1"
+    smoothness: ClassVar[float] = 0.25
+    lower_smoothness: ClassVar[float] = 0.0
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.logaddexp(0, -y * z)
+
+    def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return -y * expit(-y * z)
+
+
+@final
+@dataclass(frozen=True)
+class Sigmoid:
+    """1 / (1 + exp(y z)), a smoothed count of the errors."""
+
+    lower_bound: ClassVar[float] = 0.0
+    labels: ClassVar[str] = "+-1"
+    smoothness: ClassVar[float] = 1 / (6 * math.sqrt(3))
+    lower_smoothness: ClassVar[float] = 1 / (6 * math.sqrt(3))
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return expit(-y * z)
+
+    def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return -y * expit(y * z) * expit(-y * z)
+
+
+def check_loss(loss: Loss, y: np.ndarray) -> None:
+    """Refuses what is not a loss, and labels other than -1 and 1 where the loss is made for these."""
+    if isinstance(loss, type) or not hasattr(loss, "deriv"):
+        raise ValueError(
+            f"The loss must be an object such as Squared(), but got {loss!r}: build one of {', '.join(LOSSES)}."
+        )
+    if loss.labels == "+-1" and not np.isin(y, (-1.0, 1.0)).all():
+        found = ", ".join(f"{label:g}" for label in np.unique(y)[:4])
+        raise ValueError(
+            f"{type(loss).__name__} needs labels -1 and 1, but got {found}: for labels 0 and 1 pass 2 * y - 1."
+        )
+
+
+@dataclass(frozen=True)
+class LossEntry:
+    """A loss as the documentation, the command line and the contract tests see it."""
+
+    name: str
+    factory: Callable[..., Loss]
+    formula: str
+    smoothness: str
+    convex: bool
+    labels: str
+
+
+_ENTRIES = (
+    LossEntry("squared", Squared, "(z - y)^2 / 2", "L = 1", True, "real"),
+    LossEntry("welsch", Welsch, "1 - exp(-(z - y)^2 / sigma)", "L = 2 / sigma, l = 4 exp(-3/2) / sigma", False, "real"),
+    LossEntry("logistic", Logistic, "log(1 + exp(-y z))", "L = 1/4", True, "+-1"),
+    LossEntry("sigmoid", Sigmoid, "1 / (1 + exp(y z))", "L = l = 1 / (6 sqrt(3))", False, "+-1"),
+)
+LOSSES: dict[str, LossEntry] = {entry.name: entry for entry in _ENTRIES}

@@ -1,0 +1,36 @@
+"""The methods, one file each, and their registry."""
+
+from condgrad.solvers.accelerated_gradient import AcceleratedGradient
+from condgrad.solvers.cgs import CGS
+from condgrad.solvers.frank_wolfe import RULES, FrankWolfe
+from condgrad.solvers.ncgs import NCGS
+from condgrad.solvers.ncgs_ii import NCGSII
+from condgrad.solvers.ncgs_vr import NCGSVR
+from condgrad.solvers.projected_gradient import ProjectedGradient
+from condgrad.solvers.registry import METHODS, Method, build, cheapest_for_sum
+from condgrad.solvers.schedules import Schedule, Setup, practical, theory
+from condgrad.solvers.smoothness import Backtracking
+from condgrad.solvers.stochastic_frank_wolfe import StochasticFrankWolfe
+from condgrad.solvers.stochastic_ncgs import StochasticNCGS
+
+__all__ = [
+    "CGS",
+    "METHODS",
+    "NCGS",
+    "NCGSII",
+    "NCGSVR",
+    "RULES",
+    "AcceleratedGradient",
+    "Backtracking",
+    "FrankWolfe",
+    "Method",
+    "ProjectedGradient",
+    "Schedule",
+    "Setup",
+    "StochasticFrankWolfe",
+    "StochasticNCGS",
+    "build",
+    "cheapest_for_sum",
+    "practical",
+    "theory",
+]

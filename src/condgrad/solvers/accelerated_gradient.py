@@ -1,0 +1,53 @@
+r"""The accelerated gradient method for non-convex F (Ghadimi and Lan 2016). A reference that projects.
+
+    x_md = (1 - alpha_k) x_ag + alpha_k x
+    x    = project(x    - lambda_k grad F(x_md))
+    x_ag = project(x_md - beta_k   grad F(x_md))
+
+alpha_k = 2/(k+1), beta_k = 1/(2L), lambda_k = k beta_k/2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from condgrad.certificate import Certificate
+from condgrad.protocols import Point, Problem
+from condgrad.solvers.schedules import Setup
+from condgrad.solvers.smoothness import smoothness
+from condgrad.solvers.states import Descent, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceleratedGradientState(State):
+    slow: Point
+
+
+@dataclass(frozen=True)
+class AcceleratedGradient:
+    """Reports x_ag; ``slow`` in the state is the paper's x."""
+
+    def init(self, problem: Problem, x0: Point) -> AcceleratedGradientState:
+        return AcceleratedGradientState(x=x0, slow=x0, L=smoothness(problem, x0))
+
+    def step(self, problem: Problem, state: AcceleratedGradientState) -> AcceleratedGradientState:
+        k, L, project = state.k + 1, state.L, problem.domain.project
+        alpha, beta = 2 / (k + 1), 1 / (2 * L)
+        lam = k * beta / 2
+
+        x_md = (1 - alpha) * state.x + alpha * state.slow
+        grad = problem.objective.grad(x_md)
+        x = project(state.slow - lam * grad)
+        x_ag = project(x_md - beta * grad)
+        return AcceleratedGradientState(
+            k=k,
+            x=x_ag,
+            L=L,
+            slow=x,
+            certificate=Certificate(x_md, x_ag, beta, 0.0),
+            descent=Descent(x_md, grad, x_ag),
+        )
+
+
+def accelerated_gradient(problem: Problem, setup: Setup) -> AcceleratedGradient:
+    return AcceleratedGradient()

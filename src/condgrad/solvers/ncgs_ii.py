@@ -1,0 +1,77 @@
+r"""NCGS, option II (Algorithm 1 of Qu, Li and Xu).
+
+    theta_md = (1 - alpha_k) theta_ag + alpha_k theta
+    theta    = condg(grad F(theta_md), theta,    lambda_k, eta_k)
+    theta_ag = condg(grad F(theta_md), theta_md, beta_k,   chi_k)
+
+alpha_k = 2/(k+1), beta_k = 1/(2L), lambda_k = k beta_k/2. Theorem 1, with eta_k = chi_k = 1/N, as its proof has it:
+min_k |g(theta_md_k, grad F(theta_md_k), beta_k)|^2
+    <= 48 L (4 L |theta_0 - theta*|^2 / (N^2 (N+1)) + l (|theta*|^2 + 2 M^2)/N + 2/N).
+
+The better option where the non-convexity l is small against L.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from condgrad.certificate import Certificate
+from condgrad.protocols import Inner, Point, Problem, Prox
+from condgrad.solvers.schedules import Schedule, Setup
+from condgrad.solvers.smoothness import smoothness
+from condgrad.solvers.states import Descent, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class NCGSIIState(State):
+    theta: Point
+    memory: tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class NCGSII:
+    """Reports theta_ag; its certificates are for theta_md, where the gradient is taken."""
+
+    schedule: Schedule
+    inner: Inner
+
+    def init(self, problem: Problem, x0: Point) -> NCGSIIState:
+        memory = self.inner.init(problem.domain, x0)
+        return NCGSIIState(x=x0, theta=x0, L=smoothness(problem, x0), memory=(memory, memory))
+
+    def step(self, problem: Problem, state: NCGSIIState) -> NCGSIIState:
+        k, L = state.k + 1, state.L
+        alpha, beta = 2 / (k + 1), 1 / (2 * L)
+
+        theta_md = (1 - alpha) * state.x + alpha * state.theta
+        grad = problem.objective.grad(theta_md)
+        theta, theta_ag, memory = two_steps(self, problem, k, grad, state.theta, theta_md, beta, state.memory)
+
+        return NCGSIIState(
+            k=k,
+            x=theta_ag.point,
+            L=L,
+            theta=theta.point,
+            memory=memory,
+            certificate=Certificate(theta_md, theta_ag.point, beta, theta_ag.gap),
+            descent=Descent(theta_md, grad, theta_ag.point),
+        )
+
+
+def two_steps(
+    method: Any, problem: Problem, k: int, grad: Point, theta: Point, theta_md: Point, beta: float, memory: Any
+) -> tuple[Prox, Prox, tuple[Any, Any]]:
+    """theta_k and theta_ag_k, the two prox steps of option II and of Algorithm 3, with lambda_k = k beta_k/2.
+
+    The proof spares a relative inner error of 1/(2(k+1)) in the first and of less than 1/4 in the second.
+    """
+    lam = k * beta / 2
+    eta, chi = method.schedule.accuracy(lam, share=1 / (k + 1)), method.schedule.accuracy(beta, share=1 / 4)
+    theta_k = method.inner.solve(problem.domain, grad, theta, lam, eta, memory[0])
+    theta_ag = method.inner.solve(problem.domain, grad, theta_md, beta, chi, memory[1])
+    return theta_k, theta_ag, (theta_k.memory, theta_ag.memory)
+
+
+def ncgs_ii(problem: Problem, setup: Setup) -> NCGSII:
+    return NCGSII(setup.schedule, setup.inner)

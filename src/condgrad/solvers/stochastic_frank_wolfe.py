@@ -1,0 +1,74 @@
+r"""The step that SFW, SVFW, SAGAFW and their stochastic forms share (Reddi, Sra, Poczos and Smola 2016).
+
+    v = an estimate of grad F(x),  s = lmo(v),  x = x + t (s - x)
+
+They differ in the estimate: see sfw.py, svfw.py and sagafw.py. Their theorems take the constant step
+t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly random iterate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from condgrad.points import inner
+from condgrad.protocols import Estimator, Objective, Point, Problem, fits
+from condgrad.solvers.schedules import Schedule, theory
+from condgrad.solvers.states import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class StochasticFrankWolfeState(State):
+    memory: Any
+    scale: float
+    """sqrt(h_0 / (L D^2)): the step is this over sqrt(T)."""
+
+
+@dataclass(frozen=True)
+class StochasticFrankWolfe:
+    """Theory: t = scale/sqrt(T) for all T steps. Practical: scale/sqrt(k) in step k, for runs of no fixed length.
+
+    ``initial_gap`` is h_0; where it is not given, it is F(x_0) minus the objective's lower bound, or else
+    max_x <grad F(x_0), x_0 - x> + L D^2/2, which smoothness makes an upper bound.
+    """
+
+    estimator: Estimator
+    schedule: Schedule
+    initial_gap: float | None = None
+    seed: int = 0
+
+    def init(self, problem: Problem, x0: Point) -> StochasticFrankWolfeState:
+        L, D = problem.objective.smoothness, problem.domain.diameter
+        h0 = self.initial_gap if self.initial_gap is not None else initial_gap(problem, x0, self.seed)
+        scale = sqrt(h0 / (L * D**2)) if h0 > 0 else 0.0
+        return StochasticFrankWolfeState(x=x0, L=L, memory=self.estimator.init(problem.objective, x0), scale=scale)
+
+    def step(self, problem: Problem, state: StochasticFrankWolfeState) -> StochasticFrankWolfeState:
+        k, x = state.k + 1, state.x
+        rng = np.random.default_rng((self.seed, k))
+
+        v, memory = self.estimator.estimate(problem.objective, x, state.memory, k, rng)
+        s = problem.domain.lmo(v)
+        t = min(1.0, state.scale / sqrt(self.schedule.steps if isinstance(self.schedule, theory) else k))
+        return StochasticFrankWolfeState(k=k, x=x + t * (s - x), L=state.L, memory=memory, scale=state.scale)
+
+
+def initial_gap(problem: Problem, x0: Point, seed: int) -> float:
+    """An upper bound on F(x_0) - F*."""
+    objective, domain = problem.objective, problem.domain
+    deterministic = fits(objective, Objective)
+    if deterministic and objective.lower_bound is not None:
+        return objective.value(x0) - objective.lower_bound
+    if deterministic:
+        grad = objective.grad(x0)
+    else:
+        grad = objective.grad_terms(x0, objective.draw(1000, np.random.default_rng((seed, 0, 2))))
+    return inner(grad, x0 - domain.lmo(grad)) + objective.smoothness * domain.diameter**2 / 2
+
+
+def random_iterate(steps: int, rng: np.random.Generator) -> int:
+    """How many of T steps lead to a uniformly random one of x_0 .. x_{T-1}."""
+    return int(rng.integers(steps))

@@ -1,0 +1,69 @@
+r"""Stochastic NCGS (Algorithm 3 of Qu, Li and Xu).
+
+Option II with the mean gradient G_k of m_k = k samples in place of grad F(theta_md_k), run for R of N steps with
+Prob{R = k} = k(k+1) / sum_j j(j+1); the output is theta_md_R. Theorem 2, with eta_k = chi_k = 1/N:
+
+E |g(theta_md_R, G_R, beta_R)|^2
+    <= 192 L (4 L |theta_0 - theta*|^2 / (N^2 (N+1)) + l (|theta*|^2 + 2 M^2)/N + 1/N + 3 sigma^2 / (2 L N)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from condgrad.estimators import Minibatch
+from condgrad.protocols import Inner, Point, Problem
+from condgrad.solvers.ncgs_ii import two_steps
+from condgrad.solvers.schedules import Schedule, Setup
+from condgrad.solvers.states import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class StochasticNCGSState(State):
+    theta: Point
+    theta_ag: Point
+    memory: tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class StochasticNCGS:
+    """Reports theta_md."""
+
+    schedule: Schedule
+    inner: Inner
+    estimator: Minibatch
+    seed: int = 0
+
+    def init(self, problem: Problem, x0: Point) -> StochasticNCGSState:
+        memory = self.inner.init(problem.domain, x0)
+        L = problem.objective.smoothness
+        return StochasticNCGSState(x=x0, theta=x0, theta_ag=x0, L=L, memory=(memory, memory))
+
+    def step(self, problem: Problem, state: StochasticNCGSState) -> StochasticNCGSState:
+        k, L = state.k + 1, state.L
+        alpha, beta = 2 / (k + 1), 1 / (2 * L)
+        rng = np.random.default_rng((self.seed, k))
+
+        theta_md = (1 - alpha) * state.theta_ag + alpha * state.theta
+        G, _ = self.estimator.estimate(problem.objective, theta_md, None, k, rng)
+        theta, theta_ag, memory = two_steps(self, problem, k, G, state.theta, theta_md, beta, state.memory)
+        return StochasticNCGSState(k=k, x=theta_md, L=L, theta=theta.point, theta_ag=theta_ag.point, memory=memory)
+
+
+def stochastic_ncgs(
+    problem: Problem, setup: Setup, batch: int | Callable[[int], int] = int, replace: bool = True
+) -> StochasticNCGS:
+    """``batch`` samples in each step, or ``batch(k)`` in step k: the theorem's m_k = k by default."""
+    size = batch if callable(batch) else lambda k: batch
+    return StochasticNCGS(setup.schedule, setup.inner, Minibatch(size, replace), setup.seed)
+
+
+def stopping_index(steps: int, rng: np.random.Generator) -> int:
+    """R in 1..N with p_k proportional to k(k+1) = 2/Gamma_k."""
+    k = np.arange(1, steps + 1)
+    weights = k * (k + 1.0)
+    return int(rng.choice(k, p=weights / weights.sum()))

@@ -1,0 +1,55 @@
+"""Frank-Wolfe for a smooth, possibly non-convex F (Lacoste-Julien 2016), with five step rules."""
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+
+def run(F, grad, lmo, x0, N, rule, L=None, D=None):
+    """x_{k+1} = x_k + t_k d_k with s_k = lmo(grad F(x_k)), d_k = s_k - x_k, gap_k = <grad F(x_k), x_k - s_k>.
+
+    short     t = min(1, gap / (L |d|^2))
+    lacoste   t = min(1, gap / (L D^2))  (Lacoste-Julien 2016, C = L D^2)
+    open      t = 2 / (k + 2), k from 0
+    adaptive  t = min(1, gap / (M |d|^2)), M by backtracking (Pedregosa, Negiar, Askari and Jaggi 2020)
+    line      t = argmin over [0, 1] of F(x + t d)
+
+    Returns x_0 .. x_N. Where d = 0 the iterate stays, and so does M.
+    """
+    x = [np.array(x0, dtype=float)]
+    M = L
+    for k in range(N):
+        x_k = x[k]
+        g_k = grad(x_k)
+        s_k = lmo(g_k)
+        d_k = s_k - x_k
+        gap = np.sum(g_k * (x_k - s_k))
+        d2 = np.sum(d_k**2)
+        if d2 == 0:
+            x.append(x_k)
+            continue
+        if rule == "short":
+            t = min(1.0, gap / (L * d2))
+        elif rule == "lacoste":
+            t = min(1.0, gap / (L * D**2))
+        elif rule == "open":
+            t = 2 / (k + 2)
+        elif rule == "adaptive":
+            F_k = F(x_k)
+            slack = 1e-12 * max(1.0, abs(F_k))
+            M = 0.9 * M
+            t = min(1.0, gap / (M * d2))
+            while F(x_k + t * d_k) > F_k - t * gap + t**2 * M / 2 * d2 + slack:
+                M = 2 * M
+                t = min(1.0, gap / (M * d2))
+        elif rule == "line":
+            t = best_on_segment(F, x_k, d_k)
+        else:
+            raise ValueError(f"rule is {rule!r}; expected short, lacoste, open, adaptive or line")
+        x.append(x_k + t * d_k)
+    return x
+
+
+def best_on_segment(F, x, d):
+    """The line search: the best by value of the bounded minimiser's t, 1 and 0; a tie goes to the first."""
+    found = minimize_scalar(lambda t: F(x + t * d), bounds=(0, 1), method="bounded", options={"xatol": 1e-8}).x
+    return min([found, 1.0, 0.0], key=lambda t: F(x + t * d))

@@ -1,0 +1,329 @@
+"""Every method of the library beside its flat transcription in tests/reference, iterate by iterate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from math import ceil, sqrt
+from operator import attrgetter
+
+import numpy as np
+import pytest
+
+import condgrad as cg
+from condgrad.solvers import Setup, build
+from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION, case
+from tests.reference import cgs, condg, frank_wolfe, ncgs, ncgs_vr, projected, stochastic_frank_wolfe, stochastic_ncgs
+
+SEED = 3
+STEPS = 36
+MAX_CALLS = 40
+"""A linear oracle budget for each prox, the same on both sides: condg is sublinear."""
+THEORY = cg.theory(STEPS)
+PRACTICAL = cg.practical(eps=1e-2, c=0.4)
+SCHEDULES = (THEORY, PRACTICAL)
+
+
+# ------------------------------------------------------------------------------------------------ the common ground
+
+
+class ToSixDigits:
+    """A set whose linear oracle looks at a direction to six digits, so that what differs by rounding gets the same answer.
+
+    On a curved set condg is chaotic: its oracle's answers near a tie are as far apart as the set is wide. Started 1e-15
+    apart, two runs of the *reference* of NCGS over the nuclear ball are 5e-3 apart after 36 steps of at most 20 oracle calls.
+    """
+
+    def __init__(self, domain):
+        self.shape, self.diameter, self.max_norm = domain.shape, domain.diameter, domain.max_norm
+        self.start, self.contains = domain.start, domain.contains
+        self.lmo = lambda direction: domain.lmo(np.round(direction, 6))
+
+
+def ground(name):
+    """The case called ``name``, with a steady oracle where the set is curved."""
+    example = case(name)
+    if isinstance(example.domain, cg.Simplex | cg.L1Ball):
+        return example
+    return replace(example, problem=cg.Problem(example.objective, ToSixDigits(example.domain)))
+
+
+# --------------------------------------------------------------------- what the references need, written out once more
+
+
+def accurate(schedule, lam, share, eta=None):
+    """The stop rule of condg: V <= eta (1/N by default), or V <= max(lam eps/4, c share |u_t - u|^2/lam)."""
+    if schedule is THEORY:
+        return lambda V, moved: V <= (1 / STEPS if eta is None else eta)
+    return lambda V, moved: V <= max(lam * schedule.eps / 4, schedule.c * share * moved)
+
+
+def prox_of(example, schedule, *shares):
+    """prox(l, u, lam, k) for methods with as many prox steps a step as there are ``shares``, functions of k."""
+    calls = iter(range(10**9))
+
+    def prox(l, u, lam, k):
+        share = shares[next(calls) % len(shares)](k)
+        return condg.condg(example.domain.lmo, l, u, lam, accurate(schedule, lam, share), MAX_CALLS)[0]
+
+    return prox
+
+
+def reddi_step(example, schedule, initial_gap):
+    """t(k) = sqrt(h_0 / (L D^2)) / sqrt(T), or / sqrt(k) in practice, and at most 1."""
+    f, x0, L, D = example.objective, example.x0, example.objective.smoothness, example.domain.diameter
+    h0 = initial_gap
+    if h0 is None and getattr(f, "lower_bound", None) is not None:
+        h0 = f.value(x0) - f.lower_bound
+    if h0 is None:
+        g = f.grad(x0)
+        h0 = np.sum(g * (x0 - example.domain.lmo(g))) + L * D**2 / 2
+    return lambda k: min(1.0, sqrt(h0 / (L * D**2)) / sqrt(STEPS if schedule is THEORY else k))
+
+
+def draws(example):
+    """(draw, sample_grads) of an expectation, or of a finite sum seen as one."""
+    if example.sample_grads:
+        return example.objective.draw, example.sample_grads
+    n, term_grad = example.objective.n_terms, example.term_grad
+    return lambda size, rng: rng.integers(n, size=size), lambda x, I: np.array([term_grad(x, i) for i in I])
+
+
+# -------------------------------------------------------------- the references: {attribute of the state: its sequence}
+
+
+def walk_ncgs(example, schedule, stretch=0.0):
+    def lam(k, beta):
+        return (1 + stretch * (2 / (k + 1)) / 4) * beta
+
+    f = example.objective
+    prox = prox_of(example, schedule, lambda k: 1.0)
+    out = ncgs.option_1(f.grad, prox, example.x0, f.smoothness, STEPS, lam if stretch else None)
+    return {"x": out["theta"], "theta_ag": out["ag"], "descent.x": out["md"]}
+
+
+def walk_ncgs_ii(example, schedule):
+    f, prox = example.objective, prox_of(example, schedule, lambda k: 1 / (k + 1), lambda k: 1 / 4)
+    out = ncgs.option_2(f.grad, prox, example.x0, f.smoothness, STEPS)
+    return {"theta": out["theta"], "x": out["ag"], "descent.x": out["md"]}
+
+
+def walk_stochastic_ncgs(example, schedule, batch=None):
+    prox = prox_of(example, schedule, lambda k: 1 / (k + 1), lambda k: 1 / 4)
+    m = batch if callable(batch) else (lambda k: batch or k)
+    L = example.objective.smoothness
+    out = stochastic_ncgs.run(*draws(example), prox, example.x0, L, STEPS, SEED, m)
+    return {"theta": out["theta"], "theta_ag": out["ag"], "x": [example.x0, *out["md"][1:]]}
+
+
+def walk_ncgs_vr(example, schedule, epoch=None, batch=None, lam=None, store=False):
+    f, n = example.objective, example.objective.n_terms
+    m = epoch or next(m for m in range(n, 0, -1) if m**3 <= n)
+    b = batch or max(m * m, next(b for b in range(1, n + 1) if b**3 >= n**2))
+    if schedule is THEORY:
+        lam = lam or 1 / (3 * f.term_smoothness)
+    # the largest step with 4 K^2 m^2 lam^2 / b + L lam <= 7/9 and lam <= 1/(3 L)
+    root = max(np.roots([4 * f.mean_square_smoothness**2 * m**2 / b, f.smoothness, -7 / 9]))
+    lam = lam or min(root, 1 / (3 * f.smoothness))
+    prox = prox_of(example, schedule, lambda k: 2 / 9)
+    return {"x": ncgs_vr.run(example.term_grad, n, prox, example.x0, lam, m, b, STEPS, SEED)}
+
+
+def walk_frank_wolfe(example, schedule, rule="open-loop", steps=STEPS):
+    name = {"bounded": "lacoste", "open-loop": "open", "line-search": "line"}.get(rule, rule)
+    f, domain = example.objective, example.domain
+    return {
+        "x": frank_wolfe.run(f.value, f.grad, domain.lmo, example.x0, steps, name, f.smoothness, domain.diameter)
+    }
+
+
+def walk_sfw(example, schedule, batch=None, initial_gap=None):
+    t, lmo = reddi_step(example, schedule, initial_gap), example.domain.lmo
+    if example.sample_grads:  # a snapshot of b fresh samples in every step is SFW
+        return {"x": stochastic_frank_wolfe.svfw_s(*draws(example), lmo, example.x0, t, 1, 1, batch, STEPS, SEED)}
+    n, b = example.objective.n_terms, batch or STEPS
+    return {"x": stochastic_frank_wolfe.sfw(example.term_grad, n, lmo, example.x0, t, b, STEPS, SEED)}
+
+
+def walk_svfw(example, schedule, epoch=None, batch=None, store=False, initial_gap=None):
+    n, t = example.objective.n_terms, reddi_step(example, schedule, initial_gap)
+    m = epoch or next(m for m in range(n, 0, -1) if m**3 <= n)
+    b = batch or max(m * m, next(b for b in range(1, n + 1) if b**3 >= n**2))
+    lmo = example.domain.lmo
+    return {"x": stochastic_frank_wolfe.svfw(example.term_grad, n, lmo, example.x0, t, m, b, STEPS, SEED)}
+
+
+def walk_sagafw(example, schedule, batch=None, initial_gap=None):
+    n, t = example.objective.n_terms, reddi_step(example, schedule, initial_gap)
+    b = batch or next(b for b in range(1, n + 1) if b**3 >= n)
+    return {"x": stochastic_frank_wolfe.sagafw(example.term_grad, n, example.domain.lmo, example.x0, t, b, STEPS, SEED)}
+
+
+def walk_svfw_s(example, schedule, epoch=3, batch=11, sample=STEPS, initial_gap=None):
+    """By default T = 36: m = T^(1/3), b = T^(2/3) and T samples for a snapshot."""
+    t, x0, lmo = reddi_step(example, schedule, initial_gap), example.x0, example.domain.lmo
+    return {"x": stochastic_frank_wolfe.svfw_s(*draws(example), lmo, x0, t, epoch, batch, sample, STEPS, SEED)}
+
+
+def walk_sagafw_s(example, schedule, batch=4, sample=STEPS, initial_gap=None):
+    t, x0, lmo = reddi_step(example, schedule, initial_gap), example.x0, example.domain.lmo
+    return {"x": stochastic_frank_wolfe.sagafw_s(*draws(example), lmo, x0, t, sample, batch, STEPS, SEED)}
+
+
+def walk_cgs(example, schedule, strong_convexity=0.0, initial_gap=None):
+    f, domain, x0, mu = example.objective, example.domain, example.x0, strong_convexity
+    N = ceil(2 * sqrt(6 * f.smoothness / mu)) if mu else 10**9
+    calls = iter(range(10**9))
+
+    def prox(l, u, lam, eta):
+        k = next(calls) % N + 1
+        return condg.condg(domain.lmo, l, u, lam, accurate(schedule, lam, 1 / (k + 2), eta), MAX_CALLS)[0]
+
+    if not mu:
+        out = cgs.cgs(f.grad, prox, x0, f.smoothness, domain.diameter, STEPS)
+    else:
+        g = f.grad(x0)
+        delta0 = initial_gap or np.sum(g * (x0 - domain.lmo(g)))
+        assert N < STEPS / 2, "the walk is to see two restarts"
+        out = cgs.cgs_restarted(f.grad, prox, x0, f.smoothness, mu, delta0, ceil(STEPS / N))
+    return {"inner_x": out["x"], "x": out["y"], "descent.x": out["z"]}
+
+
+def walk_projected_gradient(example, schedule):
+    f = example.objective
+    return {"x": projected.projected_gradient(f.grad, example.project, example.x0, 1 / (2 * f.smoothness), STEPS)}
+
+
+def walk_accelerated_gradient(example, schedule):
+    f = example.objective
+    out = projected.accelerated_gradient(f.grad, example.project, example.x0, f.smoothness, STEPS)
+    return {"slow": out["x"], "x": out["ag"], "descent.x": out["md"]}
+
+
+# --------------------------------------------------------------------------------------- which walks, and on what
+
+
+DETERMINISTIC = (*PLAIN, "welsch simplex", "completion nuclear")
+PROJECTABLE = [name for name in (*PLAIN, *SUMS) if name not in WITHOUT_PROJECTION]
+SAMPLED = (*SUMS, *EXPECTATIONS)
+
+
+def odd(k):
+    """A batch that grows."""
+    return 2 * k + 1
+
+
+ONCE = (PRACTICAL,)  # for methods that no schedule touches
+
+WALKS = {
+    "ncgs": (walk_ncgs, DETERMINISTIC, SCHEDULES, [{}, {"stretch": 1.0}]),
+    "ncgs-ii": (walk_ncgs_ii, DETERMINISTIC, SCHEDULES, [{}]),
+    "stochastic-ncgs": (walk_stochastic_ncgs, SAMPLED, SCHEDULES, [{}, {"batch": 4}, {"batch": odd}]),
+    "ncgs-vr": (
+        walk_ncgs_vr,
+        SUMS,
+        SCHEDULES,
+        [{"lam": 0.2}, {"lam": 0.2, "store": True}, {"epoch": 4, "batch": 3, "lam": 0.1}, {}],
+    ),
+    "frank-wolfe": (
+        walk_frank_wolfe,
+        DETERMINISTIC,
+        ONCE,
+        [{}, *({"rule": rule} for rule in ("short", "bounded", "adaptive", "open-loop"))],
+    ),
+    "sfw": (walk_sfw, SAMPLED, SCHEDULES, [{"batch": 5, "initial_gap": 2.0}]),
+    "svfw": (walk_svfw, SUMS, SCHEDULES, [{}, {"store": True}, {"epoch": 4, "batch": 3, "initial_gap": 2.0}]),
+    "sagafw": (walk_sagafw, SUMS, SCHEDULES, [{}, {"batch": 5, "initial_gap": 2.0}]),
+    "svfw-s": (
+        walk_svfw_s,
+        SAMPLED,
+        SCHEDULES,
+        [{"initial_gap": 2.0}, {"epoch": 4, "batch": 3, "sample": 20, "initial_gap": 2.0}],
+    ),
+    "sagafw-s": (
+        walk_sagafw_s,
+        SAMPLED,
+        SCHEDULES,
+        [{"initial_gap": 2.0}, {"batch": 3, "sample": 20, "initial_gap": 2.0}],
+    ),
+    "cgs": (
+        walk_cgs,
+        DETERMINISTIC,
+        SCHEDULES,
+        [{}, {"strong_convexity": 1.5}, {"strong_convexity": 1.5, "initial_gap": 3.0}],
+    ),
+    "projected-gradient": (walk_projected_gradient, PROJECTABLE, ONCE, [{}]),
+    "accelerated-gradient": (walk_accelerated_gradient, PROJECTABLE, ONCE, [{}]),
+}
+
+
+
+def label(method, options, schedule, problem):
+    given = [f"{option}={getattr(value, '__name__', value)}" for option, value in options.items()]
+    return "-".join([method, *given, type(schedule).__name__, problem])
+
+
+PARAMETERS = [
+    pytest.param(name, options, schedule, problem, id=label(name, options, schedule, problem))
+    for name, (_, examples, schedules, variants) in WALKS.items()
+    for options in variants
+    for schedule in schedules
+    for problem in examples
+]
+
+
+def states_of(method, example, schedule, options, steps):
+    solver = build(method, example.problem, Setup(schedule, cg.CondG(MAX_CALLS), STEPS, SEED), options)
+    return list(islice(cg.iterate(solver, example.problem, example.x0), steps + 1))
+
+
+def assert_in_step(states, reference, tolerance=1e-10):
+    for attribute, sequence in reference.items():
+        read = attrgetter(attribute)
+        for k, expected in enumerate(sequence[: len(states)]):
+            if expected is not None:  # an intermediate point, which step 0 has not
+                error = np.linalg.norm(read(states[k]) - expected)
+                assert error <= tolerance, f"{attribute} is off by {error:.2g} after {k} steps"
+
+
+@pytest.mark.parametrize("method", cg.METHODS)
+def test_every_method_has_a_walk(method):
+    assert method in WALKS, f"{method} has no flat reference to walk beside: add one to tests/reference and to WALKS."
+
+
+@pytest.mark.parametrize(("method", "options", "schedule", "problem"), PARAMETERS)
+def test_iterate_by_iterate(method, options, schedule, problem):
+    example = case(problem) if cg.METHODS[method].projects else ground(problem)
+    reference = WALKS[method][0](example, schedule, **options)
+    assert np.linalg.norm(reference["x"][STEPS] - example.x0) > 1e-3, "the walk goes nowhere: it would prove nothing"
+    assert_in_step(states_of(method, example, schedule, options, STEPS), reference)
+
+
+@pytest.mark.parametrize("problem", DETERMINISTIC)
+def test_line_search(problem):
+    """Fifteen steps: the minimiser of a flat function is found to the square root of the rounding of its values only."""
+    example = ground(problem)
+    reference = walk_frank_wolfe(example, PRACTICAL, "line-search", 15)
+    assert_in_step(states_of("frank-wolfe", example, PRACTICAL, {"rule": "line-search"}, 15), reference)
+
+
+def test_every_frank_wolfe_rule_has_a_walk():
+    assert {options.get("rule") for options in WALKS["frank-wolfe"][3]} | {"line-search"} == {None, *cg.solvers.RULES}
+
+
+@pytest.mark.parametrize("problem", SUMS)
+def test_sfw_with_growing_batches(problem):
+    """In practice the default is b_k = k, which the reference, with its one b, does not know."""
+    example = ground(problem)
+    t, n, x = reddi_step(example, PRACTICAL, None), example.objective.n_terms, [example.x0]
+    for k in range(1, STEPS + 1):
+        I = np.random.default_rng((SEED, k)).integers(n, size=k)
+        v = sum(example.term_grad(x[-1], i) for i in I) / k
+        x.append(x[-1] + t(k) * (example.domain.lmo(v) - x[-1]))
+    assert_in_step(states_of("sfw", example, PRACTICAL, {}, STEPS), {"x": x})
+
+
+@pytest.mark.parametrize("problem", SUMS)
+def test_sfw_with_the_theorems_batch(problem):
+    example = ground(problem)
+    assert_in_step(states_of("sfw", example, THEORY, {}, STEPS), walk_sfw(example, THEORY))
