@@ -13,7 +13,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	touch $@
 
 demo: $(VENV)/ready  ## the paper's experiment, with a report to look at
-	$(BIN)/condgrad reproduce fig1a --out demo-report
+	OPENBLAS_NUM_THREADS=1 $(BIN)/condgrad reproduce fig1a --out demo-report
 
 test: $(VENV)/ready  ## the default suite, with coverage
 	$(BIN)/pytest -n 2 --cov --cov-report=term
@@ -34,8 +34,8 @@ docs: $(VENV)/ready  ## site/index.html; the pages' examples run in make test
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-results/
-	$(BIN)/python -m benchmarks.order_of_cost --check
-	$(BIN)/python -m benchmarks.corrective --check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.order_of_cost --check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.corrective --check
 
 lock:  ## new exact versions for requirements.lock
 	$(PYTHON) -m venv --clear .lock-venv

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from dataclasses import fields, is_dataclass
 from itertools import islice
@@ -90,7 +89,7 @@ def test_a_step_is_pure(method, problem, inner):
     x0 = example.x0.copy()
     guarded = cg.Problem(read_only(example.objective), read_only(example.domain))
     solver = solver_of(method, guarded, inner)
-    before = copy.deepcopy(solver)
+    assert is_dataclass(solver) and type(solver).__dataclass_params__.frozen
     state = solver.init(guarded, frozen(x0))
     for _ in range(STEPS):
         for leaf in leaves(state):
@@ -101,9 +100,6 @@ def test_a_step_is_pure(method, problem, inner):
         assert bits(state) == was
         state = once
     assert np.array_equal(x0, example.x0)
-    assert [leaf for leaf in leaves(solver) if not callable(leaf)] == [
-        leaf for leaf in leaves(before) if not callable(leaf)
-    ]
 
 
 @every_walk
@@ -117,7 +113,7 @@ def test_states_have_what_the_driver_reads(method, problem, inner):
         assert state.L == example.objective.smoothness
         assert state.certificate is None or state.certificate.gap >= 0
         assert state.descent is None or len(state.descent) == 3
-        assert hash(type(state)) and is_dataclass(state) and type(state).__dataclass_params__.frozen
+        assert is_dataclass(state) and type(state).__dataclass_params__.frozen
 
 
 @every_walk
@@ -152,7 +148,9 @@ def rows(trace):
 
 
 def minimized(method, example, seed):
-    return cg.minimize(
+    """The path and the result of a run through the front door."""
+    path = []
+    result = cg.minimize(
         example.objective,
         example.domain,
         example.x0,
@@ -161,19 +159,21 @@ def minimized(method, example, seed):
         max_steps=STEPS,
         tol=1e-12,
         validate=50,
-        output="last",
+        callback=lambda record, x: path.append(x.tobytes()),
     )
+    return path, result
 
 
 @every_method
 def test_runs_are_reproducible_from_the_seed(method):
     for problem in suited(method):
         example = case(problem)
-        one, two, other = (minimized(method, example, seed) for seed in (5, 5, 6))
+        (path, one), (again, two), (another, _) = (minimized(method, example, seed) for seed in (5, 5, 6))
+        assert path == again
         assert one.x.tobytes() == two.x.tobytes()
         assert rows(one.trace) == rows(two.trace)
         assert one.counts == two.counts
-        assert (one.x.tobytes() == other.x.tobytes()) == method.deterministic, problem
+        assert (path == another) == method.deterministic, problem
 
 
 # ------------------------------------------------------------------------------------------------------------- counts
@@ -383,7 +383,10 @@ def wrong_problems(method):
         yield case("indefinite lp").problem, "LpBall"
     if not method.deterministic:
         f = finite_sum.objective
-        nameless = cg.FunctionSum(f.value, lambda x, batch: f.term_rows(x, batch)[:, None] * f.A[batch], 20, 5)
+        nameless = cg.FunctionSum(f.value, f.term_rows, 20, 5)
+        yield cg.Problem(nameless, finite_sum.domain), "FunctionSum"
+    if method.name == "ncgs-vr":
+        nameless = cg.FunctionSum(f.value, f.term_rows, 20, 5, smoothness=f.smoothness)
         yield cg.Problem(nameless, finite_sum.domain), "FunctionSum"
 
 
@@ -417,7 +420,7 @@ def one_sentence(message, *names):
 OPTIONS = {
     "stretch": 1.0,
     "rule": "short",
-    "batch": 3,
+    "batch": 5,
     "epoch": 3,
     "lam": 0.05,
     "store": True,
@@ -477,3 +480,57 @@ def test_what_fits_what():
         assert fits(case(name).objective, Expectation) and not fits(case(name).objective, Objective)
     for name in (*PLAIN, *SUMS, *EXPECTATIONS):
         assert fits(case(name).domain, Projectable) == (name not in WITHOUT_PROJECTION)
+
+
+# ------------------------------------------------------------------------------------------------------- known defects
+
+
+def defect(reason):
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+@defect("1/(2 L) with L = 0: a linear F, which has the smoothness 0, is no problem to any method in theory")
+@every_deterministic
+def test_a_linear_function_has_a_vertex_for_its_minimiser(method):
+    result = cg.minimize(cg.Quadratic(np.zeros((3, 3)), [2.0, 1.0, 3.0]), cg.Simplex(3), method=method.name)
+    assert np.allclose(result.x, [0.0, 1.0, 0.0])
+
+
+@defect("sqrt(h_0 / (L D^2)) with D = 0")
+@pytest.mark.parametrize("name", ["sfw", "svfw", "sagafw", "svfw-s", "sagafw-s"])
+def test_the_set_may_be_one_point(name):
+    f = cg.LinearModel(np.ones((8, 1)), np.arange(8.0), cg.Welsch())
+    assert cg.minimize(f, cg.Simplex(1), method=name, max_steps=3).x == 1.0
+
+
+@defect("the theorem's step is 1/(3 term_smoothness), and that is None: `require` asks for one of the two only")
+def test_ncgs_vr_refuses_what_its_theorem_does_not_cover():
+    f = cg.FunctionSum(lambda x: x @ x / 2, lambda x, batch: x + 0 * batch[:, None], 8, 3, mean_square_smoothness=1.0)
+    with pytest.raises(ValueError, match="term_smoothness"):
+        cg.minimize(f, cg.Simplex(3), method="ncgs-vr", schedule="theory", max_steps=5)
+
+
+@defect("AttributeError: no attribute 'n_terms'")
+@pytest.mark.parametrize("name", ["stochastic-ncgs", "sfw"])
+def test_only_terms_can_be_drawn_without_replacement(name):
+    example = case("expectation simplex")
+    with pytest.raises((TypeError, ValueError), match="replace"):
+        cg.minimize(example.objective, example.domain, method=name, replace=False, max_steps=3, validate=20)
+
+
+@defect("0 is taken for 'not given', a negative number for a number, and the rest ends in a message from numpy")
+@pytest.mark.parametrize("value", [0, -1, 2.5, "many"])
+@pytest.mark.parametrize("name", ["stochastic-ncgs", "ncgs-vr", "sfw", "svfw", "sagafw", "svfw-s", "sagafw-s"])
+def test_a_batch_is_a_whole_number_of_terms(name, value):
+    example = case("welsch simplex")
+    with pytest.raises(ValueError, match="batch must be a whole number of at least 1"):
+        cg.minimize(example.objective, example.domain, method=name, batch=value, max_steps=3)
+
+
+@defect("the slack of the sufficient decrease, 1e-12 max(1, |F|), is absolute: below that scale every step is accepted")
+def test_adaptive_steps_do_not_depend_on_the_scale_of_F():
+    example, tiny = case("convex simplex"), 1e-13
+    result = cg.minimize(
+        unknown(example.objective, tiny), example.domain, method="frank-wolfe", rule="adaptive", tol=0.1 * tiny**2
+    )
+    assert result.status == "converged", result.message

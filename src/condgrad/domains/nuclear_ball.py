@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.sparse.linalg import ArpackError, svds
 
 from condgrad.domains._ball import Ball, Shape
+from condgrad.domains._lanczos import top_pair
 from condgrad.domains.simplex import onto_simplex
-
-_SMALL = 64
-"""Up to this many rows or columns the full SVD is as fast as Lanczos."""
 
 
 @final
@@ -43,17 +40,3 @@ class NuclearBall(Ball):
         x = self._point(x)
         left, sigma, right = np.linalg.svd(x, full_matrices=False)
         return x if sigma.sum() <= self.radius else (left * onto_simplex(sigma, self.radius)) @ right
-
-
-def top_pair(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Unit singular vectors (u, v) of the largest singular value; the same for the same matrix."""
-    scaled = matrix / (np.abs(matrix).max() or 1.0)  # Lanczos squares the matrix
-    if min(matrix.shape) > _SMALL and scaled.any():
-        try:
-            first = np.random.default_rng(0).standard_normal(min(matrix.shape))
-            left, _, right = svds(scaled, k=1, v0=first, tol=0, rng=np.random.default_rng(0))
-            return left[:, 0], right[0]
-        except ArpackError:  # no convergence: the full SVD is slower and always answers
-            pass
-    left, _, right = np.linalg.svd(scaled, full_matrices=False)
-    return left[:, 0], right[0]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from condgrad.checks import choice, finite_array, positive, same_shape, whole
+from condgrad.checks import NotGiven, choice, finite_array, positive, same_shape, whole
 from condgrad.driver.progress import Progress
 from condgrad.driver.result import Result
 from condgrad.driver.run import Callback, run
 from condgrad.driver.stopping import Mapping, Rule, Steps
-from condgrad.inner import inner_solver
+from condgrad.inner import Corrective, absolute, inner_solver
+from condgrad.points import norm2
 from condgrad.protocols import Domain, FiniteSum, Inner, Objective, Point, Problem, Reason, Record, fits
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
@@ -204,6 +206,18 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
     if isinstance(x0, np.ndarray | list | tuple | float | int):
         x0 = finite_array(x0, "x0")
         same_shape(x0.shape, tuple(domain.shape), "x0")
-    if not domain.contains(x0, 1e-6):
+    try:
+        inside = domain.contains(x0, 1e-6)
+    except NotGiven:
+        inside = not proven_outside(domain, x0)
+    if not inside:
         raise ValueError("x0 lies outside the set: give a point of it, or leave x0 out to start at domain.start().")
     return x0
+
+
+def proven_outside(domain: Any, x: Point) -> bool:
+    """Of a set that only has a linear oracle: is x at a distance from it that its nearest point's certificate proves?"""
+    vertex = domain.lmo(-1.0 * x)
+    solver = Corrective(max_calls=PRACTICAL_CALLS)
+    nearest, gap, _ = solver.solve(domain, vertex - x, vertex, 1.0, absolute(1e-16), solver.init(domain, vertex))
+    return sqrt(norm2(nearest - x)) - sqrt(gap) > 1e-6 * max(1.0, sqrt(norm2(vertex)))

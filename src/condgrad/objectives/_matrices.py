@@ -23,17 +23,15 @@ _SAFE = 1 + 1e-6
 
 def as_matrix(values: Any, what: str) -> Matrix:
     """A finite matrix of our own: a read-only array, or a csr_array where any scipy-sparse one was given."""
-    matrix: Matrix
-    if not _is_sparse(values):
-        matrix = checks.finite_array(values, what)
-    else:
-        stored = csr_array(values, copy=True)
-        stored.sum_duplicates()
-        data = checks.finite_array(stored.data, f"{what} (the list of its stored entries)")
-        matrix = csr_array((data, stored.indices, stored.indptr), shape=stored.shape)
+    matrix: Matrix = values if _is_sparse(values) else checks.finite_array(values, what)
     if matrix.ndim != 2:
         raise ValueError(f"{what} must be a matrix, but has shape {matrix.shape}: reshape it to (rows, columns).")
-    return matrix
+    if not _is_sparse(matrix):
+        return matrix
+    stored = csr_array(matrix, copy=True)
+    stored.sum_duplicates()
+    data = checks.finite_array(stored.data, f"{what} (the list of its stored entries)")
+    return csr_array((data, stored.indices, stored.indptr), shape=stored.shape)
 
 
 def spectral_norm(matrix: Matrix) -> float:

@@ -147,7 +147,7 @@ def require(method: Method, problem: Problem) -> None:
         raise TypeError(
             f"Method '{method.name}' projects, {type(domain).__name__} has no projection: use ncgs, which needs only its lmo."
         )
-    if not method.deterministic and objective.smoothness is None:
+    if not method.deterministic and not objective.smoothness:
         raise ValueError(
             f"Method '{method.name}' needs the smoothness L, which can't be found by backtracking from noisy gradients: "
             f"give smoothness= to {type(objective).__name__}."

@@ -16,7 +16,7 @@ NOISE = 1e-12
 
 def smoothness(problem: Problem, x: Point) -> float:
     """The objective's L, or a first guess from two gradients: the curvature from x towards the linear oracle's answer."""
-    if problem.objective.smoothness is not None:
+    if problem.objective.smoothness:  # a linear F says 0: then any positive L is one
         return problem.objective.smoothness
     grad = problem.objective.grad(x)
     towards = 1e-3 * (problem.domain.lmo(grad) - x)

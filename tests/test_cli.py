@@ -1,0 +1,167 @@
+"""The command line as a user types it: tables, specs, one clear sentence for what is wrong, never a traceback."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condgrad import DOMAINS, LOSSES, METHODS
+from condgrad.cli import BAD_INPUT, main
+
+SPEC = """
+[problem]
+objective = "quadratic"
+matrix = "Q.npy"
+
+[set]
+name = "simplex"
+
+[method]
+name = "ncgs"
+
+[stop]
+mapping = 1e-8
+steps = 2000
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    Q = np.random.default_rng(0).normal(size=(12, 12))
+    np.save(tmp_path / "Q.npy", (Q + Q.T) / 2)
+    path = tmp_path / "run.toml"
+    path.write_text(SPEC, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("command", "registry"), [("methods", METHODS), ("sets", DOMAINS), ("losses", LOSSES)])
+def test_listings_show_the_registry(command: str, registry: dict, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command]) == 0
+    table = capsys.readouterr().out
+    assert all(name in table for name in registry)
+    assert main([command, "--json"]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list(registry)
+
+
+def test_solve_writes_result_trace_point_and_plot(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", str(spec)]) == 0
+    assert "converged" in capsys.readouterr().out
+    out = spec.with_name("run-run")
+    result = json.loads((out / "result.json").read_text())
+    assert result["status"] == "converged" and result["mapping_upper"] <= 1e-8
+    x = np.load(out / "x.npy")
+    assert np.isclose(x.sum(), 1) and (x >= 0).all()
+    rows = list(csv.DictReader((out / "trace.csv").read_text().splitlines()))
+    assert int(rows[-1]["fo"]) == result["counts"]["fo"]
+    assert (out / "convergence.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_solve_json_is_for_machines(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", str(spec), "--json", "--out", str(tmp_path / "elsewhere")]) == 0
+    assert json.loads(capsys.readouterr().out)["success"] is True
+    assert (tmp_path / "elsewhere" / "x.npy").exists()
+
+
+@pytest.mark.parametrize("method", ["stochastic-ncgs", "ncgs-vr", "frank-wolfe", "svfw"])
+def test_solve_runs_other_methods_on_the_papers_problem(method: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text(
+        f"""
+        [problem]
+        objective = "paper"
+        shape = [12, 10]
+        rank = 2
+        [set]
+        name = "nuclear-ball"
+        radius = 2.0
+        [method]
+        name = "{method}"
+        seed = 3
+        [stop]
+        steps = 5
+        """,
+        encoding="utf-8",
+    )
+    assert main(["solve", str(path), "--quiet"]) == 0
+    assert json.loads((tmp_path / "p-run" / "result.json").read_text())["steps"] == 5
+
+
+def test_solve_reads_linear_models_and_boxes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    np.save(tmp_path / "A.npy", rng.normal(size=(30, 4)))
+    np.savetxt(tmp_path / "y.csv", rng.normal(size=30), delimiter=",")
+    (tmp_path / "m.toml").write_text(
+        """
+        [problem]
+        objective = "linear-model"
+        features = "A.npy"
+        labels = "y.csv"
+        loss = "welsch"
+        sigma = 2.0
+        [set]
+        name = "box"
+        lower = -0.5
+        upper = 0.5
+        [method]
+        name = "ncgs"
+        smoothness = "estimate"
+        [stop]
+        mapping = 1e-8
+        lo = 1000
+        """,
+        encoding="utf-8",
+    )
+    assert main(["solve", str(tmp_path / "m.toml")]) == 0
+    assert json.loads((tmp_path / "m-run" / "result.json").read_text())["status"] == "converged"
+
+
+WRONG = {
+    "unknown method": ('name = "ncgs"', 'name = "ncsg"', "did you mean 'ncgs'"),
+    "unknown set": ('name = "simplex"', 'name = "simplx"', "did you mean 'simplex'"),
+    "unknown objective": ('"quadratic"', '"quadratics"', "did you mean 'quadratic'"),
+    "unknown stop": ("mapping = 1e-8", "maping = 1e-8", "did you mean 'mapping'"),
+    "unknown section": ("[stop]", "[stopp]", "did you mean 'stop'"),
+    "unknown key": ('matrix = "Q.npy"', 'matrix = "Q.npy"\nmatrixx = 1', "matrixx"),
+    "unknown option": ('name = "ncgs"', 'name = "ncgs"\nrule = "short"', "no option 'rule'"),
+    "missing key": ('matrix = "Q.npy"', "", "needs matrix"),
+    "missing file": ("Q.npy", "R.npy", "No such file"),
+    "wrong kind of file": ("Q.npy", "Q.txt", "Can't read Q.txt"),
+    "negative radius": ('name = "simplex"', 'name = "simplex"\nradius = -1.0', "must be positive"),
+    "negative tolerance": ("1e-8", "-1.0", "must be positive"),
+    "a sum is needed": ('name = "ncgs"', 'name = "ncgs-vr"', "needs a finite sum"),
+    "not TOML": ("[problem]", "[problem", "is not TOML"),
+    "empty stop": ("mapping = 1e-8\nsteps = 2000", "", "no [stop] section"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_in_a_spec_is_said_in_a_sentence(
+    old: str, new: str, said: str, spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec.write_text(SPEC.replace(old, new), encoding="utf-8")
+    assert main(["solve", str(spec)]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert said in error and error.startswith("condgrad: ") and error.count("\n") == 1
+
+
+def test_a_missing_spec_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "nowhere.toml"]) == BAD_INPUT
+    assert capsys.readouterr().err == "condgrad: No such file or directory: nowhere.toml.\n"
+
+
+def test_the_example_spec_converges(tmp_path: Path) -> None:
+    example = Path(__file__).parents[1] / "examples" / "paper.toml"
+    assert main(["solve", str(example), "--out", str(tmp_path), "--quiet"]) == 0
+    assert json.loads((tmp_path / "result.json").read_text())["status"] == "converged"
+
+
+def test_the_figure_is_reproduced_in_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "fig1a", "--out", str(tmp_path), "--seconds", "0.3", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert len(facts["rows"]) == 7 and all(row["best mapping"] > 0 for row in facts["rows"])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "data:image/png;base64," in page and "http" not in page
