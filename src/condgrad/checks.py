@@ -89,18 +89,8 @@ def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
     return np.asarray(x, dtype=float)
 
 
-def all_finite(values: np.ndarray, what: str, advice: str = "remove or replace them") -> None:
-    """Refuses NaN and Inf, saying how many there are and where the first one is."""
-    finite = np.isfinite(values)
-    if not finite.all():
-        bad = np.argwhere(~finite)
-        first = tuple(int(i) for i in bad[0])
-        count = f"{len(bad)} of {values.size} entries, the first at index {first}"
-        raise NonFinite(f"{what} holds NaN or Inf ({count}): {advice}.")
-
-
 def finite_array(values: Any, what: str, advice: str = "remove or replace them") -> np.ndarray:
-    """A read-only float64 copy; real and finite."""
+    """A read-only float64 copy; NaN and Inf are refused, saying how many there are and where the first one is."""
     try:
         given = np.asarray(values)
     except ValueError:  # ragged nesting
@@ -108,7 +98,12 @@ def finite_array(values: Any, what: str, advice: str = "remove or replace them")
     if given.dtype.kind not in "biuf":
         raise ValueError(f"{what} must be an array of real numbers, but got {_kind(values, given)}: convert it first.")
     array = np.array(given, dtype=float)
-    all_finite(array, what, advice)
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = np.argwhere(~finite)
+        first = tuple(int(i) for i in bad[0])
+        count = f"{len(bad)} of {array.size} entries, the first at index {first}"
+        raise NonFinite(f"{what} holds NaN or Inf ({count}): {advice}.")
     array.setflags(write=False)
     return array
 

@@ -44,6 +44,7 @@ def _lanczos(matrix: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray] | 
         if B[j, j] <= nothing:  # M maps all of V into U: there is no more to be found
             return pair(j, j + 1)[:2]
         U[j] = u / B[j, j]
+        nothing = max(nothing, 1e-14 * B[j, j])
         v = _beyond(U[j] @ matrix, V[: j + 1])
         rest = float(np.linalg.norm(v))
         if rest <= nothing or j % 10 == 9:
@@ -52,7 +53,7 @@ def _lanczos(matrix: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray] | 
                 return top_u, top_v
         B[j, j + 1] = rest
         V[j + 1] = v / rest
-        nothing = max(nothing, 1e-14 * B[j, j], 1e-14 * rest)
+        nothing = max(nothing, 1e-14 * rest)
     return None
 
 

@@ -9,21 +9,28 @@ from time import perf_counter, process_time
 
 class Watch:
     def __init__(self) -> None:
-        self._wall, self._cpu = perf_counter(), process_time()
+        self._begun = now()
+        self._stopped: tuple[float, float] | None = None
 
     @property
     def seconds(self) -> float:
-        return perf_counter() - self._wall
+        return (self._stopped or now())[0] - self._begun[0]
 
     @property
     def cpu(self) -> float:
-        return process_time() - self._cpu
+        return (self._stopped or now())[1] - self._begun[1]
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        wall, cpu = perf_counter(), process_time()
+        self._stopped = stopped = now()
         try:
             yield
         finally:
-            self._wall += perf_counter() - wall
-            self._cpu += process_time() - cpu
+            again = now()
+            self._begun = (self._begun[0] + again[0] - stopped[0], self._begun[1] + again[1] - stopped[1])
+            self._stopped = None
+
+
+def now() -> tuple[float, float]:
+    """Seconds by the clock, and of CPU time of all threads."""
+    return perf_counter(), process_time()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, final
 
 import numpy as np
-from scipy.special import expit
 
 from condgrad import checks
 
@@ -153,3 +152,10 @@ _ENTRIES = (
     LossEntry("sigmoid", Sigmoid, "1 / (1 + exp(y z))", "L = l = 1 / (6 sqrt(3))", False, "+-1"),
 )
 LOSSES: dict[str, LossEntry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def expit(z: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-z)), without overflow."""
+    from scipy.special import expit  # takes longer to import than all of condgrad
+
+    return expit(z)

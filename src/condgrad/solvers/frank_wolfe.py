@@ -12,8 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.optimize import minimize_scalar
-
 from condgrad.certificate import Certificate
 from condgrad.checks import choice
 from condgrad.points import inner, norm2
@@ -91,6 +89,8 @@ def adaptive(problem: Problem, state: Any, d: Point, gap: float, length2: float)
 
 
 def line_search(problem: Problem, state: Any, d: Point, gap: float, length2: float) -> tuple[float, float]:
+    from scipy.optimize import minimize_scalar  # takes longer to import than all of condgrad
+
     def along(t: float) -> float:
         return problem.objective.value(state.x + t * d)
 
