@@ -9,11 +9,11 @@ from operator import attrgetter
 
 import numpy as np
 import pytest
+from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION, case
+from tests.reference import cgs, condg, frank_wolfe, ncgs, ncgs_vr, projected, stochastic_frank_wolfe, stochastic_ncgs
 
 import condgrad as cg
 from condgrad.solvers import Setup, build
-from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION, case
-from tests.reference import cgs, condg, frank_wolfe, ncgs, ncgs_vr, projected, stochastic_frank_wolfe, stochastic_ncgs
 
 SEED = 3
 STEPS = 36
@@ -54,8 +54,8 @@ def ground(name):
 def accurate(schedule, lam, share, eta=None):
     """The stop rule of condg: V <= eta (1/N by default), or V <= max(lam eps/4, c share |u_t - u|^2/lam)."""
     if schedule is THEORY:
-        return lambda V, moved: V <= (1 / STEPS if eta is None else eta)
-    return lambda V, moved: V <= max(lam * schedule.eps / 4, schedule.c * share * moved)
+        return lambda gap, moved: gap <= (1 / STEPS if eta is None else eta)
+    return lambda gap, moved: gap <= max(lam * schedule.eps / 4, schedule.c * share * moved)
 
 
 def prox_of(example, schedule, *shares):
@@ -132,9 +132,7 @@ def walk_ncgs_vr(example, schedule, epoch=None, batch=None, lam=None, store=Fals
 def walk_frank_wolfe(example, schedule, rule="open-loop", steps=STEPS):
     name = {"bounded": "lacoste", "open-loop": "open", "line-search": "line"}.get(rule, rule)
     f, domain = example.objective, example.domain
-    return {
-        "x": frank_wolfe.run(f.value, f.grad, domain.lmo, example.x0, steps, name, f.smoothness, domain.diameter)
-    }
+    return {"x": frank_wolfe.run(f.value, f.grad, domain.lmo, example.x0, steps, name, f.smoothness, domain.diameter)}
 
 
 def walk_sfw(example, schedule, batch=None, initial_gap=None):
@@ -255,7 +253,6 @@ WALKS = {
     "projected-gradient": (walk_projected_gradient, PROJECTABLE, ONCE, [{}]),
     "accelerated-gradient": (walk_accelerated_gradient, PROJECTABLE, ONCE, [{}]),
 }
-
 
 
 def label(method, options, schedule, problem):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil, isfinite, nan
 from typing import Any
 
@@ -18,6 +18,9 @@ from condgrad.driver.stopping import Rule
 from condgrad.driver.trace import Trace
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
 from condgrad.solvers.smoothness import Backtracking, excess
+
+HEARTBEAT = 0.5
+"""Listeners hear from a long step every so many seconds."""
 
 
 class SmoothnessWarning(UserWarning):
@@ -64,49 +67,63 @@ def run(
     further apart; an expectation on a batch of ``validate`` samples. With ``measure`` every method is, at the iterate that it
     reports, in place of what it proves itself (Frank-Wolfe's own bound, gap/gamma, is a loose one).
     """
-    return _Run(problem, solver, x0, stop, name, every, best, measure, validate, seed).to_the_end(callback, listeners)
+    going = _Run(problem, solver, x0, stop, name or type(solver).__name__, every, best, measure, listeners)
+    if not going.has_value:
+        going.measured = validation(problem, validate, seed)
+    return going.to_the_end(callback)
 
 
+@dataclass
 class _Run:
-    """What moves during one run."""
+    """What is fixed for one run, and what moves during it."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        solver: Solver,
-        x0: Point,
-        stop: Rule,
-        name: str,
-        every: int,
-        best: bool,
-        measure: bool,
-        validate: int,
-        seed: int,
-    ):
-        self.solver, self.x0, self.stop, self.every = solver, x0, stop, every
-        self.keep_best, self.measure = best, measure
-        self.name = name or type(solver).__name__
-        self.has_value = fits(problem.objective, Objective)
-        self.problem = problem
-        self.measured = problem if self.has_value else validation(problem, validate, seed)
-        self.watch, self.counts, self.trace = Watch(), Counts(), Trace()
-        self.budgets = stop.budgets()
-        self.counted = count(problem, self.counts, self.allow)
-        self.by_gap = stop.watches() == {"gap"}
-        self.best: Certificate | None = None
-        self.best_k = 0
-        self.next_measure = 0
-        self.excess = 0.0
-        self.state: Any = None
-        self.record: Record | None = None
+    problem: Problem
+    solver: Solver
+    x0: Point
+    stop: Rule
+    name: str
+    every: int
+    keep_best: bool
+    measure: bool
+    listeners: Sequence[Listener]
+
+    state: Any = None
+    record: Record | None = None
+    best: Certificate | None = None
+    best_k: int = 0
+    excess: float = 0.0
+    next_measure: int = 0
+    next_beat: float = 0.0
+    watch: Watch = field(default_factory=Watch)
+    counts: Counts = field(default_factory=Counts)
+    trace: Trace = field(default_factory=Trace)
+
+    def __post_init__(self) -> None:
+        self.has_value = fits(self.problem.objective, Objective)
+        self.measured = self.problem
+        self.budgets = self.stop.budgets()
+        self.counted = count(self.problem, self.counts, self.allow)
+        self.by_gap = self.stop.watches() == {"gap"}
 
     def allow(self, price: dict[str, int]) -> None:
-        """Refuse an oracle call that would break a budget, so that a long step ends inside."""
+        """Refuse an oracle call that would break a budget, so that a long step ends inside; show that it is alive."""
         for budget in self.budgets:
             if budget.exceeded(self.counts, price, self.watch):
                 raise _End(budget.reason())
+        if self.listeners and self.record and self.watch.seconds > self.next_beat:
+            self.next_beat = self.watch.seconds + HEARTBEAT
+            with self.watch.paused():
+                self.tell(self.spent(self.record))
 
-    def to_the_end(self, callback: Callback | None, listeners: Sequence[Listener]) -> Result:
+    def tell(self, record: Record) -> None:
+        for listener in self.listeners:
+            listener(record, self.trace)
+
+    def spent(self, record: Record) -> Record:
+        """The record, with what has been spent until now."""
+        return replace(record, seconds=self.watch.seconds, cpu=self.watch.cpu, **asdict(self.counts))
+
+    def to_the_end(self, callback: Callback | None) -> Result:
         reason = Reason("stopped", "")
         try:
             for state in iterate(self.solver, self.counted, self.x0):
@@ -116,8 +133,7 @@ class _Run:
                     ending = self.stop(self.record, self.trace)
                     if callback and callback(self.record, state.x):
                         ending = ending or Reason("stopped", "The callback asked to stop.")
-                    for listener in listeners:
-                        listener(self.record, self.trace)
+                    self.tell(self.record)
                     if state.k % self.every == 0 or ending:
                         self.trace.append(self.record)
                 if ending:
@@ -139,11 +155,10 @@ class _Run:
         """A last row where the run ended inside a step, so that the trace has all that was spent."""
         if self.record is None:
             return
-        spent = replace(self.record, seconds=self.watch.seconds, cpu=self.watch.cpu, **asdict(self.counts))
         if not self.trace or asdict(self.counts) != {
             name: getattr(self.trace[-1], name) for name in asdict(self.counts)
         }:
-            self.trace.append(replace(spent, gap=nan, mapping=nan, mapping_lower=nan))
+            self.trace.append(replace(self.spent(self.record), gap=nan, mapping=nan, mapping_lower=nan))
 
     def notice_curvature(self, state: Any) -> None:
         """Two gradients that differ by more than L times their points' distance prove that a given L is too small."""
