@@ -70,6 +70,13 @@ def whole(value: Any, what: str, least: int = 1) -> int:
     return number
 
 
+def yes_or_no(value: Any, what: str) -> bool:
+    """``value``, if it is True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{what} must be True or False, but got {value!r}.")
+    return value
+
+
 def as_shape(shape: Any, what: str) -> tuple[int, ...]:
     """The shape as a tuple; an int stands for vectors of that length."""
     sizes = shape if isinstance(shape, tuple | list) else (shape,)

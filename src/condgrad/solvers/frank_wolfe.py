@@ -17,7 +17,7 @@ from condgrad.checks import choice
 from condgrad.points import inner, norm2
 from condgrad.protocols import Point, Problem
 from condgrad.solvers.schedules import Setup
-from condgrad.solvers.smoothness import smoothness
+from condgrad.solvers.smoothness import NOISE, smoothness
 from condgrad.solvers.states import Descent, State
 
 
@@ -80,10 +80,10 @@ def open_loop(problem: Problem, state: Any, d: Point, gap: float, length2: float
 def adaptive(problem: Problem, state: Any, d: Point, gap: float, length2: float) -> tuple[float, float]:
     F, x, M = problem.objective.value, state.x, 0.9 * state.curvature
     before = F(x)
-    slack = 1e-12 * max(1.0, abs(before))
     while True:
         t = min(1.0, gap / (M * length2))
-        if F(x + t * d) <= before - t * gap + t**2 * M / 2 * length2 + slack:
+        after = F(x + t * d)
+        if after <= before - t * gap + t**2 * M / 2 * length2 + NOISE * (abs(before) + abs(after)):
             return t, M
         M = 2 * M
 

@@ -83,6 +83,8 @@ def step_size(objective: Any, schedule: Schedule, epoch: int, batch: int) -> flo
     With K = L and m^2 = b both say 1/(3 L). K can be far below every term's own L.
     """
     if isinstance(schedule, theory):
+        if objective.term_smoothness is None:
+            raise ValueError("Theorem 3 needs a smoothness of every term: give term_smoothness= to the objective.")
         return 1 / (3 * objective.term_smoothness)
     L, K = objective.smoothness, objective.mean_square_smoothness or objective.term_smoothness
     a = 4 * K**2 * epoch**2 / batch

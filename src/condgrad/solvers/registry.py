@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import choice
+from condgrad.checks import choice, not_negative, positive, whole, yes_or_no
 from condgrad.protocols import Expectation, FiniteSum, Objective, Problem, Projectable, Solver, fits
 from condgrad.solvers.accelerated_gradient import accelerated_gradient
 from condgrad.solvers.cgs import cgs
-from condgrad.solvers.frank_wolfe import frank_wolfe
+from condgrad.solvers.frank_wolfe import RULES, frank_wolfe
 from condgrad.solvers.ncgs import ncgs
 from condgrad.solvers.ncgs_ii import ncgs_ii
 from condgrad.solvers.ncgs_vr import ncgs_vr
@@ -120,6 +120,21 @@ _ENTRIES = (
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
 
 
+OPTIONS: dict[str, Callable[[Any, str], Any]] = {
+    "batch": whole,
+    "epoch": whole,
+    "sample": whole,
+    "lam": positive,
+    "initial_gap": positive,
+    "strong_convexity": not_negative,
+    "stretch": not_negative,
+    "rule": lambda rule, what: choice(rule, RULES, "Frank-Wolfe rule"),
+    "store": yes_or_no,
+    "replace": yes_or_no,
+}
+"""What each option must be; None always means the method's own choice."""
+
+
 def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) -> Solver:
     """The solver called ``name`` for this problem; what it needs and does not find is said in one sentence."""
     method = METHODS[choice(name, METHODS, "method")]
@@ -128,6 +143,12 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
         if option not in method.options:
             known = ", ".join(method.options) or "none"
             raise TypeError(f"Method '{name}' has no option '{option}': its options are {known}.")
+        if options[option] is not None and not callable(options[option]):
+            OPTIONS[option](options[option], f"The option {option}")
+    if options.get("replace") is False and not fits(problem.objective, FiniteSum):
+        raise TypeError(
+            f"replace=False draws terms of a finite sum, {type(problem.objective).__name__} has none: leave it out."
+        )
     solver = method.make(problem, setup, **options)
     return Backtracking(solver) if problem.objective.smoothness is None else solver
 
@@ -150,7 +171,7 @@ def require(method: Method, problem: Problem) -> None:
     if not method.deterministic and not objective.smoothness:
         raise ValueError(
             f"Method '{method.name}' needs the smoothness L, which can't be found by backtracking from noisy gradients: "
-            f"give smoothness= to {type(objective).__name__}."
+            f"give smoothness= to {type(objective).__name__} or to minimize."
         )
     if method.name == "ncgs-vr" and objective.term_smoothness is None and objective.mean_square_smoothness is None:
         raise ValueError(

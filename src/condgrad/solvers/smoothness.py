@@ -24,7 +24,8 @@ def smoothness(problem: Problem, x: Point) -> float:
     if length == 0.0:
         return 1.0
     curvature = sqrt(norm2(problem.objective.grad(x + towards) - grad)) / length
-    return max(curvature, 1e-9 * sqrt(norm2(grad)) / length, 1e-300)
+    # An L so small that a step of 1/(2L) overshoots the whole set would make the mapping small everywhere.
+    return max(curvature, 1e-3 * sqrt(norm2(grad)) / length, 1e-300)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class StochasticFrankWolfe:
     def init(self, problem: Problem, x0: Point) -> StochasticFrankWolfeState:
         L, D = problem.objective.smoothness, problem.domain.diameter
         h0 = self.initial_gap if self.initial_gap is not None else initial_gap(problem, x0, self.seed)
-        scale = sqrt(h0 / (L * D**2)) if h0 > 0 else 0.0
+        scale = sqrt(h0 / (L * D**2)) if h0 > 0 and D > 0 else 0.0
         return StochasticFrankWolfeState(x=x0, L=L, memory=self.estimator.init(problem.objective, x0), scale=scale)
 
     def step(self, problem: Problem, state: StochasticFrankWolfeState) -> StochasticFrankWolfeState:
