@@ -28,14 +28,12 @@ class Certificate:
     prox: Point
     gamma: float
     gap: float
-    slack: float = 0.0
-    """What else may separate the two norms: how far the gradient that was used can be from grad F(x)."""
     on: str = "F"
     """Whose gradient it speaks of: F's, or that of a validation batch."""
 
     @property
     def error(self) -> float:
-        return sqrt(max(self.gap, 0.0) / self.gamma) + self.slack
+        return sqrt(max(self.gap, 0.0) / self.gamma)
 
     @property
     def norm(self) -> float:

@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 
 
-class NonFinite(ValueError):
+class BadOracle(ValueError):
+    """An answer of an oracle that can't be right: a run ends there, with what stood before it."""
+
+
+class NonFinite(BadOracle):
     """NaN or Inf where numbers are needed."""
 
 

@@ -14,10 +14,10 @@ from condgrad.driver.progress import Progress
 from condgrad.driver.result import Result
 from condgrad.driver.run import Callback, run
 from condgrad.driver.stopping import Mapping, Rule, Steps
-from condgrad.inner import Corrective, absolute, inner_solver
+from condgrad.inner import INNERS, Corrective, absolute, inner_solver
 from condgrad.points import norm2
 from condgrad.protocols import Domain, FiniteSum, Inner, Objective, Point, Problem, Reason, Record, fits
-from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
+from condgrad.solvers import METHODS, Method, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
 PRACTICAL_CALLS = 1000
 """Linear oracle calls that a prox subproblem may take in practice. condg, being sublinear, can ask for millions."""
@@ -87,13 +87,18 @@ def minimize(
     >>> result.status, result.x.round(6)
     ('converged', array([0., 1., 0.]))
     """
-    whole(seed, "seed", least=0)
+    whole(seed, "The seed", least=0)
     whole(every, "every")
     whole(max_steps, "max_steps", least=0)
-    objective_given = objective if smoothness is None else _WithSmoothness(objective, _given(smoothness))
-    problem = Problem(objective_given, domain)
-    check_problem(problem)
-    start = check_start(problem, x0)
+    whole(validate, "validate")
+    positive(tol, "tol")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"The callback is {callback!r}, a function of (record, x) was expected.")
+    if stop is not None and not isinstance(stop, Rule):
+        raise TypeError(f"stop is {stop!r}, a rule was expected, such as Mapping(1e-6) | Seconds(60).")
+    check_problem(Problem(objective, domain))
+    if smoothness is not None:
+        objective = with_smoothness(objective, _given(smoothness))
     if method == "auto":
         method = auto_method(objective, tol)
     entry = METHODS[choice(method, [*METHODS, "auto"], "method")]
@@ -101,9 +106,17 @@ def minimize(
     if isinstance(schedule, str):
         choice(schedule, ("practical", "theory"), "schedule")
         schedule = practical(eps=tol) if schedule == "practical" else theory(max(max_steps, 1))
+    elif not isinstance(schedule, Schedule):
+        raise TypeError(f"The schedule is {schedule!r}: give 'practical', 'theory', practical(...) or theory(N).")
     steps = schedule.steps if isinstance(schedule, theory) else max_steps
     if isinstance(inner, str):
         inner = inner_solver(inner, domain, max_calls=None if isinstance(schedule, theory) else PRACTICAL_CALLS)
+    elif not hasattr(inner, "solve"):
+        raise TypeError(f"inner is {inner!r}: give 'auto', one of {', '.join(INNERS)}, or an inner solver.")
+    if stop is None and isinstance(schedule, practical):
+        objective = not_vacuous(objective, domain, entry, tol)
+    problem = Problem(objective, domain)
+    start = check_start(problem, x0)
     setup = Setup(schedule, inner, max(steps, 1), seed)
     solver = build(method, problem, setup, options)
 
@@ -120,22 +133,23 @@ def minimize(
 
     shown = progress if progress is not None else sys.stderr.isatty()
     bar = Progress(method, rule)
-    result = run(
-        problem,
-        solver,
-        start,
-        rule,
-        name=method,
-        every=every,
-        best=output == "best",
-        measure=measure,
-        validate=validate,
-        seed=seed,
-        callback=callback,
-        listeners=[bar] if shown else [],
-    )
-    bar.close()
-    return result
+    try:
+        return run(
+            problem,
+            solver,
+            start,
+            rule,
+            name=method,
+            every=every,
+            best=output == "best",
+            measure=measure,
+            validate=validate,
+            seed=seed,
+            callback=callback,
+            listeners=[bar] if shown else [],
+        )
+    finally:
+        bar.close()
 
 
 @dataclass(frozen=True)
@@ -165,6 +179,38 @@ class _WithSmoothness:
         return getattr(self._objective, name)
 
 
+def with_smoothness(objective: Any, smoothness: float | None) -> Any:
+    """The objective with this smoothness, under its own class's name, which messages show."""
+    return type(type(objective).__name__, (_WithSmoothness,), {})(objective, smoothness)
+
+
+def diameter(domain: Any) -> float | None:
+    """The set's diameter, None where a user's set does not say."""
+    try:
+        return domain.diameter
+    except NotGiven:
+        return None
+
+
+def not_vacuous(objective: Any, domain: Any, entry: Method, tol: float) -> Any:
+    """Where L is so small that every point of the set is within the tolerance, have a larger one estimated.
+
+    The mapping is |x - psi|/gamma with gamma = 1/(2L), so at most 2 L D. Any larger L is a smoothness too.
+    """
+    L, D = objective.smoothness, diameter(domain)
+    if not L or not D:
+        return objective
+    largest = 2 * L * D
+    if largest > sqrt(tol):
+        return objective
+    if not entry.deterministic:
+        raise ValueError(
+            f"With L = {L:.3g} and a set of diameter {D:.3g} every point has a squared mapping of at most {largest**2:.3g}, "
+            f"below tol = {tol:.3g}: give a smaller tol, or a larger smoothness=."
+        )
+    return with_smoothness(objective, None)
+
+
 def _given(smoothness: float | str) -> float | None:
     if isinstance(smoothness, str):
         choice(smoothness, ("estimate",), "smoothness")
@@ -180,6 +226,11 @@ def auto_method(objective: Any, tol: float) -> str:
 
 def check_problem(problem: Problem) -> None:
     objective, domain = problem.objective, problem.domain
+    for role, given in (("objective", objective), ("domain", domain)):
+        if isinstance(given, type):
+            raise TypeError(
+                f"The {role} is the class {given.__name__}, an instance was expected: {given.__name__}(...)."
+            )
     if not fits(domain, Domain):
         raise TypeError(
             f"The domain is {_named(domain)}, a set with lmo, shape, diameter was expected: see condgrad.domains, or user_set."

@@ -53,7 +53,7 @@ class Result:
             "mapping_upper": mapping[1],
             "gamma": self.certificate.gamma if self.certificate else None,
             "certified_on": self.certificate.on if self.certificate else None,
-            "smoothness": self.smoothness,
+            "smoothness": self.smoothness if isfinite(self.smoothness) else None,
             "steps": self.steps,
             "seconds": self.seconds,
             "cpu": self.cpu,

@@ -9,15 +9,15 @@ from math import ceil, isfinite, nan
 from typing import Any
 
 from condgrad.certificate import Certificate, witness
-from condgrad.checks import NonFinite
+from condgrad.checks import BadOracle, NonFinite
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
-from condgrad.driver.metrics import mapping, validation, value
+from condgrad.driver.metrics import mapping, validation, value, wolfe_gap
 from condgrad.driver.result import Result
 from condgrad.driver.stopping import Rule
 from condgrad.driver.trace import Trace
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
-from condgrad.solvers.smoothness import Backtracking, excess
+from condgrad.solvers.smoothness import Backtracking, Curvature
 
 HEARTBEAT = 0.5
 """Listeners hear from a long step every so many seconds."""
@@ -25,6 +25,11 @@ HEARTBEAT = 0.5
 
 class SmoothnessWarning(UserWarning):
     """The smoothness that was given is too small."""
+
+
+def later(k: int) -> int:
+    """The next step on which to measure: ever further apart, so that measuring costs no more than the run."""
+    return max(k + 1, ceil(1.1 * k))
 
 
 class _End(Exception):
@@ -91,8 +96,9 @@ class _Run:
     record: Record | None = None
     best: Certificate | None = None
     best_k: int = 0
-    excess: float = 0.0
+    curvature: Curvature = field(default_factory=Curvature)
     next_measure: int = 0
+    next_gap: int = 0
     next_beat: float = 0.0
     watch: Watch = field(default_factory=Watch)
     counts: Counts = field(default_factory=Counts)
@@ -103,7 +109,8 @@ class _Run:
         self.measured = self.problem
         self.budgets = self.stop.budgets()
         self.counted = count(self.problem, self.counts, self.allow)
-        self.by_gap = self.stop.watches() == {"gap"}
+        self.watches = self.stop.watches()
+        self.by_gap = self.watches == {"gap"}
 
     def allow(self, price: dict[str, int]) -> None:
         """Refuse an oracle call that would break a budget, so that a long step ends inside; show that it is alive."""
@@ -143,7 +150,7 @@ class _Run:
             reason = Reason("interrupted", "Interrupted from the keyboard.")
         except _End as end:
             reason = end.reason
-        except NonFinite as error:
+        except BadOracle as error:
             if self.state is None or self.state.k == 0:
                 raise
             reason = Reason("failed", f"In step {self.state.k + 1}: {error} The result is what stood before it.")
@@ -164,22 +171,17 @@ class _Run:
         """Two gradients that differ by more than L times their points' distance prove that a given L is too small."""
         if self.state is None or isinstance(self.solver, Backtracking) or not (self.state.descent and state.descent):
             return
-        ratio = excess(self.state.descent, state.descent)
-        if ratio > state.L * (1 + 1e-6):
-            self.excess = max(self.excess, ratio)
+        self.curvature = self.curvature.after(self.state.descent, state.descent)
 
     def observe(self, state: Any) -> Record:
         """What is known after this step; the best certificate so far is kept."""
+        fun = self.value(state.x) if state.k % self.every == 0 else nan
         certificate = self.certify(state)
         gap = upper = lower = nan
         if certificate is not None:
-            gap, upper, lower = certificate.wolfe_gap, certificate.upper, certificate.lower
+            gap, upper, lower = self.gap(certificate, state.k), certificate.upper, certificate.lower
             if self.best is None or self.rank(certificate) < self.rank(self.best):
                 self.best, self.best_k = certificate, state.k
-        due = state.k % self.every == 0
-        fun = value(self.problem, state.x) if self.has_value and due else nan
-        if self.has_value and due and not isfinite(fun):
-            raise NonFinite(f"The value of {type(self.problem.objective).__name__} is {fun}.")
         return Record(
             k=state.k,
             seconds=self.watch.seconds,
@@ -192,6 +194,20 @@ class _Run:
             smoothness=state.L,
         )
 
+    def value(self, x: Point) -> float:
+        """F(x), refused where it is not a number; NaN where F is an expectation."""
+        fun = value(self.problem, x) if self.has_value else nan
+        if self.has_value and not isfinite(fun):
+            raise NonFinite(f"The value of {type(self.problem.objective).__name__} is {fun}.")
+        return fun
+
+    def gap(self, certificate: Certificate, k: int) -> float:
+        """The Frank-Wolfe gap at the certificate's point: its own, or measured where the stopping rule asks for it."""
+        if "gap" not in self.watches or certificate.prox is certificate.x or k < self.next_gap:
+            return certificate.wolfe_gap
+        self.next_gap = later(k)
+        return wolfe_gap(self.measured, certificate.x)
+
     def certify(self, state: Any) -> Certificate | None:
         """The step's own certificate, or a measured one when it is due."""
         own = state.certificate
@@ -199,7 +215,7 @@ class _Run:
             return own
         if state.k < self.next_measure or (state.k == 0 and not self.measure):
             return None
-        self.next_measure = max(state.k + 1, ceil(1.1 * state.k))
+        self.next_measure = later(state.k)
         gamma = 1 / (2 * state.L)
         if self.by_gap:
             return witness(self.measured, state.x, state.x, gamma)
@@ -209,15 +225,10 @@ class _Run:
         return certificate.gap if self.by_gap else certificate.upper
 
     def result(self, reason: Reason) -> Result:
-        x = self.x0 if self.state is None else self.state.x
-        certificate = self.best.verify(self.measured) if self.best is not None and self.keep_best else None
-        if certificate is not None:
-            x = certificate.x
-            reason = self.checked(reason, certificate)
-        warnings = self.too_small()
+        x, fun, certificate, reason = self.answer(reason)
         return Result(
             x=x,
-            fun=value(self.problem, x) if self.has_value else nan,
+            fun=fun,
             status=reason.status,
             message=reason.message,
             certificate=certificate,
@@ -228,33 +239,58 @@ class _Run:
             cpu=self.watch.cpu,
             method=self.name,
             smoothness=nan if self.state is None else self.state.L,
-            warnings=warnings,
+            warnings=self.too_small(),
         )
+
+    def answer(self, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
+        """The best certified iterate, verified; the last one where none is wanted, known, or fit to be evaluated."""
+        certificate: Certificate | None = None
+        if self.best is not None and self.keep_best:
+            try:
+                verified = self.best.verify(self.measured)
+                return verified.x, self.value(verified.x), verified, self.checked(reason, verified)
+            except BadOracle as error:
+                reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
+        x = self.x0 if self.state is None else self.state.x
+        try:
+            fun = self.value(x)
+            if reason.status == "converged":
+                certificate = mapping(self.measured, x, 1 / (2 * self.state.L))
+                reason = self.checked(reason, certificate)
+        except BadOracle as error:
+            fun, reason = nan, Reason("failed", f"{reason.message} The last iterate could not be evaluated: {error}")
+        return x, fun, certificate, reason
 
     def checked(self, reason: Reason, certificate: Certificate) -> Reason:
         """``converged`` stands only if the stopping rule says so of the verified numbers too."""
         which = "gap" if self.by_gap else "mapping"
         returned = f"Returned: the iterate with the smallest certified {which}, from step {self.best_k}."
+        if not self.keep_best:
+            returned = "Returned: the last iterate."
         if reason.status == "converged" and self.record is not None:
+            gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
             forgiven = 1 - 1e-6
-            seen = replace(self.record, mapping=forgiven * certificate.upper, gap=forgiven * certificate.wolfe_gap)
-            again = self.stop(seen, self.trace)
+            again = self.stop(
+                replace(self.record, mapping=forgiven * certificate.upper, gap=forgiven * gap), self.trace
+            )
             if again is None or again.status != "converged":
-                return Reason(
-                    "unverified",
-                    f"The method certified a squared mapping of {self.best.upper if self.best else nan:.3g}, but its check found "
-                    f"{certificate.upper:.3g}: the gradient or the linear oracle is not accurate enough for this tolerance.",
+                found = f"a gap of {gap:.3g}" if self.by_gap else f"a squared mapping of {certificate.upper:.3g}"
+                why = (
+                    "the gradient or the linear oracle is not accurate enough for this tolerance"
+                    if self.keep_best
+                    else "output='best' returns the iterate that was certified"
                 )
+                return Reason("unverified", f"{reason.message} But the check of what is returned found {found}: {why}.")
         return Reason(reason.status, f"{reason.message} {returned}")
 
     def too_small(self) -> tuple[str, ...]:
-        if not self.excess:
+        if self.state is None or self.curvature.largest <= self.state.L * (1 + 1e-6):
             return ()
-        L = self.state.L
+        L, seen = self.state.L, self.curvature.largest
         sentence = (
             f"The smoothness L = {L:.3g} is too small: between two points of the run the gradient changed by "
-            f"{self.excess:.3g} times their distance, so the method's guarantees do not hold. "
-            f"Leave smoothness out to have it estimated, or give at least {self.excess:.3g}."
+            f"{seen:.3g} times their distance, so the method's guarantees do not hold. "
+            f"Leave smoothness out to have it estimated, or give at least {seen:.3g}."
         )
         python_warnings.warn(sentence, SmoothnessWarning, stacklevel=5)
         return (sentence,)

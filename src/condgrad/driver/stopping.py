@@ -84,7 +84,7 @@ class Both(Rule):
 
 def _certainty(status: str) -> int:
     """Of two statuses the one that promises less is the honest one for both."""
-    return ("stalled", "out_of_budget", "converged").index(status)
+    return {"converged": 2, "out_of_budget": 1}.get(status, 0)
 
 
 @dataclass(frozen=True)
@@ -232,23 +232,28 @@ class Calls(_Budget):
 
 @dataclass(frozen=True)
 class Stagnation(Rule):
-    """The best certified mapping (the value, where there is none) got no better by the factor ``1 - rtol`` in ``steps`` steps."""
+    """The best certified mapping (the value, where there is none) of the last ``steps`` steps is not below that of the
+    ``steps`` before them by the factor ``1 - rtol``."""
 
     steps: int = 100
     rtol: float = 1e-3
 
     def __post_init__(self) -> None:
-        whole(self.steps, "number of steps")
+        whole(self.steps, "The number of steps")
+        positive(self.rtol, "The rtol of Stagnation")
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
-        rows = [*trace, record]
-        name = "mapping" if any(isfinite(r.mapping) for r in rows) else "fun"
-        early = [getattr(r, name) for r in rows if r.k <= record.k - self.steps and isfinite(getattr(r, name))]
-        late = [getattr(r, name) for r in rows if r.k > record.k - self.steps and isfinite(getattr(r, name))]
-        if early and late and min(late) > min(early) - self.rtol * abs(min(early)):
-            what = "squared gradient mapping" if name == "mapping" else "value"
-            return Reason("stalled", f"The {what} has not improved by {self.rtol:g} of itself in {self.steps} steps.")
-        return None
+        rows = [record]
+        while len(rows) <= len(trace) and trace[-len(rows)].k > record.k - 2 * self.steps:
+            rows.append(trace[-len(rows)])
+        certified = any(isfinite(r.mapping) for r in rows)
+        seen = [(r.k, r.mapping if certified else r.fun) for r in rows]
+        late = [m for k, m in seen if k > record.k - self.steps and isfinite(m)]
+        early = [m for k, m in seen if k <= record.k - self.steps and isfinite(m)]
+        if not late or not early or min(late) <= min(early) - self.rtol * abs(min(early)):
+            return None
+        what = "squared gradient mapping" if certified else "value"
+        return Reason("stalled", f"The {what} has not improved by {self.rtol:g} of itself in {self.steps} steps.")
 
     def progress(self, record: Record, trace: Sequence[Record]) -> float:
         return 0.0

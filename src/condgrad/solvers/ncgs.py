@@ -11,11 +11,9 @@ min_k |g(theta_{k-1}, grad F(theta_md_k), lambda_k)|^2 <= (12 L (F(theta_0) - F*
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
 from condgrad.certificate import Certificate
-from condgrad.points import norm2
 from condgrad.protocols import Inner, Point, Problem
 from condgrad.solvers.schedules import Schedule, Setup
 from condgrad.solvers.smoothness import smoothness
@@ -33,7 +31,8 @@ class NCGS:
     """``stretch`` in [0, 1] places lambda_k in the proof's interval: lambda_k = (1 + stretch alpha_k/4) beta_k.
 
     At 0, the theorem's choice, theta_ag = theta_md = theta for every k: projected gradient with an inexact prox.
-    Reports theta_k, which never leaves the set.
+    Reports theta_k, which never leaves the set. Above 0 it certifies nothing on its way: the gradient is taken at theta_md,
+    which may lie outside the set.
     """
 
     schedule: Schedule
@@ -60,14 +59,13 @@ class NCGS:
         theta_k, gap, memory = self.inner.solve(problem.domain, grad, theta, lam, accuracy, state.memory)
         theta_ag = theta_k if self.stretch == 0 else theta_md - (beta / lam) * (theta - theta_k)
 
-        drift = 0.0 if self.stretch == 0 else L * sqrt(norm2(theta_md - theta))
         return NCGSState(
             k=k,
             x=theta_k,
             L=L,
             theta_ag=theta_ag,
             memory=memory,
-            certificate=Certificate(theta, theta_k, lam, gap, slack=drift),
+            certificate=Certificate(theta, theta_k, lam, gap) if self.stretch == 0 else None,
             descent=Descent(theta_md, grad, theta_k),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from condgrad.checks import positive, whole
 from condgrad.inner import absolute, relative
 from condgrad.protocols import Inner, InnerStop
 
@@ -17,6 +18,9 @@ class theory:  # noqa: N801 - a value that reads like a word: schedule=theory(10
     """
 
     steps: int
+
+    def __post_init__(self) -> None:
+        whole(self.steps, "The number of steps of theory")
 
     def accuracy(self, gamma: float, share: float, eta: float | None = None) -> InnerStop:
         return absolute(1 / self.steps if eta is None else eta)
@@ -33,6 +37,10 @@ class practical:  # noqa: N801
 
     eps: float = 1e-6
     c: float = 0.5
+
+    def __post_init__(self) -> None:
+        positive(self.eps, "The eps of practical")
+        positive(self.c, "The c of practical")
 
     def accuracy(self, gamma: float, share: float, eta: float | None = None) -> InnerStop:
         return relative(self.c * share, gamma * self.eps / 4)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
+from condgrad.checks import BadOracle
 from condgrad.points import inner, norm2
 from condgrad.protocols import Point, Problem, Solver
 from condgrad.solvers.states import Descent, State
 
 NOISE = 1e-12
 """Relative error granted to a value of F: differences below it say nothing about curvature."""
+
+
+DOUBLINGS = 40
+"""Backtracking that has to go further than this in one step is not about curvature."""
 
 
 def smoothness(problem: Problem, x: Point) -> float:
@@ -45,10 +50,16 @@ class Backtracking:
         if new.descent is None:
             return new
         before = problem.objective.value(new.descent.x)
-        while not holds(problem.objective, new.descent, before, state.L):
+        for _ in range(DOUBLINGS):
+            if holds(problem.objective, new.descent, before, state.L):
+                return new
             state = replace(state, L=2 * state.L)
             new = self.solver.step(problem, state)
-        return new
+        length = sqrt(norm2(new.descent.y - new.descent.x))
+        raise BadOracle(
+            f"F rises along a step that its gradient says falls, even for a step of {length:.2g}: the gradient does not "
+            "match the function, or F is not smooth there (compare grad with differences of value)."
+        )
 
 
 def holds(objective: Any, descent: Descent, before: float, L: float) -> bool:
@@ -61,9 +72,19 @@ def holds(objective: Any, descent: Descent, before: float, L: float) -> bool:
     return quadratic <= 100 * noise or after <= before + linear + quadratic + noise
 
 
-def excess(earlier: Descent, later: Descent) -> float:
-    """|grad F(x) - grad F(y)| / |x - y| for two points that a run visited, 0 where they are too close to tell."""
-    distance, change = norm2(later.x - earlier.x), norm2(later.grad - earlier.grad)
-    if distance <= NOISE * norm2(later.x) or change <= NOISE * norm2(later.grad):
-        return 0.0
-    return sqrt(change / distance)
+class Curvature(NamedTuple):
+    """What the gradients that a run computes anyway tell of its L."""
+
+    largest: float = 0.0
+    """The largest |grad F(x) - grad F(y)| / |x - y| of two points in a row that are far enough apart to tell."""
+    point: float = 0.0
+    grad: float = 0.0
+    """The largest |x|^2 and |grad F(x)|^2 so far, against which rounding is judged."""
+
+    def after(self, earlier: Descent, later: Descent) -> Curvature:
+        point = max(self.point, norm2(later.x), norm2(earlier.x))
+        grad = max(self.grad, norm2(later.grad), norm2(earlier.grad))
+        distance, change = norm2(later.x - earlier.x), norm2(later.grad - earlier.grad)
+        if distance <= NOISE * point or change <= NOISE * grad:
+            return Curvature(self.largest, point, grad)
+        return Curvature(max(self.largest, sqrt(change / distance)), point, grad)

@@ -59,10 +59,10 @@ class StochasticFrankWolfe:
 def initial_gap(problem: Problem, x0: Point, seed: int) -> float:
     """An upper bound on F(x_0) - F*."""
     objective, domain = problem.objective, problem.domain
-    deterministic = fits(objective, Objective)
-    if deterministic and objective.lower_bound is not None:
-        return objective.value(x0) - objective.lower_bound
-    if deterministic:
+    lower_bound = getattr(objective, "lower_bound", None)
+    if fits(objective, Objective) and lower_bound is not None:
+        return objective.value(x0) - lower_bound
+    if fits(objective, Objective):
         grad = objective.grad(x0)
     else:
         grad = objective.grad_terms(x0, objective.draw(1000, np.random.default_rng((seed, 0, 2))))

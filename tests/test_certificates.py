@@ -1,0 +1,299 @@
+"""Certificates are never wrong: Lemma 1 on random sets, points, gradients and witnesses, and what a run makes of a lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import inf, isnan, nan, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import condgrad as cg
+from condgrad.certificate import Certificate, witness
+from condgrad.driver import mapping
+from condgrad.inner import absolute, relative
+from condgrad.protocols import Prox
+from condgrad.solvers import NCGS
+
+RADII = st.floats(-3, 3).map(lambda e: 10.0**e)
+SEEDS = st.integers(0, 2**32 - 1)
+SETS = {
+    "simplex": lambda n, r, rng: cg.Simplex(n, r),
+    "l1": lambda n, r, rng: cg.L1Ball(n, r),
+    "l2": lambda n, r, rng: cg.L2Ball(n, r),
+    "linf": lambda n, r, rng: cg.LinfBall(n, r),
+    "box": lambda n, r, rng: cg.Box(r * rng.uniform(-2, 0.5, n), r * rng.uniform(0.5, 1, n)),
+    "nuclear": lambda n, r, rng: cg.NuclearBall((n, 3), r),
+}
+POLYTOPES = ("simplex", "l1", "linf", "box")
+
+
+@dataclass(frozen=True)
+class Linear:
+    """F(x) = <w, x>: any vector is the gradient of some F, and the certificate looks at nothing else."""
+
+    w: np.ndarray
+
+    def grad(self, x: np.ndarray) -> np.ndarray:
+        return self.w
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem, a point x of its set, a step gamma, and the means to draw more."""
+
+    problem: cg.Problem
+    x: np.ndarray
+    gamma: float
+    rng: np.random.Generator
+
+    @property
+    def w(self) -> np.ndarray:
+        return self.problem.objective.w
+
+    def point(self) -> np.ndarray:
+        return a_point(self.problem.domain, self.rng)
+
+    def exact(self) -> float:
+        """|g|, by projection."""
+        p = self.problem.domain.project(self.x - self.gamma * self.w)
+        return float(np.linalg.norm(self.x - p)) / self.gamma
+
+    def rounding(self, p: np.ndarray) -> float:
+        """What floating point may add to either norm: a gap is known up to rounding, and it comes in under a root."""
+        M, gamma = self.problem.domain.max_norm, self.gamma
+        direction = float(np.linalg.norm(self.w)) + float(np.linalg.norm(p - self.x)) / gamma
+        return 1e-13 * (M / gamma + np.linalg.norm(self.w)) + sqrt(
+            (1e-14 * direction * M + 1e-15 * M**2 / gamma) / gamma
+        )
+
+    def assert_between(self, certificate: Certificate) -> None:
+        slack, exact = self.rounding(certificate.prox), self.exact()
+        assert sqrt(certificate.lower) - slack <= exact <= sqrt(certificate.upper) + slack
+
+
+def a_point(domain: Any, rng: np.random.Generator) -> np.ndarray:
+    """Of the set: a vertex, a point inside, or the projection of one outside, which is where most faces are met."""
+    kind = rng.integers(3)
+    if kind == 0:
+        return domain.lmo(rng.standard_normal(domain.shape))
+    far = domain.max_norm * 10.0 ** rng.uniform(-2, 1) * rng.standard_normal(domain.shape)
+    onto = domain.project(far)
+    return onto if kind == 1 else 0.5 * onto + 0.5 * domain.lmo(rng.standard_normal(domain.shape))
+
+
+@st.composite
+def cases(draw: Any, names: tuple[str, ...] = tuple(SETS)) -> Case:
+    rng = np.random.default_rng(draw(SEEDS))
+    domain = SETS[draw(st.sampled_from(names))](draw(st.integers(1, 7)), draw(RADII), rng)
+    w = 10.0 ** draw(st.floats(-4, 4)) * rng.standard_normal(domain.shape)
+    gamma = 10.0 ** draw(st.floats(-5, 5))
+    return Case(cg.Problem(Linear(w), domain), a_point(domain, rng), gamma, rng)
+
+
+# ------------------------------------------------------------------------------------------------------------ Lemma 1
+
+
+@settings(max_examples=3000, deadline=None, derandomize=True)
+@given(case=cases())
+def test_any_point_of_the_set_is_a_witness(case: Case) -> None:
+    certificate = witness(case.problem, case.x, case.point(), case.gamma)
+    assert certificate.lower <= certificate.upper
+    case.assert_between(certificate)
+
+
+@settings(max_examples=1000, deadline=None, derandomize=True)
+@given(case=cases())
+def test_a_point_is_its_own_witness(case: Case) -> None:
+    """|g|^2 <= gap / gamma, with the Frank-Wolfe gap."""
+    certificate = witness(case.problem, case.x, case.x, case.gamma)
+    case.assert_between(certificate)
+    gap = float(np.sum(case.w * (case.x - case.problem.domain.lmo(case.w))))
+    assert certificate.wolfe_gap == pytest.approx(
+        gap, abs=1e-12 * np.linalg.norm(case.w) * case.problem.domain.max_norm
+    )
+    assert certificate.upper == pytest.approx(certificate.wolfe_gap / case.gamma)
+
+
+@settings(max_examples=1000, deadline=None, derandomize=True)
+@given(case=cases())
+def test_the_exact_prox_point_leaves_no_interval(case: Case) -> None:
+    exact = case.problem.domain.project(case.x - case.gamma * case.w)
+    certificate = witness(case.problem, case.x, exact, case.gamma)
+    case.assert_between(certificate)
+    assert sqrt(certificate.upper) - sqrt(certificate.lower) <= 4 * case.rounding(exact)
+    measured = mapping(case.problem, case.x, case.gamma)
+    assert measured.lower == measured.upper == pytest.approx(case.exact() ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("inner", [cg.CondG(50), cg.CondG(1), cg.Corrective(20), cg.Corrective(1), cg.Exact()], ids=str)
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(case=cases(), accuracy=st.floats(-8, 1).map(lambda e: 10.0**e), scale_free=st.booleans())
+def test_every_inner_solver_reports_a_gap_that_holds(inner: Any, case: Case, accuracy: float, scale_free: bool) -> None:
+    domain = case.problem.domain
+    stop = relative(accuracy, 0.0) if scale_free else absolute(accuracy * np.linalg.norm(case.w) * domain.max_norm)
+    point, gap, _ = inner.solve(domain, case.w, case.x, case.gamma, stop, inner.init(domain, case.point()))
+    assert domain.contains(point, 1e-8) and gap >= 0
+    case.assert_between(Certificate(case.x, point, case.gamma, gap))
+    case.assert_between(Certificate(case.x, point, case.gamma, gap).verify(case.problem))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(case=cases(POLYTOPES), accuracy=st.floats(-6, 0).map(lambda e: 10.0**e))
+def test_a_set_that_does_not_project_is_measured_with_an_interval(case: Case, accuracy: float) -> None:
+    """A polytope without its projection: the interval holds, and is a tenth of the norm or of sqrt(eps)."""
+    domain = case.problem.domain
+    hidden = cg.Problem(case.problem.objective, cg.user_set(domain.lmo, domain.shape))
+    eps = (accuracy * float(np.linalg.norm(case.w))) ** 2
+    measured = mapping(hidden, case.x, case.gamma, eps)
+    case.assert_between(measured)
+    assert measured.error <= max(0.1 * measured.norm, 0.1 * sqrt(eps)) * (1 + 1e-9) + case.rounding(measured.prox)
+
+
+def test_the_lemma_is_sharp_enough_to_be_tested() -> None:
+    """Halving the allowed error would be found out: somewhere |g~ - g|^2 is more than a quarter of V/gamma."""
+    rng, worst = np.random.default_rng(0), 0.0
+    for _ in range(300):
+        domain, w = cg.L2Ball(3), rng.standard_normal(3)
+        case = Case(cg.Problem(Linear(w), domain), a_point(domain, rng), 10.0 ** rng.uniform(-2, 2), rng)
+        certificate = witness(case.problem, case.x, case.point(), case.gamma)
+        exact = (case.x - domain.project(case.x - case.gamma * w)) / case.gamma
+        error = float(np.linalg.norm((case.x - certificate.prox) / case.gamma - exact))
+        assert error <= certificate.error * (1 + 1e-9)
+        worst = max(worst, error / certificate.error)
+    assert worst > 0.5
+
+
+# --------------------------------------------------------------------------------------------------- the certificate
+
+
+@pytest.fixture
+def quadratic() -> cg.Problem:
+    return cg.Problem(cg.Quadratic(np.diag([1.0, -2.0, 3.0]), [0.1, 0.2, -0.3]), cg.Simplex(3))
+
+
+def test_verify_corrects_a_wrong_gap(quadratic: cg.Problem) -> None:
+    x, p = np.array([0.5, 0.2, 0.3]), np.array([0.4, 0.4, 0.2])
+    honest = witness(quadratic, x, p, 0.1)
+    assert honest.gap > 0
+    for gap in (0.0, 1e-9, 1e9, -1.0, nan):
+        assert replace(honest, gap=gap).verify(quadratic) == honest
+
+
+def test_verify_asks_for_one_gradient_and_one_linear_minimisation(quadratic: cg.Problem) -> None:
+    asked: list[str] = []
+    objective = cg.Function(quadratic.objective.value, lambda x: asked.append("grad") or quadratic.objective.grad(x))
+    domain = cg.user_set(lambda g: asked.append("lmo") or quadratic.domain.lmo(g), 3)
+    witness(quadratic, np.eye(3)[0], np.eye(3)[1], 0.1).verify(cg.Problem(objective, domain))
+    assert asked == ["grad", "lmo"]
+
+
+def test_the_wolfe_gap_is_there_only_for_a_point_that_is_its_own_witness(quadratic: cg.Problem) -> None:
+    x = np.array([0.5, 0.2, 0.3])
+    own = witness(quadratic, x, x, 0.1)
+    assert own.wolfe_gap == own.gap == cg.driver.wolfe_gap(quadratic, x) > 0
+    assert own.verify(quadratic).wolfe_gap == own.gap
+    assert isnan(witness(quadratic, x, np.eye(3)[0], 0.1).wolfe_gap)
+
+
+def test_the_interval_by_hand() -> None:
+    x, p = np.zeros(2), np.array([0.3, 0.4])
+    certificate = Certificate(x, p, 0.5, 0.02)
+    assert certificate.norm == pytest.approx(1.0) and certificate.error == pytest.approx(0.2)
+    assert (certificate.lower, certificate.upper) == pytest.approx((0.64, 1.44))
+    assert Certificate(x, p, 0.5, 10.0).lower == 0.0
+    assert Certificate(x, p, 0.5, -1e-18).error == 0.0
+    assert Certificate(x, np.array([nan, 0.0]), 0.5, 0.0).upper == inf
+
+
+@pytest.mark.parametrize("stretch", [0.01, 1.0])
+def test_a_stretched_step_certifies_nothing(quadratic: cg.Problem, stretch: float) -> None:
+    """It takes its gradient at theta_md, which may lie outside the set."""
+    solver = NCGS(cg.practical(1e-4), cg.Exact(), stretch)
+    states = islice(cg.iterate(solver, quadratic, np.array([0.5, 0.2, 0.3])), 1, 10)
+    assert all(state.certificate is None for state in states)
+
+
+# ------------------------------------------------------------------------------------------------------ runs that lie
+
+
+@dataclass(frozen=True)
+class Liar:
+    """Does nothing, and claims to be exact."""
+
+    def init(self, domain: Any, x: Any) -> None:
+        return None
+
+    def solve(self, domain: Any, g: Any, u: Any, gamma: float, stop: Any, memory: Any) -> Prox:
+        return Prox(u, 0.0, None)
+
+
+@dataclass(frozen=True)
+class Flatterer:
+    """One step of condg, with the gap made a million times smaller."""
+
+    def init(self, domain: Any, x: Any) -> None:
+        return None
+
+    def solve(self, domain: Any, g: Any, u: Any, gamma: float, stop: Any, memory: Any) -> Prox:
+        point, gap, memory = cg.CondG(2).solve(domain, g, u, gamma, stop, memory)
+        return Prox(point, 1e-6 * gap, memory)
+
+
+@pytest.mark.parametrize("method", ["ncgs", "ncgs-ii"])
+def test_a_run_whose_inner_solver_lies_does_not_converge(quadratic: cg.Problem, method: str) -> None:
+    x0 = np.array([0.5, 0.2, 0.3])
+    result = cg.minimize(quadratic.objective, quadratic.domain, x0, method=method, inner=Liar())
+    assert (result.status, result.success) == ("unverified", False)
+    assert "the check of what is returned found" in result.message and "not accurate enough" in result.message
+    assert result.certificate.upper > 1e-6  # the truth, not the claim
+    assert (
+        result.certificate.upper
+        == witness(quadratic, result.x, result.certificate.prox, result.certificate.gamma).upper
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_a_gap_that_is_made_small_is_found_out(seed: int) -> None:
+    A = np.random.default_rng(seed).standard_normal((6, 6))
+    objective, domain, x0 = cg.Quadratic(A @ A.T + np.eye(6)), cg.Simplex(6), np.eye(6)[0]
+    honest = cg.minimize(objective, domain, x0, inner="corrective")
+    lie = cg.minimize(objective, domain, x0, inner=Flatterer())
+    assert honest.status == "converged" and lie.status == "unverified"
+    assert lie.certificate.upper > 1e-6
+
+
+def test_an_oracle_that_is_too_rough_for_the_tolerance_does_not_converge(quadratic: cg.Problem) -> None:
+    """A projection that is wrong in the third digit: the linear oracle finds it out."""
+    rough = cg.user_set(quadratic.domain.lmo, 3, 2.0, project=lambda x: np.round(quadratic.domain.project(x), 2))
+    convex = cg.Quadratic(np.diag([1.0, 2.0, 3.0]))
+    result = cg.minimize(convex, rough, np.array([0.5, 0.25, 0.25]), method="projected-gradient")
+    assert result.status == "unverified"
+
+
+@pytest.mark.parametrize("inner", ["exact", "corrective"])
+@pytest.mark.parametrize("tol", [1e-4, 1e-9, 1e-14])
+def test_honest_runs_are_verified(inner: str, tol: float) -> None:
+    """No false alarm, from coarse to as tight as rounding allows."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((5, 5))
+        round_ones = [cg.L2Ball(5)] if inner == "exact" else []
+        for domain in [cg.Simplex(5), cg.L1Ball(5), cg.Box(-np.ones(5), np.ones(5)), *round_ones]:
+            result = cg.minimize(cg.Quadratic(A @ A.T / 5, rng.standard_normal(5)), domain, inner=inner, tol=tol)
+            assert result.status in ("converged", "out_of_budget"), result.message
+            if result.success:
+                assert result.certificate.upper <= tol * (1 + 1e-5)
+
+
+def test_honest_runs_with_a_stretch_are_verified() -> None:
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((5, 5))
+        domain = cg.Box(-rng.random(5), rng.random(5))
+        result = cg.minimize(cg.Quadratic((A + A.T) / 2, rng.standard_normal(5)), domain, stretch=1.0)
+        assert result.status in ("converged", "out_of_budget"), result.message

@@ -1,0 +1,467 @@
+"""The theorems' bounds, on problems whose constants and minimum are known; mappings are measured exactly, by projection.
+
+Constants in these proofs are generous, so each bound is also shown to say something: where a bound shrinks with the length of
+the run, the starting point itself violates it for the longest run, so a method that does not move would be found out.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, islice, pairwise
+from math import sqrt
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+from scipy.stats import t as student
+
+import condgrad as cg
+from condgrad.solvers import CGS, NCGS, NCGSII, FrankWolfe, Setup, build
+from condgrad.solvers.ncgs_vr import epoch_and_batch, step_size
+from condgrad.solvers.stochastic_frank_wolfe import random_iterate
+from condgrad.solvers.stochastic_ncgs import stopping_index
+
+
+class Known(NamedTuple):
+    """A problem with its start, a global minimiser and the minimum."""
+
+    objective: Any
+    domain: Any
+    x0: np.ndarray
+    argmin: np.ndarray
+
+    @property
+    def problem(self) -> cg.Problem:
+        return cg.Problem(self.objective, self.domain)
+
+    @property
+    def h0(self) -> float:
+        return self.objective.value(self.x0) - self.objective.value(self.argmin)
+
+    def states(self, solver: Any, steps: int) -> list[Any]:
+        """The states after 0, 1 .. ``steps`` steps."""
+        return list(islice(cg.iterate(solver, self.problem, self.x0), steps + 1))
+
+    def mapping2(self, x: np.ndarray, w: np.ndarray, gamma: float) -> float:
+        """|g(x, w, gamma)|^2, exactly."""
+        return float(np.sum((x - self.domain.project(x - gamma * w)) ** 2)) / gamma**2
+
+    def true_mapping2(self, x: np.ndarray, gamma: float) -> float:
+        return self.mapping2(x, self.objective.grad(x), gamma)
+
+
+# ------------------------------------------------------------------------------------------- problems with known minima
+
+
+def concave_simplex() -> Known:
+    """Diagonal Q with a negative entry over the simplex: x'Qx >= q_min |x|^2 >= q_min, reached at a vertex."""
+    q = 30 * np.array([1.0, 0.5, -0.8, 0.2, -0.3])
+    return Known(cg.Quadratic(np.diag(q)), cg.Simplex(5), np.eye(5)[0], np.eye(5)[2])
+
+
+def general_simplex() -> Known:
+    """Any indefinite Q over a small simplex, by trying every face."""
+    rng = np.random.default_rng(11)
+    A = 20 * rng.standard_normal((5, 5))
+    objective = cg.Quadratic((A + A.T) / 2, 5 * rng.standard_normal(5))
+    x0 = max(np.eye(5), key=objective.value)
+    return Known(objective, cg.Simplex(5), x0, least_on_simplex(objective))
+
+
+def box() -> Known:
+    """Diagonal Q: the minimum is found in each coordinate alone."""
+    q, b = 10 * np.array([1.0, -1.0, 2.0, -0.5]), 10 * np.array([-0.3, 0.1, 3.0, -0.2])
+    lower, upper = np.array([-1.0, -1.0, 0.0, -2.0]), np.array([1.0, 2.0, 1.0, 1.0])
+    return Known(
+        cg.Quadratic(np.diag(q), b),
+        cg.Box(lower, upper),
+        np.array([-1.0, 0.5, 1.0, 0.0]),
+        least_on_box(q, b, lower, upper),
+    )
+
+
+def l1_ball() -> Known:
+    """As on the simplex: the vertex of the most negative entry."""
+    q = 30 * np.array([1.0, -0.4, 0.7, -0.9])
+    return Known(cg.Quadratic(np.diag(q)), cg.L1Ball(4, 1.5), 1.5 * np.eye(4)[0], 1.5 * np.eye(4)[3])
+
+
+def l2_ball() -> Known:
+    """x'Qx / 2 over the ball of radius r is least at r times the lowest eigenvector."""
+    A = 5 * np.random.default_rng(12).standard_normal((4, 4))
+    _, vectors = np.linalg.eigh((A + A.T) / 2)
+    x0 = 2 * (0.999 * vectors[:, -1] + sqrt(1 - 0.999**2) * vectors[:, 0])
+    return Known(cg.Quadratic((A + A.T) / 2), cg.L2Ball(4, 2.0), x0, 2 * vectors[:, 0])
+
+
+def completion() -> Known:
+    """Problem (5) with the truth inside the ball and no noise: the minimum is 0."""
+    data = cg.paper_data(4, 3, 2, seed=13, observe=0.7, corrupt=0.0)
+    objective = cg.Completion(data.rows, data.cols, 2 * data.values, (4, 3), cg.Welsch(0.3))
+    return Known(objective, cg.NuclearBall((4, 3), 4.1), np.zeros((4, 3)), 2 * data.truth)
+
+
+NONCONVEX = [concave_simplex, general_simplex, box, l1_ball, l2_ball, completion]
+
+
+def least_on_simplex(objective: Any) -> np.ndarray:
+    """On the right face the minimiser is the stationary point inside; so try the stationary point of each."""
+    Q, b = objective.Q, objective.b
+    candidates = []
+    for size in range(1, len(b) + 1):
+        for face in combinations(range(len(b)), size):
+            system = np.ones((size + 1, size + 1))
+            system[:size, :size], system[size, size] = Q[np.ix_(face, face)], 0.0
+            weights = np.linalg.solve(system, np.append(-b[list(face)], 1.0))[:size]
+            if weights.min() >= 0:
+                candidates.append(np.zeros(len(b)))
+                candidates[-1][list(face)] = weights
+    return min(candidates, key=objective.value)
+
+
+def least_on_box(q: np.ndarray, b: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    stationary = np.clip(-b / q, lower, upper)
+    choices = np.stack([lower, upper, stationary])
+    return np.take_along_axis(choices, np.argmin(q / 2 * choices**2 + b * choices, axis=0)[None], 0)[0]
+
+
+@pytest.mark.parametrize("make", NONCONVEX)
+def test_the_minimum_is_the_minimum(make: Any) -> None:
+    """The premise of this page: no random point of the set is better, and the problems are not convex."""
+    known = make()
+    rng = np.random.default_rng(0)
+    assert known.domain.contains(known.argmin) and known.domain.contains(known.x0)
+    least = known.objective.value(known.argmin)
+    scales = 10.0 ** rng.uniform(-2, 1, 500)
+    points = [known.domain.project(known.domain.start() + s * rng.standard_normal(known.domain.shape)) for s in scales]
+    assert min(map(known.objective.value, points)) >= least - 1e-12
+    assert known.objective.lower_smoothness > 0 and known.h0 > 0
+
+
+# ------------------------------------------------------------------------------------------------- Theorem 1, batched
+
+LENGTHS = (1, 2, 7, 60)
+
+
+@pytest.mark.parametrize("stretch", [0.0, 1.0])
+@pytest.mark.parametrize("make", NONCONVEX)
+def test_theorem_1_option_i(make: Any, stretch: float) -> None:
+    """min_k |g(theta_{k-1}, grad F(theta_md_k), lambda_k)|^2 <= (12 L (F(theta_0) - F*) + 16 L) / N."""
+    known = make()
+    L = known.objective.smoothness
+    for N in LENGTHS:
+        states = known.states(NCGS(cg.theory(N), cg.CondG(), stretch), N)
+        measured = []
+        for k, (before, after) in enumerate(pairwise(states), start=1):
+            alpha, beta = 2 / (k + 1), 1 / (2 * L)
+            theta_md = (1 - alpha) * before.theta_ag + alpha * before.x
+            assert np.allclose(theta_md, after.descent.x, rtol=0, atol=1e-12)
+            measured.append(known.mapping2(before.x, known.objective.grad(theta_md), (1 + stretch * alpha / 4) * beta))
+            assert known.domain.contains(after.x)
+        assert min(measured) <= (12 * L * known.h0 + 16 * L) / N
+    # on the smallest problem, the completion, 16 L/N alone is too much to be violated by anyone
+    assert measured[0] > (0 if make is completion else (12 * L * known.h0 + 16 * L) / LENGTHS[-1])
+
+
+@pytest.mark.parametrize("make", NONCONVEX)
+def test_theorem_1_option_ii(make: Any) -> None:
+    """min_k |g(theta_md_k, grad F(theta_md_k), beta_k)|^2 <= the bound below."""
+    known = make()
+    for N in LENGTHS:
+        states = known.states(NCGSII(cg.theory(N), cg.CondG()), N)
+        theta_md = [state.descent.x for state in states[1:]]
+        measured = [known.true_mapping2(x, 1 / (2 * known.objective.smoothness)) for x in theta_md]
+        assert min(measured) <= option_ii_bound(known, N)
+    assert measured[0] > 0
+
+
+def test_theorem_1_option_ii_finds_out_who_stands_still() -> None:
+    """With l small against L the bound falls below the mapping at the start."""
+    rng = np.random.default_rng(14)
+    q, b = np.array([40.0, 25.0, 30.0, -0.2]), 20 * rng.standard_normal(4)
+    lower, upper = -np.ones(4), np.ones(4)
+    known = Known(cg.Quadratic(np.diag(q), b), cg.Box(lower, upper), upper, least_on_box(q, b, lower, upper))
+    N = 120
+    states = known.states(NCGSII(cg.theory(N), cg.CondG()), N)
+    measured = [known.true_mapping2(state.descent.x, 1 / 80) for state in states[1:]]
+    assert min(measured) <= option_ii_bound(known, N) < measured[0]
+
+
+def option_ii_bound(known: Known, N: int, outside: float = 48.0, inexact: float = 2.0) -> float:
+    """48 L (4 L |theta_0 - theta*|^2 / (N^2 (N+1)) + l (|theta*|^2 + 2 M^2)/N + 2/N)."""
+    L, l, M = known.objective.smoothness, known.objective.lower_smoothness, known.domain.max_norm
+    start = 4 * L * np.sum((known.x0 - known.argmin) ** 2) / (N**2 * (N + 1))
+    return outside * L * (start + l * (np.sum(known.argmin**2) + 2 * M**2) / N + inexact / N)
+
+
+# ---------------------------------------------------------------------------------------------- Theorem 2, stochastic
+
+
+class Noisy(NamedTuple):
+    known: Known
+    sigma: float
+
+    def expectation(self, seen: list[Any]) -> cg.FunctionExpectation:
+        """The gradient with normal noise of total variance sigma^2; each batch gradient is noted down in ``seen``."""
+        F, d = self.known.objective, len(self.known.x0)
+
+        def term_grads(x: np.ndarray, batch: np.ndarray) -> np.ndarray:
+            rows = F.grad(x) + batch
+            seen.append((x, rows.mean(axis=0)))
+            return rows
+
+        def draw(size: int, rng: np.random.Generator) -> np.ndarray:
+            return self.sigma / sqrt(d) * rng.standard_normal((size, d))
+
+        return cg.FunctionExpectation(draw, term_grads, (d,), F.smoothness, F.lower_smoothness)
+
+
+def mean_and_upper_99(sample: list[float]) -> tuple[float, float]:
+    """The mean, and the end of its one-sided 99 % confidence interval by Student's t."""
+    n = len(sample)
+    return float(np.mean(sample)), float(np.mean(sample) + student.ppf(0.99, n - 1) * np.std(sample, ddof=1) / sqrt(n))
+
+
+@pytest.mark.parametrize("make", [concave_simplex, box, l2_ball])
+@pytest.mark.parametrize("N", [3, 10])
+def test_theorem_2(make: Any, N: int) -> None:
+    """E |g(theta_md_R, G_R, beta)|^2 <= 192 L (.. + 1/N + 3 sigma^2 / (2 L N)), and the same with the true gradient.
+
+    The mean over 48 seeds, each with its own R and noise; one-sided confidence 99 % that the expectation is below the bound.
+    """
+    known, sigma = make(), 4.0
+    L = known.objective.smoothness
+    with_batch, with_true = [], []
+    for seed in range(48):
+        seen: list[Any] = []
+        expectation = Noisy(known, sigma).expectation(seen)
+        result = cg.minimize(
+            expectation,
+            known.domain,
+            known.x0,
+            method="stochastic-ncgs",
+            schedule=cg.theory(N),
+            inner=cg.CondG(),
+            seed=seed,
+            validate=1,
+        )
+        assert result.status == "finished" and result.counts["sfo"] == result.steps * (result.steps + 1) // 2
+        theta_md, G = seen[-1]
+        assert np.array_equal(theta_md, result.x)
+        with_batch.append(known.mapping2(theta_md, G, 1 / (2 * L)))
+        with_true.append(known.true_mapping2(theta_md, 1 / (2 * L)))
+    bound = option_ii_bound(known, N, outside=192, inexact=1 + 3 * sigma**2 / (2 * L))
+    for sample in (with_batch, with_true):
+        mean, upper = mean_and_upper_99(sample)
+        assert 0 < mean < upper <= bound
+
+
+def test_theorem_2_finds_out_who_stands_still() -> None:
+    """A convex problem and a long run: the bound is below the mapping at the start. 40 seeds, one-sided confidence 99 %."""
+    q, b = np.array([40.0, 30.0, 20.0]), np.array([60.0, -50.0, 30.0])
+    lower, upper = -np.ones(3), np.ones(3)
+    known = Known(cg.Quadratic(np.diag(q), b), cg.Box(lower, upper), upper, least_on_box(q, b, lower, upper))
+    N, sigma, sample = 20, 1.0, []
+    for seed in range(40):
+        expectation = Noisy(known, sigma).expectation([])
+        x = cg.minimize(
+            expectation,
+            known.domain,
+            known.x0,
+            method="stochastic-ncgs",
+            schedule=cg.theory(N),
+            inner=cg.CondG(),
+            seed=seed,
+            validate=1,
+        ).x
+        sample.append(known.true_mapping2(x, 1 / 80))
+    bound = option_ii_bound(known, N, outside=192, inexact=1 + 3 * sigma**2 / 80)
+    assert mean_and_upper_99(sample)[1] <= bound < known.true_mapping2(known.x0, 1 / 80)
+
+
+def test_the_stopping_index_has_its_law() -> None:
+    """Prob{R = k} = k(k+1) / sum_j j(j+1): chi-square on 20,000 draws, level 1e-3 (the seed is fixed)."""
+    N, rng = 12, np.random.default_rng(15)
+    k = np.arange(1, N + 1)
+    drawn = np.bincount([stopping_index(N, rng) for _ in range(20_000)], minlength=N + 1)
+    p = k * (k + 1) / np.sum(k * (k + 1))
+    assert drawn[0] == 0 and len(drawn) == N + 1
+    assert chisquare(drawn[1:], 20_000 * p).pvalue > 1e-3
+    assert chisquare(drawn[1:], np.full(N, 20_000 / N)).pvalue < 1e-100
+
+
+def test_the_random_iterate_is_uniform() -> None:
+    """Over theta_0 .. theta_{T-1}: chi-square on 20,000 draws, level 1e-3 (the seed is fixed)."""
+    rng = np.random.default_rng(16)
+    drawn = np.bincount([random_iterate(9, rng) for _ in range(20_000)])
+    assert len(drawn) == 9 and chisquare(drawn).pvalue > 1e-3
+
+
+# --------------------------------------------------------------------------------------------- Theorem 3, finite sums
+
+
+def sum_on_box(n: int, in_common: float = 0.0) -> Known:
+    """Diagonal, indefinite terms of different sizes over a box; with something in common, the mean is of their size."""
+    rng = np.random.default_rng(n)
+    q, b = 5 * rng.standard_normal((n, 4)), 10 * rng.standard_normal((n, 4))
+    q, b = q + in_common * np.array([1.0, 1.0, 0.7, -0.2]), b + in_common * np.array([2.0, -2.0, 1.0, 1.0])
+    mean_q, mean_b = q.mean(axis=0), b.mean(axis=0)
+    lower, upper = -np.ones(4), 2 * np.ones(4)
+    objective = cg.FunctionSum(
+        lambda x: float(np.mean((q * x**2 / 2 + b * x).sum(axis=1))),
+        lambda x, batch: q[batch] * x + b[batch],
+        n,
+        (4,),
+        smoothness=float(np.abs(mean_q).max()),
+        term_smoothness=float(np.abs(q).max()),
+    )
+    x_max = least_on_box(-mean_q, -mean_b, lower, upper)
+    return Known(objective, cg.Box(lower, upper), x_max, least_on_box(mean_q, mean_b, lower, upper))
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (8, 2), (27, 3), (64, 4)])
+def test_theorem_3(n: int, m: int) -> None:
+    """E |g(theta_a, grad F(theta_a), lambda)|^2 <= 18 L (F(theta_0) - F* + 1) / T, L of each term, b = m^2, T a multiple of m.
+
+    The mean over 40 seeds, of a uniformly random iterate each; one-sided confidence 99 % that the expectation is below the bound.
+    """
+    known = sum_on_box(n)
+    L = known.objective.term_smoothness
+    lam, T = 1 / (3 * L), 12 * m
+    solver = build("ncgs-vr", known.problem, Setup(cg.theory(T), cg.CondG(), T), {})
+    assert (solver.lam, solver.estimator.epoch, solver.estimator.batch) == (lam, m, m * m)
+
+    sample = []
+    for seed in range(40):
+        result = cg.minimize(
+            known.objective,
+            known.domain,
+            known.x0,
+            method="ncgs-vr",
+            schedule=cg.theory(T),
+            inner=cg.CondG(),
+            seed=seed,
+        )
+        assert result.status == "finished" and 0 <= result.steps < T
+        sample.append(known.true_mapping2(result.x, lam))
+    mean, upper = mean_and_upper_99(sample)
+    assert 0 < mean < upper <= 18 * L * (known.h0 + 1) / T
+
+
+def test_theorem_3_finds_out_who_stands_still() -> None:
+    """After a long run the bound is below the mapping at the start; here the mean is over all iterates, for 3 seeds."""
+    known = sum_on_box(27, in_common=20.0)
+    L, T = known.objective.term_smoothness, 90
+    means = []
+    for seed in range(3):
+        setup = Setup(cg.theory(T), cg.CondG(), T, seed)
+        states = known.states(build("ncgs-vr", known.problem, setup, {}), T - 1)
+        means.append(np.mean([known.true_mapping2(state.x, 1 / (3 * L)) for state in states]))
+    bound = 18 * L * (known.h0 + 1) / T
+    assert 0 < max(means) <= bound < known.true_mapping2(known.x0, 1 / (3 * L))
+
+
+@settings(max_examples=2000, deadline=None, derandomize=True)
+@given(
+    n=st.integers(1, 5000),
+    L=st.floats(1e-6, 1e6),
+    ratio=st.floats(1.0, 1e3),
+    more=st.floats(1.0, 1e3),
+    theory=st.booleans(),
+)
+def test_the_step_of_ncgs_vr_meets_the_condition_of_its_proof(
+    n: int, L: float, ratio: float, more: float, theory: bool
+) -> None:
+    """4 lambda^2 K^2 m^2 / b + lambda L - 1 <= -2/9 for K >= L: what the theorem has, and what the practical step keeps."""
+    K = ratio * L
+    objective = SimpleNamespace(smoothness=L, mean_square_smoothness=K, term_smoothness=more * K)
+    m, b = epoch_and_batch(n)
+    lam = step_size(objective, cg.theory(10) if theory else cg.practical(), m, b)
+    assert lam > 0 and b <= max(n, 1)
+    assert 4 * lam**2 * K**2 * m**2 / b + lam * L - 1 <= -2 / 9 + 1e-9
+    assert lam * (1 - 1e-12) <= 1 / (3 * L) and lam * (1 + 1e-6) >= 1 / (3 * more * K)
+
+
+def test_epoch_and_batch_for_every_n() -> None:
+    for n in range(1, 5001):
+        m, b = epoch_and_batch(n)
+        assert 1 <= m * m <= b <= n
+        assert m == round(n ** (1 / 3)) if round(n ** (1 / 3)) ** 3 == n else m**3 < n < (m + 1) ** 3
+
+
+# ------------------------------------------------------------------------------------------------------- the baselines
+
+
+def convex_box() -> Known:
+    q, b = np.array([50.0, 1.0, 0.1, 20.0]), np.array([-10.0, 0.5, -1.0, 30.0])
+    return Known(
+        cg.Quadratic(np.diag(q), b),
+        cg.Box(-np.ones(4), np.ones(4)),
+        np.array([1.0, 1.0, -1.0, 1.0]),
+        least_on_box(q, b, -np.ones(4), np.ones(4)),
+    )
+
+
+def convex_simplex() -> Known:
+    A = np.random.default_rng(17).standard_normal((5, 5))
+    objective = cg.Quadratic(10 * A @ A.T + 0.5 * np.eye(5), np.random.default_rng(18).standard_normal(5))
+    return Known(objective, cg.Simplex(5), max(np.eye(5), key=objective.value), least_on_simplex(objective))
+
+
+def convex_ball() -> Known:
+    """With its minimum inside the ball."""
+    A = np.random.default_rng(19).standard_normal((4, 4))
+    Q, argmin = A @ A.T + 0.1 * np.eye(4), np.array([0.5, -0.3, 0.2, 0.4])
+    return Known(cg.Quadratic(Q, -Q @ argmin), cg.L2Ball(4), np.array([0.0, 0.0, -1.0, 0.0]), argmin)
+
+
+CONVEX = [convex_box, convex_simplex, convex_ball]
+
+
+@pytest.mark.parametrize("make", CONVEX)
+def test_cgs(make: Any) -> None:
+    """Lan and Zhou: F(y_k) - F* <= 15 L D^2 / (2 (k+1)(k+2)) for every k."""
+    known = make()
+    L, D, steps = known.objective.smoothness, known.domain.diameter, 60
+    least = known.objective.value(known.argmin)
+    states = known.states(CGS(cg.theory(steps), cg.CondG()), steps)
+    for state in states[1:]:
+        k = state.k
+        assert -1e-9 <= known.objective.value(state.x) - least <= 15 * L * D**2 / (2 * (k + 1) * (k + 2))
+    assert known.h0 > 15 * L * D**2 / (2 * (steps + 1) * (steps + 2))
+
+
+@pytest.mark.parametrize("make", CONVEX)
+@pytest.mark.parametrize("told", [True, False])
+def test_cgs_with_restarts(make: Any, told: bool) -> None:
+    """F(y) - F* <= delta_0 2^(-s) after phase s, with delta_0 given or taken from the Frank-Wolfe gap."""
+    known = make()
+    L, mu = known.objective.smoothness, float(np.linalg.eigvalsh(known.objective.Q)[0])
+    least, N = known.objective.value(known.argmin), int(np.ceil(2 * sqrt(6 * L / mu)))
+    phases = 6 if mu > 0.3 else 3
+    states = known.states(CGS(cg.theory(1), cg.CondG(), mu, known.h0 if told else None), phases * N)
+    delta = states[0].first_gap
+    assert delta == known.h0 if told else delta >= known.h0
+    for s in range(1, phases + 1):
+        assert states[s * N].phase == s
+        assert known.objective.value(states[s * N].x) - least <= delta * 2.0**-s
+    assert states[-1].k == phases * N
+
+
+@pytest.mark.parametrize("make", NONCONVEX + CONVEX)
+def test_frank_wolfe(make: Any) -> None:
+    """Lacoste-Julien: the best gap of x_0 .. x_k is at most max(2 h_0, C) / sqrt(k + 1), with C = L D^2."""
+    known = make()
+    C, h0 = known.objective.smoothness * known.domain.diameter**2, known.h0
+    best = np.inf
+    for state in known.states(FrankWolfe("bounded"), 150)[1:]:
+        x = state.certificate.x
+        grad = known.objective.grad(x)
+        gap = float(np.sum(grad * (x - known.domain.lmo(grad))))
+        assert gap == pytest.approx(state.certificate.gap, abs=1e-12) and gap >= -1e-12
+        best = min(best, gap)
+        assert best <= max(2 * h0, C) / sqrt(state.k)
+    assert best < cg.driver.wolfe_gap(known.problem, known.x0)
