@@ -320,7 +320,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "tol 0 for auto": (lambda: solve(SUM, method="auto", tol=0), ValueError, "must be positive"),
     "no samples to validate with": (lambda: solve(EXPECTATION, method="sfw", validate=-1), ValueError, "validate"),
     "no steps in theory": (lambda: cg.theory(0), ValueError, "steps"),
-    "negative accuracy": (lambda: cg.practical(c=-1.0), ValueError, "must be positive"),
+    "negative accuracy": (lambda: cg.practical(c=-1.0), ValueError, "must not be negative"),
     "smoothness estimated from noise": (
         lambda: solve(SUM, method="sfw", smoothness="estimate"),
         ValueError,

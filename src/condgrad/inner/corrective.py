@@ -8,6 +8,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
@@ -77,7 +78,8 @@ class Corrective:
             direction = (1 / gamma) * (u_t - z)
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)
-            noise = EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
+            # the weights bring rounding of their own to the point, hence the 8
+            noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
             if stop(V, norm2(u_t - u) / gamma) or t == self.max_calls or noise >= V:
                 break
             larger = hull.with_atom(v_t)
@@ -91,45 +93,51 @@ class Corrective:
 def nearest_weights(gram: np.ndarray, pull: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """min w' gram w / 2 - pull' w over the simplex, by an active-set method from the given weights (Wolfe 1976).
 
-    The minimiser over the affine hull of the atoms in use is a linear system; a negative weight in it is walked to and
-    dropped, the atom with the steepest descent is taken up, until there is none.
+    The atom with the steepest descent is taken up; the minimiser over the affine hull of the atoms in use is a linear
+    system; a weight that is negative in it is walked to and dropped; until no atom descends.
     """
-    w = weights.copy()
-    used = w > 0
-    scale = np.finfo(float).eps * max(float(np.abs(gram).max()), float(np.abs(pull).max()), np.finfo(float).tiny)
-    for _ in range(10 * len(w) + 10):
-        index = np.flatnonzero(used)
-        target = affine_minimiser(gram[np.ix_(index, index)], pull[index])
-        if target.min() >= 0:
-            w[:] = 0.0
-            w[index] = target
-            slope = gram @ w - pull
-            steepest = int(np.argmin(slope))
-            if used[steepest] or slope[steepest] >= slope[index] @ target - 64 * scale:
-                break
+    w, last = weights, np.inf
+    noise = 64 * np.finfo(float).eps * max(float(np.abs(gram).max()), float(np.abs(pull).max()), np.finfo(float).tiny)
+    while True:
+        slope = gram @ w - pull
+        value = (slope @ w - pull @ w) / 2
+        steepest = int(np.argmin(slope))
+        used = w > 0
+        if slope[steepest] < slope @ w - noise:
             used[steepest] = True
-        else:
-            now, falling = w[index], target < 0
-            share = float(np.min(now[falling] / (now[falling] - target[falling])))
-            moved = (1 - share) * now + share * target
-            moved[falling & (moved <= 1e-15)] = 0.0
-            w[index] = np.maximum(moved, 0.0)
-            still = w > 0
-            if still[index].all():  # rounding left the blocking weight above zero
-                still[index[np.argmin(np.where(falling, moved, np.inf))]] = False
-                w[~still] = 0.0
-            used = still
-            w /= w.sum()
-    return w / w.sum()
+        elif last < np.inf:
+            return w
+        if value >= last:  # what still seems to descend is rounding
+            return w
+        w, last = walked(gram, pull, w, np.flatnonzero(used)), value
+
+
+def walked(gram: np.ndarray, pull: np.ndarray, w: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """From w to the minimiser over the atoms ``index``; those whose weight falls to 0 on the way are dropped."""
+    w = w.copy()
+    while True:
+        target = affine_minimiser(gram[np.ix_(index, index)], pull[index])
+        falling = target < 0
+        if not falling.any():
+            w[index] = target
+            return w / w.sum()
+        shares = w[index[falling]] / (w[index[falling]] - target[falling])
+        share = float(shares.min())
+        w[index] = np.maximum((1 - share) * w[index] + share * target, 0.0)
+        w[index[falling][np.argmin(shares)]] = 0.0
+        index = index[w[index] > 0]
 
 
 def affine_minimiser(gram: np.ndarray, pull: np.ndarray) -> np.ndarray:
-    """min w' gram w / 2 - pull' w subject to sum w = 1, of any sign."""
-    n = len(pull)
-    system = np.ones((n + 1, n + 1))
-    system[:n, :n] = gram
-    system[n, n] = 0.0
+    """min w' gram w / 2 - pull' w subject to sum w = 1, of any sign.
+
+    Where the sum is 1, adding a multiple of 1 1' to the Gram matrix changes nothing, and makes it positive definite.
+    """
+    ones = np.ones_like(pull)
+    sides = np.column_stack([pull, ones])
     try:
-        return np.linalg.solve(system, np.append(pull, 1.0))[:n]
-    except np.linalg.LinAlgError:
-        return np.linalg.lstsq(system, np.append(pull, 1.0), rcond=None)[0][:n]
+        factor = cholesky(gram + max(float(np.trace(gram)) / len(pull), np.finfo(float).tiny))
+        free, constrained = solve_triangular(factor, solve_triangular(factor, sides, trans="T")).T
+    except LinAlgError:  # atoms that depend on each other: any of the minimisers will do
+        free, constrained = np.linalg.lstsq(gram + 1.0, sides, rcond=None)[0].T
+    return free + (1 - free.sum()) / constrained.sum() * constrained

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from condgrad.checks import positive, whole
+from condgrad.checks import not_negative, positive, whole
 from condgrad.inner import absolute, relative
 from condgrad.protocols import Inner, InnerStop
 
@@ -40,7 +40,7 @@ class practical:  # noqa: N801
 
     def __post_init__(self) -> None:
         positive(self.eps, "The eps of practical")
-        positive(self.c, "The c of practical")
+        not_negative(self.c, "The c of practical")
 
     def accuracy(self, gamma: float, share: float, eta: float | None = None) -> InnerStop:
         return relative(self.c * share, gamma * self.eps / 4)
