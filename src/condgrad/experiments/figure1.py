@@ -85,7 +85,8 @@ RECIPE = (
     "Y = U V' with orthonormal factors; each entry observed with probability 0.1, an observed entry corrupted with "
     "probability 0.05 by uniform noise in [-3, 3]; F = sum over the observed entries of 1 - exp(-(X - Y)^2), minimised over "
     "the nuclear-norm ball. The squared gradient mapping, gamma = 1/(2L), is measured exactly and outside the clock at the "
-    "iterate that the method reports."
+    "iterate that the method reports. The first two NCGS curves solve their prox subproblems by projection (a full SVD each, "
+    "counted as PO), so they have no linear oracle calls; the third is the paper's, to the letter."
 )
 
 

@@ -51,7 +51,7 @@ def convergence(
 
 
 def _best_so_far(trace: Trace, unit: str) -> tuple[Any, Any]:
-    x, y = trace[unit].astype(float), trace["mapping"]
-    best = np.fmin.accumulate(y)
-    known = np.isfinite(best) & (x > 0)
+    x, best = trace[unit].astype(float), np.fmin.accumulate(trace["mapping"])
+    spent = (x > 0) & (trace["fo"] + trace["ifo"] + trace["sfo"] > 0)  # the row of the start has cost nothing yet
+    known = np.isfinite(best) & spent
     return x[known], best[known]
