@@ -13,7 +13,8 @@ from tests.problems import projection
 
 import condgrad as cg
 from condgrad.inner import INNERS, absolute, inner_solver, relative
-from condgrad.inner.corrective import Hull, nearest_weights
+from condgrad.inner.corrective import Hull
+from condgrad.inner.simplex_qp import nearest_weights
 
 quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
@@ -281,7 +282,7 @@ def nearest_in_hull(P, z):
 
 
 def check_weights(P, z, start):
-    w = nearest_weights(P @ P.T, P @ z, start)
+    w, _ = nearest_weights(P @ P.T, P @ z, start)
     assert w.min() >= 0 and w.sum() == pytest.approx(1, abs=1e-12)
     scale = 1 + np.abs(P).max() + np.abs(z).max()
     slope = P @ (w @ P - z)  # optimal where no atom is better than the mix
@@ -344,3 +345,19 @@ def test_a_budget_of_no_calls():
     g, u, gamma = subproblem(domain, 1)
     with pytest.raises(ValueError, match="max_calls"):
         solve("condg", domain, g, u, gamma, absolute(1e-2), 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_factor_from_before_changes_nothing(seed):
+    """Atoms come one by one and the target moves, as in a run; the factor is carried along or made anew each time."""
+    rng = np.random.default_rng(seed)
+    P, z = rng.standard_normal((1, 6)), 2 * rng.standard_normal(6)
+    weights, factor = np.ones(1), None
+    for step in range(12):
+        P, weights = np.vstack([P, rng.standard_normal(6)]), np.append(weights, 0.0)
+        z = z + (0.3 * rng.standard_normal(6) if step % 4 == 3 else 0)
+        anew, _ = nearest_weights(P @ P.T, P @ z, weights)
+        weights, factor = nearest_weights(P @ P.T, P @ z, weights, factor)
+        assert np.allclose(weights @ P, anew @ P, atol=1e-9)
+        assert np.array_equal(factor.index, np.flatnonzero(weights))
+        assert np.allclose(factor.R.T @ factor.R, (P @ P.T)[np.ix_(factor.index, factor.index)] + factor.shift)

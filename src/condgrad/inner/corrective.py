@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
+from condgrad.inner.simplex_qp import Factor, nearest_weights
 from condgrad.points import inner, norm2
 from condgrad.protocols import InnerStop, Point, Prox
 
@@ -27,6 +27,8 @@ class Hull:
     atoms: tuple[Point, ...]
     gram: np.ndarray
     weights: np.ndarray
+    factor: Factor | None = None
+    """Of the Gram matrix of the atoms in use."""
 
     def point(self) -> Point:
         total = self.origin
@@ -39,16 +41,18 @@ class Hull:
         atom = atom - self.origin
         row = np.array([inner(a, atom) for a in self.atoms])
         gram = np.block([[self.gram, row[:, None]], [row[None, :], np.full((1, 1), norm2(atom))]])
-        return Hull(self.origin, (*self.atoms, atom), gram, np.append(self.weights, 0.0))
+        return Hull(self.origin, (*self.atoms, atom), gram, np.append(self.weights, 0.0), self.factor)
 
     def nearest(self, z: Point) -> Hull:
         """The point of the hull that is nearest to z; atoms that it does not need are dropped."""
         from_origin = z - self.origin
         pull = np.array([inner(a, from_origin) for a in self.atoms])
-        weights = nearest_weights(self.gram, pull, self.weights)
+        weights, factor = nearest_weights(self.gram, pull, self.weights, self.factor)
         used = np.flatnonzero(weights)
         atoms = tuple(self.atoms[i] for i in used)
-        return Hull(self.origin, atoms, self.gram[np.ix_(used, used)], weights[used])
+        if factor is not None:  # the atoms get new numbers
+            factor = replace(factor, index=np.arange(len(used))) if np.array_equal(factor.index, used) else None
+        return Hull(self.origin, atoms, self.gram[np.ix_(used, used)], weights[used], factor)
 
 
 @dataclass(frozen=True)
@@ -88,56 +92,3 @@ class Corrective:
                 break  # the oracle has nothing new: what is left of the gap is the rounding of the weights
             hull = larger
         return Prox(u_t, max(V, 0.0), hull)
-
-
-def nearest_weights(gram: np.ndarray, pull: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """min w' gram w / 2 - pull' w over the simplex, by an active-set method from the given weights (Wolfe 1976).
-
-    The atom with the steepest descent is taken up; the minimiser over the affine hull of the atoms in use is a linear
-    system; a weight that is negative in it is walked to and dropped; until no atom descends.
-    """
-    w, last = weights, np.inf
-    noise = 64 * np.finfo(float).eps * max(float(np.abs(gram).max()), float(np.abs(pull).max()), np.finfo(float).tiny)
-    while True:
-        slope = gram @ w - pull
-        value = (slope @ w - pull @ w) / 2
-        steepest = int(np.argmin(slope))
-        used = w > 0
-        if slope[steepest] < slope @ w - noise:
-            used[steepest] = True
-        elif last < np.inf:
-            return w
-        if value >= last:  # what still seems to descend is rounding
-            return w
-        w, last = walked(gram, pull, w, np.flatnonzero(used)), value
-
-
-def walked(gram: np.ndarray, pull: np.ndarray, w: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """From w to the minimiser over the atoms ``index``; those whose weight falls to 0 on the way are dropped."""
-    w = w.copy()
-    while True:
-        target = affine_minimiser(gram[np.ix_(index, index)], pull[index])
-        falling = target < 0
-        if not falling.any():
-            w[index] = target
-            return w / w.sum()
-        shares = w[index[falling]] / (w[index[falling]] - target[falling])
-        share = float(shares.min())
-        w[index] = np.maximum((1 - share) * w[index] + share * target, 0.0)
-        w[index[falling][np.argmin(shares)]] = 0.0
-        index = index[w[index] > 0]
-
-
-def affine_minimiser(gram: np.ndarray, pull: np.ndarray) -> np.ndarray:
-    """min w' gram w / 2 - pull' w subject to sum w = 1, of any sign.
-
-    Where the sum is 1, adding a multiple of 1 1' to the Gram matrix changes nothing, and makes it positive definite.
-    """
-    ones = np.ones_like(pull)
-    sides = np.column_stack([pull, ones])
-    try:
-        factor = cholesky(gram + max(float(np.trace(gram)) / len(pull), np.finfo(float).tiny))
-        free, constrained = solve_triangular(factor, solve_triangular(factor, sides, trans="T")).T
-    except LinAlgError:  # atoms that depend on each other: any of the minimisers will do
-        free, constrained = np.linalg.lstsq(gram + 1.0, sides, rcond=None)[0].T
-    return free + (1 - free.sum()) / constrained.sum() * constrained
