@@ -1,0 +1,49 @@
+"""The registry as the contract tests see it: each method on each problem that it can see."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION
+
+import condgrad as cg
+from condgrad.solvers import METHODS, Setup, build
+
+STEPS = 12
+SEES = {"gradient": (*PLAIN, *SUMS), "terms": SUMS, "samples": (*SUMS, *EXPECTATIONS)}
+INNERS = {"condg": cg.CondG(30), "corrective": cg.Corrective(30)}
+
+
+def suited(method):
+    """The problems that a method can see, by what its entry says of it."""
+    return [name for name in SEES[method.sees] if not (method.projects and name in WITHOUT_PROJECTION)]
+
+
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
+every_walk = pytest.mark.parametrize(
+    ("method", "problem", "inner"),
+    [
+        pytest.param(method, problem, inner, id=f"{method.name}-{problem}-{inner}")
+        for method in METHODS.values()
+        for problem in suited(method)
+        for inner in (INNERS if method.slides else ["condg"])
+    ],
+)
+deterministic = [method for method in METHODS.values() if method.deterministic]
+every_deterministic = pytest.mark.parametrize("method", deterministic, ids=[m.name for m in deterministic])
+stochastic = [method for method in METHODS.values() if not method.deterministic]
+every_stochastic = pytest.mark.parametrize("method", stochastic, ids=[m.name for m in stochastic])
+
+
+def solver_of(method, problem, inner="condg", schedule=None, seed=0, options=None):
+    setup = Setup(schedule or cg.practical(1e-2), INNERS.get(inner, inner), STEPS, seed)
+    return build(method.name, problem, setup, options or {})
+
+
+def states_of(solver, problem, x0, steps=STEPS):
+    return list(islice(cg.iterate(solver, problem, x0), steps + 1))
+
+
+def unknown(objective, scale=1.0):
+    return cg.Function(lambda x: scale * objective.value(x), lambda x: scale * objective.grad(x), objective.shape)

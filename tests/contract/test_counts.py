@@ -1,0 +1,90 @@
+"""The counts of every method equal those of a counter written by other means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.contract.counting import UNITS, recorded, tallied
+from tests.contract.methods import (
+    SEES,
+    STEPS,
+    every_deterministic,
+    every_stochastic,
+    every_walk,
+    unknown,
+)
+from tests.problems import EXPECTATIONS, SUMS, case
+
+import condgrad as cg
+from condgrad.solvers import METHODS
+
+
+@every_walk
+def test_counts_are_those_of_another_counter(method, problem, inner):
+    example = case(problem)
+    for schedule in (cg.practical(1e-2), cg.theory(STEPS)):
+        tallies = tallied(example, method, inner, STEPS, schedule)
+        result = recorded(example, method, inner, STEPS, schedule)
+        assert result.steps == STEPS
+        assert result.counts == tallies[-1]
+        assert [{unit: getattr(row, unit) for unit in UNITS} for row in result.trace] == tallies
+
+
+@pytest.mark.parametrize("rule", cg.solvers.RULES)
+def test_frank_wolfe_pays_for_its_values(rule):
+    example, method = case("indefinite l1"), METHODS["frank-wolfe"]
+    tallies = tallied(example, method, "condg", STEPS, options={"rule": rule})
+    assert recorded(example, method, "condg", STEPS, options={"rule": rule}).counts == tallies[-1]
+    assert (tallies[-1]["values"] > 0) == (rule in ("adaptive", "line-search"))
+
+
+@every_deterministic
+def test_counts_with_backtracking(method):
+    example = case("indefinite simplex")
+    problem = cg.Problem(unknown(example.objective), example.domain)
+    tallies = tallied(example, method, "condg", STEPS, problem=problem)
+    assert recorded(example, method, "condg", STEPS, problem=problem).counts == tallies[-1]
+    assert tallies[0]["fo"] == 2, "the first guess of L is two gradients"
+
+
+@every_stochastic
+@pytest.mark.parametrize("problem", SUMS + EXPECTATIONS)
+def test_term_gradients_by_the_formula(method, problem):
+    """What T steps cost by the papers' own arithmetic, with batches of 3, epochs of 4 and samples of 20."""
+    example, T, n = case(problem), STEPS, getattr(case(problem).objective, "n_terms", 0)
+    if problem not in SEES[method.sees]:
+        pytest.skip("the method does not see this problem")
+    given = {"batch": 3, "epoch": 4, "sample": 20, "initial_gap": 1.0}
+    options = {name: value for name, value in given.items() if name in method.options}
+    tally = tallied(example, method, "condg", T, options=options)[-1]
+    J = sum(len(np.unique(second_batch(len_table(method, n), k))) for k in range(1, T + 1))
+    cost = {
+        "stochastic-ncgs": 3 * T,
+        "ncgs-vr": T // 4 * n + 2 * 3 * T,
+        "sfw": 3 * T,
+        "svfw": T // 4 * n + 2 * 3 * T,
+        "svfw-s": T // 4 * 20 + 2 * 3 * T,
+        "sagafw": n + 3 * T + J,
+        "sagafw-s": 20 + 3 * T + J,
+    }
+    assert tally["ifo" if n else "sfo"] == cost[method.name]
+    assert method.slides or tally["lo"] == T
+
+
+def len_table(method, n):
+    return 20 if method.name == "sagafw-s" else n or 1
+
+
+def second_batch(n, k):
+    rng = np.random.default_rng((0, k))
+    rng.integers(n, size=3)
+    return rng.integers(n, size=3)
+
+
+@pytest.mark.parametrize("name", ["ncgs-vr", "svfw"])
+def test_stored_snapshots_halve_the_cost_of_a_step(name):
+    example, method, T = case("welsch simplex"), METHODS[name], STEPS
+    options = {"batch": 3, "epoch": 4, "store": True}
+    if "initial_gap" in method.options:
+        options["initial_gap"] = 1.0
+    assert tallied(example, method, "condg", T, options=options)[-1]["ifo"] == T // 4 * 20 + 3 * T
