@@ -185,3 +185,12 @@ def test_adaptive_steps_do_not_depend_on_the_scale_of_F():
         max_steps=2000,
     )
     assert result.status == "converged", result.message
+
+
+def test_cgs_needs_no_diameter_in_practice():
+    """A user's set may not have one; only the theorem's accuracy asks for it."""
+    domain = cg.user_set(cg.Simplex(3).lmo, 3)
+    convex = cg.Quadratic(np.diag([1.0, 2.0, 3.0]))
+    assert cg.minimize(convex, domain, method="cgs").status == "converged"
+    with pytest.raises(ValueError, match="diameter"):
+        cg.minimize(convex, domain, method="cgs", schedule="theory", max_steps=5)

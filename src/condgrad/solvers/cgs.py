@@ -58,10 +58,12 @@ class CGS:
             start, phase, x = state.k, phase + 1, y
         k = state.k + 1 - start
 
-        if mu:
-            g, b, e = 2 / (k + 1), 2 * L / k, 8 * L * state.first_gap * 2.0**-phase / (mu * N * k)
-        else:
-            g, b, e = 3 / (k + 2), 3 * L / (k + 1), L * problem.domain.diameter**2 / (k * (k + 1))
+        def e() -> float:
+            if mu:
+                return 8 * L * state.first_gap * 2.0**-phase / (mu * N * k)
+            return L * problem.domain.diameter**2 / (k * (k + 1))
+
+        g, b = (2 / (k + 1), 2 * L / k) if mu else (3 / (k + 2), 3 * L / (k + 1))
         z = (1 - g) * y + g * x
         grad = problem.objective.grad(z)
         accuracy = self.schedule.accuracy(gamma=1 / b, share=1 / (k + 2), eta=e)

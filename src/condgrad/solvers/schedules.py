@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from condgrad.checks import not_negative, positive, whole
@@ -22,8 +23,8 @@ class theory:  # noqa: N801 - a value that reads like a word: schedule=theory(10
     def __post_init__(self) -> None:
         whole(self.steps, "The number of steps of theory")
 
-    def accuracy(self, gamma: float, share: float, eta: float | None = None) -> InnerStop:
-        return absolute(1 / self.steps if eta is None else eta)
+    def accuracy(self, gamma: float, share: float, eta: Callable[[], float] | None = None) -> InnerStop:
+        return absolute(1 / self.steps if eta is None else eta())
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class practical:  # noqa: N801
         positive(self.eps, "The eps of practical")
         not_negative(self.c, "The c of practical")
 
-    def accuracy(self, gamma: float, share: float, eta: float | None = None) -> InnerStop:
+    def accuracy(self, gamma: float, share: float, eta: Callable[[], float] | None = None) -> InnerStop:
         return relative(self.c * share, gamma * self.eps / 4)
 
 
