@@ -25,6 +25,7 @@ lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mkdocs build --strict --quiet
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .

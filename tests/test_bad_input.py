@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no finite sum": (
         lambda: solve(method="ncgs-vr"),
         TypeError,
-        "Method 'ncgs-vr' needs a finite sum, Quadratic has none: use ncgs, ncgs-ii, frank-wolfe, cgs.",
+        "Method 'ncgs-vr' needs a finite sum, Quadratic has none: use ncgs, ncgs-ii, frank-wolfe.",
     ),
     "no samples": (
         lambda: solve(method="sfw"),
@@ -148,7 +148,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         "Theorem 3 needs a smoothness of every term: give term_smoothness= to the objective.",
     ),
     "no diameter": (
-        lambda: solve(domain=ONLY_LMO, method="cgs"),
+        lambda: solve(domain=ONLY_LMO, method="cgs", schedule="theory"),
         ValueError,
         "The diameter of the set is needed, and user_set was given none: pass diameter=.",
     ),

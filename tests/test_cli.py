@@ -126,15 +126,15 @@ WRONG = {
     "unknown stop": ("mapping = 1e-8", "maping = 1e-8", "did you mean 'mapping'"),
     "unknown section": ("[stop]", "[stopp]", "did you mean 'stop'"),
     "unknown key": ('matrix = "Q.npy"', 'matrix = "Q.npy"\nmatrixx = 1', "matrixx"),
-    "unknown option": ('name = "ncgs"', 'name = "ncgs"\nrule = "short"', "no option 'rule'"),
+    "unknown option": ('name = "ncgs"', 'name = "ncgs"\nrule = "short"', "Unknown key 'rule' in [method]"),
     "missing key": ('matrix = "Q.npy"', "", "needs matrix"),
     "missing file": ("Q.npy", "R.npy", "No such file"),
-    "wrong kind of file": ("Q.npy", "Q.txt", "Can't read Q.txt"),
+    "wrong kind of file": ("Q.npy", "Q.txt", "Can't read 'Q.txt'"),
     "negative radius": ('name = "simplex"', 'name = "simplex"\nradius = -1.0', "must be positive"),
     "negative tolerance": ("1e-8", "-1.0", "must be positive"),
     "a sum is needed": ('name = "ncgs"', 'name = "ncgs-vr"', "needs a finite sum"),
     "not TOML": ("[problem]", "[problem", "is not TOML"),
-    "empty stop": ("mapping = 1e-8\nsteps = 2000", "", "no [stop] section"),
+    "empty stop": ("mapping = 1e-8\nsteps = 2000", "", "no [stop] with anything in it"),
 }
 
 

@@ -244,16 +244,16 @@ NOW = a_record(k=5, mapping=0.5, gap=0.5)
         (NO & YES, None),
         (YES & YES, "out_of_budget"),
         (CLOSE | YES, "converged"),
-        (YES | CLOSE, "out_of_budget"),
-        (CLOSE & YES, "out_of_budget"),
-        (YES & CLOSE, "out_of_budget"),
+        (YES | CLOSE, "converged"),
+        (CLOSE & YES, "converged"),
+        (YES & CLOSE, "converged"),
         (FAR & YES, None),
         (FAR | YES, "out_of_budget"),
         (CLOSE & cg.Gap(1.0), "converged"),
         (CLOSE & cg.Gap(0.1), None),
         (FAR & CLOSE, None),
         ((CLOSE & cg.Gap(0.1)) | YES, "out_of_budget"),
-        ((CLOSE | cg.Gap(0.1)) & YES, "out_of_budget"),
+        ((CLOSE | cg.Gap(0.1)) & YES, "converged"),
         (CLOSE & cg.Gap(1.0) & CLOSE, "converged"),
     ],
 )
@@ -267,9 +267,11 @@ def test_both_reasons_are_given() -> None:
     assert "squared gradient mapping" in reason.message and "And: The budget of 0 steps" in reason.message
 
 
-def test_stalled_is_less_than_out_of_budget() -> None:
+def test_of_two_statuses_the_one_that_says_more_is_told() -> None:
     rows = cg.Trace([a_record(k=0, mapping=0.5)])
-    assert (cg.Stagnation(5) & YES & CLOSE)(NOW, rows).status == "stalled"
+    assert (cg.Stagnation(5) & YES)(NOW, rows).status == "out_of_budget"
+    assert (cg.Stagnation(5) | YES)(NOW, rows).status == "out_of_budget"
+    assert (cg.Stagnation(5) & YES & CLOSE)(NOW, rows).status == "converged"
 
 
 def test_nan_satisfies_no_tolerance() -> None:

@@ -60,8 +60,11 @@ class Certificate:
 
 def witness(problem: Problem, x: Point, prox: Point, gamma: float, on: str = "F") -> Certificate:
     """The certificate that the point ``prox`` of the set gives for x."""
-    direction = problem.objective.grad(x) + (1 / gamma) * (prox - x)
+    grad = problem.objective.grad(x)
+    direction = grad + (1 / gamma) * (prox - x)
     vertex = problem.domain.lmo(direction)
     gap = inner(direction, prox - vertex)
-    rounding = 16 * np.finfo(float).eps * (abs(inner(direction, prox)) + abs(gap))
+    length, reach = sqrt(norm2(direction)), sqrt(norm2(prox)) + sqrt(norm2(vertex))
+    size = sqrt(norm2(grad)) + (sqrt(norm2(x)) + sqrt(norm2(prox))) / gamma
+    rounding = 4 * np.finfo(float).eps * (size * sqrt(norm2(prox - vertex)) + length * reach)
     return Certificate(x, prox, gamma, gap if gap > rounding else 0.0, on=on)

@@ -24,15 +24,15 @@ class NotGiven(ValueError):
     """Something was asked of a user's object that was never declared."""
 
 
-def choice(name: Any, known: Iterable[str], what: str) -> str:
-    """``name``, if it is one of ``known``."""
+def choice(name: Any, known: Iterable[str], what: str, where: str = "") -> str:
+    """``name``, if it is one of ``known``; ``where`` tells which part of the input it was given in."""
     names = list(known)
     if name in names:
         return name
     close = difflib.get_close_matches(str(name), names, n=1)
     hint = f": did you mean {close[0]!r}?" if close else "."
     plural = what + ("es" if what.endswith("s") else "s")
-    raise ValueError(f"Unknown {what} {name!r}{hint} Known {plural}: {', '.join(names)}.")
+    raise ValueError(f"Unknown {what} {name!r}{where}{hint} Known {plural}: {', '.join(names)}.")
 
 
 def real(value: Any, what: str) -> float:
@@ -84,6 +84,8 @@ def yes_or_no(value: Any, what: str) -> bool:
 def as_shape(shape: Any, what: str) -> tuple[int, ...]:
     """The shape as a tuple; an int stands for vectors of that length."""
     sizes = shape if isinstance(shape, tuple | list) else (shape,)
+    if not sizes:
+        raise ValueError(f"The shape of {what} is (), but points have at least one axis: give 1 for a single number.")
     return tuple(whole(size, f"Each size in the shape of {what}") for size in sizes)
 
 
@@ -94,10 +96,19 @@ def same_shape(given: tuple[int, ...], expected: tuple[int, ...], what: str) -> 
 
 
 def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
-    """``x`` as a float64 array (not a copy), refused where its shape is not the one that ``owner`` is made for."""
+    """``x`` as a read-only float64 array (not a copy), refused where its shape is not the one ``owner`` is made for."""
     if shape is not None:
         same_shape(np.shape(x), shape, f"The point given to {owner}")
-    return np.asarray(x, dtype=float)
+    return read_only(np.asarray(x, dtype=float))
+
+
+def read_only(x: Any) -> Any:
+    """A view that can't be written to, where x is an array: points are values, also in the hands of a user's function."""
+    if not isinstance(x, np.ndarray):
+        return x
+    view = x.view()
+    view.setflags(write=False)
+    return view
 
 
 def finite_array(values: Any, what: str, advice: str = "remove or replace them") -> np.ndarray:

@@ -26,6 +26,9 @@ def main(argv: list[str] | None = None) -> int:
         return arguments.run(arguments)
     except (ValueError, TypeError, ImportError) as error:
         print(f"condgrad: {error}", file=sys.stderr)
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        sys.stderr.close()
+        return 0
     except OSError as error:
         print(f"condgrad: {error.strerror or error}: {error.filename}.", file=sys.stderr)
     except KeyboardInterrupt:

@@ -154,6 +154,18 @@ class State(Protocol):
     @property
     def x(self) -> Point: ...
 
+    @property
+    def L(self) -> float:
+        """The smoothness that the method works with."""
+
+    @property
+    def certificate(self) -> Any:
+        """What the last step proved on its way (a Certificate), or None."""
+
+    @property
+    def descent(self) -> Any:
+        """Where the last step took a full gradient, and where it relied on smoothness (a Descent); None in stochastic methods."""
+
 
 class Solver(Protocol):
     """One method. Its parameters are frozen, ``step`` is pure: the loop, the clock and the counters are the driver's."""
@@ -172,7 +184,11 @@ class Record:
 
     k: int
     seconds: float
+    """By the run's own watch, which stands still while metrics are taken."""
     cpu: float
+    """The same in CPU time of all threads."""
+    wall: float
+    """By the clock on the wall, metrics and all."""
     fo: int
     sfo: int
     ifo: int
@@ -207,6 +223,9 @@ class Stop(Protocol):
 
     def watches(self) -> set[str]:
         """Which measures it looks at: ``mapping``, ``gap``."""
+
+    def tolerance(self) -> float | None:
+        """The smallest squared mapping that it asks for."""
 
 
 Metric = Callable[[Problem, Point], float]

@@ -74,6 +74,6 @@ def svfw_s(draw, sample_grads, lmo, x0, t, m, b, B, N, seed):
 
 
 def sagafw_s(draw, sample_grads, lmo, x0, t, n, b, N, seed):
-    """SAGAFW-S: SAGAFW on n samples, drawn once from default_rng((seed, 0))."""
-    sample = draw(n, np.random.default_rng((seed, 0)))
+    """SAGAFW-S: SAGAFW on n samples, drawn once from default_rng((seed, 0, 4))."""
+    sample = draw(n, np.random.default_rng((seed, 0, 4)))
     return sagafw(lambda x, i: sample_grads(x, sample[[i]])[0], n, lmo, x0, t, b, N, seed)

@@ -9,12 +9,17 @@ from time import perf_counter, process_time
 
 class Watch:
     def __init__(self) -> None:
-        self._begun = now()
+        self._first = self._begun = now()
         self._stopped: tuple[float, float] | None = None
 
     @property
     def seconds(self) -> float:
         return (self._stopped or now())[0] - self._begun[0]
+
+    @property
+    def wall(self) -> float:
+        """Seconds since the run began, pauses and all."""
+        return now()[0] - self._first[0]
 
     @property
     def cpu(self) -> float:

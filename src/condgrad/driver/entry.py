@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-import numpy as np
-
 from condgrad.checks import NotGiven, choice, finite_array, positive, same_shape
 from condgrad.inner import Corrective, absolute
 from condgrad.points import norm2
@@ -44,7 +42,7 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
     domain = problem.domain
     if x0 is None:
         return domain.start()
-    if isinstance(x0, np.ndarray | list | tuple | float | int):
+    if not hasattr(x0, "inner"):  # a structured point brings its own
         x0 = finite_array(x0, "x0")
         same_shape(x0.shape, tuple(domain.shape), "x0")
     try:

@@ -27,7 +27,7 @@ def wolfe_gap(problem: Problem, x: Point) -> float:
     return inner(grad, x - problem.domain.lmo(grad))
 
 
-def mapping(problem: Problem, x: Point, gamma: float, eps: float = 0.0) -> Certificate:
+def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None) -> Certificate:
     """The gradient mapping at x with step size gamma: exact where the set projects, else an interval from Lemma 1.
 
     There the prox subproblem is solved until the interval is a tenth of the norm or below eps/100, or the calls are used up.
@@ -36,7 +36,7 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float = 0.0) -> Certi
         prox = problem.domain.project(x - gamma * problem.objective.grad(x))
         return Certificate(x, prox, gamma, 0.0, on=said(problem))
     solver = Corrective(max_calls=MEASURING_CALLS)
-    accuracy = relative(0.01, gamma * eps / 100)
+    accuracy = relative(0.01, gamma * (eps or 0.0) / 100)
     grad = problem.objective.grad(x)
     prox, gap, _ = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
     return Certificate(x, prox, gamma, gap, on=said(problem))

@@ -52,11 +52,13 @@ def minimize(
     objective : F, see :mod:`condgrad.objectives`; for your own function ``Function(value, grad)``.
     domain : the set, see :mod:`condgrad.domains`; for your own ``user_set(lmo, shape)``.
     x0 : where to start; by default ``domain.start()``. Never changed.
-    method : a name from ``condgrad.METHODS``, or ``"auto"``: ncgs for a plain function, for a finite sum the one of
-        stochastic-ncgs and ncgs-vr with the smaller bound at this ``tol``, stochastic-ncgs for an expectation.
-    tol : stop when the squared gradient mapping is certified to be at most this.
+    method : a name from ``condgrad.METHODS``, or ``"auto"``: ncgs for a plain function, for a finite sum of known
+        smoothness the one of stochastic-ncgs and ncgs-vr with the smaller bound at this ``tol``, stochastic-ncgs for an
+        expectation.
+    tol : stop when the squared gradient mapping is certified to be at most this. It has the scale of F squared.
     max_steps : and at the latest after so many steps. With ``schedule="theory"``, the N of the theorem.
-    stop : a rule in place of these two, such as ``Gap(1e-4) | Seconds(60) | Calls(10_000, "lo")``.
+    stop : a rule in place of these two, such as ``Gap(1e-4) | Seconds(60) | Calls(10_000, "lo")``; its mapping tolerance, if it
+        has one, takes the place of ``tol`` in the accuracy of prox subproblems too.
     schedule : ``"practical"``, ``"theory"``, or a value such as ``practical(c=0.25)``.
     inner : how prox subproblems are solved: ``"exact"``, ``"corrective"``, ``"condg"``, an inner solver such as
         ``CondG(max_calls=100)``, or ``"auto"``: exact where the set projects, else corrective. By name and with the practical
@@ -70,7 +72,7 @@ def minimize(
     every : record every so many steps in the trace.
     measure : have the mapping measured from outside, at the iterate that the method reports and while the watch stands
         still, in place of what the method proves on its way: for comparing methods.
-    callback : ``callback(record, x)`` after each step; returning True stops.
+    callback : ``callback(record, x)`` at the start and after each step; a true answer stops.
     progress : show it; by default on a terminal when it takes more than two seconds.
     options : the method's own, such as ``rule="short"``; see ``condgrad methods``.
 
@@ -102,9 +104,10 @@ def minimize(
         method = auto_method(objective, tol)
     entry = METHODS[choice(method, [*METHODS, "auto"], "method")]
 
+    eps = (stop.tolerance() if stop is not None else None) or tol
     if isinstance(schedule, str):
         choice(schedule, ("practical", "theory"), "schedule")
-        schedule = practical(eps=tol) if schedule == "practical" else theory(max(max_steps, 1))
+        schedule = practical(eps=eps) if schedule == "practical" else theory(max(max_steps, 1))
     elif not isinstance(schedule, Schedule):
         raise TypeError(f"The schedule is {schedule!r}: give 'practical', 'theory', practical(...) or theory(N).")
     steps = schedule.steps if isinstance(schedule, theory) else max_steps
@@ -112,8 +115,9 @@ def minimize(
         inner = inner_solver(inner, domain, max_calls=None if isinstance(schedule, theory) else PRACTICAL_CALLS)
     elif not hasattr(inner, "solve"):
         raise TypeError(f"inner is {inner!r}: give 'auto', one of {', '.join(INNERS)}, or an inner solver.")
-    if stop is None and isinstance(schedule, practical):
-        objective = not_vacuous(objective, domain, entry, tol)
+    watched = stop is None or stop.tolerance() is not None
+    if watched and isinstance(schedule, practical):
+        objective = not_vacuous(objective, domain, entry, eps)
     problem = Problem(objective, domain)
     start = check_start(problem, x0)
     setup = Setup(schedule, inner, max(steps, 1), seed)
@@ -168,6 +172,6 @@ class RandomIndex(Rule):
 
 
 def auto_method(objective: Any, tol: float) -> str:
-    if fits(objective, FiniteSum):
+    if fits(objective, FiniteSum) and objective.smoothness and objective.mean_square_smoothness:
         return cheapest_for_sum(objective.n_terms, tol)
     return "ncgs" if fits(objective, Objective) else "stochastic-ncgs"

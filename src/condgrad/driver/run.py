@@ -9,15 +9,16 @@ from math import ceil, isfinite, nan
 from typing import Any
 
 from condgrad.certificate import Certificate, witness
-from condgrad.checks import BadOracle, NonFinite
+from condgrad.checks import BadOracle, NonFinite, read_only
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
-from condgrad.driver.metrics import mapping, validation, value, wolfe_gap
+from condgrad.driver.metrics import mapping, said, validation, value, wolfe_gap
 from condgrad.driver.result import Result
 from condgrad.driver.stopping import Rule
 from condgrad.driver.trace import Trace
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
 from condgrad.solvers.smoothness import Backtracking, Curvature
+from condgrad.solvers.states import Descent
 
 HEARTBEAT = 0.5
 """Listeners hear from a long step every so many seconds."""
@@ -94,8 +95,13 @@ class _Run:
 
     state: Any = None
     record: Record | None = None
+    current: Certificate | None = None
+    """What the last record's measures speak of."""
     best: Certificate | None = None
     best_k: int = 0
+    unconfirmed: Reason | None = None
+    """A claim of convergence that its check did not confirm."""
+    next_check: int = 0
     curvature: Curvature = field(default_factory=Curvature)
     next_measure: int = 0
     next_gap: int = 0
@@ -111,6 +117,7 @@ class _Run:
         self.counted = count(self.problem, self.counts, self.allow)
         self.watches = self.stop.watches()
         self.by_gap = self.watches == {"gap"}
+        self.eps = self.stop.tolerance()
 
     def allow(self, price: dict[str, int]) -> None:
         """Refuse an oracle call that would break a budget, so that a long step ends inside; show that it is alive."""
@@ -128,7 +135,9 @@ class _Run:
 
     def spent(self, record: Record) -> Record:
         """The record, with what has been spent until now."""
-        return replace(record, seconds=self.watch.seconds, cpu=self.watch.cpu, **asdict(self.counts))
+        return replace(
+            record, seconds=self.watch.seconds, cpu=self.watch.cpu, wall=self.watch.wall, **asdict(self.counts)
+        )
 
     def to_the_end(self, callback: Callback | None) -> Result:
         reason = Reason("stopped", "")
@@ -137,8 +146,8 @@ class _Run:
                 with self.watch.paused():
                     self.notice_curvature(state)
                     self.state, self.record = state, self.observe(state)
-                    ending = self.stop(self.record, self.trace)
-                    if callback and callback(self.record, state.x):
+                    ending = self.confirmed(self.stop(self.record, self.trace), state.k)
+                    if callback and callback(self.record, read_only(state.x)):
                         ending = ending or Reason("stopped", "The callback asked to stop.")
                     self.tell(self.record)
                     if state.k % self.every == 0 or ending:
@@ -155,6 +164,7 @@ class _Run:
                 raise
             reason = Reason("failed", f"In step {self.state.k + 1}: {error} The result is what stood before it.")
         with self.watch.paused():
+            reason = self.look_at_the_last(reason)
             self.close()
             return self.result(reason)
 
@@ -173,10 +183,17 @@ class _Run:
             return
         self.curvature = self.curvature.after(self.state.descent, state.descent)
 
+    def notice_at(self, certificate: Certificate) -> None:
+        """A run that converges at once has no two gradients to compare: take those at the point and at its prox."""
+        if not isinstance(self.solver, Backtracking) and self.state is not None and self.state.descent:
+            grad = self.measured.objective.grad
+            at = (Descent(p, grad(p)) for p in (certificate.x, certificate.prox))
+            self.curvature = self.curvature.after(*at)
+
     def observe(self, state: Any) -> Record:
         """What is known after this step; the best certificate so far is kept."""
         fun = self.value(state.x) if state.k % self.every == 0 else nan
-        certificate = self.certify(state)
+        self.current = certificate = self.certify(state)
         gap = upper = lower = nan
         if certificate is not None:
             gap, upper, lower = self.gap(certificate, state.k), certificate.upper, certificate.lower
@@ -186,6 +203,7 @@ class _Run:
             k=state.k,
             seconds=self.watch.seconds,
             cpu=self.watch.cpu,
+            wall=self.watch.wall,
             **asdict(self.counts),
             fun=fun,
             gap=gap,
@@ -218,8 +236,8 @@ class _Run:
         self.next_measure = later(state.k)
         gamma = 1 / (2 * state.L)
         if self.by_gap:
-            return witness(self.measured, state.x, state.x, gamma)
-        return mapping(self.measured, state.x, gamma)
+            return witness(self.measured, state.x, state.x, gamma, said(self.measured))
+        return mapping(self.measured, state.x, gamma, self.eps)
 
     def rank(self, certificate: Certificate) -> float:
         return certificate.gap if self.by_gap else certificate.upper
@@ -242,46 +260,97 @@ class _Run:
             warnings=self.too_small(),
         )
 
+    def look_at_the_last(self, reason: Reason) -> Reason:
+        """A method that is measured on some steps only is measured once more where it ended."""
+        measured = self.measure or self.state is None or self.state.certificate is None
+        if not measured or not self.keep_best or self.current is not None or reason.status in ("converged", "failed"):
+            return reason
+        if self.state is None or self.state.k == 0:
+            return reason
+        self.next_measure = 0
+        try:
+            self.record = self.observe(self.state)
+        except BadOracle:
+            return reason
+        self.trace.amend(self.record)
+        ending = self.stop(self.record, self.trace)
+        return ending if ending is not None and ending.status == "converged" else reason
+
     def answer(self, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
-        """The best certified iterate, verified; the last one where none is wanted, known, or fit to be evaluated."""
-        certificate: Certificate | None = None
-        if self.best is not None and self.keep_best:
+        """What met the tolerance, or the best certified iterate, verified; else the last one."""
+        claimed = self.current if reason.status == "converged" else self.best
+        if claimed is not None and self.keep_best:
             try:
-                verified = self.best.verify(self.measured)
+                verified = claimed.verify(self.measured)
                 return verified.x, self.value(verified.x), verified, self.checked(reason, verified)
             except BadOracle as error:
                 reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
-        x = self.x0 if self.state is None else self.state.x
+        x, certificate = self.x0 if self.state is None else self.state.x, None
         try:
             fun = self.value(x)
             if reason.status == "converged":
-                certificate = mapping(self.measured, x, 1 / (2 * self.state.L))
+                certificate = mapping(self.measured, x, 1 / (2 * self.state.L), self.eps).verify(self.measured)
                 reason = self.checked(reason, certificate)
         except BadOracle as error:
             fun, reason = nan, Reason("failed", f"{reason.message} The last iterate could not be evaluated: {error}")
         return x, fun, certificate, reason
 
+    def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
+        """A claim of convergence is checked before the run ends on it; where the check does not confirm it, go on."""
+        if ending is None or ending.status != "converged" or self.current is None or not self.keep_best:
+            return ending
+        if k >= self.next_check:
+            verified = self.current.verify(self.measured)
+            if self.satisfied(verified):
+                self.notice_at(verified)
+                return ending
+            self.best, self.unconfirmed, self.next_check = verified, ending, later(k)
+        return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
+
+    def satisfied(self, certificate: Certificate) -> bool:
+        """Does the stopping rule say ``converged`` of these verified numbers too?"""
+        if self.record is None:
+            return False
+        gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
+        seen = replace(self.record, mapping=(1 - 1e-6) * certificate.upper, gap=(1 - 1e-6) * gap)
+        again = self.stop(seen, self.trace)
+        return again is not None and again.status == "converged"
+
     def checked(self, reason: Reason, certificate: Certificate) -> Reason:
-        """``converged`` stands only if the stopping rule says so of the verified numbers too."""
-        which = "gap" if self.by_gap else "mapping"
-        returned = f"Returned: the iterate with the smallest certified {which}, from step {self.best_k}."
-        if not self.keep_best:
-            returned = "Returned: the last iterate."
-        if reason.status == "converged" and self.record is not None:
-            gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
-            forgiven = 1 - 1e-6
-            again = self.stop(
-                replace(self.record, mapping=forgiven * certificate.upper, gap=forgiven * gap), self.trace
+        """The reason as it stands after the check of what is returned, and what that is."""
+        pending = self.unconfirmed if reason.status == "out_of_budget" else None
+        if pending or (reason.status == "converged" and not self.satisfied(certificate)):
+            found = f"a squared mapping of {certificate.upper:.3g}"
+            why = (
+                "the gradient or the linear oracle is not accurate enough for this tolerance"
+                if self.keep_best
+                else "output='best' returns the iterate that was certified"
             )
-            if again is None or again.status != "converged":
-                found = f"a gap of {gap:.3g}" if self.by_gap else f"a squared mapping of {certificate.upper:.3g}"
-                why = (
-                    "the gradient or the linear oracle is not accurate enough for this tolerance"
-                    if self.keep_best
-                    else "output='best' returns the iterate that was certified"
+            claim = f"{reason.message} {pending.message}" if pending else reason.message
+            return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
+        if not self.keep_best:
+            return Reason(reason.status, f"{reason.message} Returned: the last iterate.")
+        if reason.status == "converged":
+            returned = f"Returned: the iterate that was certified, from step {self.record.k if self.record else 0}."
+            if self.record is not None and self.record.k <= 1:
+                returned += (
+                    " The start was already within the tolerance: lower tol if F or the set are on another scale."
                 )
-                return Reason("unverified", f"{reason.message} But the check of what is returned found {found}: {why}.")
+        else:
+            which = "gap" if self.by_gap else "mapping"
+            returned = f"Returned: the iterate with the smallest certified {which}, from step {self.best_k}."
+            returned += self.lower_elsewhere(certificate)
         return Reason(reason.status, f"{reason.message} {returned}")
+
+    def lower_elsewhere(self, certificate: Certificate) -> str:
+        """The smallest mapping need not go with the smallest F; where the run is not done, say so."""
+        rows = [row for row in self.trace if isfinite(row.fun)]
+        if not rows or not self.has_value:
+            return ""
+        lowest = min(rows, key=lambda row: row.fun)
+        if lowest.fun >= self.value(certificate.x):
+            return ""
+        return f" F was lower at step {lowest.k}, {lowest.fun:.6g}; output='last' returns the last iterate."
 
     def too_small(self) -> tuple[str, ...]:
         if self.state is None or self.curvature.largest <= self.state.L * (1 + 1e-6):
@@ -292,5 +361,5 @@ class _Run:
             f"{seen:.3g} times their distance, so the method's guarantees do not hold. "
             f"Leave smoothness out to have it estimated, or give at least {seen:.3g}."
         )
-        python_warnings.warn(sentence, SmoothnessWarning, stacklevel=5)
+        python_warnings.warn(sentence, SmoothnessWarning, stacklevel=6)  # the line that called minimize
         return (sentence,)

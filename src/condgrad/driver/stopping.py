@@ -37,6 +37,9 @@ class Rule(ABC):
     def watches(self) -> set[str]:
         return set()
 
+    def tolerance(self) -> float | None:
+        return None
+
     def __or__(self, other: Rule) -> Rule:
         return Either(self, other)
 
@@ -50,7 +53,8 @@ class Either(Rule):
     other: Rule
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
-        return self.one(record, trace) or self.other(record, trace)
+        reasons = [reason for rule in (self.one, self.other) if (reason := rule(record, trace))]
+        return max(reasons, key=_certainty, default=None)
 
     def progress(self, record: Record, trace: Sequence[Record]) -> float:
         return max(self.one.progress(record, trace), self.other.progress(record, trace))
@@ -61,10 +65,13 @@ class Either(Rule):
     def watches(self) -> set[str]:
         return self.one.watches() | self.other.watches()
 
+    def tolerance(self) -> float | None:
+        return min((t for rule in (self.one, self.other) if (t := rule.tolerance())), default=None)
+
 
 @dataclass(frozen=True)
 class Both(Rule):
-    """Converged only if both say so."""
+    """When both say so: not before, and with the status that says more."""
 
     one: Rule
     other: Rule
@@ -73,7 +80,7 @@ class Both(Rule):
         a, b = self.one(record, trace), self.other(record, trace)
         if not a or not b:
             return None
-        return Reason(min(a.status, b.status, key=_certainty), f"{a.message} And: {b.message}")
+        return Reason(max(a, b, key=_certainty).status, f"{a.message} And: {b.message}")
 
     def progress(self, record: Record, trace: Sequence[Record]) -> float:
         return min(self.one.progress(record, trace), self.other.progress(record, trace))
@@ -81,10 +88,13 @@ class Both(Rule):
     def watches(self) -> set[str]:
         return self.one.watches() | self.other.watches()
 
+    def tolerance(self) -> float | None:
+        return min((t for rule in (self.one, self.other) if (t := rule.tolerance())), default=None)
 
-def _certainty(status: str) -> int:
-    """Of two statuses the one that promises less is the honest one for both."""
-    return {"converged": 2, "out_of_budget": 1}.get(status, 0)
+
+def _certainty(reason: Reason) -> int:
+    """Of two reasons at once, the one that says more."""
+    return {"converged": 2, "out_of_budget": 1}.get(reason.status, 0)
 
 
 @dataclass(frozen=True)
@@ -121,6 +131,9 @@ class Mapping(_Below):
 
     measure = "mapping"
     said = "squared gradient mapping"
+
+    def tolerance(self) -> float | None:
+        return self.eps
 
 
 @dataclass(frozen=True)
@@ -169,19 +182,19 @@ class Steps(_Budget):
 
 @dataclass(frozen=True)
 class Seconds(_Budget):
-    """At most so many seconds by the clock; metrics do not count."""
+    """A deadline: at most so many seconds by the clock on the wall."""
 
     def __post_init__(self) -> None:
         positive(self.limit, "number of seconds")
 
     def used(self, record: Record) -> float:
-        return record.seconds
+        return record.wall
 
     def said(self) -> str:
         return f"{self.limit:g} seconds"
 
     def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool:
-        return watch.seconds > self.limit
+        return watch.wall > self.limit
 
     def budgets(self) -> tuple[Budget, ...]:
         return (self,)
@@ -250,7 +263,7 @@ class Stagnation(Rule):
         seen = [(r.k, r.mapping if certified else r.fun) for r in rows]
         late = [m for k, m in seen if k > record.k - self.steps and isfinite(m)]
         early = [m for k, m in seen if k <= record.k - self.steps and isfinite(m)]
-        if not late or not early or min(late) <= min(early) - self.rtol * abs(min(early)):
+        if not late or not early or min(late) < min(early) - self.rtol * abs(min(early)):
             return None
         what = "squared gradient mapping" if certified else "value"
         return Reason("stalled", f"The {what} has not improved by {self.rtol:g} of itself in {self.steps} steps.")

@@ -27,6 +27,11 @@ class Trace(Sequence[Record]):
     def append(self, record: Record) -> None:
         self._rows.append(record)
 
+    def amend(self, record: Record) -> None:
+        """The last row again, where more is known of it."""
+        if self._rows and self._rows[-1].k == record.k:
+            self._rows[-1] = record
+
     @overload
     def __getitem__(self, key: str) -> np.ndarray: ...
     @overload

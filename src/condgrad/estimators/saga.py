@@ -30,7 +30,7 @@ class SAGA:
         if self.sample is None:
             terms = np.arange(objective.n_terms)
         else:
-            terms = objective.draw(self.sample, np.random.default_rng((self.seed, 0)))
+            terms = objective.draw(self.sample, np.random.default_rng((self.seed, 0, 4)))
         rows = objective.term_rows(x, terms)
         return Table(terms, rows, objective.assemble(rows, terms))
 

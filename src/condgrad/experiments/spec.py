@@ -27,12 +27,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from condgrad.checks import choice
+from condgrad.checks import choice, finite_array
 from condgrad.domains import DOMAINS
 from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Result, Seconds, Stagnation, Steps, minimize
 from condgrad.driver.stopping import Rule
 from condgrad.objectives import LOSSES, Completion, LinearModel, Quadratic, paper_data
+from condgrad.solvers import METHODS
 
 STOPS: dict[str, Callable[[Any], Rule]] = {
     "mapping": Mapping,
@@ -43,6 +45,9 @@ STOPS: dict[str, Callable[[Any], Rule]] = {
     "stagnation": Stagnation,
     **{oracle: partial(Calls, oracle=oracle) for oracle in ("fo", "sfo", "ifo", "lo", "po", "values")},
 }
+
+RUN = ("schedule", "inner", "smoothness", "output", "seed", "every", "measure", "validate")
+"""What [method] may say besides the method's own options."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +78,16 @@ def load(path: Path) -> Spec:
     problem, domain = dict(section_of(raw, "problem")), dict(section_of(raw, "set"))
     method, stop = dict(section_of(raw, "method")), section_of(raw, "stop")
     objective = make_objective(problem, path.parent)
+    name = take(method, "name", "method")
+    known = [*RUN, *METHODS[choice(name, METHODS, "method")].options]
+    for key in method:
+        choice(key, known, "key", " in [method]")
     tol = {"tol": stop["mapping"]} if "mapping" in stop else {}
     steps = {"max_steps": stop["steps"]} if "steps" in stop else {}
     return Spec(
         objective,
         make_domain(domain, objective.shape, path.parent),
-        take(method, "name", "method"),
+        name,
         make_stop(stop),
         {**tol, **steps, **method},
     )
@@ -87,7 +96,9 @@ def load(path: Path) -> Spec:
 def section_of(raw: dict[str, Any], name: str) -> dict[str, Any]:
     section = raw.get(name)
     if not isinstance(section, dict) or not section:
-        raise ValueError(f"The spec has no [{name}] section: it needs [problem], [set], [method] and [stop].")
+        raise ValueError(
+            f"The spec has no [{name}] with anything in it: it needs [problem], [set], [method] and [stop]."
+        )
     return section
 
 
@@ -120,6 +131,8 @@ def paper_problem(
     folder: Path, shape: list[int], rank: int, generator: str = "orthonormal", sigma: float = 1.0, seed: int = 0
 ) -> Completion:
     """Problem (5) with the paper's data, made from the seed."""
+    if not isinstance(shape, list) or len(shape) != 2:
+        raise ValueError(f"The shape in [problem] is {shape!r}, but must be [rows, columns].")
     m, n = shape
     data = paper_data(m, n, rank, seed=seed, generator=generator)
     return Completion(data.rows, data.cols, data.values, (m, n), make_loss("welsch", {"sigma": sigma}))
@@ -141,9 +154,9 @@ def make_domain(section: dict[str, Any], shape: tuple[int, ...], folder: Path) -
     known = [name for name in DOMAINS if name != "user"]
     name = take(section, "name", "set")
     factory = DOMAINS[choice(name, known, "set")].factory
-    arrays = {k: array(folder, v) if isinstance(v, str) else np.full(shape, v) for k, v in section.items()}
     if name == "box":
-        return call(factory, arrays, "set 'box'")
+        bounds = {key: array(folder, v) if isinstance(v, str) else finite_array(v, key) for key, v in section.items()}
+        return call(factory, {k: np.full(shape, v) if v.ndim == 0 else v for k, v in bounds.items()}, "set 'box'")
     return call(factory, section, f"set '{name}'", shape=shape)
 
 
@@ -159,7 +172,7 @@ def call(make: Callable[..., Any], section: dict[str, Any], where: str, **given:
     known = [name for name in parameters if name not in given]
     for key in section:
         if not free:
-            choice(key, known, f"key of {where}")
+            choice(key, known, "key", f" in {where}")
     missing = [n for n in known if parameters[n].default is inspect.Parameter.empty and n not in section]
     missing = [n for n in missing if parameters[n].kind is not inspect.Parameter.VAR_KEYWORD]
     if missing:
@@ -169,13 +182,17 @@ def call(make: Callable[..., Any], section: dict[str, Any], where: str, **given:
 
 def array(folder: Path, name: str) -> Any:
     """An array from a .npy, a sparse matrix from a scipy .npz, or a table from a .csv, beside the spec."""
+    readers: dict[str, Callable[[Path], Any]] = {
+        ".npy": np.load,
+        ".npz": sparse.load_npz,
+        ".csv": partial(np.loadtxt, delimiter=","),
+    }
+    if not isinstance(name, str) or Path(name).suffix not in readers:
+        raise ValueError(f"Can't read {name!r}: name a .npy, a .npz (scipy sparse) or a .csv file beside the spec.")
     path = folder / name
-    if path.suffix == ".npy":
-        return np.load(path, allow_pickle=False)
-    if path.suffix == ".npz":
-        from scipy import sparse
-
-        return sparse.load_npz(path)
-    if path.suffix == ".csv":
-        return np.loadtxt(path, delimiter=",")
-    raise ValueError(f"Can't read {name}: arrays are .npy, .npz (scipy sparse) or .csv files.")
+    try:
+        return readers[path.suffix](path)
+    except OSError:
+        raise
+    except Exception:
+        raise ValueError(f"{name} is not a {path.suffix} file that holds an array: write it anew.") from None

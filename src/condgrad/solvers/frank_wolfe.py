@@ -45,7 +45,7 @@ class FrankWolfe:
         grad = problem.objective.grad(x)
         s = problem.domain.lmo(grad)
         d = s - x
-        gap, length2 = -inner(grad, d), norm2(d)
+        gap, length2 = max(-inner(grad, d), 0.0), norm2(d)
 
         t, curvature = (0.0, state.curvature) if length2 == 0 else RULES[self.rule](problem, state, d, gap, length2)
         x_next = x + t * d
@@ -56,8 +56,8 @@ class FrankWolfe:
             x=x_next,
             L=L,
             curvature=curvature,
-            certificate=Certificate(x, x, 1 / (2 * L), max(gap, 0.0)),
-            descent=Descent(x, grad, x_next) if relied_on_L else None,
+            certificate=Certificate(x, x, 1 / (2 * L), gap),
+            descent=Descent(x, grad, x_next if relied_on_L else None),
         )
 
 
@@ -95,7 +95,7 @@ def line_search(problem: Problem, state: Any, d: Point, gap: float, length2: flo
         return problem.objective.value(state.x + t * d)
 
     found = minimize_scalar(along, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-8})
-    return min((found.x, 1.0, 0.0), key=along), state.curvature
+    return min((float(found.x), 1.0, 0.0), key=along), state.curvature
 
 
 RULES = {"short": short, "bounded": bounded, "adaptive": adaptive, "open-loop": open_loop, "line-search": line_search}

@@ -143,7 +143,8 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
         if option not in method.options:
             known = ", ".join(method.options) or "none"
             raise TypeError(f"Method '{name}' has no option '{option}': its options are {known}.")
-        if options[option] is not None and not callable(options[option]):
+        grows = name == "stochastic-ncgs" and option == "batch" and callable(options[option])
+        if options[option] is not None and not grows:
             OPTIONS[option](options[option], f"The option {option}")
     if options.get("replace") is False and not fits(problem.objective, FiniteSum):
         raise TypeError(
@@ -159,7 +160,9 @@ def require(method: Method, problem: Problem) -> None:
     contract = {"gradient": Objective, "terms": FiniteSum, "samples": Expectation}
     needed = {"gradient": "value and grad", "terms": "a finite sum", "samples": "samples (draw, grad_terms)"}
     if not fits(objective, contract[method.sees]):
-        others = [m.name for m in METHODS.values() if fits(objective, contract[m.sees]) and not m.projects]
+        others = [
+            m.name for m in METHODS.values() if fits(objective, contract[m.sees]) and not m.projects and m.name != "cgs"
+        ]
         fit = f"use {', '.join(others)}" if others else "see condgrad.Function, FunctionSum and FunctionExpectation"
         raise TypeError(
             f"Method '{method.name}' needs {needed[method.sees]}, {type(objective).__name__} has none: {fit}."
@@ -168,14 +171,14 @@ def require(method: Method, problem: Problem) -> None:
         raise TypeError(
             f"Method '{method.name}' projects, {type(domain).__name__} has no projection: use ncgs, which needs only its lmo."
         )
+    if method.name == "ncgs-vr" and objective.term_smoothness is None and objective.mean_square_smoothness is None:
+        raise ValueError(
+            f"Method 'ncgs-vr' needs the terms' smoothness: give term_smoothness= to {type(objective).__name__}."
+        )
     if not method.deterministic and not objective.smoothness:
         raise ValueError(
             f"Method '{method.name}' needs the smoothness L, which can't be found by backtracking from noisy gradients: "
             f"give smoothness= to {type(objective).__name__} or to minimize."
-        )
-    if method.name == "ncgs-vr" and objective.term_smoothness is None and objective.mean_square_smoothness is None:
-        raise ValueError(
-            f"Method 'ncgs-vr' needs the terms' smoothness: give term_smoothness= to {type(objective).__name__}."
         )
 
 

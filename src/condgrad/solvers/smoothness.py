@@ -37,7 +37,8 @@ def smoothness(problem: Problem, x: Point) -> float:
 class Backtracking:
     """Runs ``solver`` with an L that is doubled, and the step taken anew, until smoothness holds where the step relied on it.
 
-    That inequality is all that the proofs use of L, so the theorems hold with the largest L that was accepted.
+    That inequality is all that the proofs use of L (for NCGS without a stretch), so the theorems hold with the largest L that
+    was accepted.
     """
 
     solver: Solver
@@ -47,7 +48,7 @@ class Backtracking:
 
     def step(self, problem: Problem, state: State) -> State:
         new = self.solver.step(problem, state)
-        if new.descent is None:
+        if new.descent.y is None:  # the rule does without L
             return new
         before = problem.objective.value(new.descent.x)
         for _ in range(DOUBLINGS):

@@ -10,11 +10,11 @@ from condgrad.protocols import Point
 
 
 class Descent(NamedTuple):
-    """The pair on which a step relied on smoothness: F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2, grad = grad F(x)."""
+    """Where a step took the gradient of F, and the y for which it relied on F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2."""
 
     x: Point
     grad: Point
-    y: Point
+    y: Point | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
