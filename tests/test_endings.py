@@ -144,7 +144,8 @@ def test_interrupted_by_a_signal(tmp_path: Path) -> None:
     """A real SIGINT to a process in the middle of an endless inner solve."""
     script = tmp_path / "endless.py"
     script.write_text(
-        "import numpy as np, condgrad as cg\n"
+        "import signal, numpy as np, condgrad as cg\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background may have it ignored\n"
         "Q = np.diag(np.arange(1.0, 21.0))\n"
         "def lmo(g, calls=[0]):\n"
         "    calls[0] += 1\n"

@@ -24,8 +24,3 @@ def condg(lmo, l, u, lam, accurate, max_calls=None):
         xi_t = min(1.0, lam * V / length) if length > 0 else 0.0
         u_t = (1 - xi_t) * u_t + xi_t * v_t
         t = t + 1
-
-
-def prox_exact(project, l, u, lam):
-    """psi(u, l, lambda) = argmin_x <l, x> + |x - u|^2 / (2 lambda), the projection of u - lambda l."""
-    return project(u - lam * l)

@@ -1,7 +1,7 @@
 """What stands in for the gradient of F in a stochastic method."""
 
-from condgrad.estimators.minibatch import Minibatch
+from condgrad.estimators.minibatch import Minibatch, growing
 from condgrad.estimators.saga import SAGA
 from condgrad.estimators.svrg import SVRG
 
-__all__ = ["SAGA", "SVRG", "Minibatch"]
+__all__ = ["SAGA", "SVRG", "Minibatch", "growing"]

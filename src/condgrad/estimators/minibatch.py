@@ -11,6 +11,11 @@ import numpy as np
 from condgrad.protocols import Batch, Point
 
 
+def growing(k: int) -> int:
+    """k samples in step k, the paper's m_k."""
+    return k
+
+
 @dataclass(frozen=True)
 class Minibatch:
     """mean of ``size(k)`` samples' gradients in step k; ``replace=False`` draws the terms of a finite sum without repeats."""

@@ -86,7 +86,8 @@ RECIPE = (
     "probability 0.05 by uniform noise in [-3, 3]; F = sum over the observed entries of 1 - exp(-(X - Y)^2), minimised over "
     "the nuclear-norm ball. The squared gradient mapping, gamma = 1/(2L), is measured exactly and outside the clock at the "
     "iterate that the method reports. The first two NCGS curves solve their prox subproblems by projection (a full SVD each, "
-    "counted as PO), so they have no linear oracle calls; the third is the paper's, to the letter."
+    "counted as PO), so they have no linear oracle calls; the third is the paper's, to the letter. A curve that is one point "
+    "did not finish its first step in its time."
 )
 
 

@@ -110,7 +110,7 @@ def take(section: dict[str, Any], key: str, name: str) -> Any:
 
 def make_objective(section: dict[str, Any], folder: Path) -> Any:
     name = take(section, "objective", "problem")
-    make = OBJECTIVES[choice(name, OBJECTIVES, "objective of a spec")]
+    make = PROBLEMS[choice(name, PROBLEMS, "objective of a spec")]
     return call(make, section, f"[problem] with objective = '{name}'", folder=folder)
 
 
@@ -138,7 +138,7 @@ def paper_problem(
     return Completion(data.rows, data.cols, data.values, (m, n), make_loss("welsch", {"sigma": sigma}))
 
 
-OBJECTIVES: dict[str, Callable[..., Any]] = {
+PROBLEMS: dict[str, Callable[..., Any]] = {
     "quadratic": quadratic,
     "linear-model": linear_model,
     "completion": completion,

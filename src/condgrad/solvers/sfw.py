@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from condgrad.estimators import Minibatch
+from condgrad.estimators import Minibatch, growing
 from condgrad.protocols import Problem
 from condgrad.solvers.schedules import Setup, theory
 from condgrad.solvers.stochastic_frank_wolfe import StochasticFrankWolfe
@@ -17,5 +17,5 @@ def sfw(
 ) -> StochasticFrankWolfe:
     """The theorem's batch is b = T; the practical one grows as b_k = k, which adds up to the same order."""
     fixed = batch or (setup.schedule.steps if isinstance(setup.schedule, theory) else None)
-    estimator = Minibatch(int if fixed is None else lambda k: fixed, replace)
+    estimator = Minibatch(growing if fixed is None else lambda k: fixed, replace)
     return StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.estimators import Minibatch
+from condgrad.estimators import Minibatch, growing
 from condgrad.protocols import Inner, Point, Problem
 from condgrad.solvers.ncgs_ii import two_steps
 from condgrad.solvers.schedules import Schedule, Setup
@@ -55,7 +55,7 @@ class StochasticNCGS:
 
 
 def stochastic_ncgs(
-    problem: Problem, setup: Setup, batch: int | Callable[[int], int] = int, replace: bool = True
+    problem: Problem, setup: Setup, batch: int | Callable[[int], int] = growing, replace: bool = True
 ) -> StochasticNCGS:
     """``batch`` samples in each step, or ``batch(k)`` in step k: the theorem's m_k = k by default."""
     size = batch if callable(batch) else lambda k: batch
