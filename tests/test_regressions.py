@@ -121,6 +121,21 @@ def test_an_error_of_half_again_is_not_forgiven(monkeypatch: pytest.MonkeyPatch)
     assert result.status == "unverified"
 
 
+def test_a_budget_that_ends_between_two_checks_does_not_hide_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first check misses, the next one is not due before the budget ends; the check at the end confirms."""
+    steps = cg.minimize(CONVEX, SIMPLEX, X0, tol=1e-4, smoothness=100.0).steps
+    honest, asked = Certificate.verify, []
+
+    def harsh_at_first(self: Certificate, problem: cg.Problem) -> Certificate:
+        asked.append(1)
+        seen = honest(self, problem)
+        return Certificate(seen.x, seen.prox, seen.gamma, 1.0) if len(asked) == 1 else seen
+
+    monkeypatch.setattr(Certificate, "verify", harsh_at_first)
+    result = cg.minimize(CONVEX, SIMPLEX, X0, tol=1e-4, smoothness=100.0, max_steps=steps + 1)
+    assert steps > 20 and result.status == "converged" and result.steps == steps + 1 and len(asked) == 2
+
+
 @pytest.mark.parametrize(("tol", "estimated"), [(0.99, False), (1.01, True)])
 def test_a_tolerance_is_vacuous_from_the_square_of_2LD(tol: float, estimated: bool) -> None:
     objective = cg.Quadratic(1e-5 * np.eye(3), [3.0, 1.0, 2.0])

@@ -319,6 +319,8 @@ class _Run:
     def checked(self, reason: Reason, certificate: Certificate) -> Reason:
         """The reason as it stands after the check of what is returned, and what that is."""
         pending = self.unconfirmed if reason.status == "out_of_budget" else None
+        if pending and self.satisfied(certificate):  # the budget ended between two checks
+            reason, pending = pending, None
         if pending or (reason.status == "converged" and not self.satisfied(certificate)):
             found = f"a squared mapping of {certificate.upper:.3g}"
             why = (
@@ -331,8 +333,9 @@ class _Run:
         if not self.keep_best:
             return Reason(reason.status, f"{reason.message} Returned: the last iterate.")
         if reason.status == "converged":
-            returned = f"Returned: the iterate that was certified, from step {self.record.k if self.record else 0}."
-            if self.record is not None and self.record.k <= 1:
+            k = self.record.k if self.record else 0
+            returned = f"Returned: the iterate that was certified, from step {k}."
+            if k <= 1:
                 returned += (
                     " The start was already within the tolerance: lower tol if F or the set are on another scale."
                 )
