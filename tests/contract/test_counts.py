@@ -9,11 +9,11 @@ from tests.contract.methods import (
     SEES,
     STEPS,
     every_deterministic,
-    every_stochastic,
     every_walk,
+    stochastic,
     unknown,
 )
-from tests.problems import EXPECTATIONS, SUMS, case
+from tests.problems import case
 
 import condgrad as cg
 from condgrad.solvers import METHODS
@@ -47,13 +47,13 @@ def test_counts_with_backtracking(method):
     assert tallies[0]["fo"] == 2, "the first guess of L is two gradients"
 
 
-@every_stochastic
-@pytest.mark.parametrize("problem", SUMS + EXPECTATIONS)
+@pytest.mark.parametrize(
+    ("method", "problem"),
+    [pytest.param(m, p, id=f"{m.name}-{p}") for m in stochastic for p in SEES[m.sees]],
+)
 def test_term_gradients_by_the_formula(method, problem):
     """What T steps cost by the papers' own arithmetic, with batches of 3, epochs of 4 and samples of 20."""
     example, T, n = case(problem), STEPS, getattr(case(problem).objective, "n_terms", 0)
-    if problem not in SEES[method.sees]:
-        pytest.skip("the method does not see this problem")
     given = {"batch": 3, "epoch": 4, "sample": 20, "initial_gap": 1.0}
     options = {name: value for name, value in given.items() if name in method.options}
     tally = tallied(example, method, "condg", T, options=options)[-1]

@@ -12,6 +12,7 @@ from tests.contract.methods import (
     SEES,
     STEPS,
     every_method,
+    every_stochastic,
     solver_of,
     states_of,
     suited,
@@ -117,10 +118,8 @@ def test_options_are_real(method, option):
     assert outcome(needed) != outcome({**needed, option: OPTIONS[option]})
 
 
-@every_method
+@every_stochastic
 def test_the_random_output_is_one_of_the_iterates(method):
-    if method.output_law is None:
-        pytest.skip("deterministic")
     drawn = [method.output_law(10, np.random.default_rng(seed)) for seed in range(400)]
     least = min(drawn)
     assert least in (0, 1) and set(drawn) == set(range(least, least + 10))
