@@ -11,6 +11,7 @@ import pytest
 
 from condgrad import DOMAINS, LOSSES, METHODS
 from condgrad.cli import BAD_INPUT, main
+from condgrad.experiments.figure1 import verdict
 
 SPEC = """
 [problem]
@@ -165,3 +166,21 @@ def test_the_figure_is_reproduced_in_small(tmp_path: Path, capsys: pytest.Captur
     assert len(facts["rows"]) == 7 and all(row["best mapping"] > 0 for row in facts["rows"])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "data:image/png;base64," in page and "http" not in page
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "paper", "said"),
+    [
+        (1.0, 3.0, None, "3.0 times as long; NCGS with the paper's own condg and accuracy 1/N did not reach"),
+        (1.0, 3.0, None, "is seen here with our prox, and not with the paper's parameters to the letter."),
+        (1.0, None, 2.0, "is seen here with our prox."),
+        (4.0, 2.0, None, "is not seen here"),
+        (None, 2.0, None, "is not seen here"),
+        (None, None, None, "NCGS with a projection for its prox did not reach 0.001 in its time"),
+    ],
+)
+def test_the_verdict_says_what_the_rows_say(
+    ours: float | None, theirs: float | None, paper: float | None, said: str
+) -> None:
+    names = {"NCGS, option I": ours, "NCGS, as in the paper (condg, 1/N)": paper, "FW, short step": theirs}
+    assert said in verdict([{"method": m, "cpu to target": cpu, "FO to target": 7} for m, cpu in names.items()])

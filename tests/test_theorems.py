@@ -6,7 +6,7 @@ the run, the starting point itself violates it for the longest run, so a method 
 
 from __future__ import annotations
 
-from itertools import combinations, islice, pairwise
+from itertools import pairwise
 from math import sqrt
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -17,115 +17,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 from scipy.stats import t as student
+from tests.minima import (
+    NONCONVEX,
+    Known,
+    box,
+    completion,
+    concave_simplex,
+    l2_ball,
+    least_on_box,
+)
 
 import condgrad as cg
-from condgrad.solvers import CGS, NCGS, NCGSII, FrankWolfe, Setup, build
+from condgrad.solvers import NCGS, NCGSII, Setup, build
 from condgrad.solvers.ncgs_vr import epoch_and_batch, step_size
 from condgrad.solvers.stochastic_frank_wolfe import random_iterate
 from condgrad.solvers.stochastic_ncgs import stopping_index
-
-
-class Known(NamedTuple):
-    """A problem with its start, a global minimiser and the minimum."""
-
-    objective: Any
-    domain: Any
-    x0: np.ndarray
-    argmin: np.ndarray
-
-    @property
-    def problem(self) -> cg.Problem:
-        return cg.Problem(self.objective, self.domain)
-
-    @property
-    def h0(self) -> float:
-        return self.objective.value(self.x0) - self.objective.value(self.argmin)
-
-    def states(self, solver: Any, steps: int) -> list[Any]:
-        """The states after 0, 1 .. ``steps`` steps."""
-        return list(islice(cg.iterate(solver, self.problem, self.x0), steps + 1))
-
-    def mapping2(self, x: np.ndarray, w: np.ndarray, gamma: float) -> float:
-        """|g(x, w, gamma)|^2, exactly."""
-        return float(np.sum((x - self.domain.project(x - gamma * w)) ** 2)) / gamma**2
-
-    def true_mapping2(self, x: np.ndarray, gamma: float) -> float:
-        return self.mapping2(x, self.objective.grad(x), gamma)
-
-
-# ------------------------------------------------------------------------------------------- problems with known minima
-
-
-def concave_simplex() -> Known:
-    """Diagonal Q with a negative entry over the simplex: x'Qx >= q_min |x|^2 >= q_min, reached at a vertex."""
-    q = 30 * np.array([1.0, 0.5, -0.8, 0.2, -0.3])
-    return Known(cg.Quadratic(np.diag(q)), cg.Simplex(5), np.eye(5)[0], np.eye(5)[2])
-
-
-def general_simplex() -> Known:
-    """Any indefinite Q over a small simplex, by trying every face."""
-    rng = np.random.default_rng(11)
-    A = 20 * rng.standard_normal((5, 5))
-    objective = cg.Quadratic((A + A.T) / 2, 5 * rng.standard_normal(5))
-    x0 = max(np.eye(5), key=objective.value)
-    return Known(objective, cg.Simplex(5), x0, least_on_simplex(objective))
-
-
-def box() -> Known:
-    """Diagonal Q: the minimum is found in each coordinate alone."""
-    q, b = 10 * np.array([1.0, -1.0, 2.0, -0.5]), 10 * np.array([-0.3, 0.1, 3.0, -0.2])
-    lower, upper = np.array([-1.0, -1.0, 0.0, -2.0]), np.array([1.0, 2.0, 1.0, 1.0])
-    return Known(
-        cg.Quadratic(np.diag(q), b),
-        cg.Box(lower, upper),
-        np.array([-1.0, 0.5, 1.0, 0.0]),
-        least_on_box(q, b, lower, upper),
-    )
-
-
-def l1_ball() -> Known:
-    """As on the simplex: the vertex of the most negative entry."""
-    q = 30 * np.array([1.0, -0.4, 0.7, -0.9])
-    return Known(cg.Quadratic(np.diag(q)), cg.L1Ball(4, 1.5), 1.5 * np.eye(4)[0], 1.5 * np.eye(4)[3])
-
-
-def l2_ball() -> Known:
-    """x'Qx / 2 over the ball of radius r is least at r times the lowest eigenvector."""
-    A = 5 * np.random.default_rng(12).standard_normal((4, 4))
-    _, vectors = np.linalg.eigh((A + A.T) / 2)
-    x0 = 2 * (0.999 * vectors[:, -1] + sqrt(1 - 0.999**2) * vectors[:, 0])
-    return Known(cg.Quadratic((A + A.T) / 2), cg.L2Ball(4, 2.0), x0, 2 * vectors[:, 0])
-
-
-def completion() -> Known:
-    """Problem (5) with the truth inside the ball and no noise: the minimum is 0."""
-    data = cg.paper_data(4, 3, 2, seed=13, observe=0.7, corrupt=0.0)
-    objective = cg.Completion(data.rows, data.cols, 2 * data.values, (4, 3), cg.Welsch(0.3))
-    return Known(objective, cg.NuclearBall((4, 3), 4.1), np.zeros((4, 3)), 2 * data.truth)
-
-
-NONCONVEX = [concave_simplex, general_simplex, box, l1_ball, l2_ball, completion]
-
-
-def least_on_simplex(objective: Any) -> np.ndarray:
-    """On the right face the minimiser is the stationary point inside; so try the stationary point of each."""
-    Q, b = objective.Q, objective.b
-    candidates = []
-    for size in range(1, len(b) + 1):
-        for face in combinations(range(len(b)), size):
-            system = np.ones((size + 1, size + 1))
-            system[:size, :size], system[size, size] = Q[np.ix_(face, face)], 0.0
-            weights = np.linalg.solve(system, np.append(-b[list(face)], 1.0))[:size]
-            if weights.min() >= 0:
-                candidates.append(np.zeros(len(b)))
-                candidates[-1][list(face)] = weights
-    return min(candidates, key=objective.value)
-
-
-def least_on_box(q: np.ndarray, b: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    stationary = np.clip(-b / q, lower, upper)
-    choices = np.stack([lower, upper, stationary])
-    return np.take_along_axis(choices, np.argmin(q / 2 * choices**2 + b * choices, axis=0)[None], 0)[0]
 
 
 @pytest.mark.parametrize("make", NONCONVEX)
@@ -219,6 +125,12 @@ class Noisy(NamedTuple):
         return cg.FunctionExpectation(draw, term_grads, (d,), F.smoothness, F.lower_smoothness)
 
 
+def stochastic_ncgs(expectation: Any, known: Known, N: int, seed: int) -> cg.Result:
+    """Algorithm 3 to the letter: the theorem's schedule, condg, R random."""
+    options = {"method": "stochastic-ncgs", "schedule": cg.theory(N), "inner": cg.CondG()}
+    return cg.minimize(expectation, known.domain, known.x0, seed=seed, validate=1, **options)
+
+
 def mean_and_upper_99(sample: list[float]) -> tuple[float, float]:
     """The mean, and the end of its one-sided 99 % confidence interval by Student's t."""
     n = len(sample)
@@ -238,16 +150,7 @@ def test_theorem_2(make: Any, N: int) -> None:
     for seed in range(48):
         seen: list[Any] = []
         expectation = Noisy(known, sigma).expectation(seen)
-        result = cg.minimize(
-            expectation,
-            known.domain,
-            known.x0,
-            method="stochastic-ncgs",
-            schedule=cg.theory(N),
-            inner=cg.CondG(),
-            seed=seed,
-            validate=1,
-        )
+        result = stochastic_ncgs(expectation, known, N, seed)
         assert result.status == "finished" and result.counts["sfo"] == result.steps * (result.steps + 1) // 2
         theta_md, G = seen[-1]
         assert np.array_equal(theta_md, result.x)
@@ -267,16 +170,7 @@ def test_theorem_2_finds_out_who_stands_still() -> None:
     N, sigma, sample = 20, 1.0, []
     for seed in range(40):
         expectation = Noisy(known, sigma).expectation([])
-        x = cg.minimize(
-            expectation,
-            known.domain,
-            known.x0,
-            method="stochastic-ncgs",
-            schedule=cg.theory(N),
-            inner=cg.CondG(),
-            seed=seed,
-            validate=1,
-        ).x
+        x = stochastic_ncgs(expectation, known, N, seed).x
         sample.append(known.true_mapping2(x, 1 / 80))
     bound = option_ii_bound(known, N, outside=192, inexact=1 + 3 * sigma**2 / 80)
     assert mean_and_upper_99(sample)[1] <= bound < known.true_mapping2(known.x0, 1 / 80)
@@ -390,78 +284,3 @@ def test_epoch_and_batch_for_every_n() -> None:
         m, b = epoch_and_batch(n)
         assert 1 <= m * m <= b <= n
         assert m == round(n ** (1 / 3)) if round(n ** (1 / 3)) ** 3 == n else m**3 < n < (m + 1) ** 3
-
-
-# ------------------------------------------------------------------------------------------------------- the baselines
-
-
-def convex_box() -> Known:
-    q, b = np.array([50.0, 1.0, 0.1, 20.0]), np.array([-10.0, 0.5, -1.0, 30.0])
-    return Known(
-        cg.Quadratic(np.diag(q), b),
-        cg.Box(-np.ones(4), np.ones(4)),
-        np.array([1.0, 1.0, -1.0, 1.0]),
-        least_on_box(q, b, -np.ones(4), np.ones(4)),
-    )
-
-
-def convex_simplex() -> Known:
-    A = np.random.default_rng(17).standard_normal((5, 5))
-    objective = cg.Quadratic(10 * A @ A.T + 0.5 * np.eye(5), np.random.default_rng(18).standard_normal(5))
-    return Known(objective, cg.Simplex(5), max(np.eye(5), key=objective.value), least_on_simplex(objective))
-
-
-def convex_ball() -> Known:
-    """With its minimum inside the ball."""
-    A = np.random.default_rng(19).standard_normal((4, 4))
-    Q, argmin = A @ A.T + 0.1 * np.eye(4), np.array([0.5, -0.3, 0.2, 0.4])
-    return Known(cg.Quadratic(Q, -Q @ argmin), cg.L2Ball(4), np.array([0.0, 0.0, -1.0, 0.0]), argmin)
-
-
-CONVEX = [convex_box, convex_simplex, convex_ball]
-
-
-@pytest.mark.parametrize("make", CONVEX)
-def test_cgs(make: Any) -> None:
-    """Lan and Zhou: F(y_k) - F* <= 15 L D^2 / (2 (k+1)(k+2)) for every k."""
-    known = make()
-    L, D, steps = known.objective.smoothness, known.domain.diameter, 60
-    least = known.objective.value(known.argmin)
-    states = known.states(CGS(cg.theory(steps), cg.CondG()), steps)
-    for state in states[1:]:
-        k = state.k
-        assert -1e-9 <= known.objective.value(state.x) - least <= 15 * L * D**2 / (2 * (k + 1) * (k + 2))
-    assert known.h0 > 15 * L * D**2 / (2 * (steps + 1) * (steps + 2))
-
-
-@pytest.mark.parametrize("make", CONVEX)
-@pytest.mark.parametrize("told", [True, False])
-def test_cgs_with_restarts(make: Any, told: bool) -> None:
-    """F(y) - F* <= delta_0 2^(-s) after phase s, with delta_0 given or taken from the Frank-Wolfe gap."""
-    known = make()
-    L, mu = known.objective.smoothness, float(np.linalg.eigvalsh(known.objective.Q)[0])
-    least, N = known.objective.value(known.argmin), int(np.ceil(2 * sqrt(6 * L / mu)))
-    phases = 6 if mu > 0.3 else 3
-    states = known.states(CGS(cg.theory(1), cg.CondG(), mu, known.h0 if told else None), phases * N)
-    delta = states[0].first_gap
-    assert delta == known.h0 if told else delta >= known.h0
-    for s in range(1, phases + 1):
-        assert states[s * N].phase == s
-        assert known.objective.value(states[s * N].x) - least <= delta * 2.0**-s
-    assert states[-1].k == phases * N
-
-
-@pytest.mark.parametrize("make", NONCONVEX + CONVEX)
-def test_frank_wolfe(make: Any) -> None:
-    """Lacoste-Julien: the best gap of x_0 .. x_k is at most max(2 h_0, C) / sqrt(k + 1), with C = L D^2."""
-    known = make()
-    C, h0 = known.objective.smoothness * known.domain.diameter**2, known.h0
-    best = np.inf
-    for state in known.states(FrankWolfe("bounded"), 150)[1:]:
-        x = state.certificate.x
-        grad = known.objective.grad(x)
-        gap = float(np.sum(grad * (x - known.domain.lmo(grad))))
-        assert gap == pytest.approx(state.certificate.gap, abs=1e-12) and gap >= -1e-12
-        best = min(best, gap)
-        assert best <= max(2 * h0, C) / sqrt(state.k)
-    assert best < cg.driver.wolfe_gap(known.problem, known.x0)

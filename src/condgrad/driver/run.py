@@ -24,6 +24,10 @@ HEARTBEAT = 0.5
 """Listeners hear from a long step every so many seconds."""
 
 
+DONE = ("converged", "failed", "interrupted")
+"""Endings after which nothing more is measured: it is known, can't be, or somebody waits."""
+
+
 class SmoothnessWarning(UserWarning):
     """The smoothness that was given is too small."""
 
@@ -263,7 +267,7 @@ class _Run:
     def look_at_the_last(self, reason: Reason) -> Reason:
         """A method that is measured on some steps only is measured once more where it ended."""
         measured = self.measure or self.state is None or self.state.certificate is None
-        if not measured or not self.keep_best or self.current is not None or reason.status in ("converged", "failed"):
+        if not measured or not self.keep_best or self.current is not None or reason.status in DONE:
             return reason
         if self.state is None or self.state.k == 0:
             return reason

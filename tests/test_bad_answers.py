@@ -1,0 +1,144 @@
+"""Oracles that answer badly, at the start or on the way: nothing is lost, and nothing bad is called success."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgrad as cg
+from condgrad.checks import NonFinite
+
+nan, inf = np.nan, np.inf
+X0 = np.array([0.5, 0.2, 0.3])
+SIMPLEX = cg.Simplex(3)
+CONVEX = cg.Quadratic(np.diag([1.0, 2.0, 3.0]))
+SUM = cg.LinearModel(np.eye(3), np.ones(3), cg.Squared())
+EXPECTATION = cg.FunctionExpectation(
+    lambda size, rng: rng.normal(size=(size, 3)), lambda x, batch: x - batch, (3,), 1.0, 0.0
+)
+NOTHING = (lambda x: 0.0, lambda x, batch: np.zeros((len(batch), 3)), 4, (3,))
+WITHOUT_L, WITH_L = cg.FunctionSum(*NOTHING), cg.FunctionSum(*NOTHING, smoothness=1.0)
+WITH_K = cg.FunctionSum(*NOTHING, mean_square_smoothness=1.0)
+ONLY_LMO = cg.user_set(SIMPLEX.lmo, 3)
+
+
+def solve(objective: Any = CONVEX, domain: Any = SIMPLEX, x0: Any = X0, **more: Any) -> cg.Result:
+    return cg.minimize(objective, domain, x0, **{"max_steps": 5} | more)
+
+
+def function(value: Any = CONVEX.value, grad: Any = CONVEX.grad, L: float | None = 3.0) -> cg.Function:
+    return cg.Function(value, grad, (3,), smoothness=L)
+
+
+# -------------------------------------------------------------------------------------- a NaN on the way, not at the start
+
+
+def beyond(limit: float, answer: Any, bad: Any) -> Any:
+    """Answers, until the first coordinate passes the limit."""
+    return lambda x: answer(x) if x[0] < limit else bad
+
+
+def after(calls: int, answer: Any, bad: Any) -> Any:
+    """Answers so many times, and never again."""
+    left = [calls]
+
+    def asked(x: np.ndarray) -> Any:
+        left[0] -= 1
+        return answer(x) if left[0] >= 0 else bad
+
+    return asked
+
+
+START = np.array([0.3, 0.4, 0.3])
+"""From here the first coordinate grows to 6/11 on the way to the minimum."""
+
+
+DETERMINISTIC = ["ncgs", "ncgs-ii", "projected-gradient", "accelerated-gradient", "cgs", "frank-wolfe"]
+CASES = [(method, which) for method in DETERMINISTIC for which in ("grad", "value")]
+
+
+@pytest.mark.parametrize(("method", "which"), CASES)
+@pytest.mark.parametrize("bad", [nan, inf])
+def test_a_bad_answer_on_the_way_loses_nothing(method: str, which: str, bad: float) -> None:
+    wrong = np.full(3, bad) if which == "grad" else bad
+    objective = function(**{which: beyond(0.5, getattr(CONVEX, which), wrong)}, L=30.0)
+    options = {"rule": "short"} if method == "frank-wolfe" else {}
+    result = cg.minimize(objective, SIMPLEX, START, method=method, stop=cg.Steps(500), **options)
+    assert (result.status, result.success) == ("failed", False)
+    assert result.message.startswith(f"In step {result.steps + 1}: The answer of {which} holds NaN or Inf")
+    assert "The result is what stood before it." in result.message and "\n" not in result.message
+    assert 0 < result.steps < 500 and result.x[0] < 0.5 and SIMPLEX.contains(result.x)
+    assert np.isfinite(result.fun) and result.fun < CONVEX.value(START)
+    assert np.isfinite(result.certificate.upper) and result.trace[result.steps].k == result.steps
+
+
+def test_a_bad_linear_oracle_on_the_way_loses_nothing() -> None:
+    """It answers 40 times, fails once, and answers the check again."""
+    calls = [0]
+
+    def lmo(g: np.ndarray) -> np.ndarray:
+        calls[0] += 1
+        return np.full(3, nan) if calls[0] == 41 else SIMPLEX.lmo(g)
+
+    domain = cg.user_set(lmo, 3, start=START)
+    result = cg.minimize(CONVEX, domain, method="frank-wolfe", stop=cg.Steps(500))
+    assert result.status == "failed" and "The answer of lmo holds NaN or Inf" in result.message
+    assert result.steps == 40 and np.isfinite(result.certificate.upper)
+
+
+@pytest.mark.parametrize("which", ["grad", "value", "lmo"])
+def test_an_oracle_that_never_answers_again_loses_nothing(which: str) -> None:
+    """Nothing can be verified any more, but the iterate, its trace and its counts are still there."""
+    objective, domain = function(L=30.0), cg.user_set(SIMPLEX.lmo, 3, start=START)
+    if which == "lmo":
+        domain = cg.user_set(after(40, SIMPLEX.lmo, np.full(3, nan)), 3, start=START)
+    else:
+        wrong = np.full(3, nan) if which == "grad" else nan
+        objective = function(**{which: after(40, getattr(CONVEX, which), wrong)}, L=30.0)
+    result = cg.minimize(objective, domain, method="frank-wolfe", stop=cg.Steps(500))
+    assert result.status == "failed" and 0 < result.steps <= 40 and SIMPLEX.contains(result.x)
+
+
+def test_values_too_large_to_square_are_said_to_be() -> None:
+    huge = cg.Quadratic(1e200 * np.eye(3))
+    with pytest.raises(NonFinite, match=r"The gradient of Quadratic is NaN, infinite or too large to square\."):
+        solve(huge)
+
+
+def test_an_error_of_the_users_own_is_not_swallowed() -> None:
+    def broken(x: np.ndarray) -> np.ndarray:
+        raise RuntimeError("my own bug")
+
+    with pytest.raises(RuntimeError, match="my own bug"):
+        solve(function(grad=broken))
+
+
+class Bare:
+    """A finite sum with what the contract on the first page asks for, and nothing else."""
+
+    shape, n_terms, smoothness, term_smoothness, mean_square_smoothness = (3,), 4, 1.0, 1.0, 1.0
+
+    def value(self, x: np.ndarray) -> float:
+        return float(x @ x) / 2
+
+    def grad(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.integers(4, size=size)
+
+    def term_rows(self, x: np.ndarray, batch: np.ndarray) -> np.ndarray:
+        return np.stack([x] * len(batch))
+
+    def assemble(self, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:
+        return rows.mean(axis=0)
+
+    def grad_terms(self, x: np.ndarray, batch: np.ndarray) -> np.ndarray:
+        return self.assemble(self.term_rows(x, batch), batch)
+
+
+@pytest.mark.parametrize("method", cg.METHODS)
+def test_nothing_is_asked_of_an_objective_that_its_contract_does_not_name(method: str) -> None:
+    assert solve(Bare(), method=method).status in ("converged", "out_of_budget")
