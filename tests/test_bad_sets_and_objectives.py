@@ -10,10 +10,13 @@ from condgrad import checks
 from condgrad.domains import DOMAINS, Box, L1Ball, L2Ball, LinfBall, LpBall, NuclearBall, Simplex, user_set
 from condgrad.objectives import (
     OBJECTIVES,
+    Cauchy,
     Completion,
     Function,
     FunctionExpectation,
     FunctionSum,
+    GemanMcClure,
+    Huber,
     LinearModel,
     Logistic,
     Quadratic,
@@ -124,6 +127,9 @@ REFUSED = {
     ),
     # losses and objectives
     "sigma": (lambda: Welsch(0.0), "The sigma of Welsch must be positive, but got 0.0"),
+    "sigma of Cauchy": (lambda: Cauchy(-1.0), "The sigma of Cauchy must be positive, but got -1.0"),
+    "sigma of GemanMcClure": (lambda: GemanMcClure(0), "The sigma of GemanMcClure must be positive, but got 0"),
+    "delta": (lambda: Huber(nan), "The delta of Huber must be a finite real number, but got nan"),
     "labels 0 and 1": (
         lambda: LinearModel(np.eye(2), [0, 1], Logistic()),
         "Logistic needs labels -1 and 1, but got 0, 1: for labels 0 and 1 pass 2 * y - 1.",
@@ -134,7 +140,8 @@ REFUSED = {
     ),
     "a loss by its name": (
         lambda: LinearModel(np.eye(2), [1.0, 1.0], "squared"),
-        "The loss must be an object such as Squared(), but got 'squared': build one of squared, welsch, logistic, sigmoid.",
+        "The loss must be an object such as Squared(), but got 'squared': build one of "
+        "squared, huber, welsch, cauchy, geman-mcclure, logistic, sigmoid.",
     ),
     "a loss that is not built": (lambda: complete([0], [0], [1.0], loss=Squared), "such as Squared(), but got <class"),
     "a dense vector to complete": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ from scipy.sparse.linalg import ArpackError
 from condgrad.objectives import (
     LOSSES,
     OBJECTIVES,
+    Cauchy,
     Completion,
     FunctionSum,
+    GemanMcClure,
+    Huber,
     LinearModel,
     Quadratic,
     Sigmoid,
@@ -301,7 +305,7 @@ def test_curvature_of_large_matrices_is_a_safe_bound(shift, monkeypatch):
 @every_loss
 @pytest.mark.parametrize("y", [-1.0, 1.0])
 def test_loss_constants_are_the_extremes_of_the_second_derivative(entry, y):
-    for loss in (entry.factory(), *([Welsch(0.2), Welsch(30.0)] if entry.name == "welsch" else [])):
+    for loss in (entry.factory(), *([entry.factory(0.2), entry.factory(30.0)] if fields(entry.factory) else [])):
         z, h = np.linspace(-15, 15, 300_001), 1e-5
         second = (loss.deriv(z + h, y) - loss.deriv(z - h, y)) / (2 * h)
         assert np.abs(second).max() == pytest.approx(loss.smoothness, rel=1e-4)
@@ -319,7 +323,10 @@ def test_loss_registry_says_what_is_so(entry):
 
 FORMULAS = {
     "squared": lambda z, y: (z - y) ** 2 / 2,
+    "huber": lambda z, y: (z - y) ** 2 / 2 if abs(z - y) <= 1 else abs(z - y) - 0.5,
     "welsch": lambda z, y: 1 - math.exp(-((z - y) ** 2)),
+    "cauchy": lambda z, y: math.log(1 + (z - y) ** 2),
+    "geman-mcclure": lambda z, y: (z - y) ** 2 / (1 + (z - y) ** 2),
     "logistic": lambda z, y: math.log(1 + math.exp(-y * z)),
     "sigmoid": lambda z, y: 1 / (1 + math.exp(y * z)),
 }
@@ -345,9 +352,27 @@ def test_losses_at_the_ends_of_the_floats(entry):
     assert entry.name == "squared" or np.isfinite(value).all()
 
 
-def test_narrow_welsch_does_not_overflow():
-    loss = Welsch(1e-20)
-    assert loss.value(np.array([1e300]), 0.0) == 1.0 and loss.deriv(np.array([1e300]), 0.0) == 0.0
+@pytest.mark.parametrize(
+    ("loss", "value", "deriv"),
+    [
+        (Huber(1e-20), 1e280, -1e-20),
+        (Welsch(1e-20), 1.0, 0.0),
+        (Cauchy(1e-20), 620 * math.log(10), -2e-300),
+        (GemanMcClure(1e-20), 1.0, 0.0),
+    ],
+    ids=repr,
+)
+def test_narrow_losses_do_not_overflow(loss, value, deriv):
+    assert loss.value(np.array([-1e300]), 0.0) == pytest.approx(value, rel=1e-12)
+    assert loss.deriv(np.array([-1e300]), 0.0) == pytest.approx(deriv, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.3), Welsch(0.3), Cauchy(0.3), GemanMcClure(0.3)], ids=repr)
+def test_real_losses_lose_no_digits_near_their_zero(loss):
+    t = np.array([-1e-9, 1e-12, 1e-100])
+    assert loss.value(1.0, 1.0) == loss.deriv(1.0, 1.0) == 0.0
+    assert loss.value(t, 0.0) == pytest.approx(loss.smoothness / 2 * t**2, rel=1e-12, abs=0)
+    assert loss.deriv(t, 0.0) == pytest.approx(loss.smoothness * t, rel=1e-12, abs=0)
 
 
 # -------------------------------------------------------------------------------------------------- the paper's data

@@ -9,7 +9,18 @@ from typing import Any
 from condgrad.objectives import _examples
 from condgrad.objectives.completion import Completion
 from condgrad.objectives.linear_model import LinearModel
-from condgrad.objectives.losses import LOSSES, Logistic, Loss, LossEntry, Sigmoid, Squared, Welsch
+from condgrad.objectives.losses import (
+    LOSSES,
+    Cauchy,
+    GemanMcClure,
+    Huber,
+    Logistic,
+    Loss,
+    LossEntry,
+    Sigmoid,
+    Squared,
+    Welsch,
+)
 from condgrad.objectives.quadratic import Quadratic
 from condgrad.objectives.sums import Sampled, Sum
 from condgrad.objectives.synthetic import PaperData, paper_data
@@ -18,10 +29,13 @@ from condgrad.objectives.user import Function, FunctionExpectation, FunctionSum
 __all__ = [
     "LOSSES",
     "OBJECTIVES",
+    "Cauchy",
     "Completion",
     "Function",
     "FunctionExpectation",
     "FunctionSum",
+    "GemanMcClure",
+    "Huber",
     "LinearModel",
     "Logistic",
     "Loss",

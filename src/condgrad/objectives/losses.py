@@ -17,7 +17,7 @@ class Loss(Protocol):
 
     @property
     def smoothness(self) -> float:
-        """max |phi''|"""
+        """max |phi''|, the Lipschitz constant of phi'."""
 
     @property
     def lower_smoothness(self) -> float:
@@ -48,6 +48,31 @@ class Squared:
 
     def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return z - y
+
+
+@final
+@dataclass(frozen=True)
+class Huber:
+    """(z - y)^2 / 2 if |z - y| <= delta, else delta (|z - y| - delta / 2): an outlier pulls no harder than delta."""
+
+    delta: float = 1.0
+
+    lower_bound: ClassVar[float] = 0.0
+    labels: ClassVar[str] = "real"
+    smoothness: ClassVar[float] = 1.0  # phi' has kinks at |z - y| = delta, and no slope but 0 and 1
+    lower_smoothness: ClassVar[float] = 0.0
+
+    def __post_init__(self) -> None:
+        checks.settle(self, delta=checks.positive(self.delta, "The delta of Huber"))
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = np.abs(z - y)
+        pull = np.minimum(t, self.delta)
+        with np.errstate(over="ignore"):  # as in Squared
+            return pull * (t - pull / 2)
+
+    def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.clip(z - y, -self.delta, self.delta)
 
 
 @final
@@ -84,6 +109,74 @@ class Welsch:
         """(z - y) / sqrt(sigma), cut at 40: exp(-40^2) is 0 in floats already, so nothing is lost or overflows."""
         width = math.sqrt(self.sigma)
         return np.clip(z - y, -40 * width, 40 * width) / width
+
+
+@final
+@dataclass(frozen=True)
+class Cauchy:
+    """log(1 + (z - y)^2 / sigma): an outlier costs only its logarithm."""
+
+    sigma: float = 1.0
+
+    lower_bound: ClassVar[float] = 0.0
+    labels: ClassVar[str] = "real"
+
+    def __post_init__(self) -> None:
+        checks.settle(self, sigma=checks.positive(self.sigma, "The sigma of Cauchy"))
+
+    @property
+    def smoothness(self) -> float:
+        """At z = y."""
+        return 2 / self.sigma
+
+    @property
+    def lower_smoothness(self) -> float:
+        """At (z - y)^2 = 3 sigma."""
+        return 1 / (4 * self.sigma)
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t, width = np.abs(z - y), math.sqrt(self.sigma)
+        near, far = np.minimum(t, width), np.maximum(t, width)
+        # log(far^2 / sigma) + log(1 + (near / far)^2): exact near 0, and of roots, which cannot overflow, far from it
+        return 4 * np.log(np.sqrt(far) / math.sqrt(width)) + np.log1p(np.square(near / far))
+
+    def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = z - y
+        root = np.hypot(t, math.sqrt(self.sigma))
+        return 2 / root * (t / root)
+
+
+@final
+@dataclass(frozen=True)
+class GemanMcClure:
+    """(z - y)^2 / (sigma + (z - y)^2): an outlier costs at most 1."""
+
+    sigma: float = 1.0
+
+    lower_bound: ClassVar[float] = 0.0
+    labels: ClassVar[str] = "real"
+
+    def __post_init__(self) -> None:
+        checks.settle(self, sigma=checks.positive(self.sigma, "The sigma of GemanMcClure"))
+
+    @property
+    def smoothness(self) -> float:
+        """At z = y."""
+        return 2 / self.sigma
+
+    @property
+    def lower_smoothness(self) -> float:
+        """At (z - y)^2 = sigma."""
+        return 1 / (2 * self.sigma)
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = z - y
+        return np.square(t / np.hypot(t, math.sqrt(self.sigma)))
+
+    def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t, width = z - y, math.sqrt(self.sigma)
+        root = np.hypot(t, width)
+        return 2 / root * (t / root) * np.square(width / root)
 
 
 @final
@@ -147,7 +240,17 @@ class LossEntry:
 
 _ENTRIES = (
     LossEntry("squared", Squared, "(z - y)^2 / 2", "L = 1", True, "real"),
+    LossEntry("huber", Huber, "c (|z - y| - c / 2), c = min(|z - y|, delta)", "L = 1", True, "real"),
     LossEntry("welsch", Welsch, "1 - exp(-(z - y)^2 / sigma)", "L = 2 / sigma, l = 4 exp(-3/2) / sigma", False, "real"),
+    LossEntry("cauchy", Cauchy, "log(1 + (z - y)^2 / sigma)", "L = 2 / sigma, l = 1 / (4 sigma)", False, "real"),
+    LossEntry(
+        "geman-mcclure",
+        GemanMcClure,
+        "(z - y)^2 / (sigma + (z - y)^2)",
+        "L = 2 / sigma, l = 1 / (2 sigma)",
+        False,
+        "real",
+    ),
     LossEntry("logistic", Logistic, "log(1 + exp(-y z))", "L = 1/4", True, "+-1"),
     LossEntry("sigmoid", Sigmoid, "1 / (1 + exp(y z))", "L = l = 1 / (6 sqrt(3))", False, "+-1"),
 )
