@@ -7,7 +7,21 @@ import pytest
 import scipy.sparse as sp
 
 from condgrad import checks
-from condgrad.domains import DOMAINS, Box, L1Ball, L2Ball, LinfBall, LpBall, NuclearBall, Simplex, user_set
+from condgrad.domains import (
+    DOMAINS,
+    Box,
+    Fantope,
+    KyFanBall,
+    L1Ball,
+    L2Ball,
+    LinfBall,
+    LpBall,
+    NuclearBall,
+    Simplex,
+    Spectrahedron,
+    SpectralBall,
+    user_set,
+)
 from condgrad.objectives import (
     OBJECTIVES,
     Cauchy,
@@ -101,6 +115,37 @@ REFUSED = {
         lambda: NuclearBall(3),
         "NuclearBall is a set of matrices, but got shape (3,): give (rows, columns).",
     ),
+    "vectors in the spectral ball": (
+        lambda: SpectralBall(3),
+        "SpectralBall is a set of matrices, but got shape (3,): give (rows, columns).",
+    ),
+    "vectors in the Ky Fan ball": (lambda: KyFanBall((2, 2, 2), 1), "KyFanBall is a set of matrices, but got shape"),
+    "k above the rank": (
+        lambda: KyFanBall((5, 3), 4),
+        "The k of KyFanBall is at most 3 for matrices of shape (5, 3), but got 4.",
+    ),
+    "k = 0": (lambda: KyFanBall((5, 3), 0), "The k of KyFanBall must be a whole number of at least 1, but got 0."),
+    "Ky Fan radius": (lambda: KyFanBall((5, 3), 1, -2.0), "The radius of KyFanBall must be positive, but got -2.0"),
+    "spectrahedron not square": (
+        lambda: Spectrahedron((2, 3)),
+        "Spectrahedron is a set of symmetric matrices, but got shape (2, 3): give (n, n), or n alone.",
+    ),
+    "vectors in the spectrahedron": (lambda: Spectrahedron((3,)), "is a set of symmetric matrices, but got shape (3,)"),
+    "size of the spectrahedron": (
+        lambda: Spectrahedron(2.5),
+        "Each size in the shape of Spectrahedron must be a whole",
+    ),
+    "trace": (lambda: Spectrahedron(3, 0.0), "The radius of Spectrahedron must be positive, but got 0.0"),
+    "equal": (lambda: Spectrahedron(3, equal=1), "The equal of Spectrahedron must be True or False, but got 1."),
+    "fantope not square": (
+        lambda: Fantope((3, 3, 3), 1),
+        "Fantope is a set of symmetric matrices, but got shape (3, 3, 3): give (n, n), or n alone.",
+    ),
+    "rank of the fantope": (
+        lambda: Fantope(3, 4),
+        "The rank of Fantope is at most 3 for matrices of shape (3, 3), but got 4.",
+    ),
+    "half a rank": (lambda: Fantope(3, 1.5), "The rank of Fantope must be a whole number of at least 1, but got 1.5."),
     "linf radius": (lambda: LinfBall(3, 0), "The radius of LinfBall must be positive"),
     "user's diameter": (lambda: half_circle(diameter=-1), "The diameter of user_set must not be negative, but got -1"),
     "user's start": (lambda: half_circle(start=[1.0]), "The start of user_set has shape (1,), but (2,) was expected"),

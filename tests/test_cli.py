@@ -91,6 +91,38 @@ def test_solve_runs_other_methods_on_the_papers_problem(method: str, tmp_path: P
     assert json.loads((tmp_path / "p-run" / "result.json").read_text())["steps"] == 5
 
 
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("spectral-ball", "radius = 0.5"),
+        ("ky-fan-ball", "k = 2"),
+        ("spectrahedron", "equal = false"),
+        ("fantope", "rank = 2"),
+    ],
+)
+def test_solve_knows_the_sets_of_matrices_and_their_keys(name: str, key: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text(
+        f"""
+        [problem]
+        objective = "paper"
+        shape = [9, 9]
+        rank = 2
+        [set]
+        name = "{name}"
+        {key}
+        [method]
+        name = "ncgs"
+        [stop]
+        mapping = 1e-10
+        steps = 3000
+        """,
+        encoding="utf-8",
+    )
+    assert main(["solve", str(path), "--quiet"]) == 0
+    assert json.loads((tmp_path / "p-run" / "result.json").read_text())["status"] == "converged"
+
+
 def test_solve_reads_linear_models_and_boxes(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     np.save(tmp_path / "A.npy", rng.normal(size=(30, 4)))

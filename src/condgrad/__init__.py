@@ -1,7 +1,21 @@
 """condgrad: minimise smooth, possibly non-convex functions over convex sets, without projecting."""
 
 from condgrad.certificate import Certificate
-from condgrad.domains import DOMAINS, Box, L1Ball, L2Ball, LinfBall, LpBall, NuclearBall, Simplex, user_set
+from condgrad.domains import (
+    DOMAINS,
+    Box,
+    Fantope,
+    KyFanBall,
+    L1Ball,
+    L2Ball,
+    LinfBall,
+    LpBall,
+    NuclearBall,
+    Simplex,
+    Spectrahedron,
+    SpectralBall,
+    user_set,
+)
 from condgrad.driver import (
     Calls,
     CpuSeconds,
@@ -56,12 +70,14 @@ __all__ = [
     "Corrective",
     "CpuSeconds",
     "Exact",
+    "Fantope",
     "Function",
     "FunctionExpectation",
     "FunctionSum",
     "Gap",
     "GemanMcClure",
     "Huber",
+    "KyFanBall",
     "L1Ball",
     "L2Ball",
     "LinearModel",
@@ -77,6 +93,8 @@ __all__ = [
     "Sigmoid",
     "Simplex",
     "SmoothnessWarning",
+    "Spectrahedron",
+    "SpectralBall",
     "Squared",
     "Stagnation",
     "Steps",

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from condgrad.domains import (
     DOMAINS,
     Box,
+    Fantope,
+    KyFanBall,
     L1Ball,
     L2Ball,
     LinfBall,
@@ -22,6 +24,8 @@ from condgrad.domains import (
     NuclearBall,
     ProjectableUserSet,
     Simplex,
+    Spectrahedron,
+    SpectralBall,
     UserSet,
     _lanczos,
     user_set,
@@ -42,6 +46,21 @@ MORE = {
     "box far away": Box(np.full(3, 1e6), 1e6 + np.array([1e-3, 1.0, 2.0])),
     "box of matrices": Box(-1.0, np.ones((2, 3))),
     "nuclear wide": NuclearBall((2, 6), 0.5),
+    "spectral wide": SpectralBall((2, 5), 0.3),
+    "spectral row": SpectralBall((1, 4), 7.0),
+    "spectral of one": SpectralBall((1, 1)),
+    "ky fan tall": KyFanBall((7, 3), 2, 0.5),
+    "ky fan like spectral": KyFanBall((4, 6), 1, 2.0),
+    "ky fan like nuclear": KyFanBall((5, 3), 3, 2.0),
+    "ky fan more ranks": KyFanBall((6, 6), 4),
+    "ky fan of one": KyFanBall((1, 1), 1, 4.0),
+    "spectrahedron up to": Spectrahedron((3, 3), 0.5, equal=False),
+    "spectrahedron of one": Spectrahedron(1, 3.0),
+    "spectrahedron of one up to": Spectrahedron(1, 3.0, equal=False),
+    "fantope of rank 1": Fantope((4, 4), 1),
+    "fantope of high rank": Fantope(6, 4),
+    "fantope of full rank": Fantope(3, 3),
+    "fantope of one": Fantope(1, 1),
     "user with project": user_set(lambda g: -np.sign(g), 3, diameter=2 * math.sqrt(3), project=lambda x: x.clip(-1, 1)),
 }
 SETS = {name: entry.example() for name, entry in DOMAINS.items()} | MORE
@@ -71,6 +90,19 @@ def sample(domain, rng):
             return r * g / (np.linalg.norm(flat, p) or 1.0)
         case NuclearBall():
             return r * g / (np.linalg.norm(g, "nuc") or 1.0)
+        case SpectralBall():
+            return r * g / (np.linalg.norm(g, 2) or 1.0)
+        case KyFanBall():
+            return r * g / (np.linalg.svd(g, compute_uv=False)[: domain.k].sum() or 1.0)
+        case Spectrahedron():
+            factor = rng.standard_normal((len(g), rng.integers(1, len(g) + 1)))
+            return (domain.radius if domain.equal else r) * factor @ factor.T / np.sum(factor**2)
+        case Fantope():
+            n, basis = len(g), np.linalg.qr(rng.standard_normal(domain.shape))[0]
+            values = rng.dirichlet(np.full(4, 0.3)) @ (
+                rng.permuted(np.tile(np.arange(n), (4, 1)), axis=1) < domain.rank
+            )
+            return np.eye(n) - (basis * (1 - values)) @ basis.T
         case _:
             weights = rng.dirichlet(np.ones(3))
             return sum(w * domain.lmo(rng.standard_normal(domain.shape)) for w in weights)
@@ -100,6 +132,15 @@ def least(domain, g):
             return -domain.radius * np.linalg.norm(g.ravel(), domain.p / (domain.p - 1))
         case NuclearBall():
             return -domain.radius * np.linalg.norm(g, 2)
+        case SpectralBall():
+            return -domain.radius * np.linalg.norm(g, "nuc")
+        case KyFanBall():
+            return -domain.radius * max(np.linalg.norm(g, 2), np.linalg.norm(g, "nuc") / domain.k)
+        case Spectrahedron():
+            lowest = np.linalg.eigvalsh((g + g.T) / 2)[0]
+            return domain.radius * (lowest if domain.equal else min(0.0, lowest))
+        case Fantope():
+            return np.linalg.eigvalsh((g + g.T) / 2)[: domain.rank].sum()
         case _:
             return min(np.vdot(g, v) for v in vertices(domain))
 
@@ -212,6 +253,9 @@ def test_start_is_the_middle():
     assert np.array_equal(Simplex(4, 2.0).start(), np.full(4, 0.5))
     assert np.array_equal(Box([0.0, -1.0], [1.0, 5.0]).start(), [0.5, 2.0])
     assert not L1Ball(3).start().any()
+    assert np.array_equal(Spectrahedron(2, 3.0).start(), 1.5 * np.eye(2))
+    assert not Spectrahedron(2, equal=False).start().any()
+    assert np.array_equal(Fantope(4, 2).start(), 0.5 * np.eye(4))
 
 
 @every_set

@@ -12,18 +12,24 @@ from typing import Any
 import numpy as np
 
 from condgrad.domains.box import Box
+from condgrad.domains.fantope import Fantope
+from condgrad.domains.ky_fan_ball import KyFanBall
 from condgrad.domains.l1_ball import L1Ball
 from condgrad.domains.l2_ball import L2Ball
 from condgrad.domains.linf_ball import LinfBall
 from condgrad.domains.lp_ball import LpBall
 from condgrad.domains.nuclear_ball import NuclearBall
 from condgrad.domains.simplex import Simplex
+from condgrad.domains.spectrahedron import Spectrahedron
+from condgrad.domains.spectral_ball import SpectralBall
 from condgrad.domains.user import ProjectableUserSet, UserSet, user_set
 
 __all__ = [
     "DOMAINS",
     "Box",
     "DomainEntry",
+    "Fantope",
+    "KyFanBall",
     "L1Ball",
     "L2Ball",
     "LinfBall",
@@ -31,6 +37,8 @@ __all__ = [
     "NuclearBall",
     "ProjectableUserSet",
     "Simplex",
+    "Spectrahedron",
+    "SpectralBall",
     "UserSet",
     "user_set",
 ]
@@ -93,6 +101,23 @@ _ENTRIES = (
         "nuclear-ball", NuclearBall, "{X : |X|_* <= r}", _BALL,
         "the top pair of singular vectors, by Lanczos (small matrices: full SVD)", True, False,
         lambda: NuclearBall((5, 4), 3.0),
+    ),
+    DomainEntry(
+        "spectral-ball", SpectralBall, "{X : sigma_1(X) <= r}", _BALL,
+        "-r times the polar factor, by a full SVD", True, False, lambda: SpectralBall((4, 3), 1.5),
+    ),
+    DomainEntry(
+        "ky-fan-ball", KyFanBall, "{X : sigma_1(X) + ... + sigma_k(X) <= r}", ("shape", "k", "radius"),
+        "the better of the top pair and the polar factor / k, by a full SVD", True, False,
+        lambda: KyFanBall((4, 5), 2, 3.0),
+    ),
+    DomainEntry(
+        "spectrahedron", Spectrahedron, "{X = X' : X >= 0, trace X = r (or <= r)}", ("shape", "radius", "equal"),
+        "the lowest eigenvector of the symmetric part", True, False, lambda: Spectrahedron(4, 2.0),
+    ),
+    DomainEntry(
+        "fantope", Fantope, "{X = X' : 0 <= X <= I, trace X = k}", ("shape", "rank"),
+        "the projector on the k lowest eigenvectors of the symmetric part", True, False, lambda: Fantope(5, 2),
     ),
     DomainEntry(
         "user", user_set, "{x : known through lmo(direction)}",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
 from condgrad.domains._ball import Ball, Shape
 from condgrad.domains._lanczos import top_pair
+from condgrad.domains._spectra import shrink_singular
 from condgrad.domains.simplex import onto_simplex
 
 
@@ -19,6 +20,8 @@ class NuclearBall(Ball):
 
     shape: Shape
     radius: float = 1.0
+
+    spectrum: ClassVar[str] = "singular"
 
     def __post_init__(self) -> None:
         self._settle()
@@ -36,7 +39,9 @@ class NuclearBall(Ball):
         left, right = top_pair(self._point(direction))
         return np.outer(-self.radius * left, right)
 
+    def shrink(self, values: np.ndarray) -> np.ndarray:
+        """The singular values of the projection of a matrix with these singular values."""
+        return values if values.sum() <= self.radius else onto_simplex(values, self.radius)
+
     def project(self, x: np.ndarray) -> np.ndarray:
-        x = self._point(x)
-        left, sigma, right = np.linalg.svd(x, full_matrices=False)
-        return x if sigma.sum() <= self.radius else (left * onto_simplex(sigma, self.radius)) @ right
+        return shrink_singular(self._point(x), self.shrink)

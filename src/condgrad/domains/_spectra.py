@@ -1,0 +1,115 @@
+"""What the sets of matrices that only look at singular values or eigenvalues have in common.
+
+Such a set says by ``shrink`` which values a projection leaves of the given ones (in falling order); the singular or
+eigenvectors stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from condgrad import checks
+from condgrad.domains._ball import Shape
+from condgrad.domains.simplex import onto_simplex
+
+Shrink = Callable[[np.ndarray], np.ndarray]
+
+
+def square(shape: Shape, owner: str) -> tuple[int, int]:
+    """(n, n), which a single number n stands for too."""
+    sizes = checks.as_shape(shape if isinstance(shape, tuple | list) else (shape, shape), owner)
+    if len(sizes) != 2 or sizes[0] != sizes[1]:
+        raise ValueError(f"{owner} is a set of symmetric matrices, but got shape {sizes}: give (n, n), or n alone.")
+    return sizes[0], sizes[1]
+
+
+def matrices(shape: tuple[int, ...], owner: str) -> None:
+    """Refuses what is no shape of matrices."""
+    if len(shape) != 2:
+        raise ValueError(f"{owner} is a set of matrices, but got shape {shape}: give (rows, columns).")
+
+
+def count(value: int, what: str, shape: tuple[int, ...]) -> int:
+    """``value`` as an int; of the singular values or eigenvalues of a matrix there are at most min(shape)."""
+    number = checks.whole(value, what)
+    if number > min(shape):
+        raise ValueError(f"{what} is at most {min(shape)} for matrices of shape {shape}, but got {number}.")
+    return number
+
+
+def unit(matrix: np.ndarray) -> np.ndarray:
+    """The matrix with its largest entry at 1 or -1: neither sums nor halves overflow or vanish."""
+    return matrix / (np.abs(matrix).max() or 1.0)
+
+
+def symmetric(matrix: np.ndarray) -> np.ndarray:
+    """The symmetric part; the rest is orthogonal to every symmetric matrix."""
+    return matrix / 2 + matrix.T / 2
+
+
+def eigenvalues(x: np.ndarray, tolerance: float) -> np.ndarray | None:
+    """The eigenvalues of x, rising; None where x is not symmetric up to the tolerance."""
+    if not np.isfinite(x).all() or np.abs(x - x.T).max() > tolerance:
+        return None
+    return np.linalg.eigvalsh(symmetric(x))
+
+
+def singular_values(x: np.ndarray) -> np.ndarray:
+    """The singular values of x, falling; they are infinite where x is not finite."""
+    return np.linalg.svd(x, compute_uv=False) if np.isfinite(x).all() else np.full(min(x.shape), np.inf)
+
+
+def shrink_singular(x: np.ndarray, shrink: Shrink) -> np.ndarray:
+    """U shrink(sigma) V', and x itself where nothing shrinks."""
+    left, sigma, right = np.linalg.svd(x, full_matrices=False)
+    shrunk = shrink(sigma)
+    return x if np.array_equal(shrunk, sigma) else (left * shrunk) @ right
+
+
+def shrink_eigen(x: np.ndarray, shrink: Shrink) -> np.ndarray:
+    """V shrink(lambda) V' of the symmetric part, where what is left is >= 0."""
+    values, vectors = np.linalg.eigh(symmetric(x))
+    root = vectors[:, ::-1] * np.sqrt(shrink(values[::-1]))
+    return root @ root.T  # symmetric to the last bit
+
+
+def onto_capped_simplex(x: np.ndarray, total: int) -> np.ndarray:
+    """The nearest point with entries in [0, 1] that sum to ``total``: clip(x - theta, 0, 1).
+
+    The sum falls with theta, and linearly so between any two of the x_i and x_i - 1. Seen from the entry of rank
+    ``total``, theta lies in [-1, 0], so what is further away than 1 may be anywhere.
+    """
+    near = np.clip(x - np.sort(x)[-total], -1.0, 1.0)
+    rising = np.sort(near)
+    sums = np.concatenate([[0.0], np.cumsum(rising)])
+    thetas = np.sort(np.clip(np.concatenate([near, near - 1]), -1.0, 0.0))
+    zeros, below_one = np.searchsorted(rising, thetas), np.searchsorted(rising, thetas + 1)
+    totals = sums[below_one] - sums[zeros] - (below_one - zeros) * thetas + (x.size - below_one)
+    return np.clip(near - np.interp(-total, -totals, thetas), 0.0, 1.0)
+
+
+def onto_top_sum(s: np.ndarray, k: int, radius: float) -> np.ndarray:
+    """The nearest values whose k largest sum to at most ``radius``; s falls and is not negative.
+
+    By the optimality conditions the first h < k values fall by one and the same theta, the next ones, the k-th among
+    them, meet at tau, and from the t-th on they stay: max(s - theta, min(s, tau)). Here theta is s_0 - top. Every pair
+    (h, t) has its tau and top, by two linear equations, and the pair that keeps the order is the one. There are fewer
+    pairs than the matrix has entries.
+    """
+    if s[:k].sum() <= radius:
+        return s
+    nearest = onto_simplex(s, radius)
+    if (s - nearest).sum() <= k * (s[0] - nearest[0]):  # tau = 0
+        return nearest
+    h, t = np.arange(k)[:, None], np.arange(k, s.size + 1)
+    drop, sums = s - s[0], np.concatenate([[0.0], np.cumsum(s)])
+    room = radius - np.concatenate([[0.0], np.cumsum(drop)])[h]
+    top = ((t - h) * room - (k - h) * (sums[t] - sums[h] - (k - h) * s[0])) / ((k - h) ** 2 + h * (t - h))
+    tau = (room - h * top) / (k - h)
+    before, after = np.concatenate([[np.inf], drop])[h], np.concatenate([s, [-np.inf]])[t]
+    disorder = np.maximum.reduce([tau - (before + top), drop[h] + top - tau, tau - s[t - 1], after - tau])
+    best = np.unravel_index(np.argmin(disorder), disorder.shape)
+    nearest = np.maximum(drop + top[best], np.minimum(s, tau[best]))
+    return nearest * (radius / nearest[:k].sum())  # 1, but for rounding where s is much larger than the radius

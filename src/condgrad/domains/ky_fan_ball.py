@@ -1,0 +1,52 @@
+"""The Ky Fan norm balls, from the spectral ball (k = 1) to the nuclear ball (k = min(m, n))."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from condgrad import checks
+from condgrad.domains._ball import Ball, Shape
+from condgrad.domains._spectra import count, matrices, onto_top_sum, shrink_singular, singular_values, unit
+
+
+@final
+@dataclass(frozen=True)
+class KyFanBall(Ball):
+    """{X : sigma_1(X) + ... + sigma_k(X) <= r}, the k largest singular values of an m x n matrix"""
+
+    shape: Shape
+    k: int
+    radius: float = 1.0
+
+    spectrum: ClassVar[str] = "singular"
+
+    def __post_init__(self) -> None:
+        self._settle()
+        matrices(self.shape, "KyFanBall")
+        checks.settle(self, k=count(self.k, "The k of KyFanBall", self.shape))
+
+    def norm(self, x: np.ndarray) -> float:
+        return float(singular_values(x)[: self.k].sum())
+
+    @property
+    def max_norm(self) -> float:
+        """The larger of the two kinds of extreme points: r u v', and r/k times a matrix with all singular values 1."""
+        return self.radius * max(1.0, math.sqrt(min(self.shape)) / self.k)
+
+    def lmo(self, direction: np.ndarray) -> np.ndarray:
+        """The dual norm is max(sigma_1, sum sigma / k), and one kind of extreme point goes with each of the two."""
+        left, sigma, right = np.linalg.svd(unit(self._point(direction)), full_matrices=False)
+        if self.k * sigma[0] >= sigma.sum():
+            return np.outer(-self.radius * left[:, 0], right[0])
+        return -self.radius / self.k * (left @ right)
+
+    def shrink(self, values: np.ndarray) -> np.ndarray:
+        """The singular values of the projection of a matrix with these singular values."""
+        return onto_top_sum(values, self.k, self.radius)
+
+    def project(self, x: np.ndarray) -> np.ndarray:
+        return shrink_singular(self._point(x), self.shrink)
