@@ -31,7 +31,7 @@ from condgrad.driver import (
     minimize,
     run,
 )
-from condgrad.inner import INNERS, CondG, Corrective, Exact
+from condgrad.inner import INNERS, CondG, Corrective, Exact, Spectral
 from condgrad.objectives import (
     LOSSES,
     OBJECTIVES,
@@ -50,6 +50,7 @@ from condgrad.objectives import (
     Welsch,
     paper_data,
 )
+from condgrad.points import LowRank, SparsePlusLowRank
 from condgrad.protocols import Problem
 from condgrad.solvers import METHODS, practical, theory
 
@@ -83,6 +84,7 @@ __all__ = [
     "LinearModel",
     "LinfBall",
     "Logistic",
+    "LowRank",
     "LpBall",
     "Mapping",
     "NuclearBall",
@@ -93,7 +95,9 @@ __all__ = [
     "Sigmoid",
     "Simplex",
     "SmoothnessWarning",
+    "SparsePlusLowRank",
     "Spectrahedron",
+    "Spectral",
     "SpectralBall",
     "Squared",
     "Stagnation",

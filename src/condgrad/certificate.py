@@ -30,18 +30,26 @@ class Certificate:
     gap: float
     on: str = "F"
     """Whose gradient it speaks of: F's, or that of a validation batch."""
+    step: float | None = None
+    """The step size of the prox point, where it is larger than gamma. The mapping's norm falls as the step size grows, and
+    times the step size it rises: so the one bounds the other from both sides."""
+
+    @property
+    def stretch(self) -> float:
+        """step / gamma, at least 1."""
+        return 1.0 if self.step is None else self.step / self.gamma
 
     @property
     def error(self) -> float:
-        return sqrt(max(self.gap, 0.0) / self.gamma)
+        return sqrt(max(self.gap, 0.0) / (self.stretch * self.gamma))
 
     @property
     def norm(self) -> float:
-        return sqrt(norm2(self.x - self.prox)) / self.gamma
+        return sqrt(norm2(self.x - self.prox)) / (self.stretch * self.gamma)
 
     @property
     def upper(self) -> float:
-        bound = (self.norm + self.error) ** 2
+        bound = (self.stretch * (self.norm + self.error)) ** 2
         return bound if bound == bound else inf
 
     @property
@@ -55,16 +63,18 @@ class Certificate:
 
     def verify(self, problem: Problem) -> Certificate:
         """The same witness, with everything computed anew from one gradient and one linear oracle call."""
-        return witness(problem, self.x, self.prox, self.gamma, self.on)
+        return witness(problem, self.x, self.prox, self.gamma, self.on, self.step)
 
 
-def witness(problem: Problem, x: Point, prox: Point, gamma: float, on: str = "F") -> Certificate:
+def witness(
+    problem: Problem, x: Point, prox: Point, gamma: float, on: str = "F", step: float | None = None
+) -> Certificate:
     """The certificate that the point ``prox`` of the set gives for x."""
-    grad = problem.objective.grad(x)
-    direction = grad + (1 / gamma) * (prox - x)
+    grad, taken = problem.objective.grad(x), step or gamma
+    direction = grad + (1 / taken) * (prox - x)
     vertex = problem.domain.lmo(direction)
     gap = inner(direction, prox - vertex)
     length, reach = sqrt(norm2(direction)), sqrt(norm2(prox)) + sqrt(norm2(vertex))
-    size = sqrt(norm2(grad)) + (sqrt(norm2(x)) + sqrt(norm2(prox))) / gamma
+    size = sqrt(norm2(grad)) + (sqrt(norm2(x)) + sqrt(norm2(prox))) / taken
     rounding = 4 * np.finfo(float).eps * (size * sqrt(norm2(prox - vertex)) + length * reach)
-    return Certificate(x, prox, gamma, gap if gap > rounding else 0.0, on=on)
+    return Certificate(x, prox, gamma, gap if gap > rounding else 0.0, on=on, step=step)

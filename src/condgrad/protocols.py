@@ -90,12 +90,31 @@ class Projectable(Domain, Protocol):
     def project(self, x: Point) -> Point: ...
 
 
+class SpectralSet(Domain, Protocol):
+    """A set of matrices that only looks at singular values (or eigenvalues), and whose projections have low rank."""
+
+    spectrum: str
+    """singular or eigen"""
+    narrowest: int
+    """The fewest values that ``shrink`` makes sense of."""
+
+    def shrink(self, values: np.ndarray) -> np.ndarray:
+        """The values of the projection of a matrix with these values, falling."""
+
+    def low_rank_start(self) -> Point:
+        """A point from which to begin, as a LowRank."""
+
+    def lmo_near(self, direction: Point, block: np.ndarray, accuracy: float) -> tuple[Point, np.ndarray]:
+        """lmo, to an accuracy in <direction, .>, warm-started with a block of vectors; and the vectors that it saw."""
+
+
 ORACLES: dict[type, tuple[str, ...]] = {
     Objective: ("value", "grad"),
     Expectation: ("draw", "grad_terms", "term_rows", "assemble"),
     FiniteSum: ("value", "grad", "draw", "grad_terms", "term_rows", "assemble", "n_terms"),
     Domain: ("lmo", "start", "contains"),
     Projectable: ("lmo", "start", "contains", "project"),
+    SpectralSet: ("lmo", "start", "contains", "shrink", "lmo_near", "low_rank_start"),
 }
 
 
@@ -124,8 +143,8 @@ class Estimator(Protocol):
         """The gradient to use in step k (counted from 1), and the memory after it."""
 
 
-InnerStop = Callable[[float, float], bool]
-"""(gap, |u_t - u|^2 / gamma) -> is the prox point accurate enough?"""
+InnerStop = Callable[[float], float]
+"""|u_t - u|^2 / gamma -> the largest gap with which a prox point is accurate enough."""
 
 
 class Prox(NamedTuple):

@@ -10,7 +10,20 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Shape
-from condgrad.domains._spectra import count, eigenvalues, onto_capped_simplex, shrink_eigen, square, symmetric, unit
+from condgrad.domains._spectra import (
+    count,
+    eigenvalues,
+    lowest_vectors,
+    matrix,
+    onto_capped_simplex,
+    project_structured,
+    shrink_eigen,
+    square,
+)
+from condgrad.points import LowRank
+from condgrad.points.arithmetic import Structured
+from condgrad.points.krylov import outer
+from condgrad.protocols import Point
 
 
 @final
@@ -33,26 +46,42 @@ class Fantope:
         return math.sqrt(2 * min(self.rank, self.shape[0] - self.rank))
 
     @property
+    def narrowest(self) -> int:
+        return self.rank
+
+    @property
     def max_norm(self) -> float:
         return math.sqrt(self.rank)
 
-    def lmo(self, direction: np.ndarray) -> np.ndarray:
-        direction = checks.point(direction, self.shape, "Fantope")
-        lowest = np.linalg.eigh(symmetric(unit(direction))).eigenvectors[:, : self.rank]
-        return lowest @ lowest.T
+    def lmo(self, direction: Point) -> Point:
+        return self.lmo_near(direction)[0]
+
+    def lmo_near(
+        self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
+    ) -> tuple[Point, np.ndarray]:
+        direction = matrix(direction, self.shape, "Fantope")
+        vectors, _ = lowest_vectors(direction, self.rank, block, accuracy)
+        lowest = vectors[:, : self.rank]
+        return outer(lowest, lowest, direction), vectors
 
     def shrink(self, values: np.ndarray) -> np.ndarray:
         """The eigenvalues of the projection of a matrix with these eigenvalues."""
         return onto_capped_simplex(values, self.rank)
 
-    def project(self, x: np.ndarray) -> np.ndarray:
-        return shrink_eigen(checks.point(x, self.shape, "Fantope"), self.shrink)
+    def project(self, x: Point) -> Point:
+        x = matrix(x, self.shape, "Fantope")
+        return project_structured(self, x) if isinstance(x, Structured) else shrink_eigen(x, self.shrink)
 
     def start(self) -> np.ndarray:
         return self.rank / self.shape[0] * np.eye(*self.shape)
 
-    def contains(self, x: np.ndarray, tolerance: float = 1e-9) -> bool:
-        values = eigenvalues(checks.point(x, self.shape, "Fantope"), tolerance)
+    def low_rank_start(self) -> LowRank:
+        """A vertex."""
+        corner = np.eye(self.shape[0], self.rank)
+        return LowRank(corner, corner)
+
+    def contains(self, x: Point, tolerance: float = 1e-9) -> bool:
+        values = eigenvalues(matrix(x, self.shape, "Fantope"), tolerance)
         if values is None or values[0] < -tolerance or values[-1] > 1 + tolerance:
             return False
         return abs(float(values.sum()) - self.rank) <= tolerance * self.rank

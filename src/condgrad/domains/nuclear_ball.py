@@ -8,9 +8,12 @@ from typing import ClassVar, final
 import numpy as np
 
 from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._lanczos import top_pair
-from condgrad.domains._spectra import shrink_singular
+from condgrad.domains._spectra import matrix, project_structured, shrink_singular, top_vectors
 from condgrad.domains.simplex import onto_simplex
+from condgrad.points import LowRank
+from condgrad.points.arithmetic import Structured
+from condgrad.points.krylov import outer
+from condgrad.protocols import Point
 
 
 @final
@@ -22,26 +25,44 @@ class NuclearBall(Ball):
     radius: float = 1.0
 
     spectrum: ClassVar[str] = "singular"
+    narrowest: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         self._settle()
         if len(self.shape) != 2:
             raise ValueError(f"NuclearBall is a set of matrices, but got shape {self.shape}: give (rows, columns).")
 
-    def norm(self, x: np.ndarray) -> float:
+    def _point(self, x: Point) -> Point:
+        return matrix(x, self.shape, "NuclearBall")
+
+    def norm(self, x: Point) -> float:
+        if isinstance(x, LowRank):
+            return float(x.svd()[1].sum())
         return float(np.linalg.svd(x, compute_uv=False).sum()) if np.isfinite(x).all() else np.inf
 
     @property
     def max_norm(self) -> float:
         return self.radius
 
-    def lmo(self, direction: np.ndarray) -> np.ndarray:
-        left, right = top_pair(self._point(direction))
-        return np.outer(-self.radius * left, right)
+    def lmo(self, direction: Point) -> Point:
+        return self.lmo_near(direction)[0]
+
+    def lmo_near(
+        self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
+    ) -> tuple[Point, np.ndarray]:
+        direction = self._point(direction)
+        left, right = top_vectors(direction, block, accuracy / self.radius)
+        U, V = -self.radius * left[:, :1], right[:, :1]
+        return outer(U, V, direction), right
 
     def shrink(self, values: np.ndarray) -> np.ndarray:
         """The singular values of the projection of a matrix with these singular values."""
         return values if values.sum() <= self.radius else onto_simplex(values, self.radius)
 
-    def project(self, x: np.ndarray) -> np.ndarray:
-        return shrink_singular(self._point(x), self.shrink)
+    def project(self, x: Point) -> Point:
+        x = self._point(x)
+        return project_structured(self, x) if isinstance(x, Structured) else shrink_singular(x, self.shrink)
+
+    def low_rank_start(self) -> LowRank:
+        """0, as a point of low rank."""
+        return LowRank.zeros(self.shape)

@@ -10,8 +10,12 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Shape
-from condgrad.domains._spectra import eigenvalues, shrink_eigen, square, symmetric, unit
+from condgrad.domains._spectra import eigenvalues, lowest_vectors, matrix, project_structured, shrink_eigen, square
 from condgrad.domains.simplex import onto_simplex
+from condgrad.points import LowRank
+from condgrad.points.arithmetic import Structured
+from condgrad.points.krylov import outer
+from condgrad.protocols import Point
 
 
 @final
@@ -24,6 +28,7 @@ class Spectrahedron:
     equal: bool = True
 
     spectrum: ClassVar[str] = "eigen"
+    narrowest: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         radius = checks.positive(self.radius, "The radius of Spectrahedron")
@@ -40,27 +45,37 @@ class Spectrahedron:
     def max_norm(self) -> float:
         return self.radius
 
-    def lmo(self, direction: np.ndarray) -> np.ndarray:
-        direction = checks.point(direction, self.shape, "Spectrahedron")
-        values, vectors = np.linalg.eigh(symmetric(unit(direction)))
-        if values[0] >= 0 and not self.equal:
-            return np.zeros(self.shape)
-        return self.radius * np.outer(vectors[:, 0], vectors[:, 0])
+    def lmo(self, direction: Point) -> Point:
+        return self.lmo_near(direction)[0]
+
+    def lmo_near(
+        self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
+    ) -> tuple[Point, np.ndarray]:
+        direction = matrix(direction, self.shape, "Spectrahedron")
+        vectors, values = lowest_vectors(direction, 1, block, accuracy / self.radius)
+        top = vectors[:, : 0 if values[0] >= 0 and not self.equal else 1]
+        return outer(self.radius * top, top, direction), vectors
 
     def shrink(self, values: np.ndarray) -> np.ndarray:
         """The eigenvalues of the projection of a matrix with these eigenvalues."""
         kept = np.maximum(values, 0.0)
         return kept if not self.equal and kept.sum() <= self.radius else onto_simplex(values, self.radius)
 
-    def project(self, x: np.ndarray) -> np.ndarray:
-        return shrink_eigen(checks.point(x, self.shape, "Spectrahedron"), self.shrink)
+    def project(self, x: Point) -> Point:
+        x = matrix(x, self.shape, "Spectrahedron")
+        return project_structured(self, x) if isinstance(x, Structured) else shrink_eigen(x, self.shrink)
 
     def start(self) -> np.ndarray:
         return self.radius / self.shape[0] * np.eye(*self.shape) if self.equal else np.zeros(self.shape)
 
-    def contains(self, x: np.ndarray, tolerance: float = 1e-9) -> bool:
+    def low_rank_start(self) -> LowRank:
+        """A vertex, or 0 where that is a point of the set."""
+        corner = np.eye(self.shape[0], int(self.equal))
+        return LowRank(self.radius * corner, corner)
+
+    def contains(self, x: Point, tolerance: float = 1e-9) -> bool:
         slack = tolerance * self.radius
-        values = eigenvalues(checks.point(x, self.shape, "Spectrahedron"), slack)
+        values = eigenvalues(matrix(x, self.shape, "Spectrahedron"), slack)
         if values is None or values[0] < -slack:
             return False
         excess = float(values.sum()) - self.radius

@@ -55,7 +55,7 @@ class Counted:
             self._allow(price)
             self._counts.add(price)
             answer = ask(*args)
-            if not np.isfinite(answer if name == "value" else norm2(answer)):
+            if not np.isfinite(answer if name == "value" else norm2(answer[0] if name == "lmo_near" else answer)):
                 raise NonFinite(
                     f"{SAID[name]} of {type(self._target).__name__} is NaN, infinite or too large to square."
                 )
@@ -74,6 +74,7 @@ PRICES: dict[str, Callable[[Any, tuple[Any, ...]], dict[str, int]]] = {
     "grad_terms": _terms,
     "term_rows": _terms,
     "lmo": lambda domain, args: {"lo": 1},
+    "lmo_near": lambda domain, args: {"lo": 1},
     "project": lambda domain, args: {"po": 1},
 }
 
@@ -83,6 +84,7 @@ SAID = {
     "grad_terms": "The batch gradient",
     "term_rows": "A term's gradient",
     "lmo": "The linear oracle's answer",
+    "lmo_near": "The linear oracle's answer",
     "project": "The projection",
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 from condgrad.checks import NotGiven, choice, finite_array, positive, same_shape
 from condgrad.inner import Corrective, absolute
 from condgrad.points import norm2
-from condgrad.protocols import Domain, Point, Problem, fits
+from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
 from condgrad.solvers import Method
 
 
@@ -41,7 +41,8 @@ def _named(thing: Any) -> str:
 def check_start(problem: Problem, x0: Point | None) -> Point:
     domain = problem.domain
     if x0 is None:
-        return domain.start()
+        low_rank = getattr(problem.objective, "low_rank", False) and fits(domain, SpectralSet)
+        return domain.low_rank_start() if low_rank else domain.start()
     if not hasattr(x0, "inner"):  # a structured point brings its own
         x0 = finite_array(x0, "x0")
         same_shape(x0.shape, tuple(domain.shape), "x0")

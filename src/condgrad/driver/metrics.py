@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from condgrad.certificate import Certificate
-from condgrad.inner import Corrective, relative
+from condgrad.inner import Corrective, Spectral, relative
 from condgrad.points import inner
-from condgrad.protocols import Batch, Point, Problem, Projectable, fits
+from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, SpectralSet, fits
 
 MEASURING_CALLS = 1000
 """Linear oracle calls that one measurement may take on a set that does not project; its interval is certified all the same."""
@@ -28,14 +28,14 @@ def wolfe_gap(problem: Problem, x: Point) -> float:
 
 
 def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None) -> Certificate:
-    """The gradient mapping at x with step size gamma: exact where the set projects, else an interval from Lemma 1.
+    """The gradient mapping at x with step size gamma: exact where the set projects arrays, else an interval from Lemma 1.
 
     There the prox subproblem is solved until the interval is a tenth of the norm or below eps/100, or the calls are used up.
     """
-    if fits(problem.domain, Projectable):
+    if isinstance(x, np.ndarray) and fits(problem.domain, Projectable):
         prox = problem.domain.project(x - gamma * problem.objective.grad(x))
         return Certificate(x, prox, gamma, 0.0, on=said(problem))
-    solver = Corrective(max_calls=MEASURING_CALLS)
+    solver: Inner = (Spectral if fits(problem.domain, SpectralSet) else Corrective)(max_calls=MEASURING_CALLS)
     accuracy = relative(0.01, gamma * (eps or 0.0) / 100)
     grad = problem.objective.grad(x)
     prox, gap, _ = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))

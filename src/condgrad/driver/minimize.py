@@ -14,10 +14,11 @@ from condgrad.driver.progress import Progress
 from condgrad.driver.result import Result
 from condgrad.driver.run import Callback, run
 from condgrad.driver.stopping import Mapping, Rule, Steps
-from condgrad.inner import INNERS, inner_solver
-from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, fits
+from condgrad.inner import INNERS, Spectral, inner_solver
+from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, SpectralSet, fits
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
+WARM_START = 20
 PRACTICAL_CALLS = 1000
 """Linear oracle calls that a prox subproblem may take in practice. condg, being sublinear, can ask for millions."""
 
@@ -33,6 +34,7 @@ def minimize(
     stop: Rule | None = None,
     schedule: str | Schedule = "practical",
     inner: str | Inner = "auto",
+    warm_start: int | None = None,
     smoothness: float | str | None = None,
     output: str | None = None,
     seed: int = 0,
@@ -60,9 +62,12 @@ def minimize(
     stop : a rule in place of these two, such as ``Gap(1e-4) | Seconds(60) | Calls(10_000, "lo")``; its mapping tolerance, if it
         has one, takes the place of ``tol`` in the accuracy of prox subproblems too.
     schedule : ``"practical"``, ``"theory"``, or a value such as ``practical(c=0.25)``.
-    inner : how prox subproblems are solved: ``"exact"``, ``"corrective"``, ``"condg"``, an inner solver such as
-        ``CondG(max_calls=100)``, or ``"auto"``: exact where the set projects, else corrective. By name and with the practical
-        schedule, each prox is given at most 1000 linear oracle calls; its certificate says how far it got.
+    inner : how prox subproblems are solved: ``"spectral"``, ``"exact"``, ``"corrective"``, ``"condg"``, an inner solver such
+        as ``CondG(max_calls=100)``, or ``"auto"``: spectral on spectral sets, exact on others that project, else corrective.
+        By name and with the practical schedule, each prox is given at most 1000 linear oracle calls; its certificate says
+        how far it got.
+    warm_start : so many Frank-Wolfe steps before a sliding method begins on a spectral set; by default 20 with the practical
+        schedule, where no x0 is given.
     smoothness : L, in place of what the objective says; ``"estimate"`` has it found by backtracking, as it is anyway
         where the objective does not know.
     output : ``"best"`` the iterate with the smallest certified mapping (of a stochastic method: measured from outside, for an
@@ -120,7 +125,14 @@ def minimize(
         objective = not_vacuous(objective, domain, entry, eps)
     problem = Problem(objective, domain)
     start = check_start(problem, x0)
-    setup = Setup(schedule, inner, max(steps, 1), seed)
+    if warm_start is None:
+        from_nothing = x0 is None and isinstance(schedule, practical) and isinstance(inner, Spectral)
+        warm_start = WARM_START if from_nothing else 0
+    elif whole(warm_start, "warm_start", least=0) and not fits(domain, SpectralSet):
+        raise TypeError(
+            f"warm_start is for spectral sets such as NuclearBall, {type(domain).__name__} is none: leave it out."
+        )
+    setup = Setup(schedule, inner, max(steps, 1), seed, warm_start)
     solver = build(method, problem, setup, options)
 
     output = output or ("random" if entry.output_law and isinstance(schedule, theory) else "best")

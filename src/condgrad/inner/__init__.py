@@ -6,23 +6,30 @@ from condgrad.checks import choice
 from condgrad.inner.condg import CondG
 from condgrad.inner.corrective import Corrective
 from condgrad.inner.exact import Exact
+from condgrad.inner.spectral import Spectral
 from condgrad.inner.stops import absolute, relative
-from condgrad.protocols import Domain, Inner, Projectable, fits
+from condgrad.protocols import Domain, Inner, Projectable, SpectralSet, fits
 
-INNERS = {"condg": CondG, "corrective": Corrective, "exact": Exact}
+INNERS = {"condg": CondG, "corrective": Corrective, "exact": Exact, "spectral": Spectral}
 
 
 def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inner:
-    """The inner solver called ``name``; ``auto`` is exact where the set projects, corrective elsewhere."""
-    projects = fits(domain, Projectable)
+    """The inner solver called ``name``; ``auto`` is spectral where the set is, exact where it projects, else corrective."""
+    projects, spectral = fits(domain, Projectable), fits(domain, SpectralSet)
     choice(name, [*INNERS, "auto"], "inner solver")
     if name == "exact" and not projects:
         raise TypeError(
             f"The exact inner solver needs a set that projects, {type(domain).__name__} does not: use 'corrective' or 'condg'."
         )
+    if name == "spectral" and not spectral:
+        raise TypeError(
+            f"The spectral inner solver needs a spectral set such as NuclearBall, {type(domain).__name__} is none: use 'auto'."
+        )
+    if name == "spectral" or (name == "auto" and spectral):
+        return Spectral(max_calls, growth=None if max_calls is None else 2.0)
     if name == "exact" or (name == "auto" and projects):
         return Exact()
     return CondG(max_calls) if name == "condg" else Corrective(max_calls)
 
 
-__all__ = ["INNERS", "CondG", "Corrective", "Exact", "absolute", "inner_solver", "relative"]
+__all__ = ["INNERS", "CondG", "Corrective", "Exact", "Spectral", "absolute", "inner_solver", "relative"]

@@ -40,7 +40,7 @@ class CondG:
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)
             noise = EPS * (sqrt(norm2(g)) + sqrt(norm2(u_t)) / gamma) * sqrt(norm2(u_t - v_t))
-            if stop(V, norm2(u_t - u) / gamma) or t == self.max_calls or noise >= V:
+            if stop(norm2(u_t - u) / gamma) >= V or t == self.max_calls or noise >= V:
                 break
             xi = min(1.0, gamma * V / norm2(v_t - u_t))
             u_t = (1 - xi) * u_t + xi * v_t

@@ -84,7 +84,7 @@ class Corrective:
             V = inner(direction, u_t - v_t)
             # the weights bring rounding of their own to the point, hence the 8
             noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
-            if stop(V, norm2(u_t - u) / gamma) or t == self.max_calls or noise >= V:
+            if stop(norm2(u_t - u) / gamma) >= V or t == self.max_calls or noise >= V:
                 break
             larger = hull.with_atom(v_t)
             distances2 = larger.gram[-1, -1] + np.diag(hull.gram) - 2 * larger.gram[-1, :-1]

@@ -1,4 +1,4 @@
-"""When is an inexact prox point accurate enough? A rule is a value: (gap, |u_t - u|^2 / gamma) -> bool."""
+"""When is an inexact prox point accurate enough? A rule is a value: |u_t - u|^2 / gamma -> the largest gap allowed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class absolute:  # noqa: N801 - read as a verb: stop=absolute(1 / N)
 
     eta: float
 
-    def __call__(self, gap: float, moved: float) -> bool:
-        return gap <= self.eta
+    def __call__(self, moved: float) -> float:
+        return self.eta
 
 
 @dataclass(frozen=True)
@@ -22,5 +22,5 @@ class relative:  # noqa: N801
     c: float
     floor: float
 
-    def __call__(self, gap: float, moved: float) -> bool:
-        return gap <= max(self.floor, self.c * moved)
+    def __call__(self, moved: float) -> float:
+        return max(self.floor, self.c * moved)

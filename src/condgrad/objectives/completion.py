@@ -1,99 +1,183 @@
-"""Matrix completion on dense matrices: problem (5) of the paper."""
+"""Matrix completion: problem (5) of the paper, on dense and on low-rank points."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+import weakref
+from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
 
 from condgrad import checks
-from condgrad.objectives.losses import Loss, Welsch, check_loss
+from condgrad.objectives.losses import Loss, Welsch, check_loss, value_and_deriv
 from condgrad.objectives.sums import Sum
+from condgrad.points import LowRank, Pattern, SparsePlusLowRank
+from condgrad.protocols import Point
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class Completion(Sum):
-    """F(X) = sum over the observed (i, j) of phi(X_ij, Y_ij), the *sum* as in the paper; its Hessian is diagonal.
+    """F(X) = sum over the observed (i, j) of w_ij phi(X_ij, Y_ij), the *sum* as in the paper; its Hessian is diagonal.
 
-    As a finite sum it is (1/n) sum of n phi(X_ij, Y_ij), n the number of observations.
+    As a finite sum it is (1/n) sum of n w_ij phi(X_ij, Y_ij), n the number of observations, which are kept row by row. A
+    point is an array or a LowRank: then nothing of m x n is formed, gradients are sparse and live on the observations.
+
+    ``weights`` are one for each observation. ``biases`` ("rows", "columns" or "both") takes the means of rows and columns out of
+    the observations first; they are kept in ``.biases``, and a prediction is X_ij + biases.at(i, j).
     """
 
-    rows: np.ndarray
-    cols: np.ndarray
-    values: np.ndarray
-    shape: tuple[int, int]
-    loss: Loss = field(default_factory=Welsch)
-    n_terms: int = field(init=False)
-    _flat: np.ndarray = field(init=False, repr=False)
-    """Where the observed entries are in the raveled matrix."""
+    low_rank = True
+    """It takes LowRank points, and the default start is one where the set has it."""
 
-    def __post_init__(self) -> None:
-        shape = _matrix_shape(self.shape)
-        values = checks.finite_array(self.values, "The list of values of Completion")
+    def __init__(
+        self,
+        rows: Any,
+        cols: Any,
+        values: Any,
+        shape: tuple[int, int],
+        loss: Loss | None = None,
+        weights: Any = None,
+        biases: str | None = None,
+    ):
+        self.shape = m, n = _matrix_shape(shape)
+        self.loss = Welsch() if loss is None else loss
+        values = checks.finite_array(values, "The list of values of Completion")
         if values.ndim != 1 or not values.size:
             raise ValueError(f"Completion needs a list of at least one observed value, but got shape {values.shape}.")
-        rows = _indices(self.rows, "rows", shape[0], values.shape)
-        cols = _indices(self.cols, "cols", shape[1], values.shape)
-        flat = rows * shape[1] + cols
-        cells, counts = np.unique(flat, return_counts=True)
-        if len(cells) < len(flat):
-            i, j = divmod(int(cells[counts.argmax()]), shape[1])
-            raise ValueError(
-                f"Entry ({i}, {j}) is observed {counts.max()} times: keep one observation of it, or their mean."
-            )
+        rows = _indices(rows, "rows", m, values.shape)
+        cols = _indices(cols, "cols", n, values.shape)
+        weights = _weights(weights, values.shape)
         check_loss(self.loss, values)
-        checks.settle(self, rows=rows, cols=cols, values=values, shape=shape, n_terms=len(values), _flat=flat)
+
+        steps = np.diff(rows) * n + np.diff(cols)
+        if (steps <= 0).any():
+            order = np.lexsort((cols, rows))
+            rows, cols, values = rows[order], cols[order], values[order]
+            weights = weights[order] if weights.size else weights
+            steps = np.diff(rows) * n + np.diff(cols)
+        if (steps == 0).any():
+            again = int(np.argmin(steps != 0))
+            times = int(np.sum((rows == rows[again]) & (cols == cols[again])))
+            raise ValueError(
+                f"Entry ({rows[again]}, {cols[again]}) is observed {times} times: keep one observation of it, or their mean."
+            )
+        self.pattern = Pattern(rows, cols, (m, n))
+        self.n_terms = len(values)
+        self.biases = None if biases is None else Biases.fit(rows, cols, values, (m, n), self.loss, biases)
+        self.values = checks.read_only(values if self.biases is None else values - self.biases.at(rows, cols))
+        self.weights = weights
+        """Of length 0 where all are 1."""
+        self._last: tuple[Any, float, Any] = (None, 0.0, None)
+        """The low-rank point that was looked at last, its value and its gradient."""
 
     @classmethod
-    def from_dense(cls, Y: Any, mask: Any = None, loss: Loss | None = None) -> Self:
+    def from_dense(cls, Y: Any, mask: Any = None, loss: Loss | None = None, **keywords: Any) -> Self:
         """From a matrix and the mask of what is observed in it; without a mask, NaN stands for what is not."""
         Y = np.asarray(Y, dtype=float)
         seen = ~np.isnan(Y) if mask is None else np.asarray(mask, dtype=bool)
         checks.same_shape(seen.shape, _matrix_shape(Y.shape), "The mask given to Completion")
         rows, cols = np.nonzero(seen)
-        return cls(rows, cols, Y[seen], Y.shape, Welsch() if loss is None else loss)
+        return cls(rows, cols, Y[seen], Y.shape, loss, **keywords)
+
+    @property
+    def _heaviest(self) -> float:
+        return float(self.weights.max()) if self.weights.size else 1.0
 
     @property
     def lower_bound(self) -> float:
-        return self.n_terms * self.loss.lower_bound
+        return (float(self.weights.sum()) if self.weights.size else self.n_terms) * self.loss.lower_bound
 
     @property
     def smoothness(self) -> float:
-        return self.loss.smoothness
+        return self._heaviest * self.loss.smoothness
 
     @property
     def lower_smoothness(self) -> float:
-        return self.loss.lower_smoothness
+        return self._heaviest * self.loss.lower_smoothness
 
     @property
     def term_smoothness(self) -> float:
-        return self.n_terms * self.loss.smoothness
+        return self.n_terms * self.smoothness
 
     @property
     def mean_square_smoothness(self) -> float:
-        return math.sqrt(self.n_terms) * self.loss.smoothness
+        return math.sqrt(self.n_terms) * self.smoothness
 
-    def value(self, x: np.ndarray) -> float:
-        return float(np.sum(self.loss.value(self._seen(x, self._flat), self.values)))
+    def value(self, x: Point) -> float:
+        if isinstance(x, LowRank):
+            return self._at(x)[1]
+        losses = self.loss.value(self._point(x)[self.pattern.rows, self.pattern.cols], self.values)
+        return float(np.sum(self.weights * losses if self.weights.size else losses))
 
-    def grad(self, x: np.ndarray) -> np.ndarray:
-        return self._scatter(self.loss.deriv(self._seen(x, self._flat), self.values), self._flat)
+    def grad(self, x: Point) -> Point:
+        if isinstance(x, LowRank):
+            return self._at(x)[2]
+        slopes = self.loss.deriv(self._point(x)[self.pattern.rows, self.pattern.cols], self.values)
+        return self.pattern.to_dense(self.weights * slopes if self.weights.size else slopes)
 
-    def term_rows(self, x: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        return self.n_terms * self.loss.deriv(self._seen(x, self._flat[batch]), self.values[batch])
+    def term_rows(self, x: Point, batch: np.ndarray) -> np.ndarray:
+        if isinstance(x, LowRank):
+            z = x.at_entries(self.pattern, batch)
+        else:
+            z = self._point(x)[self.pattern.row_of(batch), self.pattern.indices[batch]]
+        slopes = self.loss.deriv(z, self.values[batch])
+        return self.n_terms * (self.weights[batch] * slopes if self.weights.size else slopes)
 
-    def assemble(self, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        return self._scatter(rows, self._flat[batch]) / len(batch)
+    def assemble(self, rows: np.ndarray, batch: np.ndarray) -> SparsePlusLowRank:
+        """Sparse for any point; it becomes an array where it meets one."""
+        return SparsePlusLowRank(self.pattern, np.bincount(batch, rows / len(batch), minlength=self.n_terms))
 
-    def _seen(self, x: np.ndarray, flat: np.ndarray) -> np.ndarray:
-        return checks.point(x, self.shape, "Completion").take(flat)
+    def _at(self, x: LowRank) -> tuple[Any, float, Any]:
+        """The point with its value and gradient, from one pass over the observations."""
+        if self._last[0] is None or self._last[0]() is not x:
+            checks.same_shape(x.shape, self.shape, "The point given to Completion")
+            value, slopes = value_and_deriv(self.loss, x.carried_at(self.pattern), self.values, self.weights)
+            self._last = (weakref.ref(x), value, SparsePlusLowRank(self.pattern, slopes))
+        return self._last
 
-    def _scatter(self, weights: np.ndarray, flat: np.ndarray) -> np.ndarray:
-        """The matrix with these entries; what falls on the same entry adds up."""
-        return np.bincount(flat, weights, minlength=math.prod(self.shape)).reshape(self.shape)
+    def _point(self, x: np.ndarray) -> np.ndarray:
+        return checks.point(x, self.shape, "Completion")
+
+
+@dataclass(frozen=True, eq=False)
+class Biases:
+    """mean + row_i + column_j: what a matrix has without any interaction."""
+
+    mean: float
+    rows: np.ndarray
+    cols: np.ndarray
+
+    def at(self, rows: Any, cols: Any) -> np.ndarray:
+        return self.mean + self.rows[rows] + self.cols[cols]
+
+    @classmethod
+    def fit(cls, rows: Any, cols: Any, values: np.ndarray, shape: tuple[int, int], loss: Loss, which: str) -> Biases:
+        """Means of what the others leave over; of both, by turns."""
+        checks.choice(which, ("rows", "columns", "both"), "choice of biases")
+        if loss.labels != "real":
+            raise ValueError(
+                f"biases are means of real observations, {type(loss).__name__} has labels: leave them out."
+            )
+        mean, (m, n) = float(values.mean()), shape
+        row, col = np.zeros(m), np.zeros(n)
+        row_count, col_count = np.bincount(rows, minlength=m), np.bincount(cols, minlength=n)
+        for _ in range(20 if which == "both" else 1):
+            if which != "columns":
+                row = np.bincount(rows, values - mean - col[cols], m) / np.maximum(row_count, 1)
+            if which != "rows":
+                col = np.bincount(cols, values - mean - row[rows], n) / np.maximum(col_count, 1)
+        return cls(mean, row, col)
+
+
+def _weights(given: Any, shape: tuple[int, ...]) -> np.ndarray:
+    if given is None:
+        return np.empty(0)
+    weights = checks.finite_array(given, "The list of weights of Completion")
+    checks.same_shape(weights.shape, shape, "The list of weights of Completion (one for each value)")
+    if weights.min() < 0 or weights.max() <= 0:
+        raise ValueError("The weights of Completion must not be negative, nor all zero: drop what has no weight.")
+    return weights
 
 
 def _matrix_shape(given: Any) -> tuple[int, ...]:
@@ -104,7 +188,7 @@ def _matrix_shape(given: Any) -> tuple[int, ...]:
 
 
 def _indices(given: Any, name: str, size: int, shape: tuple[int, ...]) -> np.ndarray:
-    indices = np.array(given)
+    indices = np.asarray(given)
     checks.same_shape(indices.shape, shape, f"The list of {name} of Completion (one for each value)")
     if indices.dtype.kind not in "iu":
         raise ValueError(
@@ -115,6 +199,4 @@ def _indices(given: Any, name: str, size: int, shape: tuple[int, ...]) -> np.nda
             f"The {name} of Completion go from {indices.min()} to {indices.max()}, but the matrix has {size} {name}: "
             f"count from 0 to {size - 1}, or give a larger shape."
         )
-    indices = indices.astype(np.intp)
-    indices.setflags(write=False)
-    return indices
+    return indices.astype(np.int64, copy=False)

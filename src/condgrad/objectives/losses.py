@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, final
 
 import numpy as np
 
-from condgrad import checks
+from condgrad import checks, kernels
 
 
 class Loss(Protocol):
@@ -255,6 +255,19 @@ _ENTRIES = (
     LossEntry("sigmoid", Sigmoid, "1 / (1 + exp(y z))", "L = l = 1 / (6 sqrt(3))", False, "+-1"),
 )
 LOSSES: dict[str, LossEntry] = {entry.name: entry for entry in _ENTRIES}
+
+
+_PARAMETER = {"welsch": "sigma", "huber": "delta", "cauchy": "sigma", "geman-mcclure": "sigma"}
+_COMPILED = {LOSSES[name].factory: name for name in kernels.LOSSES}
+
+
+def value_and_deriv(loss: Loss, z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """sum w phi(z, y) and the w phi'(z, y): in one compiled pass for the losses of the registry. No weights: all are 1."""
+    name = _COMPILED.get(type(loss))
+    if name is not None:
+        return kernels.loss(name, getattr(loss, _PARAMETER.get(name, ""), 1.0), z, y, weights)
+    value, deriv = loss.value(z, y), loss.deriv(z, y)
+    return (float(np.sum(weights * value)), weights * deriv) if weights.size else (float(np.sum(value)), deriv)
 
 
 def expit(z: np.ndarray) -> np.ndarray:

@@ -1,19 +1,8 @@
 """Points: numpy arrays, and whatever else adds, subtracts, scales and has an ``inner``."""
 
-from __future__ import annotations
+from condgrad.points.arithmetic import inner, norm2
+from condgrad.points.low_rank import LowRank
+from condgrad.points.pattern import Pattern
+from condgrad.points.sparse_plus_low_rank import SparsePlusLowRank
 
-from typing import Any
-
-import numpy as np
-
-
-def inner(x: Any, y: Any) -> float:
-    """<x, y>: the sum of the products of the entries. A structured point answers for itself."""
-    if isinstance(x, np.ndarray):
-        return float(np.vdot(x, y)) if isinstance(y, np.ndarray) else float(y.inner(x))
-    return float(x.inner(y))
-
-
-def norm2(x: Any) -> float:
-    """|x|^2."""
-    return inner(x, x)
+__all__ = ["LowRank", "Pattern", "SparsePlusLowRank", "inner", "norm2"]

@@ -12,6 +12,7 @@ from condgrad.solvers.schedules import Schedule, Setup, practical, theory
 from condgrad.solvers.smoothness import Backtracking
 from condgrad.solvers.stochastic_frank_wolfe import StochasticFrankWolfe
 from condgrad.solvers.stochastic_ncgs import StochasticNCGS
+from condgrad.solvers.warm_start import WarmStart
 
 __all__ = [
     "CGS",
@@ -29,6 +30,7 @@ __all__ = [
     "Setup",
     "StochasticFrankWolfe",
     "StochasticNCGS",
+    "WarmStart",
     "build",
     "cheapest_for_sum",
     "practical",

@@ -25,6 +25,7 @@ from condgrad.solvers.smoothness import Backtracking
 from condgrad.solvers.stochastic_frank_wolfe import random_iterate
 from condgrad.solvers.stochastic_ncgs import stochastic_ncgs, stopping_index
 from condgrad.solvers.svfw import svfw, svfw_s
+from condgrad.solvers.warm_start import WarmStart
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ OPTIONS: dict[str, Callable[[Any, str], Any]] = {
     "strong_convexity": not_negative,
     "stretch": not_negative,
     "rule": lambda rule, what: choice(rule, RULES, "Frank-Wolfe rule"),
+    "adaptive": yes_or_no,
     "store": yes_or_no,
     "replace": yes_or_no,
 }
@@ -151,6 +153,8 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
             f"replace=False draws terms of a finite sum, {type(problem.objective).__name__} has none: leave it out."
         )
     solver = method.make(problem, setup, **options)
+    if setup.warm_start and method.slides:
+        solver = WarmStart(solver, setup.warm_start)
     return Backtracking(solver) if problem.objective.smoothness is None else solver
 
 

@@ -59,3 +59,5 @@ class Setup:
     steps: int
     """How long the run may get; the batches of SVFW-S and SAGAFW-S follow from it."""
     seed: int = 0
+    warm_start: int = 0
+    """Frank-Wolfe steps before a sliding method begins."""

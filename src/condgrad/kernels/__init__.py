@@ -1,0 +1,79 @@
+"""The compiled loops, all of them: sampled products, sparse times block, pointwise losses.
+
+They are numba's, compiled at first use and kept on disk, parallel over rows (or stripes of columns), for float32 and
+float64 and for int32 and int64 indices. What belongs to one row is summed by one thread in the order of the entries, so the
+bits do not depend on the number of threads. Blocks (U, V, W) are C-contiguous: one row, one run of memory.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "sigmoid")
+"""The losses that :func:`loss` knows, by their place in the kernel."""
+SMALL = 300_000
+"""Multiplications below which a second thread does not pay."""
+CHUNK = 8192
+"""Values of the loss are summed in chunks of so many, then the chunks: the same sum for any number of threads."""
+
+
+def sample(indptr: np.ndarray, indices: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(U V')_ij at the entries of the pattern."""
+    out = np.empty(len(indices), U.dtype)
+    _run("sample", U.shape[1] * len(out), indptr, indices, U, V, out)
+    return out
+
+
+def sample_at(rows: np.ndarray, cols: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(U V')_ij at the entries (rows, cols), in any order."""
+    out = np.empty(len(rows), U.dtype)
+    _run("sample_at", U.shape[1] * len(out), rows, cols, U, V, out)
+    return out
+
+
+def times(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """S W, for the sparse S with these values."""
+    out = np.empty((len(indptr) - 1, W.shape[1]), W.dtype)
+    _run("times", W.shape[1] * len(values), indptr, indices, values, W, out)
+    return out
+
+
+def transposed_times(
+    cuts: np.ndarray, indices: np.ndarray, values: np.ndarray, Q: np.ndarray, size: int, width: int
+) -> np.ndarray:
+    """S' Q without a transposed copy of S: stripe s of ``width`` columns has the entries cuts[s, i]..cuts[s + 1, i] of row i."""
+    out = np.empty((size, Q.shape[1]), Q.dtype)
+    _run("transposed_times", Q.shape[1] * len(values), cuts, indices, values, Q, width, out)
+    return out
+
+
+def loss(name: str, parameter: float, z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """sum w phi(z, y) and the w phi'(z, y), in one pass; ``weights`` of length 0 stand for ones."""
+    deriv = np.empty_like(z)
+    sums = np.zeros(-(-len(z) // CHUNK))
+    _run("loss", 10 * len(z), LOSSES.index(name), parameter, z, y, weights, CHUNK, deriv, sums)
+    return float(sums.sum()), deriv
+
+
+def _run(kernel: str, work: int, *args: Any) -> None:
+    """On one thread where the work is small: waking another one takes longer."""
+    loops = _loops()
+    threads = loops.numba.get_num_threads()
+    if work >= SMALL or threads == 1:
+        getattr(loops, kernel)(*args)
+        return
+    loops.numba.set_num_threads(1)
+    try:
+        getattr(loops, kernel)(*args)
+    finally:
+        loops.numba.set_num_threads(threads)
+
+
+@cache
+def _loops() -> Any:
+    from condgrad.kernels import loops  # numba takes longer to import than all of condgrad
+
+    return loops

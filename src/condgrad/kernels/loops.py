@@ -1,0 +1,134 @@
+"""The loops themselves, as numba compiles them. Nothing here allocates."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numba
+from numba.core import event
+
+prange = numba.prange
+
+_compiled = numba.njit(
+    cache=True,
+    parallel=True,
+    nogil=True,
+    error_model="numpy",
+    fastmath={"reassoc", "contract", "nsz", "arcp"},  # NaN and Inf stay what they are
+)
+
+
+class _Announcer(event.Listener):
+    """Says once, on stderr, why the first call takes seconds."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        if not _Announcer.said and event.data["dispatcher"].py_func.__module__ == __name__:
+            _Announcer.said = True
+            print(
+                "condgrad: compiling its kernels, once after installation (about 10 s) ...", file=sys.stderr, flush=True
+            )
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Announcer())
+
+
+@_compiled
+def sample(indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
+    for i in prange(len(indptr) - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            total = U[0, 0] * 0
+            for q in range(U.shape[1]):
+                total += U[i, q] * V[j, q]
+            out[p] = total
+
+
+@_compiled
+def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
+    for p in prange(len(rows)):
+        total = U[0, 0] * 0
+        for q in range(U.shape[1]):
+            total += U[rows[p], q] * V[cols[p], q]
+        out[p] = total
+
+
+@_compiled
+def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
+    for i in prange(len(indptr) - 1):
+        for q in range(W.shape[1]):
+            out[i, q] = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            j, v = indices[p], values[p]
+            for q in range(W.shape[1]):
+                out[i, q] += v * W[j, q]
+
+
+@_compiled
+def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-untyped-def]
+    for s in prange(cuts.shape[0] - 1):
+        for j in range(s * width, min((s + 1) * width, out.shape[0])):
+            for q in range(Q.shape[1]):
+                out[j, q] = 0
+        for i in range(Q.shape[0]):
+            for p in range(cuts[s, i], cuts[s + 1, i]):
+                j, v = indices[p], values[p]
+                for q in range(Q.shape[1]):
+                    out[j, q] += v * Q[i, q]
+
+
+@numba.njit(inline="always")
+def _sigmoid(t):  # type: ignore[no-untyped-def]
+    if t >= 0:
+        return 1 / (1 + math.exp(-t))
+    e = math.exp(t)
+    return e / (1 + e)
+
+
+@_compiled
+def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped-def]
+    """By the place in kernels.LOSSES; c is sigma (or Huber's delta)."""
+    for s in prange(len(sums)):
+        total = 0.0
+        for p in range(s * chunk, min((s + 1) * chunk, len(z))):
+            t = z[p] - y[p]
+            if kind == 0:
+                value, slope = t * t / 2, t
+            elif kind == 1:
+                # exp(-750) is 0 in floats already, so nothing is lost or overflows
+                e = math.exp(-min(t * t / c, 750.0))
+                value, slope = 1 - e, 2 / c * t * e
+                if t * t < 1e-3 * c:  # 1 - e would lose its digits
+                    value = -math.expm1(-t * t / c)
+            elif kind == 2:
+                slope = min(max(t, -c), c)
+                value = slope * (t - slope / 2)
+            elif kind == 3:
+                u = t / math.sqrt(c)
+                value = math.log1p(u * u) if abs(u) < 1e100 else 2 * math.log(abs(u))
+                slope = 2 / math.sqrt(c) * (u / (1 + u * u) if abs(u) < 1e100 else 1 / u)
+            elif kind == 4:
+                u = t / math.sqrt(c)
+                if abs(u) < 1e75:
+                    value, slope = u * u / (1 + u * u), 2 / math.sqrt(c) * u / ((1 + u * u) * (1 + u * u))
+                else:
+                    value, slope = 1.0, 0.0
+            elif kind == 5:
+                a = -y[p] * z[p]
+                value = max(a, 0.0) + math.log1p(math.exp(-abs(a)))
+                slope = -y[p] * _sigmoid(a)
+            else:
+                a = -y[p] * z[p]
+                value = _sigmoid(a)
+                slope = -y[p] * value * _sigmoid(-a)
+            if len(weights) > 0:
+                value, slope = weights[p] * value, weights[p] * slope
+            total += value
+            deriv[p] = slope
+        sums[s] = total

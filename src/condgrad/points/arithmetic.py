@@ -1,0 +1,80 @@
+"""Products of points, and what structured points have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+
+def inner(x: Any, y: Any) -> float:
+    """<x, y>: the sum of the products of the entries. A structured point answers for itself."""
+    if isinstance(x, np.ndarray):
+        return float(np.vdot(x, y)) if isinstance(y, np.ndarray) else float(y.inner(x))
+    return float(x.inner(y))
+
+
+def norm2(x: Any) -> float:
+    """|x|^2."""
+    return inner(x, x)
+
+
+class Structured(ABC):
+    """Abstract: a matrix that is never written out, a value. Together with an array it becomes one."""
+
+    __array_ufunc__ = None  # so that array + structured asks __radd__ here
+    shape: tuple[int, int]
+    ndim = 2
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Any: ...
+
+    @abstractmethod
+    def plus(self, other: Structured) -> Any:
+        """The sum with another structured matrix, or NotImplemented."""
+
+    @abstractmethod
+    def inner(self, other: Any) -> float:
+        """<self, other>"""
+
+    @abstractmethod
+    def low_rank_part(self) -> Any:
+        """The LowRank in it."""
+
+    @abstractmethod
+    def to_dense(self) -> np.ndarray: ...
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return self.to_dense() + other
+        return self.plus(other) if isinstance(other, Structured) else NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-1.0) * other
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.scaled(-1.0) + other
+
+    def __mul__(self, factor: Any) -> Any:
+        return self.scaled(float(factor)) if isinstance(factor, Real | np.floating) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> Any:
+        return self * (1 / divisor)
+
+    def __neg__(self) -> Any:
+        return self.scaled(-1.0)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.to_dense(), dtype=dtype)
+
+    def same_shape(self, other: Any) -> None:
+        if tuple(other.shape) != self.shape:
+            raise ValueError(
+                f"A point of shape {tuple(other.shape)} met one of shape {self.shape}: give both the same."
+            )

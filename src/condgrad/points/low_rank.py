@@ -1,0 +1,191 @@
+"""Matrices of low rank, kept as factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from condgrad.points.arithmetic import Structured
+from condgrad.points.pattern import Pattern
+
+TERMS = 16
+"""A combination of more factor pairs than this is written as one pair."""
+
+
+class Factors:
+    """U V', never changed: with its |.|^2 and its values on a pattern, once somebody has asked for them."""
+
+    __slots__ = ("U", "V", "__weakref__", "base", "norm2", "seen")
+
+    def __init__(self, U: np.ndarray, V: np.ndarray, base: int | None = None):
+        self.U, self.V = np.ascontiguousarray(U), np.ascontiguousarray(V)
+        self.base = U.shape[1] if base is None else base
+        """The rank when it was last compressed."""
+        self.norm2: float | None = None
+        self.seen: tuple[Pattern, np.ndarray] | None = None
+
+    def inner(self, other: Factors) -> float:
+        if other is self:
+            if self.norm2 is None:
+                self.norm2 = float(np.vdot(self.U.T @ self.U, self.V.T @ self.V))
+            return self.norm2
+        return float(np.vdot(self.U.T @ other.U, self.V.T @ other.V))
+
+    def at(self, pattern: Pattern) -> np.ndarray:
+        if self.seen is None or self.seen[0] is not pattern:
+            self.carry(pattern, pattern.sample(self.U, self.V))
+        return self.seen[1]  # type: ignore[index]
+
+    def carry(self, pattern: Pattern, values: np.ndarray) -> None:
+        self.seen = (pattern, values)
+        pattern.carry(self)
+
+
+class LowRank(Structured):
+    """X = U V' for U of m x r and V of n x r, or a combination of a few of these: sums cost nothing until they are used.
+
+    Inner products and norms take O((m + n) r^2), values on a pattern O(entries r), and those of a combination are the
+    combination of those. Sums of many terms are recompressed (QR and a small SVD) when their width has doubled.
+
+    >>> x = LowRank(np.ones((3, 1)), np.ones((4, 1)))
+    >>> (x - 0.5 * x).inner(x), np.asarray(x + x)[0, 0]
+    (6.0, np.float64(2.0))
+    """
+
+    def __init__(self, U: Any, V: Any):
+        U, V = np.asarray(U, dtype=float), np.asarray(V, dtype=float)
+        if U.ndim != 2 or V.ndim != 2 or U.shape[1] != V.shape[1]:
+            raise ValueError(f"LowRank needs U of m x r and V of n x r, but got shapes {U.shape} and {V.shape}.")
+        self._hold(((1.0, Factors(U, V)),), (U.shape[0], V.shape[0]))
+
+    def _hold(self, terms: tuple[tuple[float, Factors], ...], shape: tuple[int, int]) -> None:
+        self.terms, self.shape = terms, shape
+        self._whole: tuple[np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def _of(cls, terms: tuple[tuple[float, Factors], ...], shape: tuple[int, int]) -> LowRank:
+        made = cls.__new__(cls)
+        made._hold(terms, shape)
+        return made
+
+    @classmethod
+    def zeros(cls, shape: tuple[int, int]) -> LowRank:
+        return cls._of((), shape)
+
+    @property
+    def rank(self) -> int:
+        """The width of the factors: the rank, or more."""
+        return sum(factors.U.shape[1] for _, factors in self.terms)
+
+    @property
+    def T(self) -> LowRank:
+        U, V = self.factors()
+        return LowRank(V, U)
+
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """U and V with X = U V'."""
+        if self._whole is None:
+            if not self.terms:
+                m, n = self.shape
+                self._whole = np.zeros((m, 0)), np.zeros((n, 0))
+            elif len(self.terms) == 1 and self.terms[0][0] == 1.0:
+                self._whole = self.terms[0][1].U, self.terms[0][1].V
+            else:
+                U = np.concatenate([c * f.U for c, f in self.terms], axis=1)
+                self._whole = U, np.concatenate([f.V for _, f in self.terms], axis=1)
+        return self._whole
+
+    def svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Left vectors, singular values (falling) and right vectors, those that are not zero up to rounding."""
+        U, V = self.factors()
+        (left, R), (right, S) = np.linalg.qr(U), np.linalg.qr(V)
+        P, sigma, Ot = np.linalg.svd(R @ S.T)
+        k = int(np.sum(sigma > 1e-15 * max(self.shape) * sigma[0])) if sigma.size else 0
+        return left @ P[:, :k], sigma[:k], right @ Ot[:k].T
+
+    def compressed(self) -> LowRank:
+        """The same matrix with as few columns as its rank, orthonormal but for a scale."""
+        left, sigma, right = self.svd()
+        return LowRank(left * sigma, right)
+
+    def scaled(self, factor: float) -> LowRank:
+        return LowRank._of(tuple((factor * c, f) for c, f in self.terms), self.shape)
+
+    def plus(self, other: Structured) -> Any:
+        if not isinstance(other, LowRank):
+            return other.plus(self)
+        self.same_shape(other)
+        coefficients = {id(f): (c, f) for c, f in self.terms}
+        for c, f in other.terms:
+            known = coefficients.get(id(f))
+            coefficients[id(f)] = (c if known is None else c + known[0], f)
+        total = LowRank._of(tuple((c, f) for c, f in coefficients.values() if c != 0.0), self.shape)
+        if len(total.terms) > TERMS:
+            total._fold()
+        return total
+
+    def _fold(self) -> Factors:
+        """The same matrix as one term, recompressed when it has grown to twice its rank."""
+        base = max([16, *(f.base for _, f in self.terms)])
+        if self.rank > 2 * base:
+            left, sigma, right = self.svd()
+            factors = Factors(left * sigma, right)
+        else:
+            factors = Factors(*self.factors(), base)
+            if all(f.norm2 is not None for _, f in self.terms):
+                factors.norm2 = self.inner(self)
+        self._hold(((1.0, factors),), self.shape)
+        return factors
+
+    def carried_at(self, pattern: Pattern) -> np.ndarray:
+        """The entries on the pattern, which from now on are carried along: of what is made from this point, too."""
+        values = self.at(pattern)
+        if len(self.terms) > 1 or (self.terms and self.terms[0][0] != 1.0):
+            self._fold().carry(pattern, values)
+        return values
+
+    def at(self, pattern: Pattern) -> np.ndarray:
+        """The entries on the pattern; those that a term carries are not computed again."""
+        if not self.terms:
+            return np.zeros(pattern.size)
+        total: np.ndarray | None = None
+        for c, f in self.terms:
+            part = f.at(pattern)
+            part = part if c == 1.0 else c * part
+            total = part if total is None else total + part
+        return total  # type: ignore[return-value]
+
+    def at_entries(self, pattern: Pattern, entries: np.ndarray) -> np.ndarray:
+        """The values at some entries of the pattern, at the price of these alone."""
+        total = np.zeros(len(entries))
+        for c, f in self.terms:
+            carried = f.seen is not None and f.seen[0] is pattern
+            total += c * (f.at(pattern)[entries] if carried else pattern.sample_at(entries, f.U, f.V))
+        return total
+
+    def inner(self, other: Any) -> float:
+        if isinstance(other, np.ndarray):
+            U, V = self.factors()
+            return float(np.vdot(U, other @ V))
+        if not isinstance(other, LowRank):
+            return other.inner(self)
+        parts = [c * d * f.inner(g) for c, f in self.terms for d, g in other.terms]
+        total = sum(parts)
+        if other is self and len(parts) > 1 and total < 1e-6 * max(parts):
+            return float(np.sum(self.svd()[1] ** 2))  # a small difference of large points keeps its digits
+        return total
+
+    def __matmul__(self, W: np.ndarray) -> np.ndarray:
+        U, V = self.factors()
+        return U @ (V.T @ W)
+
+    def low_rank_part(self) -> LowRank:
+        return self
+
+    def to_dense(self) -> np.ndarray:
+        U, V = self.factors()
+        return U @ V.T
+
+    def __repr__(self) -> str:
+        return f"LowRank({self.shape[0]} x {self.shape[1]}, rank at most {self.rank})"

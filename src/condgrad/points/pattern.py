@@ -1,0 +1,82 @@
+"""Where a sparse matrix has entries: shared by every matrix that lives on the same observations."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from condgrad import kernels
+
+STRIPE = 1024
+"""Columns that one stripe of the transposed product has at most: its part of the result stays in the cache."""
+KEPT = 3
+"""So many points have their sampled values carried along at a time; older ones are sampled anew where they are needed."""
+
+
+class Pattern:
+    """The entries, row by row and by column within a row (CSR), with the stripes of columns for transposed products.
+
+    Indices take int32 where they fit. Nothing is stored twice: products with the transpose read the same entries.
+    """
+
+    def __init__(self, rows: Any, cols: Any, shape: tuple[int, int]):
+        """From the entries in row-major order, each once."""
+        m, n = shape
+        self.shape, self.size = (m, n), len(rows)
+        index = np.int32 if max(self.size, m, n) < 2**31 else np.int64
+        self.indices: np.ndarray = np.asarray(cols, index)
+        self.indptr = np.searchsorted(rows, np.arange(m + 1)).astype(index)
+        stripes = max(min(4, n), -(-n // STRIPE))
+        self.width = -(-n // stripes)
+        self.cuts = np.empty((-(-n // self.width) + 1, m), index)
+        self.cuts[0], self.cuts[-1] = self.indptr[:-1], self.indptr[1:]
+        for s in range(1, len(self.cuts) - 1):
+            before = np.concatenate([[0], np.cumsum(self.indices < s * self.width, dtype=index)])
+            self.cuts[s] = self.indptr[:-1] + before[self.indptr[1:]] - before[self.indptr[:-1]]
+        self._carrying: deque[Any] = deque()
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The row of each entry, made anew."""
+        return np.repeat(np.arange(self.shape[0], dtype=self.indices.dtype), np.diff(self.indptr))
+
+    @property
+    def cols(self) -> np.ndarray:
+        return self.indices
+
+    def row_of(self, entries: np.ndarray) -> np.ndarray:
+        """The rows of some entries, given by their numbers."""
+        return np.searchsorted(self.indptr, entries, side="right") - 1
+
+    def sample(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """(U V')_ij at all entries."""
+        return kernels.sample(self.indptr, self.indices, U, V)
+
+    def sample_at(self, entries: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """(U V')_ij at some entries, in the order given."""
+        return kernels.sample_at(self.row_of(entries), self.indices[entries], U, V)
+
+    def times(self, values: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """S W for the matrix S with these values."""
+        return kernels.times(self.indptr, self.indices, values, W)
+
+    def transposed_times(self, values: np.ndarray, Q: np.ndarray) -> np.ndarray:
+        """S' Q."""
+        return kernels.transposed_times(self.cuts, self.indices, values, Q, self.shape[1], self.width)
+
+    def to_dense(self, values: np.ndarray) -> np.ndarray:
+        dense = np.zeros(self.shape, values.dtype)
+        dense[self.rows, self.cols] = values
+        return dense
+
+    def carry(self, factors: Any) -> None:
+        """Note that these factors have their sampled values with them; the oldest let theirs go."""
+        self._carrying = deque(ref for ref in self._carrying if ref() not in (None, factors))
+        self._carrying.append(weakref.ref(factors))
+        if len(self._carrying) > KEPT:
+            oldest = self._carrying.popleft()()
+            if oldest is not None:
+                oldest.seen = None

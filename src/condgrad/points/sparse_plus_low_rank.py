@@ -1,0 +1,105 @@
+"""Directions: a sparse matrix plus one of low rank, as a linear operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from condgrad.points.arithmetic import Structured
+from condgrad.points.low_rank import LowRank
+from condgrad.points.pattern import Pattern
+
+
+class SparsePlusLowRank(Structured):
+    """scale S + X, for S with ``values`` on the pattern and X of low rank: a gradient, or a point minus a step along one.
+
+    ``D @ W`` and ``D.T @ Q`` read the entries once for all columns of the block.
+    """
+
+    def __init__(self, pattern: Pattern, values: np.ndarray, low: LowRank | None = None, scale: float = 1.0):
+        self.pattern, self.values, self.scale, self.shape = pattern, values, scale, pattern.shape
+        self.low = LowRank.zeros(pattern.shape) if low is None else low
+
+    def scaled(self, factor: float) -> SparsePlusLowRank:
+        return SparsePlusLowRank(self.pattern, self.values, self.low.scaled(factor), factor * self.scale)
+
+    def plus(self, other: Structured) -> Any:
+        self.same_shape(other)
+        if isinstance(other, LowRank):
+            return SparsePlusLowRank(self.pattern, self.values, self.low + other, self.scale)
+        if not isinstance(other, SparsePlusLowRank) or other.pattern is not self.pattern:
+            return NotImplemented  # observations of another problem
+        low = self.low + other.low
+        if other.values is self.values:
+            return SparsePlusLowRank(self.pattern, self.values, low, self.scale + other.scale)
+        return SparsePlusLowRank(self.pattern, self.sparse_values() + other.sparse_values(), low)
+
+    def sparse_values(self) -> np.ndarray:
+        return self.values if self.scale == 1.0 else self.scale * self.values
+
+    def inner(self, other: Any) -> float:
+        if isinstance(other, np.ndarray):
+            return float(np.vdot(self.to_dense(), other))
+        sparse = self.scale * float(np.vdot(self.values, self._entries(other)))
+        if isinstance(other, LowRank):
+            return sparse + self.low.inner(other)
+        return (
+            sparse + other.scale * float(np.vdot(other.values, self.low.at(other.pattern))) + self.low.inner(other.low)
+        )
+
+    def _entries(self, other: Any) -> np.ndarray:
+        """The other's entries on this pattern."""
+        if isinstance(other, LowRank):
+            return other.at(self.pattern)
+        if other.pattern is not self.pattern:
+            raise ValueError("Two sparse directions on different observations met: build both from one objective.")
+        values = other.sparse_values()
+        return values + other.low.at(self.pattern) if other.low.terms else values
+
+    def __matmul__(self, W: np.ndarray) -> np.ndarray:
+        block, vector = _block(W)
+        out = self.pattern.times(self.values, block)
+        if self.scale != 1.0:
+            out *= self.scale
+        if self.low.terms:
+            out += self.low @ block
+        return out[:, 0] if vector else out
+
+    @property
+    def T(self) -> _Transposed:
+        return _Transposed(self)
+
+    def transposed_times(self, Q: np.ndarray) -> np.ndarray:
+        block, vector = _block(Q)
+        out = self.pattern.transposed_times(self.values, block)
+        if self.scale != 1.0:
+            out *= self.scale
+        if self.low.terms:
+            U, V = self.low.factors()
+            out += V @ (U.T @ block)
+        return out[:, 0] if vector else out
+
+    def low_rank_part(self) -> LowRank:
+        return self.low
+
+    def to_dense(self) -> np.ndarray:
+        return self.pattern.to_dense(self.sparse_values()) + self.low.to_dense()
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"SparsePlusLowRank({m} x {n}, {self.pattern.size} entries + rank at most {self.low.rank})"
+
+
+class _Transposed:
+    """The transpose of an operator, for products only."""
+
+    def __init__(self, operator: SparsePlusLowRank):
+        self.operator, self.shape = operator, operator.shape[::-1]
+
+    def __matmul__(self, Q: np.ndarray) -> np.ndarray:
+        return self.operator.transposed_times(Q)
+
+
+def _block(W: np.ndarray) -> tuple[np.ndarray, bool]:
+    return np.ascontiguousarray(W if W.ndim == 2 else W[:, None]), W.ndim == 1
