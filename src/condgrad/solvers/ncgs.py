@@ -20,7 +20,7 @@ from typing import Any
 from condgrad.certificate import Certificate
 from condgrad.protocols import Inner, Point, Problem
 from condgrad.solvers.schedules import Schedule, Setup, practical
-from condgrad.solvers.smoothness import holds, smoothness
+from condgrad.solvers.smoothness import curvature_along, smoothness
 from condgrad.solvers.states import Descent, State
 
 
@@ -87,7 +87,10 @@ class NCGS:
         )
 
     def adaptive_step(self, problem: Problem, state: NCGSState) -> NCGSState:
-        """theta = condg(grad F(theta), theta, 1/(2 L_k), eta_k), with L_k doubled until the smoothness holds."""
+        """theta = condg(grad F(theta), theta, 1/(2 L_k), eta_k), with L_k raised until the smoothness holds.
+
+        The next L_k begins at the curvature along this step, but not below half of this one.
+        """
         L, theta, memory = state.L, state.x, state.memory
         grad, before = problem.objective.grad(theta), problem.objective.value(theta)
         L_k = L if state.due else min(state.local, L)
@@ -96,9 +99,10 @@ class NCGS:
             accuracy = self.schedule.accuracy(gamma=beta, share=1.0)
             theta_k, gap, memory = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
             descent = Descent(theta, grad, theta_k)
-            if L_k >= L or holds(problem.objective, descent, before, L_k):
+            rho, noise = curvature_along(problem.objective, descent, before)
+            if L_k >= L or rho <= L_k + noise:
                 break
-            L_k = min(2 * L_k, L)
+            L_k = min(max(2 * L_k, rho), L)
 
         certificate = Certificate(theta, theta_k, 1 / (2 * L), gap, step=beta if L_k < L else None)
         eps = self.schedule.eps if isinstance(self.schedule, practical) else 0.0
@@ -109,7 +113,7 @@ class NCGS:
             L=L,
             theta_ag=theta_k,
             memory=memory,
-            local=state.local if state.due else max(SHRINK * L_k, LEAST * L),
+            local=state.local if state.due else max(min(max(rho, L_k / 2), L_k), LEAST * L),
             demand=max(state.demand, 2 * seen / eps) if state.due else state.demand,
             due=L_k < L and seen * state.demand <= eps,
             certificate=certificate,
@@ -117,8 +121,8 @@ class NCGS:
         )
 
 
-FIRST, SHRINK, LEAST = 0.25, 0.7, 1e-4
-"""L_1 = FIRST L; L_{k+1} begins at SHRINK L_k; never below LEAST L."""
+FIRST, LEAST = 1e-3, 1e-4
+"""L_1 begins at FIRST L, where a prox point has low rank; no L_k is below LEAST L."""
 
 
 def ncgs(problem: Problem, setup: Setup, stretch: float = 0.0, adaptive: bool | None = None) -> NCGS:

@@ -65,12 +65,20 @@ class Backtracking:
 
 def holds(objective: Any, descent: Descent, before: float, L: float) -> bool:
     """F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2, up to the noise of F's values."""
+    rho, noise = curvature_along(objective, descent, before)
+    return L <= 100 * noise or rho <= L + noise
+
+
+def curvature_along(objective: Any, descent: Descent, before: float) -> tuple[float, float]:
+    """The least L for which the above holds, and how much of it may be the noise of F's values; ``before`` is F(x)."""
     x, grad, y = descent
     d = y - x
-    after = objective.value(y)
-    linear, quadratic = inner(grad, d), L / 2 * norm2(d)
-    noise = NOISE * (abs(before) + abs(after) + abs(linear))
-    return quadratic <= 100 * noise or after <= before + linear + quadratic + noise
+    length2 = norm2(d)
+    if length2 == 0.0:
+        return 0.0, 0.0
+    after, linear = objective.value(y), inner(grad, d)
+    scale = 2 / length2
+    return scale * (after - before - linear), scale * NOISE * (abs(before) + abs(after) + abs(linear))
 
 
 class Curvature(NamedTuple):
