@@ -64,13 +64,24 @@ CASES = [(method, which) for method in DETERMINISTIC for which in ("grad", "valu
 def test_a_bad_answer_on_the_way_loses_nothing(method: str, which: str, bad: float) -> None:
     wrong = np.full(3, bad) if which == "grad" else bad
     objective = function(**{which: beyond(0.5, getattr(CONVEX, which), wrong)}, L=30.0)
-    options = {"rule": "short"} if method == "frank-wolfe" else {}
+    options = {"frank-wolfe": {"rule": "short"}, "ncgs": {"adaptive": False}}.get(method, {})
     result = cg.minimize(objective, SIMPLEX, START, method=method, stop=cg.Steps(500), **options)
     assert (result.status, result.success) == ("failed", False)
     assert result.message.startswith(f"In step {result.steps + 1}: The answer of {which} holds NaN or Inf")
     assert "The result is what stood before it." in result.message and "\n" not in result.message
     assert 0 < result.steps < 500 and result.x[0] < 0.5 and SIMPLEX.contains(result.x)
     assert np.isfinite(result.fun) and result.fun < CONVEX.value(START)
+    assert np.isfinite(result.certificate.upper) and result.trace[result.steps].k == result.steps
+
+
+@pytest.mark.parametrize("bad", [nan, inf])
+def test_a_bad_answer_at_the_end_of_a_long_step_loses_nothing(bad: float) -> None:
+    """Steps that adapt are long: the first one leads to where nothing is known."""
+    objective = function(grad=beyond(0.5, CONVEX.grad, np.full(3, bad)), L=30.0)
+    result = cg.minimize(objective, SIMPLEX, START, stop=cg.Steps(500))
+    assert (result.status, result.success) == ("failed", False)
+    assert result.message.startswith(f"In step {result.steps + 1}: The answer of grad holds NaN or Inf")
+    assert SIMPLEX.contains(result.x) and np.isfinite(result.fun) and result.fun <= CONVEX.value(START)
     assert np.isfinite(result.certificate.upper) and result.trace[result.steps].k == result.steps
 
 

@@ -189,7 +189,11 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         "Unknown method 'ncg': did you mean 'ncgs'?",
     ),
     # options
-    "option": (lambda: solve(strech=1.0), TypeError, "Method 'ncgs' has no option 'strech': its options are stretch."),
+    "option": (
+        lambda: solve(strech=1.0),
+        TypeError,
+        "Method 'ncgs' has no option 'strech': its options are stretch, adaptive.",
+    ),
     "another method's option": (
         lambda: solve(method="ncgs-ii", stretch=1.0),
         TypeError,

@@ -253,7 +253,9 @@ def test_a_run_whose_inner_solver_lies_does_not_converge(quadratic: cg.Problem, 
     assert result.certificate.upper > 1e-6  # the truth, not the claim
     assert (
         result.certificate.upper
-        == witness(quadratic, result.x, result.certificate.prox, result.certificate.gamma).upper
+        == witness(
+            quadratic, result.x, result.certificate.prox, result.certificate.gamma, "F", result.certificate.step
+        ).upper
     )
 
 

@@ -71,7 +71,7 @@ def test_the_best_certified_iterate_is_returned(method: str) -> None:
     result = cg.minimize(problem.objective, problem.domain, method=method, stop=NEVER | cg.Steps(25))
     assert result.certificate.upper <= np.nanmin(result.trace["mapping"]) * (1 + 1e-6)
     c = result.certificate
-    assert c.x is result.x and c.verify(problem) == witness(problem, c.x, c.prox, c.gamma)
+    assert c.x is result.x and c.verify(problem) == witness(problem, c.x, c.prox, c.gamma, step=c.step)
     assert result.fun == problem.objective.value(result.x)
     assert f"from step {int(np.nanargmin(result.trace['mapping']))}." in result.message
 
@@ -191,16 +191,17 @@ def test_a_result_is_readable() -> None:
 def test_metrics_and_callbacks_do_not_count(fake_clock: list[float]) -> None:
     """Values take 1 s and the callback 5 s; only the 10 gradients of 0.25 s are the method's own time."""
     slow = function(value=passing(fake_clock, 1.0, CONVEX.value), grad=passing(fake_clock, 0.25, CONVEX.grad))
-    result = cg.minimize(
-        slow, SIMPLEX, X0, stop=cg.Steps(10), callback=passing(fake_clock, 5.0, lambda record, x: None)
-    )
+    callback = passing(fake_clock, 5.0, lambda record, x: None)
+    result = cg.minimize(slow, SIMPLEX, X0, stop=cg.Steps(10), callback=callback, adaptive=False)
     assert (result.seconds, result.cpu) == (2.5, 5.0)
     assert result.trace["seconds"].tolist() == [0.25 * k for k in range(11)]
     assert fake_clock[0] > 60
 
 
-def test_values_that_the_method_asks_for_do_count(fake_clock: list[float]) -> None:
-    slow = function(value=passing(fake_clock, 1.0, CONVEX.value), L=None)
+@pytest.mark.parametrize("L", [3.0, None])
+def test_values_that_the_method_asks_for_do_count(fake_clock: list[float], L: float | None) -> None:
+    """For steps that adapt, and where L is unknown."""
+    slow = function(value=passing(fake_clock, 1.0, CONVEX.value), L=L)
     result = cg.minimize(slow, SIMPLEX, X0, stop=cg.Steps(10))
     assert result.seconds == result.counts["values"] > 0
 

@@ -75,14 +75,15 @@ def test_out_of_values() -> None:
 )
 def test_out_of_time(fake_clock: list[float], rule: Any, said: str, done: int) -> None:
     slow = function(grad=passing(fake_clock, 0.25, CONVEX.grad))
-    result = cg.minimize(slow, SIMPLEX, X0, stop=NEVER | rule)
+    result = cg.minimize(slow, SIMPLEX, X0, stop=NEVER | rule, adaptive=False)
     assert result.status == "out_of_budget" and said in result.message
     assert result.counts["fo"] == done
 
 
 def test_stalled_by_the_mapping() -> None:
     """An L that is far too large makes tiny steps: no half of the mapping is gained in five of them."""
-    result = cg.minimize(function(L=3000.0), SIMPLEX, X0, stop=NEVER | cg.Stagnation(5, rtol=0.5) | cg.Steps(5000))
+    stop = NEVER | cg.Stagnation(5, rtol=0.5) | cg.Steps(5000)
+    result = cg.minimize(function(L=3000.0), SIMPLEX, X0, stop=stop, adaptive=False)
     assert (result.status, result.success, result.steps) == ("stalled", False, 6)
     assert "The squared gradient mapping has not improved by 0.5 of itself in 5 steps." in result.message
 

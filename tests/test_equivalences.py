@@ -93,7 +93,7 @@ def test_ncgs_vr_with_whole_batches_is_option_i(problem, schedule, inner):
     example = case(problem)
     whole = {"batch": example.objective.n_terms, "replace": False, "epoch": 7}
     reduced = states("ncgs-vr", example, schedule, inner, lam=1 / (2 * example.objective.smoothness), **whole)
-    assert_together(reduced, states("ncgs", example, as_option_i(schedule), inner))
+    assert_together(reduced, states("ncgs", example, as_option_i(schedule), inner, adaptive=False))
 
 
 @pytest.mark.parametrize("name", ["stochastic-ncgs", "ncgs-vr", "sfw", "svfw", "sagafw"])
@@ -126,7 +126,7 @@ def test_ncgs_vr_with_epochs_of_one_is_option_i(problem, schedule, inner, store)
     example = case(problem)
     lam = 1 / (2 * example.objective.smoothness)
     reduced = states("ncgs-vr", example, schedule, inner, epoch=1, batch=2, lam=lam, store=store)
-    assert_together(reduced, states("ncgs", example, as_option_i(schedule), inner))
+    assert_together(reduced, states("ncgs", example, as_option_i(schedule), inner, adaptive=False))
 
 
 def as_option_i(schedule):
@@ -167,7 +167,7 @@ def test_svfw_s_with_epochs_of_one_is_sfw(problem):
 @schedules
 def test_option_i_is_projected_gradient(problem, schedule):
     example = case(problem)
-    option_i = states("ncgs", example, schedule, cg.Exact())
+    option_i = states("ncgs", example, schedule, cg.Exact(), adaptive=False)
     same = [("x", "x"), ("theta_ag", "x"), ("descent.x", "descent.x")]
     assert_together(option_i, states("projected-gradient", example), same)
 
@@ -185,8 +185,17 @@ def test_option_ii_is_accelerated_gradient(problem, schedule):
 def test_a_tight_corrective_prox_is_an_exact_one(problem):
     """|p - psi|^2 <= gamma V in each step, with V <= 1e-12 gamma: hence the looser tolerance."""
     example = case(problem)
-    tight = states("ncgs", example, cg.practical(eps=4e-12, c=0.0), cg.Corrective(2000))
+    tight = states("ncgs", example, cg.practical(eps=4e-12, c=0.0), cg.Corrective(2000), adaptive=False)
     assert_together(tight, states("projected-gradient", example), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("problem", ["indefinite nuclear", "completion nuclear"])
+@pytest.mark.parametrize("name", ["ncgs", "ncgs-ii"])
+def test_a_tight_spectral_prox_is_an_exact_one(name, problem):
+    example, tight = case(problem), cg.practical(eps=4e-12, c=0.0)
+    options = {"adaptive": False} if name == "ncgs" else {}
+    spectral = states(name, example, tight, cg.Spectral(), **options)
+    assert_together(spectral, states(name, example, tight, cg.Exact(), **options), tolerance=1e-5)
 
 
 # -------------------------------------------------------------------------------------------------------------- storage

@@ -88,7 +88,7 @@ def test_a_gap_on_a_validation_batch_is_not_said_to_be_on_F() -> None:
 
 def test_seconds_are_a_deadline_that_metrics_count_in(fake_clock: list[float]) -> None:
     slow = function(value=passing(fake_clock, 1.0, CONVEX.value))
-    result = cg.minimize(slow, SIMPLEX, X0, stop=cg.Seconds(10))
+    result = cg.minimize(slow, SIMPLEX, X0, stop=cg.Seconds(10), adaptive=False)
     assert result.status == "out_of_budget" and result.trace[-1].wall <= 12 and result.seconds == 0.0
 
 
@@ -123,7 +123,8 @@ def test_an_error_of_half_again_is_not_forgiven(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_budget_that_ends_between_two_checks_does_not_hide_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first check misses, the next one is not due before the budget ends; the check at the end confirms."""
-    steps = cg.minimize(CONVEX, SIMPLEX, X0, tol=1e-4, smoothness=100.0).steps
+    how = {"tol": 1e-4, "smoothness": 100.0, "adaptive": False}
+    steps = cg.minimize(CONVEX, SIMPLEX, X0, **how).steps
     honest, asked = Certificate.verify, []
 
     def harsh_at_first(self: Certificate, problem: cg.Problem) -> Certificate:
@@ -132,7 +133,7 @@ def test_a_budget_that_ends_between_two_checks_does_not_hide_convergence(monkeyp
         return Certificate(seen.x, seen.prox, seen.gamma, 1.0) if len(asked) == 1 else seen
 
     monkeypatch.setattr(Certificate, "verify", harsh_at_first)
-    result = cg.minimize(CONVEX, SIMPLEX, X0, tol=1e-4, smoothness=100.0, max_steps=steps + 1)
+    result = cg.minimize(CONVEX, SIMPLEX, X0, **how, max_steps=steps + 1)
     assert steps > 20 and result.status == "converged" and result.steps == steps + 1 and len(asked) == 2
 
 

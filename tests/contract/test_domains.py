@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from condgrad.checks import BadOracle
 from condgrad.domains import (
     DOMAINS,
     Box,
@@ -27,9 +28,9 @@ from condgrad.domains import (
     Spectrahedron,
     SpectralBall,
     UserSet,
-    _lanczos,
     user_set,
 )
+from condgrad.points import krylov
 from condgrad.protocols import Domain, Projectable, fits
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -308,17 +309,29 @@ def test_projecting_a_far_point_keeps_the_sum():
 
 
 @pytest.mark.parametrize("shape", [(80, 70), (70, 90)])
-@pytest.mark.parametrize("steps", [300, 5], ids=["by Lanczos", "where it does not converge"])
+@pytest.mark.parametrize("steps", [100, 12], ids=["by Lanczos", "with restarts"])
 def test_nuclear_ball_of_large_matrices(shape, steps, monkeypatch):
-    monkeypatch.setattr(_lanczos, "_STEPS", steps)
+    monkeypatch.setattr(krylov, "STEPS", steps)
+    restarts, restart = [], krylov._Bidiagonal.restart
+    monkeypatch.setattr(krylov._Bidiagonal, "restart", lambda self: (restarts.append(1), restart(self)))
     D, ball = np.random.default_rng(5).standard_normal(shape), NuclearBall(shape, 2.0)
-    assert (_lanczos._lanczos(D, steps) is None) == (steps == 5)
     v = ball.lmo(D)
+    assert bool(restarts) == (steps == 12)
     assert np.vdot(D, v) == pytest.approx(-2 * np.linalg.norm(D, 2), rel=1e-12)
     assert np.array_equal(v, ball.lmo(D)) and ball.contains(v)
     assert ball.contains(ball.lmo(np.zeros(shape)))
     for scale in (1e-250, 1e250):
         assert np.allclose(ball.lmo(scale * D), v, atol=1e-9)
+
+
+def test_a_linear_oracle_that_does_not_converge_says_so(monkeypatch):
+    monkeypatch.setattr(krylov, "STEPS", 5)
+    monkeypatch.setattr(krylov, "RESTARTS", 2)
+    D = np.random.default_rng(5).standard_normal((80, 70))
+    with pytest.raises(
+        BadOracle, match=r"^The largest singular value was not found in 2 restarts: \d.* is known to \d"
+    ):
+        NuclearBall((80, 70)).lmo(D)
 
 
 SPECIAL = {

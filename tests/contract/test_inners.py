@@ -15,6 +15,8 @@ import condgrad as cg
 from condgrad.inner import INNERS, absolute, inner_solver, relative
 from condgrad.inner.corrective import Hull
 from condgrad.inner.simplex_qp import nearest_weights
+from condgrad.inner.spectral import TRUST
+from condgrad.protocols import Projectable, SpectralSet, fits
 
 quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
@@ -25,41 +27,61 @@ POLYTOPES = {
     "box": cg.Box([-1.0, 0.0, 2.0, -3.0], [1.0, 0.0, 5.0, -2.9]),
     "big simplex": cg.Simplex(40),
 }
-CURVED = {"l2": cg.L2Ball((2, 3), 0.5), "l3": cg.LpBall(5, 3.0, 2.0), "nuclear": cg.NuclearBall((4, 3), 2.0)}
-POINTS = {"simplex of size 1": cg.Simplex(1, 3.0), "box of no width": cg.Box([1.0, 2.0], [1.0, 2.0])}
+CURVED = {
+    "l2": cg.L2Ball((2, 3), 0.5),
+    "l3": cg.LpBall(5, 3.0, 2.0),
+    "nuclear": cg.NuclearBall((4, 3), 2.0),
+    "nuclear wide": cg.NuclearBall((3, 7), 2.0),
+    "spectrahedron": cg.Spectrahedron(4, 2.0),
+    "spectrahedron up to": cg.Spectrahedron(4, 2.0, equal=False),
+    "fantope": cg.Fantope(5, 2),
+}
+POINTS = {
+    "simplex of size 1": cg.Simplex(1, 3.0),
+    "box of no width": cg.Box([1.0, 2.0], [1.0, 2.0]),
+    "spectrahedron of size 1": cg.Spectrahedron(1, 4.0),
+}
 DOMAINS = POLYTOPES | CURVED | POINTS
+NEEDS = {"exact": Projectable, "spectral": SpectralSet}
 
+
+def pairs(domains, names=tuple(INNERS)):
+    """Each inner solver with each set that it can work on."""
+    return pytest.mark.parametrize(
+        ("name", "domain"),
+        [
+            pytest.param(name, domain, id=f"{name}-{label}")
+            for name in names
+            for label, domain in domains.items()
+            if name not in NEEDS or fits(domain, NEEDS[name])
+        ],
+    )
+
+
+FRUGAL = tuple(name for name in INNERS if name != "exact")
 every_domain = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS.keys())
-every_pair = pytest.mark.parametrize(
-    ("name", "domain"),
-    [
-        pytest.param(name, domain, id=f"{name}-{label}")
-        for name in INNERS
-        for label, domain in DOMAINS.items()
-        if name != "exact" or hasattr(domain, "project")
-    ],
-)
+every_pair, every_frugal_pair = pairs(DOMAINS), pairs(DOMAINS, FRUGAL)
 every_polytope = pytest.mark.parametrize("domain", POLYTOPES.values(), ids=POLYTOPES.keys())
-every_inner = pytest.mark.parametrize("name", INNERS)
 every_seed = pytest.mark.parametrize("seed", range(4))
-frugal = pytest.mark.parametrize("name", [name for name in INNERS if name != "exact"])
 every_rule = pytest.mark.parametrize(
     "stop", [absolute(3e-2), relative(0.3, 1e-3)], ids=["absolute", "relative"]
 )  # condg is sublinear: what is moderate here is a thousand calls there
 
 
 def watched(domain):
-    """(the set with its oracle counted, the calls so far)"""
+    """(the set with its linear oracle counted, in both its forms, the calls so far)"""
     calls = []
-    members = {name: getattr(domain, name) for name in ("shape", "diameter", "max_norm", "start", "contains")}
-    if hasattr(domain, "project"):
-        members["project"] = domain.project
+    members = {name: getattr(domain, name) for name in dir(domain) if not name.startswith("_")}
 
-    def lmo(direction):
-        calls.append(direction)
-        return domain.lmo(direction)
+    def counted(oracle):
+        def ask(direction, *how):
+            calls.append(direction)
+            return oracle(direction, *how)
 
-    return SimpleNamespace(**members, lmo=lmo), calls
+        return ask
+
+    oracles = {name: counted(members[name]) for name in ("lmo", "lmo_near") if name in members}
+    return SimpleNamespace(**members | oracles), calls
 
 
 def subproblem(domain, seed):
@@ -75,7 +97,7 @@ def subproblem(domain, seed):
 
 def solve(name, domain, g, u, gamma, stop, max_calls=None):
     """The prox point, and how many linear oracle calls it took."""
-    solver = inner_solver(name, domain, max_calls)
+    solver = INNERS[name]() if name == "exact" else INNERS[name](max_calls)
     region, calls = watched(domain)
     return solver.solve(region, g, u, gamma, stop, solver.init(region, u)), len(calls)
 
@@ -94,6 +116,15 @@ def moved(p, u, gamma):
     return float(np.sum((p - u) ** 2)) / gamma
 
 
+def assert_honest(name, domain, g, u, gamma, stop, p, gap):
+    """The gap is the true one; spectral's has a share of what is allowed on top, by which its oracle may be wrong."""
+    noise = rounding(domain, g, gamma)
+    on_top = TRUST * max(stop(moved(p, u, gamma)), 0.0) if name == "spectral" else 0.0
+    true = true_gap(domain, g, u, gamma, p)
+    assert gap >= 0
+    assert gap - on_top - noise <= true <= gap + noise
+
+
 # ------------------------------------------------------------------------------------------------------------ contracts
 
 
@@ -105,9 +136,8 @@ def test_the_point_is_what_it_is_said_to_be(name, domain, stop, seed):
     (p, gap, _), _ = solve(name, domain, g, u, gamma, stop)
     noise = rounding(domain, g, gamma)
     assert domain.contains(p)
-    assert gap >= 0
-    assert gap == pytest.approx(true_gap(domain, g, u, gamma, p), abs=noise)
-    assert stop(gap - noise, moved(p, u, gamma))
+    assert_honest(name, domain, g, u, gamma, stop, p, gap)
+    assert gap - noise <= stop(moved(p, u, gamma))
 
 
 @every_pair
@@ -121,8 +151,7 @@ def test_lemma_1(name, domain, stop, seed):
     assert np.linalg.norm(p - psi) / gamma <= np.sqrt(gap / gamma) + 1e-9 * (1 + np.linalg.norm(g))
 
 
-@frugal
-@every_domain
+@every_frugal_pair
 @pytest.mark.parametrize("max_calls", [1, 2, 3, 7])
 def test_the_budget_is_kept_to_the_call(name, domain, max_calls):
     never = absolute(-1.0)
@@ -131,7 +160,7 @@ def test_the_budget_is_kept_to_the_call(name, domain, max_calls):
         (p, gap, _), calls = solve(name, domain, g, u, gamma, never, max_calls)
         assert calls <= max_calls
         assert domain.contains(p)
-        assert gap == pytest.approx(true_gap(domain, g, u, gamma, p), abs=rounding(domain, g, gamma))
+        assert_honest(name, domain, g, u, gamma, never, p, gap)
         if calls < max_calls:  # then it ended because nothing was left to gain
             assert gap <= rounding(domain, g, gamma)
 
@@ -145,8 +174,7 @@ def test_condg_uses_the_budget_up():
         assert (max_calls == 1) == np.array_equal(p, u), "one call only finds out how good u is"
 
 
-@frugal
-@every_domain
+@every_frugal_pair
 def test_more_calls_do_not_hurt(name, domain):
     g, u, gamma = subproblem(domain, 2)
 
@@ -175,15 +203,14 @@ def test_from_a_vertex(name, domain, stop, seed):
     vertex = domain.lmo(-g)  # the worst one
     (p, gap, _), _ = solve(name, domain, g, vertex, gamma, stop)
     assert domain.contains(p)
-    assert gap == pytest.approx(true_gap(domain, g, vertex, gamma, p), abs=rounding(domain, g, gamma))
+    assert_honest(name, domain, g, vertex, gamma, stop, p, gap)
     best = domain.lmo(g)  # is optimal for a large gradient, and known to be after one call
     (p, gap, _), calls = solve(name, domain, 1e3 * g, best, gamma, absolute(1e-6))
     assert np.allclose(p, best, atol=1e-6)
     assert calls <= 1
 
 
-@every_inner
-@pytest.mark.parametrize("domain", POINTS.values(), ids=POINTS.keys())
+@pairs(POINTS)
 @every_seed
 def test_a_set_of_one_point(name, domain, seed):
     g, u, gamma = subproblem(domain, seed)
@@ -207,10 +234,10 @@ def test_inputs_and_memory_are_not_written_to(name, domain):
         memory = once.memory
 
 
-def test_a_stop_rule_is_asked_for_the_gap_and_the_way():
-    assert absolute(0.5)(0.5, 0.0) and not absolute(0.5)(0.51, 100.0)
+def test_a_stop_rule_says_how_large_a_gap_may_be_after_this_way():
+    assert absolute(0.5)(0.0) == absolute(0.5)(100.0) == 0.5
     rule = relative(0.25, 0.1)
-    assert rule(0.1, 0.0) and not rule(0.11, 0.0) and rule(0.25, 1.0) and not rule(0.26, 1.0)
+    assert rule(0.0) == rule(0.4) == 0.1 and rule(1.0) == 0.25
 
 
 def test_inner_solvers_by_name():
@@ -218,8 +245,18 @@ def test_inner_solvers_by_name():
     assert inner_solver("auto", simplex) == cg.Exact()
     assert inner_solver("auto", l3, 7) == cg.Corrective(7)
     assert inner_solver("condg", simplex, 7) == cg.CondG(7)
+    for spectral in (CURVED["nuclear"], CURVED["spectrahedron"], CURVED["fantope"]):
+        assert inner_solver("auto", spectral) == inner_solver("spectral", spectral) == cg.Spectral()
+        limited = inner_solver("auto", spectral, 7)
+        assert isinstance(limited, cg.Spectral) and limited.max_calls <= 7 and limited.growth > 1
+        assert inner_solver("exact", spectral) == cg.Exact()
+    assert inner_solver("auto", cg.SpectralBall((3, 3))) == cg.Exact(), "whose projections have full rank"
     with pytest.raises(TypeError, match=r"^The exact inner solver needs a set that projects, LpBall does not: use '"):
         inner_solver("exact", l3)
+    with pytest.raises(
+        TypeError, match=r"^The spectral inner solver needs a spectral set .*, Simplex is none: use 'auto'"
+    ):
+        inner_solver("spectral", simplex)
     with pytest.raises(ValueError, match="Unknown inner solver 'correctiv': did you mean 'corrective'"):
         inner_solver("correctiv", simplex)
 
@@ -331,7 +368,7 @@ def test_corrective_far_from_the_origin(offset):
     assert np.linalg.norm(p - far.project(far.start() - gamma * g)) <= 1e-4
 
 
-@pytest.mark.parametrize("domain", CURVED.values(), ids=CURVED.keys())
+@pytest.mark.parametrize("domain", [CURVED[name] for name in ("l2", "l3", "nuclear", "nuclear wide")], ids=repr)
 def test_corrective_ends_at_the_rounding_of_an_interior_solution(domain):
     g, u, gamma = subproblem(domain, 0)
     g, u = 1e-2 * g / np.linalg.norm(g), 0.1 * u

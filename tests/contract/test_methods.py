@@ -22,6 +22,7 @@ from tests.contract.methods import (
 from tests.problems import case
 
 import condgrad as cg
+from condgrad.points import LowRank, SparsePlusLowRank
 from condgrad.protocols import FiniteSum, Objective, fits
 
 # --------------------------------------------------------------------------------------------------- states and steps
@@ -33,6 +34,10 @@ def leaves(thing):
         return [leaf for field in fields(thing) for leaf in leaves(getattr(thing, field.name))]
     if isinstance(thing, tuple):
         return [leaf for part in thing for leaf in leaves(part)]
+    if isinstance(thing, SparsePlusLowRank):
+        return [thing.values, thing.scale, *leaves(thing.low)]
+    if isinstance(thing, LowRank):
+        return [leaf for c, factors in thing.terms for leaf in (c, factors.U, factors.V)]
     return [thing]
 
 
@@ -41,8 +46,9 @@ def bits(state):
 
 
 def frozen(answer):
-    if isinstance(answer, np.ndarray):
-        answer.setflags(write=False)
+    for leaf in leaves(answer):
+        if isinstance(leaf, np.ndarray):
+            leaf.setflags(write=False)
     return answer
 
 

@@ -76,6 +76,7 @@ def one_sentence(message, *names):
 
 OPTIONS = {
     "stretch": 1.0,
+    "adaptive": False,
     "rule": "short",
     "batch": 5,
     "epoch": 3,

@@ -66,7 +66,7 @@ class Backtracking:
 def holds(objective: Any, descent: Descent, before: float, L: float) -> bool:
     """F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2, up to the noise of F's values."""
     rho, noise = curvature_along(objective, descent, before)
-    return L <= 100 * noise or rho <= L + noise
+    return 100 * noise >= L or rho <= L + noise
 
 
 def curvature_along(objective: Any, descent: Descent, before: float) -> tuple[float, float]:
