@@ -10,6 +10,8 @@ from condgrad.inner.spectral import Spectral
 from condgrad.inner.stops import absolute, relative
 from condgrad.protocols import Domain, Inner, Projectable, SpectralSet, fits
 
+PASSES, GROWTH = 4, 1.25
+"""Of the spectral solver in one prox, in practice: its block is kept, so the next step goes on where this one ended."""
 INNERS = {"condg": CondG, "corrective": Corrective, "exact": Exact, "spectral": Spectral}
 
 
@@ -26,7 +28,7 @@ def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inn
             f"The spectral inner solver needs a spectral set such as NuclearBall, {type(domain).__name__} is none: use 'auto'."
         )
     if name == "spectral" or (name == "auto" and spectral):
-        return Spectral(max_calls, growth=None if max_calls is None else 2.0)
+        return Spectral() if max_calls is None else Spectral(min(max_calls, PASSES), GROWTH)
     if name == "exact" or (name == "auto" and projects):
         return Exact()
     return CondG(max_calls) if name == "condg" else Corrective(max_calls)

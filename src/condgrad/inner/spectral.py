@@ -48,9 +48,10 @@ class Spectral:
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: np.ndarray) -> Prox:
         z = u - gamma * g
         most, block, calls = min(z.shape), memory, 0
-        widest = most if self.growth is None else min(most, int(self.growth * max(8, memory.shape[1])))
+        rank = u.rank if isinstance(u, LowRank) else memory.shape[1]
+        widest = most if self.growth is None else min(most, int(self.growth * max(8, rank)) + SPARE)
         while True:
-            block = wider(block, domain.narrowest, most)
+            block = wider(block, domain.narrowest, widest)
             left, values, right = RITZ[domain.spectrum](z, block)
             kept = domain.shrink(values)
             k = int(np.count_nonzero(kept))
@@ -61,9 +62,13 @@ class Spectral:
             calls += 1
             V = inner(direction, u_t - v_t) + TRUST * allowed
             noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
-            if allowed >= V or noise >= V or calls == self.max_calls or block.shape[1] >= widest:
+            narrow = k > len(values) - SPARE  # all that it saw was needed
+            enough = self.max_calls is not None and calls >= self.max_calls
+            if allowed >= V or noise >= V or enough:
+                break
+            if len(values) == most or (narrow and len(values) == widest):
                 break
             block = np.column_stack([right[:, : k + SPARE], seen])
-            if k > len(values) - SPARE:  # too narrow: all that it saw was needed
+            if narrow:
                 block = np.column_stack([block, random_block(len(right), k // 2 + SPARE)])
         return Prox(u_t, max(V, 0.0), right[:, : k + SPARE])

@@ -50,9 +50,11 @@ def transposed_times(
     return out
 
 
-def loss(name: str, parameter: float, z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
-    """sum w phi(z, y) and the w phi'(z, y), in one pass; ``weights`` of length 0 stand for ones."""
-    deriv = np.empty_like(z)
+def loss(
+    name: str, parameter: float, z: np.ndarray, y: np.ndarray, weights: np.ndarray, slopes: bool = True
+) -> tuple[float, np.ndarray]:
+    """sum w phi(z, y) and the w phi'(z, y), in one pass; ``weights`` of length 0 stand for ones. Without ``slopes``, the sum."""
+    deriv = np.empty_like(z, shape=len(z) if slopes else 0)
     sums = np.zeros(-(-len(z) // CHUNK))
     _run("loss", 10 * len(z), LOSSES.index(name), parameter, z, y, weights, CHUNK, deriv, sums)
     return float(sums.sum()), deriv

@@ -61,6 +61,13 @@ def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
 
 @_compiled
 def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
+    if W.shape[1] == 1:  # a sum in a register
+        for i in prange(len(indptr) - 1):
+            total = W[0, 0] * 0
+            for p in range(indptr[i], indptr[i + 1]):
+                total += values[p] * W[indices[p], 0]
+            out[i, 0] = total
+        return
     for i in prange(len(indptr) - 1):
         for q in range(W.shape[1]):
             out[i, q] = 0
@@ -76,6 +83,12 @@ def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-u
         for j in range(s * width, min((s + 1) * width, out.shape[0])):
             for q in range(Q.shape[1]):
                 out[j, q] = 0
+        if Q.shape[1] == 1:
+            for i in range(Q.shape[0]):
+                weight = Q[i, 0]
+                for p in range(cuts[s, i], cuts[s + 1, i]):
+                    out[indices[p], 0] += values[p] * weight
+            continue
         for i in range(Q.shape[0]):
             for p in range(cuts[s, i], cuts[s + 1, i]):
                 j, v = indices[p], values[p]
@@ -130,5 +143,6 @@ def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped
             if len(weights) > 0:
                 value, slope = weights[p] * value, weights[p] * slope
             total += value
-            deriv[p] = slope
+            if len(deriv) > 0:
+                deriv[p] = slope
         sums[s] = total

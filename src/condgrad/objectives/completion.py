@@ -106,13 +106,13 @@ class Completion(Sum):
 
     def value(self, x: Point) -> float:
         if isinstance(x, LowRank):
-            return self._at(x)[1]
+            return self._at(x, slopes=False)[1]
         losses = self.loss.value(self._point(x)[self.pattern.rows, self.pattern.cols], self.values)
         return float(np.sum(self.weights * losses if self.weights.size else losses))
 
     def grad(self, x: Point) -> Point:
         if isinstance(x, LowRank):
-            return self._at(x)[2]
+            return self._at(x, slopes=True)[2]
         slopes = self.loss.deriv(self._point(x)[self.pattern.rows, self.pattern.cols], self.values)
         return self.pattern.to_dense(self.weights * slopes if self.weights.size else slopes)
 
@@ -128,12 +128,15 @@ class Completion(Sum):
         """Sparse for any point; it becomes an array where it meets one."""
         return SparsePlusLowRank(self.pattern, np.bincount(batch, rows / len(batch), minlength=self.n_terms))
 
-    def _at(self, x: LowRank) -> tuple[Any, float, Any]:
-        """The point with its value and gradient, from one pass over the observations."""
-        if self._last[0] is None or self._last[0]() is not x:
+    def _at(self, x: LowRank, slopes: bool) -> tuple[Any, float, Any]:
+        """The point with its value and gradient (where it is asked for: it takes memory), from one pass over the observations."""
+        point, _, grad = self._last
+        if point is None or point() is not x or (slopes and grad is None):
             checks.same_shape(x.shape, self.shape, "The point given to Completion")
-            value, slopes = value_and_deriv(self.loss, x.carried_at(self.pattern), self.values, self.weights)
-            self._last = (weakref.ref(x), value, SparsePlusLowRank(self.pattern, slopes))
+            self._last = (None, 0.0, None)
+            z = x.carried_at(self.pattern)
+            value, deriv = value_and_deriv(self.loss, z, self.values, self.weights, slopes)
+            self._last = (weakref.ref(x), value, SparsePlusLowRank(self.pattern, deriv) if slopes else None)
         return self._last
 
     def _point(self, x: np.ndarray) -> np.ndarray:

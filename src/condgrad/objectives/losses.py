@@ -261,11 +261,13 @@ _PARAMETER = {"welsch": "sigma", "huber": "delta", "cauchy": "sigma", "geman-mcc
 _COMPILED = {LOSSES[name].factory: name for name in kernels.LOSSES}
 
 
-def value_and_deriv(loss: Loss, z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+def value_and_deriv(
+    loss: Loss, z: np.ndarray, y: np.ndarray, weights: np.ndarray, slopes: bool = True
+) -> tuple[float, np.ndarray]:
     """sum w phi(z, y) and the w phi'(z, y): in one compiled pass for the losses of the registry. No weights: all are 1."""
     name = _COMPILED.get(type(loss))
     if name is not None:
-        return kernels.loss(name, getattr(loss, _PARAMETER.get(name, ""), 1.0), z, y, weights)
+        return kernels.loss(name, getattr(loss, _PARAMETER.get(name, ""), 1.0), z, y, weights, slopes)
     value, deriv = loss.value(z, y), loss.deriv(z, y)
     return (float(np.sum(weights * value)), weights * deriv) if weights.size else (float(np.sum(value)), deriv)
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from condgrad import kernels
 
-STRIPE = 1024
-"""Columns that one stripe of the transposed product has at most: its part of the result stays in the cache."""
-KEPT = 3
+STRIPE = 5000
+"""Columns that one stripe of the transposed product has at most: its part of the result stays in the cache, and its entries
+of a row are a run long enough to be fetched ahead."""
+KEPT = 2
 """So many points have their sampled values carried along at a time; older ones are sampled anew where they are needed."""
 
 
@@ -53,19 +54,32 @@ class Pattern:
 
     def sample(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """(U V')_ij at all entries."""
+        self._fits(U, 0)
+        self._fits(V, 1)
         return kernels.sample(self.indptr, self.indices, U, V)
 
     def sample_at(self, entries: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """(U V')_ij at some entries, in the order given."""
+        self._fits(U, 0)
+        self._fits(V, 1)
         return kernels.sample_at(self.row_of(entries), self.indices[entries], U, V)
 
     def times(self, values: np.ndarray, W: np.ndarray) -> np.ndarray:
         """S W for the matrix S with these values."""
+        self._fits(W, 1)
         return kernels.times(self.indptr, self.indices, values, W)
 
     def transposed_times(self, values: np.ndarray, Q: np.ndarray) -> np.ndarray:
         """S' Q."""
+        self._fits(Q, 0)
         return kernels.transposed_times(self.cuts, self.indices, values, Q, self.shape[1], self.width)
+
+    def _fits(self, block: np.ndarray, axis: int) -> None:
+        """Refuses a block that the compiled loops would read beyond its end."""
+        if len(block) != self.shape[axis]:
+            raise ValueError(
+                f"A block of {len(block)} rows met a matrix of shape {self.shape}: give it {self.shape[axis]} rows."
+            )
 
     def to_dense(self, values: np.ndarray) -> np.ndarray:
         dense = np.zeros(self.shape, values.dtype)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.checks import read_only
 from condgrad.points.arithmetic import Structured
-from condgrad.points.low_rank import LowRank
+from condgrad.points.low_rank import Factors, LowRank
 from condgrad.points.pattern import Pattern
 
 
@@ -18,8 +19,15 @@ class SparsePlusLowRank(Structured):
     """
 
     def __init__(self, pattern: Pattern, values: np.ndarray, low: LowRank | None = None, scale: float = 1.0):
-        self.pattern, self.values, self.scale, self.shape = pattern, values, scale, pattern.shape
+        values = np.asarray(values, dtype=float)
+        if values.shape != (pattern.size,):
+            raise ValueError(
+                f"Values of shape {values.shape} met a pattern of {pattern.size} entries: give one value for each entry."
+            )
+        self.pattern, self.scale, self.shape = pattern, scale, pattern.shape
+        self.values: np.ndarray = read_only(values) if values.flags.writeable else values
         self.low = LowRank.zeros(pattern.shape) if low is None else low
+        self.same_shape(self.low)
 
     def scaled(self, factor: float) -> SparsePlusLowRank:
         return SparsePlusLowRank(self.pattern, self.values, self.low.scaled(factor), factor * self.scale)
@@ -28,8 +36,9 @@ class SparsePlusLowRank(Structured):
         self.same_shape(other)
         if isinstance(other, LowRank):
             return SparsePlusLowRank(self.pattern, self.values, self.low + other, self.scale)
-        if not isinstance(other, SparsePlusLowRank) or other.pattern is not self.pattern:
-            return NotImplemented  # observations of another problem
+        if not isinstance(other, SparsePlusLowRank):
+            return NotImplemented
+        self._same_pattern(other)
         low = self.low + other.low
         if other.values is self.values:
             return SparsePlusLowRank(self.pattern, self.values, low, self.scale + other.scale)
@@ -39,21 +48,38 @@ class SparsePlusLowRank(Structured):
         return self.values if self.scale == 1.0 else self.scale * self.values
 
     def inner(self, other: Any) -> float:
+        self.same_shape(other)
         if isinstance(other, np.ndarray):
             return float(np.vdot(self.to_dense(), other))
-        sparse = self.scale * float(np.vdot(self.values, self._entries(other)))
+        if other is self:
+            return self._norm2()
         if isinstance(other, LowRank):
-            return sparse + self.low.inner(other)
+            return self.scale * sum(c * self._with(f) for c, f in other.terms) + self.low.inner(other)
+        sparse = self.scale * float(np.vdot(self.values, self._entries(other)))
         return (
             sparse + other.scale * float(np.vdot(other.values, self.low.at(other.pattern))) + self.low.inner(other.low)
         )
 
-    def _entries(self, other: Any) -> np.ndarray:
-        """The other's entries on this pattern."""
-        if isinstance(other, LowRank):
-            return other.at(self.pattern)
+    def _norm2(self) -> float:
+        """The squares on the pattern, where both parts meet, and those of the low-rank part elsewhere: never below 0."""
+        on = self.low.at(self.pattern)
+        both = self.sparse_values() + on
+        return float(np.vdot(both, both)) + max(self.low.inner(self.low) - float(np.vdot(on, on)), 0.0)
+
+    def _same_pattern(self, other: SparsePlusLowRank) -> None:
         if other.pattern is not self.pattern:
             raise ValueError("Two sparse directions on different observations met: build both from one objective.")
+
+    def _with(self, factors: Factors) -> float:
+        """<S, U V'>: from sampled values that are carried or will be, for rank one from a product, which keeps nothing."""
+        carried = factors.seen is not None and factors.seen[0] is self.pattern
+        if factors.U.shape[1] == 1 and not carried:
+            return float(np.vdot(factors.U, self.pattern.times(self.values, factors.V)))
+        return float(np.vdot(self.values, factors.at(self.pattern)))
+
+    def _entries(self, other: SparsePlusLowRank) -> np.ndarray:
+        """The other's entries on this pattern."""
+        self._same_pattern(other)
         values = other.sparse_values()
         return values + other.low.at(self.pattern) if other.low.terms else values
 
@@ -102,4 +128,5 @@ class _Transposed:
 
 
 def _block(W: np.ndarray) -> tuple[np.ndarray, bool]:
+    W = np.asarray(W, dtype=float)
     return np.ascontiguousarray(W if W.ndim == 2 else W[:, None]), W.ndim == 1
