@@ -48,6 +48,7 @@ class Structured(ABC):
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, np.ndarray):
+            self.same_shape(other)
             return self.to_dense() + other
         return self.plus(other) if isinstance(other, Structured) else NotImplemented
 

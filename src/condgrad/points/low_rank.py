@@ -6,11 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.checks import read_only
 from condgrad.points.arithmetic import Structured
 from condgrad.points.pattern import Pattern
 
 TERMS = 16
 """A combination of more factor pairs than this is written as one pair."""
+
+CANCELLED = 1e-6
+"""A squared norm that is so much smaller than what it is the sum of is computed anew, from singular values: a small difference
+of large points keeps its digits, and no square is negative."""
 
 
 class Factors:
@@ -19,7 +24,7 @@ class Factors:
     __slots__ = ("U", "V", "__weakref__", "base", "norm2", "seen")
 
     def __init__(self, U: np.ndarray, V: np.ndarray, base: int | None = None):
-        self.U, self.V = np.ascontiguousarray(U), np.ascontiguousarray(V)
+        self.U, self.V = read_only(np.ascontiguousarray(U)), read_only(np.ascontiguousarray(V))
         self.base = U.shape[1] if base is None else base
         """The rank when it was last compressed."""
         self.norm2: float | None = None
@@ -28,13 +33,16 @@ class Factors:
     def inner(self, other: Factors) -> float:
         if other is self:
             if self.norm2 is None:
-                self.norm2 = float(np.vdot(self.U.T @ self.U, self.V.T @ self.V))
+                parts = (self.U.T @ self.U) * (self.V.T @ self.V)
+                self.norm2 = float(parts.sum())
+                if parts.size and self.norm2 < CANCELLED * parts.max():
+                    self.norm2 = float(np.sum(svd(self.U, self.V)[1] ** 2))
             return self.norm2
         return float(np.vdot(self.U.T @ other.U, self.V.T @ other.V))
 
     def at(self, pattern: Pattern) -> np.ndarray:
         if self.seen is None or self.seen[0] is not pattern:
-            self.carry(pattern, pattern.sample(self.U, self.V))
+            self.carry(pattern, read_only(pattern.sample(self.U, self.V)))
         return self.seen[1]  # type: ignore[index]
 
     def carry(self, pattern: Pattern, values: np.ndarray) -> None:
@@ -54,7 +62,7 @@ class LowRank(Structured):
     """
 
     def __init__(self, U: Any, V: Any):
-        U, V = np.asarray(U, dtype=float), np.asarray(V, dtype=float)
+        U, V = np.array(U, dtype=float, order="C"), np.array(V, dtype=float, order="C")
         if U.ndim != 2 or V.ndim != 2 or U.shape[1] != V.shape[1]:
             raise ValueError(f"LowRank needs U of m x r and V of n x r, but got shapes {U.shape} and {V.shape}.")
         self._hold(((1.0, Factors(U, V)),), (U.shape[0], V.shape[0]))
@@ -80,8 +88,7 @@ class LowRank(Structured):
 
     @property
     def T(self) -> LowRank:
-        U, V = self.factors()
-        return LowRank(V, U)
+        return LowRank._of(tuple((c, Factors(f.V, f.U, f.base)) for c, f in self.terms), self.shape[::-1])
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
         """U and V with X = U V'."""
@@ -93,16 +100,13 @@ class LowRank(Structured):
                 self._whole = self.terms[0][1].U, self.terms[0][1].V
             else:
                 U = np.concatenate([c * f.U for c, f in self.terms], axis=1)
-                self._whole = U, np.concatenate([f.V for _, f in self.terms], axis=1)
+                V = np.concatenate([f.V for _, f in self.terms], axis=1)
+                self._whole = read_only(U), read_only(V)
         return self._whole
 
     def svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Left vectors, singular values (falling) and right vectors, those that are not zero up to rounding."""
-        U, V = self.factors()
-        (left, R), (right, S) = np.linalg.qr(U), np.linalg.qr(V)
-        P, sigma, Ot = np.linalg.svd(R @ S.T)
-        k = int(np.sum(sigma > 1e-15 * max(self.shape) * sigma[0])) if sigma.size else 0
-        return left @ P[:, :k], sigma[:k], right @ Ot[:k].T
+        return svd(*self.factors())
 
     def compressed(self) -> LowRank:
         """The same matrix with as few columns as its rank, orthonormal but for a scale."""
@@ -147,17 +151,19 @@ class LowRank(Structured):
 
     def at(self, pattern: Pattern) -> np.ndarray:
         """The entries on the pattern; those that a term carries are not computed again."""
+        self.same_shape(pattern)
         if not self.terms:
-            return np.zeros(pattern.size)
+            return read_only(np.zeros(pattern.size))
         total: np.ndarray | None = None
         for c, f in self.terms:
             part = f.at(pattern)
             part = part if c == 1.0 else c * part
             total = part if total is None else total + part
-        return total  # type: ignore[return-value]
+        return read_only(total)
 
     def at_entries(self, pattern: Pattern, entries: np.ndarray) -> np.ndarray:
         """The values at some entries of the pattern, at the price of these alone."""
+        self.same_shape(pattern)
         total = np.zeros(len(entries))
         for c, f in self.terms:
             carried = f.seen is not None and f.seen[0] is pattern
@@ -165,15 +171,16 @@ class LowRank(Structured):
         return total
 
     def inner(self, other: Any) -> float:
+        self.same_shape(other)
         if isinstance(other, np.ndarray):
             U, V = self.factors()
             return float(np.vdot(U, other @ V))
         if not isinstance(other, LowRank):
             return other.inner(self)
         parts = [c * d * f.inner(g) for c, f in self.terms for d, g in other.terms]
-        total = sum(parts)
-        if other is self and len(parts) > 1 and total < 1e-6 * max(parts):
-            return float(np.sum(self.svd()[1] ** 2))  # a small difference of large points keeps its digits
+        total = sum(parts, 0.0)
+        if other is self and len(parts) > 1 and total < CANCELLED * max(parts):
+            return float(np.sum(self.svd()[1] ** 2))
         return total
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
@@ -189,3 +196,11 @@ class LowRank(Structured):
 
     def __repr__(self) -> str:
         return f"LowRank({self.shape[0]} x {self.shape[1]}, rank at most {self.rank})"
+
+
+def svd(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of U V': left vectors, singular values (falling) and right vectors, those that are not zero up to rounding."""
+    (left, R), (right, S) = np.linalg.qr(U), np.linalg.qr(V)
+    P, sigma, Ot = np.linalg.svd(R @ S.T)
+    k = int(np.sum(sigma > 1e-15 * max(len(U), len(V)) * sigma[0])) if sigma.size else 0
+    return left @ P[:, :k], sigma[:k], right @ Ot[:k].T
