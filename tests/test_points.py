@@ -1,0 +1,499 @@
+"""Structured points beside the arrays that they stand for: every operation, on random points of random shapes and ranks."""
+
+from __future__ import annotations
+
+import gc
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from condgrad import kernels
+from condgrad.points import LowRank, Pattern, SparsePlusLowRank, inner, norm2
+from condgrad.points.low_rank import TERMS
+from condgrad.points.pattern import KEPT
+
+quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+seeds = st.integers(0, 10**6)
+sizes = st.integers(1, 12)
+ranks = st.integers(0, 5)
+numbers = st.sampled_from([1.0, -1.0, 0.0, 2.5, -1e-3, 1e6, 1 / 3])
+
+
+def pattern_of(m, n, rng, share=0.4):
+    return Pattern(*np.nonzero(rng.random((m, n)) < share), (m, n))
+
+
+def low_rank(m, n, r, rng):
+    return LowRank(rng.standard_normal((m, r)), rng.standard_normal((n, r)))
+
+
+def direction(pattern, r, rng, scale=1.0):
+    low = low_rank(*pattern.shape, r, rng) if r else None
+    return SparsePlusLowRank(pattern, rng.standard_normal(pattern.size), low, scale)
+
+
+def points(m, n, rng, r=2):
+    """One of each kind, the array last."""
+    pattern, x = pattern_of(m, n, rng), low_rank(m, n, r, rng)
+    return [
+        x,
+        low_rank(m, n, 0, rng),
+        LowRank.zeros((m, n)),
+        0.3 * x - low_rank(m, n, 1, rng) / 7,
+        direction(pattern, 0, rng),
+        direction(pattern, r, rng, -2.0),
+        rng.standard_normal((m, n)),
+    ]
+
+
+def dense(x):
+    """The matrix, written out here and not by the point."""
+    if isinstance(x, np.ndarray):
+        return x
+    if isinstance(x, LowRank):
+        return sum((c * f.U @ f.V.T for c, f in x.terms), np.zeros(x.shape))
+    matrix = np.zeros(x.shape)
+    for i, j, value in zip(x.pattern.rows, x.pattern.cols, x.values, strict=True):
+        matrix[i, j] += x.scale * value
+    return matrix + dense(x.low)
+
+
+def size(*things):
+    return sum(np.linalg.norm(dense(thing)) for thing in things) + 1e-300
+
+
+def same(found, expected, scale):
+    """To 1e-12 of the scale of what went into it."""
+    found = np.asarray(found) if isinstance(found, np.ndarray) else dense(found)
+    assert found.shape == expected.shape
+    assert np.max(np.abs(found - expected), initial=0.0) <= 1e-12 * scale
+
+
+# ------------------------------------------------------------------------------------------------------ arithmetic
+
+
+@quick
+@given(m=sizes, n=sizes, r=ranks, number=numbers, seed=seeds)
+def test_multiples(m, n, r, number, seed):
+    for x in points(m, n, np.random.default_rng(seed), r):
+        for made in (number * x, x * number, np.float64(number) * x, x * np.float64(number)):
+            same(made, number * dense(x), abs(number) * size(x))
+        same(-x, -dense(x), size(x))
+        same(2 * x / np.int64(4), dense(x) / 2, size(x))
+        if number:
+            same(x / number, dense(x) / number, size(x) / abs(number))
+
+
+@quick
+@given(m=sizes, n=sizes, r=ranks, seed=seeds)
+def test_sums_and_differences_of_all_kinds(m, n, r, seed):
+    every = points(m, n, np.random.default_rng(seed), r)
+    for x, y in product(every, every):
+        same(x + y, dense(x) + dense(y), size(x, y))
+        same(x - y, dense(x) - dense(y), size(x, y))
+        same(0.3 * x - 2 * (y - x / 5), 0.3 * dense(x) - 2 * (dense(y) - dense(x) / 5), size(x, y))
+        if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
+            assert isinstance(x + y, np.ndarray) and isinstance(x - y, np.ndarray)
+
+
+@quick
+@given(m=sizes, n=sizes, r=ranks, seed=seeds)
+def test_inner_products_of_all_kinds(m, n, r, seed):
+    every = points(m, n, np.random.default_rng(seed), r)
+    for x, y in product(every, every):
+        found = inner(x, y)
+        assert type(found) is float
+        assert abs(found - np.sum(dense(x) * dense(y))) <= 1e-12 * size(x) * size(y)
+    for x in every:
+        assert type(norm2(x)) is float
+        assert norm2(x) == pytest.approx(np.sum(dense(x) ** 2), rel=1e-12, abs=1e-300)
+
+
+def test_what_is_taken_from_itself_is_nothing():
+    for x in points(7, 5, np.random.default_rng(0))[:-1]:
+        assert norm2(x - x) == 0.0 and not dense(x - x).any()
+        assert dense(x + (x - x)) == pytest.approx(dense(x))
+    x = low_rank(7, 5, 2, np.random.default_rng(1))
+    assert (x - x).rank == 0 and (x + x - 2 * x).rank == 0
+
+
+@quick
+@given(m=sizes, n=sizes, terms=st.integers(1, 3 * TERMS), seed=seeds)
+def test_sums_of_many_terms_fold(m, n, terms, seed):
+    rng = np.random.default_rng(seed)
+    total, expected, large = LowRank.zeros((m, n)), np.zeros((m, n)), 0.0
+    for _ in range(terms):
+        c, x = float(rng.standard_normal()), low_rank(m, n, int(rng.integers(0, 4)), rng)
+        total, expected, large = total + c * x, expected + c * dense(x), large + abs(c) * size(x)
+        assert len(total.terms) <= TERMS
+    same(total, expected, large)
+    assert abs(norm2(total) - np.sum(expected**2)) <= 1e-12 * large**2
+
+
+def test_a_long_sum_stays_as_wide_as_its_rank_asks():
+    rng = np.random.default_rng(0)
+    U, V = rng.standard_normal((60, 3)), rng.standard_normal((50, 3))
+    x, expected, widest = LowRank(U, V), U @ V.T, 0
+    for k in range(400):
+        i, t = int(rng.integers(3)), 2 / (k + 3)
+        x = x + t * (LowRank(U[:, i : i + 1], V[:, i : i + 1]) - x)
+        expected = expected + t * (np.outer(U[:, i], V[:, i]) - expected)
+        widest = max(widest, x.rank)
+    assert widest <= 64
+    same(x, expected, size(expected))
+
+
+# ------------------------------------------------------------------------------------ small differences of large points
+
+
+def almost_equal(relative, rng, m=40, n=30, r=3):
+    """Two points of size 1 at about this distance, and their difference by hand."""
+    U, V, E = rng.standard_normal((m, r)), rng.standard_normal((n, r)), rng.standard_normal((m, r))
+    U /= np.linalg.norm(U @ V.T)
+    moved = U + relative / np.linalg.norm(E @ V.T) * E
+    return LowRank(U, V), LowRank(moved, V), (U - moved) @ V.T
+
+
+@pytest.mark.parametrize("relative", [1e-1, 1e-3, 1e-5, 1e-8, 1e-11])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_distance_of_near_points_keeps_its_digits(relative, seed):
+    x, y, exact = almost_equal(relative, np.random.default_rng(seed))
+    length = np.linalg.norm(exact)
+    differences = [x - y, y - x, 1e3 * x - 1e3 * y]
+    differences.append(LowRank(*(x - y).factors()))  # the same as one pair of factors
+    for d, scale in zip(differences, (1, 1, 1e3, 1), strict=True):
+        assert abs(np.sqrt(norm2(d)) / scale - length) <= 1e-8 * length + 1e-14
+
+
+@pytest.mark.parametrize("relative", [1e-3, 1e-8, 1e-11])
+@pytest.mark.parametrize("fold", ["carried", "many terms"])
+def test_also_after_folding(relative, fold):
+    rng = np.random.default_rng(3)
+    x, y, exact = almost_equal(relative, rng)
+    d = x - y
+    if fold == "carried":
+        d.carried_at(pattern_of(40, 30, rng))
+    else:
+        parts = [low_rank(40, 30, 1, rng) for _ in range(TERMS)]
+        x = sum(parts, x)
+        d = x - sum(parts, y)
+        exact = np.linalg.norm(dense(x) - dense(sum(parts, y)))
+    length = np.linalg.norm(exact)
+    assert abs(np.sqrt(norm2(d)) - length) <= 1e-8 * length + 1e-13 * size(x)
+
+
+@quick
+@given(m=sizes, n=sizes, r=ranks, share=st.sampled_from([0.3, 1.0]), seed=seeds)
+def test_no_square_is_negative(m, n, r, share, seed):
+    """A direction whose parts cancel where they meet: on a whole matrix they leave nothing but rounding."""
+    rng = np.random.default_rng(seed)
+    pattern, x = pattern_of(m, n, rng, share), low_rank(m, n, r, rng)
+    d = SparsePlusLowRank(pattern, x.at(pattern)) - x
+    assert norm2(d) >= 0 and abs(norm2(d) - np.sum(dense(d) ** 2)) <= 1e-12 * norm2(x)
+    doubled = LowRank(np.column_stack([x.factors()[0]] * 2), np.column_stack([x.factors()[1], -x.factors()[1]]))
+    assert 0 <= norm2(doubled) <= 1e-24 * (norm2(x) + 1e-300)
+
+
+# ------------------------------------------------------------------------------------------------ entries on a pattern
+
+
+@quick
+@given(m=sizes, n=sizes, r=ranks, share=st.sampled_from([0.0, 0.3, 1.0]), seed=seeds)
+def test_entries_equal_those_of_the_array(m, n, r, share, seed):
+    rng = np.random.default_rng(seed)
+    pattern = pattern_of(m, n, rng, share)
+    some = rng.integers(pattern.size, size=7) if pattern.size else np.empty(0, dtype=int)
+    for _ in range(2):  # carried or not
+        for x in points(m, n, rng, r)[:4]:
+            expected = dense(x)[pattern.rows, pattern.cols]
+            for found in (x.at_entries(pattern, some), x.at(pattern)[some], x.carried_at(pattern)[some]):
+                same(found, expected[some], size(x))
+            same(x.at_entries(pattern, some), expected[some], size(x))
+            same(x.at(pattern), expected, size(x))
+            same(x.carried_at(pattern), expected, size(x))
+            same(x, dense(x), 0)
+
+
+@pytest.fixture
+def sampled(monkeypatch):
+    """How many entries the kernels have sampled so far, as [all entries at once, one by one]."""
+    counts = [0, 0]
+    whole, some = kernels.sample, kernels.sample_at
+
+    def sample(indptr, indices, U, V):
+        counts[0] += len(indices)
+        return whole(indptr, indices, U, V)
+
+    def sample_at(rows, cols, U, V):
+        counts[1] += len(rows)
+        return some(rows, cols, U, V)
+
+    monkeypatch.setattr(kernels, "sample", sample)
+    monkeypatch.setattr(kernels, "sample_at", sample_at)
+    return counts
+
+
+def test_carried_values_are_not_sampled_again(sampled):
+    rng = np.random.default_rng(0)
+    pattern = pattern_of(20, 15, rng)
+    x, s = low_rank(20, 15, 3, rng), low_rank(20, 15, 1, rng)
+    x.carried_at(pattern)
+    assert sampled == [pattern.size, 0]
+    x.at(pattern), x.carried_at(pattern), (2 * x).at(pattern), (x - 0.5 * x).carried_at(pattern)
+    x.at_entries(pattern, np.arange(5))
+    assert sampled == [pattern.size, 0]
+
+    y = x + 0.25 * (s - x)
+    same(y.carried_at(pattern), dense(y)[pattern.rows, pattern.cols], size(y))
+    assert sampled == [2 * pattern.size, 0]  # s alone is new
+    y.at(pattern), (0.5 * y - s).at(pattern), (y + 3 * s).at(pattern), y.at_entries(pattern, np.arange(3))
+    assert sampled == [2 * pattern.size, 0]
+
+
+def test_a_frank_wolfe_walk_samples_each_atom_once_and_keeps_its_digits(sampled):
+    rng = np.random.default_rng(0)
+    pattern, x = pattern_of(20, 15, rng), LowRank.zeros((20, 15))
+    for k in range(300):
+        x.carried_at(pattern)
+        x = x + 2 / (k + 2) * (low_rank(20, 15, 1, rng) - x)
+    same(x.carried_at(pattern), dense(x)[pattern.rows, pattern.cols], size(x))
+    assert sampled == [300 * pattern.size, 0]
+
+
+def test_some_entries_cost_no_more_than_these(sampled):
+    rng = np.random.default_rng(0)
+    pattern = pattern_of(20, 15, rng)
+    x = low_rank(20, 15, 3, rng) + low_rank(20, 15, 2, rng)
+    x.at_entries(pattern, np.array([0, 3, 3]))
+    assert sampled == [0, 6]  # three of each of its two terms
+
+
+def test_values_are_carried_for_a_few_points_at_a_time(sampled):
+    rng = np.random.default_rng(0)
+    pattern = pattern_of(20, 15, rng)
+    every = [low_rank(20, 15, 1, rng) for _ in range(2 * KEPT)]
+    for x in every:
+        x.carried_at(pattern)
+    assert [x.terms[0][1].seen is not None for x in every] == [False] * KEPT + [True] * KEPT
+    assert sampled == [2 * KEPT * pattern.size, 0]
+    for x in every:  # those that let theirs go are sampled anew
+        same(x.at(pattern), dense(x)[pattern.rows, pattern.cols], size(x))
+
+
+def test_points_that_are_gone_carry_nothing():
+    rng = np.random.default_rng(0)
+    pattern = pattern_of(20, 15, rng)
+    kept = low_rank(20, 15, 1, rng)
+    kept.carried_at(pattern)
+    for _ in range(3 * KEPT):
+        low_rank(20, 15, 1, rng).carried_at(pattern)
+        gc.collect()
+    assert kept.terms[0][1].seen is not None
+
+
+def test_values_of_one_pattern_are_not_taken_for_those_of_another():
+    rng = np.random.default_rng(0)
+    one, other = pattern_of(20, 15, rng), pattern_of(20, 15, rng)
+    x = low_rank(20, 15, 2, rng)
+    for pattern in (one, other, one, other):
+        same(x.carried_at(pattern), dense(x)[pattern.rows, pattern.cols], size(x))
+        same(x.at_entries(pattern, np.arange(4)), dense(x)[pattern.rows, pattern.cols][:4], size(x))
+    for _ in range(2 * KEPT):
+        low_rank(20, 15, 1, rng).carried_at(one)
+    same(x.at(other), dense(x)[other.rows, other.cols], size(x))
+
+
+# ------------------------------------------------------------------------------------------- singular values, products
+
+
+@quick
+@given(m=sizes, n=sizes, r=st.integers(0, 15), seed=seeds)
+def test_svd(m, n, r, seed):
+    x = low_rank(m, n, r, np.random.default_rng(seed)) - 0.5 * low_rank(m, n, 1, np.random.default_rng(seed + 1))
+    left, sigma, right = x.svd()
+    expected = np.linalg.svd(dense(x), compute_uv=False)
+    assert len(sigma) <= min(m, n, r + 1) and np.all(np.diff(sigma) <= 0) and np.all(sigma > 0)
+    assert np.allclose(sigma, expected[: len(sigma)], rtol=0, atol=1e-12 * expected[0])
+    assert np.all(expected[len(sigma) :] <= 1e-12 * expected[0])
+    for vectors in (left, right):
+        assert np.allclose(vectors.T @ vectors, np.eye(len(sigma)), rtol=0, atol=1e-12)
+    same((left * sigma) @ right.T, dense(x), size(x))
+
+
+@quick
+@given(m=sizes, n=sizes, r=ranks, seed=seeds)
+def test_compressed_is_the_same_with_fewer_columns(m, n, r, seed):
+    x = low_rank(m, n, r, np.random.default_rng(seed))
+    twice = x + LowRank(*x.factors()) + 0.5 * low_rank(m, n, 0, np.random.default_rng(0))
+    small = twice.compressed()
+    assert small.rank == min(m, n, r) and len(small.terms) == 1
+    same(small, 2 * dense(x), size(x))
+
+
+def test_nothing_has_no_singular_values():
+    for x in (LowRank.zeros((4, 3)), LowRank(np.zeros((4, 2)), np.ones((3, 2)))):
+        left, sigma, right = x.svd()
+        assert left.shape == (4, 0) and sigma.shape == (0,) and right.shape == (3, 0)
+        assert x.compressed().rank == 0 and norm2(x) == 0.0
+
+
+@quick
+@given(m=sizes, n=sizes, r=ranks, columns=st.integers(1, 4), seed=seeds)
+def test_products_with_vectors_and_blocks(m, n, r, columns, seed):
+    rng = np.random.default_rng(seed)
+    for x in points(m, n, rng, r):
+        for W in (rng.standard_normal(n), rng.standard_normal((n, columns)), rng.standard_normal((columns, n)).T):
+            same(x @ W, dense(x) @ W, size(x, W))
+        for Q in (rng.standard_normal(m), rng.standard_normal((m, columns)), rng.standard_normal((columns, m)).T):
+            same(x.T @ Q, dense(x).T @ Q, size(x, Q))
+        same(x @ np.arange(n), dense(x) @ np.arange(n), size(x) * n)
+        same(x @ np.ones(n, dtype=np.float32), dense(x) @ np.ones(n), size(x) * n)
+    transposed = low_rank(m, n, r, rng).T
+    assert isinstance(transposed, LowRank) and transposed.shape == (n, m)
+    same(transposed.T @ np.ones(n), dense(transposed).T @ np.ones(n), size(transposed) * m * n)
+
+
+@quick
+@given(m=sizes, n=sizes, r=ranks, seed=seeds)
+def test_written_out(m, n, r, seed):
+    for x in points(m, n, np.random.default_rng(seed), r)[:-1]:
+        same(np.asarray(x), dense(x), size(x))
+        same(x.to_dense(), dense(x), size(x))
+        assert np.asarray(x, dtype=np.float32).dtype == np.float32
+        assert x.ndim == 2 and x.shape == (m, n)
+        assert f"{m} x {n}" in repr(x)
+
+
+@quick
+@given(m=sizes, n=sizes, share=st.sampled_from([0.0, 0.3, 1.0]), seed=seeds)
+def test_a_pattern_knows_its_entries(m, n, share, seed):
+    seen = np.random.default_rng(seed).random((m, n)) < share
+    rows, cols = np.nonzero(seen)
+    pattern = Pattern(rows, cols, (m, n))
+    assert pattern.size == len(rows) and pattern.shape == (m, n)
+    assert np.array_equal(pattern.rows, rows) and np.array_equal(pattern.cols, cols)
+    assert np.array_equal(pattern.row_of(np.arange(len(rows))), rows)
+    assert pattern.indices.dtype == pattern.indptr.dtype == pattern.cuts.dtype == np.int32
+    assert np.array_equal(pattern.to_dense(np.ones(len(rows))), seen)
+
+
+# ------------------------------------------------------------------------------------------------------- points are values
+
+
+def test_no_operation_changes_what_it_is_given():
+    rng = np.random.default_rng(0)
+    pattern = pattern_of(9, 8, rng)
+    every = points(9, 8, rng)
+    every[4:6] = [direction(pattern, 0, rng), direction(pattern, 2, rng, 0.5)]
+    before = [dense(x).copy() for x in every]
+    for _ in range(2):
+        for x, y in product(every, every):
+            x + y, x - y, 2 * x, x / 3, -x, inner(x, y), norm2(x - y), x @ np.ones(8), x.T @ np.ones(9)
+        for x in every[:4]:
+            x.at(pattern), x.carried_at(pattern), x.at_entries(pattern, np.arange(3)), x.svd(), x.compressed(), x.T
+        x = every[0]
+        for _ in range(2 * TERMS):
+            x = x + low_rank(9, 8, 1, rng)
+    assert all(
+        np.array_equal(dense(x), was) or size(dense(x) - was) <= 1e-14 for x, was in zip(every, before, strict=True)
+    )
+
+
+def test_a_point_does_not_follow_the_arrays_it_was_made_from():
+    rng = np.random.default_rng(0)
+    U, V = rng.standard_normal((9, 2)), rng.standard_normal((8, 2))
+    x = LowRank(U, V)
+    before = dense(x)
+    U[:], V[:] = 7.0, -7.0
+    assert np.array_equal(dense(x), before)
+
+
+def test_what_a_point_hands_out_cannot_be_written_to():
+    rng = np.random.default_rng(0)
+    pattern, x = pattern_of(9, 8, rng), low_rank(9, 8, 2, rng)
+    y = x + low_rank(9, 8, 1, rng)
+    given = [x.at(pattern), x.carried_at(pattern), y.at(pattern), y.carried_at(pattern), *x.factors(), *y.factors()]
+    for array in [*given, direction(pattern, 0, rng).values, LowRank.zeros((9, 8)).at(pattern)]:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0
+
+
+def test_sums_in_place_make_new_points():
+    rng = np.random.default_rng(0)
+    x, y, array = low_rank(9, 8, 2, rng), low_rank(9, 8, 1, rng), rng.standard_normal((9, 8))
+    before, total = dense(x).copy(), x
+    total += y
+    total *= 2
+    total -= array
+    same(total, 2 * (before + dense(y)) - array, size(x, y, array))
+    assert np.array_equal(dense(x), before)
+
+
+# -------------------------------------------------------------------------------------------------------------- refusals
+
+RNG = np.random.default_rng(0)
+HERE, ELSEWHERE, OTHER = pattern_of(5, 4, RNG), pattern_of(5, 4, RNG), pattern_of(3, 4, RNG)
+X, D, FOREIGN = low_rank(5, 4, 2, RNG), direction(HERE, 1, RNG), direction(ELSEWHERE, 1, RNG)
+SMALLER = low_rank(3, 4, 1, RNG)
+SHAPES = "met one of shape"
+OBSERVATIONS = "Two sparse directions on different observations met: build both from one objective."
+
+REFUSED = {
+    "a sum of two shapes": (lambda: X + SMALLER, ValueError, SHAPES),
+    "a difference of two shapes": (lambda: SMALLER - X, ValueError, SHAPES),
+    "a sum with another array": (lambda: X + np.ones((3, 4)), ValueError, SHAPES),
+    "an array that numpy would stretch": (lambda: X + np.ones(4), ValueError, SHAPES),
+    "one on the left": (lambda: np.ones((1, 4)) - X, ValueError, SHAPES),
+    "an inner product of two shapes": (lambda: X.inner(SMALLER), ValueError, SHAPES),
+    "one with nothing": (lambda: inner(LowRank.zeros((5, 4)), SMALLER), ValueError, SHAPES),
+    "one with an array": (lambda: inner(np.ones(4), X), ValueError, SHAPES),
+    "a direction and another array": (lambda: D.inner(np.ones((4, 5))), ValueError, SHAPES),
+    "a direction and a smaller point": (lambda: D.inner(SMALLER), ValueError, SHAPES),
+    "a sum of a direction and a smaller point": (lambda: SMALLER + D, ValueError, SHAPES),
+    "entries on another shape": (lambda: SMALLER.at(HERE), ValueError, SHAPES),
+    "carried entries on another shape": (lambda: SMALLER.carried_at(HERE), ValueError, SHAPES),
+    "some entries on another shape": (lambda: X.at_entries(OTHER, np.arange(1)), ValueError, SHAPES),
+    "a low-rank part of another shape": (lambda: SparsePlusLowRank(HERE, D.values, SMALLER), ValueError, SHAPES),
+    "observations of another problem, added": (lambda: D + FOREIGN, ValueError, OBSERVATIONS),
+    "taken away": (lambda: D - 2 * FOREIGN, ValueError, OBSERVATIONS),
+    "multiplied": (lambda: D.inner(FOREIGN), ValueError, OBSERVATIONS),
+    "a short vector": (lambda: D @ np.ones(3), ValueError, "A block of 3 rows met a matrix of shape (5, 4): give it 4"),
+    "a long vector": (
+        lambda: D.T @ np.ones(9),
+        ValueError,
+        "A block of 9 rows met a matrix of shape (5, 4): give it 5",
+    ),
+    "a short block": (lambda: D @ np.ones((3, 2)), ValueError, "A block of 3 rows"),
+    "factors of another shape": (
+        lambda: HERE.sample(np.ones((5, 1)), np.ones((5, 1))),
+        ValueError,
+        "A block of 5 rows",
+    ),
+    "too few values": (
+        lambda: SparsePlusLowRank(HERE, np.ones(1)),
+        ValueError,
+        "Values of shape (1,) met a pattern of",
+    ),
+    "a matrix of values": (lambda: SparsePlusLowRank(HERE, np.ones((5, 4))), ValueError, "one value for each entry"),
+    "factors of two ranks": (
+        lambda: LowRank(np.ones((5, 2)), np.ones((4, 1))),
+        ValueError,
+        "U of m x r and V of n x r",
+    ),
+    "vectors for factors": (lambda: LowRank(np.ones(5), np.ones(4)), ValueError, "but got shapes (5,) and (4,)"),
+    "a sum with a number": (lambda: X + 1, TypeError, "unsupported operand"),
+    "a product of points": (lambda: X * X, TypeError, "unsupported operand"),
+    "entry by entry with an array": (lambda: np.ones((5, 4)) * X, TypeError, "LowRank"),
+    "a complex multiple": (lambda: 1j * X, TypeError, "unsupported operand"),
+    "a ufunc": (lambda: np.exp(X), TypeError, "does not support ufuncs"),
+}
+
+
+@pytest.mark.parametrize(("ask", "kind", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_refusals(ask, kind, words):
+    with pytest.raises(kind) as caught:
+        ask()
+    assert words in str(caught.value) and "\n" not in str(caught.value)
