@@ -28,8 +28,10 @@ SETS = {
     "linf": lambda n, r, rng: cg.LinfBall(n, r),
     "box": lambda n, r, rng: cg.Box(r * rng.uniform(-2, 0.5, n), r * rng.uniform(0.5, 1, n)),
     "nuclear": lambda n, r, rng: cg.NuclearBall((n, 3), r),
+    "spectrahedron": lambda n, r, rng: cg.Spectrahedron(n, r),
+    "fantope": lambda n, r, rng: cg.Fantope(n, (n + 1) // 2),
 }
-POLYTOPES = ("simplex", "l1", "linf", "box")
+POLYTOPES, SPECTRAL = ("simplex", "l1", "linf", "box"), ("nuclear", "spectrahedron", "fantope")
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,36 @@ def test_every_inner_solver_reports_a_gap_that_holds(inner: Any, case: Case, acc
     assert domain.contains(point, 1e-8) and gap >= 0
     case.assert_between(Certificate(case.x, point, case.gamma, gap))
     case.assert_between(Certificate(case.x, point, case.gamma, gap).verify(case.problem))
+
+
+@pytest.mark.parametrize("inner", [cg.Spectral(), cg.Spectral(1), cg.Spectral(4, 1.25)], ids=str)
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(case=cases(SPECTRAL), accuracy=st.floats(-8, 1).map(lambda e: 10.0**e), scale_free=st.booleans())
+def test_the_spectral_solver_reports_a_gap_that_holds(
+    inner: Any, case: Case, accuracy: float, scale_free: bool
+) -> None:
+    domain = case.problem.domain
+    stop = relative(accuracy, 0.0) if scale_free else absolute(accuracy * np.linalg.norm(case.w) * domain.max_norm)
+    point, gap, _ = inner.solve(domain, case.w, case.x, case.gamma, stop, inner.init(domain, case.point()))
+    assert domain.contains(point, 1e-8) and gap >= 0
+    case.assert_between(Certificate(case.x, point, case.gamma, gap))
+    case.assert_between(Certificate(case.x, point, case.gamma, gap).verify(case.problem))
+
+
+@settings(max_examples=2000, deadline=None, derandomize=True)
+@given(case=cases(), stretch=st.floats(0, 4).map(lambda e: 10.0**e), near=st.booleans())
+def test_a_witness_for_a_longer_step_is_one_for_a_shorter(case: Case, stretch: float, near: bool) -> None:
+    """|g| falls as the step size grows, and times the step size it rises: any point, or the exact prox point of the longer."""
+    step = stretch * case.gamma
+    far = case.problem.domain.project(case.x - step * case.w)
+    certificate = witness(case.problem, case.x, far if near else case.point(), case.gamma, step=step)
+    assert certificate.gamma == case.gamma and certificate.lower <= certificate.upper
+    slack, exact = stretch * replace(case, gamma=step).rounding(certificate.prox), case.exact()
+    assert sqrt(certificate.lower) - slack <= exact <= sqrt(certificate.upper) + slack
+    assert certificate.verify(case.problem) == certificate
+    assert stretch > 1 or certificate.upper == pytest.approx(
+        witness(case.problem, case.x, certificate.prox, case.gamma).upper
+    )
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)

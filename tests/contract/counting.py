@@ -38,6 +38,9 @@ def spied(problem, tally):
     region = {"shape": domain.shape, "diameter": domain.diameter, "max_norm": domain.max_norm}
     region |= {"start": domain.start, "contains": domain.contains}
     region |= call("lmo", domain.lmo, ("lo", lambda args: 1))
+    if hasattr(domain, "lmo_near"):
+        region |= {name: getattr(domain, name) for name in ("spectrum", "narrowest", "shrink", "low_rank_start")}
+        region |= call("lmo_near", domain.lmo_near, ("lo", lambda args: 1))
     if hasattr(domain, "project"):
         region |= call("project", domain.project, ("po", lambda args: 1))
     return cg.Problem(SimpleNamespace(**objective), SimpleNamespace(**region))

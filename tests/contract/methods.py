@@ -5,19 +5,25 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
-from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION
+from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION, case
 
 import condgrad as cg
+from condgrad.protocols import SpectralSet, fits
 from condgrad.solvers import METHODS, Setup, build
 
 STEPS = 12
 SEES = {"gradient": (*PLAIN, *SUMS), "terms": SUMS, "samples": (*SUMS, *EXPECTATIONS)}
-INNERS = {"condg": cg.CondG(30), "corrective": cg.Corrective(30)}
+INNERS = {"condg": cg.CondG(30), "corrective": cg.Corrective(30), "spectral": cg.Spectral(30)}
 
 
 def suited(method):
     """The problems that a method can see, by what its entry says of it."""
     return [name for name in SEES[method.sees] if not (method.projects and name in WITHOUT_PROJECTION)]
+
+
+def inners(problem):
+    """Those that can work on the problem's set."""
+    return [name for name in INNERS if name != "spectral" or fits(case(problem).domain, SpectralSet)]
 
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
@@ -27,7 +33,7 @@ every_walk = pytest.mark.parametrize(
         pytest.param(method, problem, inner, id=f"{method.name}-{problem}-{inner}")
         for method in METHODS.values()
         for problem in suited(method)
-        for inner in (INNERS if method.slides else ["condg"])
+        for inner in (inners(problem) if method.slides else ["condg"])
     ],
 )
 deterministic = [method for method in METHODS.values() if method.deterministic]

@@ -377,6 +377,17 @@ def test_corrective_ends_at_the_rounding_of_an_interior_solution(domain):
     assert calls < 2000
 
 
+def test_corrective_where_atoms_are_a_rounding_apart():
+    """And the gradient is 1e16 times as large as the set is wide."""
+    one, other = np.array([np.nextafter(0.01, 1.0)]), np.array([0.01])
+    domain = cg.Box(other, one)
+    for u, start in ((one, other), (other, one), (other, other)):
+        for slope in (-0.5, 0.5):
+            solver = cg.Corrective(20)
+            p, gap, _ = solver.solve(domain, np.array([slope]), u, 1.0, absolute(1e-3), solver.init(domain, start))
+            assert domain.contains(p, 1e-15) and 0 <= gap <= 1e-3
+
+
 def test_a_budget_of_no_calls():
     domain = POLYTOPES["simplex"]
     g, u, gamma = subproblem(domain, 1)

@@ -97,13 +97,18 @@ def walked(
 def affine_minimiser(
     gram: np.ndarray, pull: np.ndarray, index: np.ndarray, known: Factor | None
 ) -> tuple[np.ndarray, Factor | None]:
-    """The minimiser over the atoms ``index`` with weights of any sign, and their factor if they have one."""
+    """The minimiser over the atoms ``index`` with weights of any sign, and their factor if they have one.
+
+    Where weights sum to 1, only the differences in ``pull`` count; the weights of atoms that are a rounding apart would be
+    too large to be summed with more.
+    """
+    pull = pull[index] - pull[index[0]]
     try:
         if known is not None and np.array_equal(index[:-1], known.index):
             known = known.with_atom(gram, index[-1])
         elif known is None or not np.array_equal(index, known.index):
             known = factored(gram, index)
-        return known.minimiser(pull[index]), known
+        return known.minimiser(pull), known
     except LinAlgError:  # atoms that depend on each other: any of the minimisers will do
-        sides = np.column_stack([pull[index], np.ones(len(index))])
+        sides = np.column_stack([pull, np.ones(len(index))])
         return combined(np.linalg.lstsq(gram[np.ix_(index, index)] + 1.0, sides, rcond=None)[0]), None
