@@ -45,7 +45,17 @@ def compare(name: str, shift: float, seed: int, targets: tuple[float, ...]) -> I
     def reach(eps: float, inner: Any, calls: int) -> Row:
         stop = cg.Mapping(eps) | cg.Calls(calls, "lo") | cg.Steps(100_000)
         schedule = cg.practical(eps)
-        r = cg.minimize(objective, domain, x0, schedule=schedule, inner=inner, stop=stop, every=10**9, progress=False)
+        r = cg.minimize(
+            objective,
+            domain,
+            x0,
+            schedule=schedule,
+            inner=inner,
+            stop=stop,
+            every=10**9,
+            progress=False,
+            adaptive=False,
+        )
         cost = {"lo": r.counts["lo"], "fo": r.counts["fo"], "seconds": r.seconds}
         end = {
             "mapping": r.certificate and r.certificate.upper,

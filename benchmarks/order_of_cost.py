@@ -21,7 +21,8 @@ from benchmarks.harness import Estimate, Job, Row, arguments, at_most, below, es
 from condgrad.driver.metrics import mapping
 
 CERTIFIED, GAP, MEASURED = "certified mapping^2", "gap", "measured mapping^2"
-SLIDING = {"NCGS I": "ncgs", "NCGS II": "ncgs-ii"}
+SLIDING = {"NCGS I": ("ncgs", {"adaptive": False}), "NCGS II": ("ncgs-ii", {})}
+"""The paper's steps: with one that adapts, the exponents would not be those of its bounds."""
 INNERS = {"corrective": cg.Corrective(), "condg": cg.CondG()}
 RULES = ("short", "bounded", "adaptive", "open-loop", "line-search")
 
@@ -94,17 +95,19 @@ def decades(first: float, last: float) -> np.ndarray:
 def sliding(name: str, family: Family, seed: int, method: str, inner: str, calls: int) -> Iterator[Row]:
     """One run for each eps, with the schedule for that eps, up to the first that takes more than the allowed LO calls."""
     problem, x0 = family.make(seed)
+    name_of, options = SLIDING[method]
     for eps in family.grids[CERTIFIED]:
         r = cg.minimize(
             problem.objective,
             problem.domain,
             x0,
-            method=SLIDING[method],
+            method=name_of,
             schedule=cg.practical(eps),
             inner=INNERS[inner],
             stop=cg.Mapping(eps) | cg.Calls(calls, "lo"),
             every=10**9,
             progress=False,
+            **options,
         )
         if r.certificate is None or r.certificate.upper > 1.001 * eps:
             return

@@ -204,11 +204,11 @@ def test_the_figure_is_reproduced_in_small(tmp_path: Path, capsys: pytest.Captur
     ("ours", "theirs", "paper", "said"),
     [
         (1.0, 3.0, None, "3.0 times as long; NCGS with the paper's own condg and accuracy 1/N did not reach"),
-        (1.0, 3.0, None, "is seen here with our prox, and not with the paper's parameters to the letter."),
-        (1.0, None, 2.0, "is seen here with our prox."),
+        (1.0, 3.0, None, "is seen here with our inner solver, and not with the paper's parameters to the letter."),
+        (1.0, None, 2.0, "is seen here with our inner solver."),
         (4.0, 2.0, None, "is not seen here"),
         (None, 2.0, None, "is not seen here"),
-        (None, None, None, "NCGS with a projection for its prox did not reach 0.001 in its time"),
+        (None, None, None, "NCGS with the spectral inner solver did not reach 0.001 in its time"),
     ],
 )
 def test_the_verdict_says_what_the_rows_say(

@@ -126,7 +126,7 @@ def solve(arguments: Any) -> int:
     out.mkdir(parents=True, exist_ok=True)
     result.to_json(out / "result.json")
     result.trace.to_csv(out / "trace.csv")
-    np.save(out / "x.npy", result.x)
+    np.save(out / "x.npy", np.asarray(result.x))
     try:
         plots.convergence({spec.method: result.trace}, out / "convergence.png", spec.method, ("cpu", "k"))
     except plots.NoPlotting as error:
