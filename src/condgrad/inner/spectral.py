@@ -61,13 +61,17 @@ class Spectral:
             v_t, seen = domain.lmo_near(direction, right[:, :k], max(TRUST * allowed, 0.0))
             calls += 1
             V = inner(direction, u_t - v_t) + TRUST * allowed
+            if allowed >= V or len(values) == most:
+                break
             noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
+            if noise >= V:
+                break
             narrow = k > len(values) - SPARE  # all that it saw was needed
-            enough = self.max_calls is not None and calls >= self.max_calls
-            if allowed >= V or noise >= V or enough:
-                break
-            if len(values) == most or (narrow and len(values) == widest):
-                break
+            spent = self.max_calls is not None and calls >= self.max_calls
+            if spent or (narrow and len(values) == widest):
+                if norm2(direction) <= norm2(g):  # nearer to z than u is: F goes down with it
+                    break
+                widest = min(most, 2 * widest)
             block = np.column_stack([right[:, : k + SPARE], seen])
             if narrow:
                 block = np.column_stack([block, random_block(len(right), k // 2 + SPARE)])
