@@ -7,6 +7,7 @@ eigenvectors stay as they are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains._ball import Shape
 from condgrad.domains.simplex import onto_simplex
-from condgrad.points import LowRank, norm2
+from condgrad.points import LowRank, inner, norm2
 from condgrad.points.arithmetic import Structured
 from condgrad.points.krylov import RITZ, SPARE, lowest_eigen, outer, random_block, top_singular, wider
 from condgrad.protocols import Point
@@ -114,7 +115,7 @@ def top_vectors(A: Point, near: np.ndarray | None, accuracy: float) -> tuple[np.
 def lowest_vectors(A: Point, k: int, near: np.ndarray | None, accuracy: float) -> tuple[np.ndarray, np.ndarray]:
     """The k lowest eigenvectors of the symmetric part, and perhaps more, with their values."""
     if isinstance(A, Structured):
-        return lowest_eigen(A, k, np.zeros((A.shape[0], 0)) if near is None else near, accuracy)
+        return lowest_eigen(A, k, near, accuracy)
     values, vectors = np.linalg.eigh(symmetric(unit(A)))
     return vectors[:, : k + SPARE], values[: k + SPARE]
 
@@ -126,7 +127,7 @@ def project_structured(domain: Any, z: Structured) -> LowRank:
     """The projection of a matrix that is known through its products: subspace iteration until nothing moves.
 
     The block has the last two sets of Ritz vectors, which makes it converge like conjugate gradients (Knyazev 2001), and
-    doubles where all of it was needed.
+    doubles where all of it was needed. What it has not seen does not move either: so the linear oracle has the last word.
     """
     most, last, before = min(z.shape), None, np.zeros((z.shape[1], 0))
     block = z.low_rank_part().factors()[1]
@@ -136,10 +137,15 @@ def project_structured(domain: Any, z: Structured) -> LowRank:
         k = int(np.count_nonzero(kept))
         p = outer(left[:, :k] * kept[:k], right[:, :k], z)
         enough = k + SPARE <= len(values) or len(values) == most
+        seen = before
         if enough and last is not None and norm2(p - last) <= 1e-26 * max(norm2(p), norm2(last)):
-            return p
+            if len(values) == most:
+                return p
+            vertex, seen = domain.lmo_near(p - z, right[:, :k], 0.0)
+            if inner(p - z, p - vertex) <= 1e-11 * (sqrt(norm2(z)) + sqrt(norm2(p))) * domain.max_norm:
+                return p
         spare = right[:, : k + SPARE]
-        block = np.column_stack([spare, before] if enough else [right, random_block(len(right), k + SPARE)])
+        block = np.column_stack([spare, seen] if enough else [right, random_block(len(right), k + SPARE)])
         last, before = p, spare
     raise checks.BadOracle(
         f"The projection has not settled after {PASSES} passes over the matrix: use ncgs, which needs no exact projection."

@@ -49,12 +49,10 @@ def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0) 
     """The top singular triplet, its value within ``accuracy`` of the largest, and others that were seen on the way.
 
     Golub-Kahan bidiagonalisation with full reorthogonalisation, from a vector that is random, the same every time, and leans
-    towards the columns of ``near``. The random part makes sure that no singular vector is missed. An accuracy is reached when
-    the residual is below it, or when the value's growth says so: it is geometric, and what is still to come is extrapolated.
+    towards the span of ``near``. The random part is there to miss no singular vector. An accuracy is reached when the
+    residual is below it, or when the value's growth says so, from which what is still to come is extrapolated.
     """
-    start = random_block(A.shape[1], 1)[:, 0]
-    if near is not None and (length := np.linalg.norm(lean := near.sum(axis=1))) > 0:
-        start = start * LEAN + lean / length
+    start = leaning(random_block(A.shape[1], 1), near)[:, 0]
     basis = _Bidiagonal(A, start / np.linalg.norm(start))
     for _ in range(RESTARTS):
         if basis.grow(accuracy):
@@ -83,7 +81,7 @@ class _Bidiagonal:
     def grow(self, accuracy: float) -> bool:
         """Until the top triplet is accurate enough; False when the room is used up."""
         U, V, B = self.U, self.V, self.B
-        looks: list[float] = []
+        looks: list[tuple[int, float]] = []
         next_look = self.j + 3
         while self.j < len(U):
             j = self.j
@@ -99,10 +97,14 @@ class _Bidiagonal:
             self.largest = max(self.largest, B[j, j], self.rest)
             if self.rest <= 1e-14 * self.largest:
                 return True
+            if self.j == U.shape[1]:  # U is a basis of the whole space: with this last vector nothing is left over
+                B[j, j + 1], V[j + 1] = self.rest, v / self.rest
+                self.cols, self.rest = j + 2, 0.0
+                return True
             if self.j == next_look or self.j == len(U):
                 next_look = self.j + max(3, self.j // 4)
                 value, last = self.value()
-                looks.append(value)
+                looks.append((self.j, value))
                 if self.rest * last <= max(accuracy, RESIDUAL * value):
                     return True
                 if still_to_come(looks) <= max(accuracy, ACCURACY * value):
@@ -137,13 +139,24 @@ class _Bidiagonal:
         self.j = kept
 
 
-def still_to_come(looks: list[float]) -> float:
-    """What a value that grows ever more slowly has yet to grow, from its last three: a geometric series."""
+def still_to_come(looks: list[tuple[int, float]]) -> float:
+    """What a value that grows ever more slowly with the number of steps has yet to grow, from its last three looks.
+
+    The larger of two guesses: its growth is a geometric series, as it is where the spectrum has a gap; or what is missing falls
+    with the square of the steps, as it does where there is none.
+    """
     if len(looks) < 3:
         return np.inf
-    before, now = looks[-2] - looks[-3], looks[-1] - looks[-2]
+    (_, first), (earlier, second), (steps, third) = looks[-3:]
+    before, now = second - first, third - second
     rate = min(max(now / before, 0.2), 0.9) if before > 0 else 0.9
-    return now * rate / (1 - rate)
+    return now * max(rate / (1 - rate), 1 / ((steps / earlier) ** 2 - 1))
+
+
+def leaning(block: np.ndarray, near: np.ndarray | None) -> np.ndarray:
+    """A random block with more of what it has in the span of ``near`` (orthonormal), whichever basis that is given in."""
+    lean = block[:, :0] if near is None else near @ (near.T @ block)
+    return block * LEAN + lean / np.linalg.norm(lean, axis=0) if lean.any() else block
 
 
 def _beyond(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
@@ -168,24 +181,89 @@ def eigen_ritz(A: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return vectors, values[::-1][: W.shape[1]], vectors
 
 
-def lowest_eigen(A: Any, k: int, near: np.ndarray, accuracy: float) -> tuple[np.ndarray, np.ndarray]:
-    """The k lowest eigenvectors of the symmetric part of A (and a few more), and their values.
+def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float) -> tuple[np.ndarray, np.ndarray]:
+    """The k lowest eigenvectors of the symmetric part of A (and others that were seen on the way), and their values.
 
-    Subspace iteration from ``near`` and random columns, with the last two sets of Ritz vectors in the block, which makes it
-    converge like conjugate gradients (Knyazev 2001); until the sum of the k values no longer falls by ``accuracy``.
+    The block Lanczos method with full reorthogonalisation, from k columns as in top_singular; k of them see an eigenvalue k
+    times. It ends when the residuals are below ``accuracy``, or when the sum of the k values falls no more by that much.
     """
-    n = A.shape[0]
-    block, before = np.column_stack([near, random_block(n, k + SPARE)])[:, : max(n, 1)], np.zeros((n, 0))
-    looks: list[float] = []
-    for _ in range(STEPS * RESTARTS // 4):
-        Q, _ = np.linalg.qr(np.column_stack([block, symmetric_times(A, block), before])[:, :n])
-        values, E = np.linalg.eigh(Q.T @ symmetric_times(A, Q))
-        before, block = block, Q @ E[:, : k + SPARE]
-        looks.append(-float(values[:k].sum()))
-        size = max(abs(float(values[0])), abs(float(values[-1])))
-        if Q.shape[1] == n or still_to_come(looks) <= max(accuracy, k * ACCURACY * size):
-            return block, values[: k + SPARE]
-    raise BadOracle(f"The {k} lowest eigenvalues were not found in {STEPS * RESTARTS // 4} passes.")
+    basis = _Eigenbasis(A, k, leaning(random_block(A.shape[0], k), near))
+    for _ in range(RESTARTS):
+        if basis.grow(accuracy):
+            return basis.vectors()
+        basis.restart()
+    if basis.residual <= ENOUGH * basis.size:
+        return basis.vectors()
+    raise BadOracle(
+        f"The {k} lowest eigenvalues were not found in {RESTARTS} restarts: {basis.values[0]:.6g} is known to "
+        f"{basis.residual:.1g}."
+    )
+
+
+class _Eigenbasis:
+    """Orthonormal rows Q, what A makes of them, and ``next``: the part of it that they do not span, which comes next."""
+
+    def __init__(self, A: Any, k: int, start: np.ndarray):
+        n = len(start)
+        room = min(n, max(STEPS, 5 * k)) + k
+        self.A, self.k, self.j = A, k, 0
+        self.Q, self.AQ, self.T = np.zeros((room, n)), np.zeros((room, n)), np.zeros((room, room))
+        self.next = _orthonormal(start.T, self.Q[:0], 0.0)
+        self.values, self.E = np.zeros(0), np.zeros((0, 0))
+        self.residual, self.size = np.inf, 0.0
+
+    def grow(self, accuracy: float) -> bool:
+        """Until the k lowest are accurate enough; False when the room is used up."""
+        looks: list[tuple[int, float]] = []
+        blocks, next_look = max(self.j // self.k, 1), max(self.j // self.k, 1) + 3
+        while self.j + len(self.next) <= len(self.Q):
+            old, self.j = self.j, self.j + len(self.next)
+            new, j = slice(old, self.j), self.j
+            self.Q[new] = self.next
+            self.AQ[new] = symmetric_times(self.A, self.next.T).T
+            self.T[:j, new] = self.Q[:j] @ self.AQ[new].T
+            self.T[new, :j] = self.T[:j, new].T
+            self.size = max(self.size, float(np.linalg.norm(self.AQ[new], axis=1).max()))
+            self.next, blocks = _orthonormal(self.AQ[new], self.Q[:j], 1e-14 * self.size), blocks + 1
+            if not len(self.next):  # A maps the rows to themselves: there is no more to be found
+                self.look()
+                return True
+            if blocks >= next_look or j + len(self.next) > len(self.Q):
+                next_look = blocks + max(3, blocks // 4)
+                looks.append((blocks, -self.look()))
+                if self.residual <= max(accuracy, RESIDUAL * self.size):
+                    return True
+                if still_to_come(looks) <= max(accuracy, self.k * ACCURACY * self.size):
+                    return True
+        return False
+
+    def look(self) -> float:
+        """The sum of the k lowest values; beside it, the sum of their residuals' lengths."""
+        self.values, self.E = np.linalg.eigh(self.T[: self.j, : self.j])
+        low = self.E[:, : self.k]
+        beyond = low.T @ self.AQ[: self.j] - self.values[: self.k, None] * (low.T @ self.Q[: self.j])
+        self.residual = float(np.linalg.norm(beyond, axis=1).sum())
+        return float(self.values[: self.k].sum())
+
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        wide = max(WIDE, self.k + SPARE)
+        return (self.E[:, :wide].T @ self.Q[: self.j]).T, self.values[:wide]
+
+    def restart(self) -> None:
+        """Keep the best of what is known, and go on from there (Wu and Simon 2000)."""
+        kept = min(max(KEPT, 2 * self.k), self.j - 1)
+        E = self.E[:, :kept].T
+        self.Q[:kept], self.AQ[:kept] = E @ self.Q[: self.j], E @ self.AQ[: self.j]
+        self.T[:kept, :kept] = np.diag(self.values[:kept])
+        self.j = kept
+
+
+def _orthonormal(rows: np.ndarray, basis: np.ndarray, least: float) -> np.ndarray:
+    """What the rows have beyond the basis, as orthonormal rows; those of at most the length ``least`` are nothing."""
+    rows = rows - (rows @ basis.T) @ basis
+    _, lengths, rows = np.linalg.svd(rows, full_matrices=False)
+    rows = rows[lengths > least]
+    return np.linalg.qr((rows - (rows @ basis.T) @ basis).T)[0].T
 
 
 def symmetric_times(A: Any, W: np.ndarray) -> np.ndarray:

@@ -1,0 +1,404 @@
+"""Singular vectors, eigenvectors and projections from products alone, of matrices whose spectrum is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import condgrad as cg
+from condgrad.checks import BadOracle
+from condgrad.points import LowRank, Pattern, SparsePlusLowRank
+from condgrad.points.krylov import (
+    SPARE,
+    WIDE,
+    eigen_ritz,
+    leaning,
+    lowest_eigen,
+    outer,
+    random_block,
+    singular_ritz,
+    still_to_come,
+    symmetric_times,
+    top_singular,
+    wider,
+)
+
+
+def orthonormal(n, k, rng):
+    return np.linalg.qr(rng.standard_normal((n, k)))[0]
+
+
+def with_singular_values(m, n, sigma, seed=7):
+    """A matrix with these singular values, and its singular vectors."""
+    rng = np.random.default_rng(seed)
+    U, V = orthonormal(m, len(sigma), rng), orthonormal(n, len(sigma), rng)
+    return (U * sigma) @ V.T, U, V
+
+
+def with_eigenvalues(values, seed=7):
+    V = orthonormal(len(values), len(values), np.random.default_rng(seed))
+    A = (V * values) @ V.T
+    return (A + A.T) / 2, V
+
+
+def slow(k):
+    """A spectrum without a gap."""
+    return np.linspace(1.0, 0.0, k)
+
+
+def flat(k):
+    """One that is flat at the top."""
+    return 1 - np.linspace(0.0, 1.0, k) ** 2
+
+
+SPECTRA = {
+    "a gap": ((60, 50), np.concatenate([[3.0], np.linspace(1.0, 0.1, 49)])),
+    "two tied at the top": ((60, 50), np.concatenate([[3.0, 3.0], np.linspace(2.0, 0.1, 48)])),
+    "ten tied at the top": ((60, 50), np.concatenate([np.full(10, 3.0), np.linspace(2.0, 0.1, 40)])),
+    "all tied": ((60, 50), np.full(50, 2.0)),
+    "a cluster at the top": ((120, 110), np.concatenate([1 - 1e-7 * np.arange(8), slow(102) * 0.9])),
+    "rank one": ((60, 50), np.array([5.0])),
+    "rank three": ((60, 50), np.array([5.0, 4.0, 3.0])),
+    "one row": ((1, 50), np.array([2.0])),
+    "one column": ((50, 1), np.array([2.0])),
+    "one entry": ((1, 1), np.array([2.0])),
+    "tall": ((2000, 12), np.linspace(3.0, 1.0, 12)),
+    "wide": ((12, 2000), np.linspace(3.0, 1.0, 12)),
+    "slow, with restarts": ((500, 400), flat(400)),
+    "slow and wide": ((300, 700), slow(300) ** 0.25),
+    "huge": ((60, 50), 1e100 * slow(50)),
+    "tiny": ((60, 50), 1e-100 * slow(50)),
+}
+every_spectrum = pytest.mark.parametrize(("shape", "sigma"), SPECTRA.values(), ids=SPECTRA.keys())
+
+
+def largest_found(A, found):
+    """|A v| for the right vector: what the oracle's answer is worth, whatever value it names."""
+    assert np.allclose(found.left[:, 0] @ (A @ found.right[:, 0]), found.values[0], rtol=1e-9)
+    for vectors in (found.left, found.right):
+        assert np.allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), rtol=0, atol=1e-9)
+    return np.linalg.norm(A @ found.right[:, 0])
+
+
+# ---------------------------------------------------------------------------------------------- the top singular value
+
+
+@every_spectrum
+def test_the_largest_singular_value_is_found(shape, sigma):
+    A, _, _ = with_singular_values(*shape, sigma)
+    found = top_singular(A)
+    assert sigma[0] * (1 - 1e-12) <= largest_found(A, found) <= sigma[0] * (1 + 1e-12)
+    assert len(found.values) <= WIDE and np.all(np.diff(found.values) <= 0)
+    assert np.all(found.values <= sigma[0] * (1 + 1e-12))
+
+
+@every_spectrum
+def test_the_same_through_products_only(shape, sigma):
+    _, U, V = with_singular_values(*shape, sigma)
+    m, n = shape
+    empty = SparsePlusLowRank(Pattern(np.empty(0, int), np.empty(0, int), (m, n)), np.empty(0))
+    dense, products = top_singular((U * sigma) @ V.T), top_singular(empty + LowRank(U * sigma, V))
+    assert products.values[0] == pytest.approx(dense.values[0], rel=1e-12)
+
+
+def test_restarts_were_needed(monkeypatch):
+    A, _, _ = with_singular_values(500, 400, flat(400))
+    monkeypatch.setattr("condgrad.points.krylov.RESTARTS", 1)
+    monkeypatch.setattr("condgrad.points.krylov.ENOUGH", 1e-13)
+    with pytest.raises(
+        BadOracle, match=r"The largest singular value was not found in 1 restarts: 0\.99\d* is known to"
+    ):
+        top_singular(A)
+
+
+def test_nothing_has_a_largest_singular_value_too():
+    for shape in ((6, 5), (1, 4), (4, 1), (1, 1)):
+        found = top_singular(np.zeros(shape))
+        assert found.values[0] == 0.0 and found.residual == 0.0
+        assert np.linalg.norm(found.left[:, 0]) == pytest.approx(1.0)
+        assert np.linalg.norm(found.right[:, 0]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 1e-10, 1e-8, 1e-6])
+@pytest.mark.parametrize("towards", ["nothing", "the second", "the second to the tenth", "the last", "many"])
+@pytest.mark.parametrize("name", ["slow", "a gap below the second", "a fourth root"])
+def test_an_accuracy_is_reached_whatever_it_begins_near(name, towards, accuracy):
+    sigma = {
+        "slow": slow(250),
+        "a gap below the second": np.concatenate([[1.0, 0.95], 0.9 * slow(248)]),
+        "a fourth root": slow(250) ** 0.25,
+    }[name]
+    A, _, V = with_singular_values(300, 250, sigma)
+    near = {
+        "nothing": None,
+        "the second": V[:, 1:2],
+        "the second to the tenth": V[:, 1:10],
+        "the last": V[:, -3:],
+        "many": V[:, 40:160],
+    }[towards]
+    found = top_singular(A, near, accuracy)
+    assert largest_found(A, found) >= 1 - max(accuracy, 1e-12)
+
+
+@pytest.mark.parametrize("accuracy", [1e-5, 1e-4, 1e-3, 1e-2])
+@pytest.mark.parametrize("seed", range(4))
+def test_without_a_start_a_rough_accuracy_is_reached_to_a_small_factor(seed, accuracy):
+    """The growth of the value is extrapolated; where the spectrum has no gap that can be a little too bold."""
+    A, _, _ = with_singular_values(300, 250, slow(250), seed)
+    assert largest_found(A, top_singular(A, None, accuracy)) >= 1 - 3 * accuracy
+
+
+@pytest.mark.xfail(
+    strict=True, reason="a few steps see nothing beyond what it began near, and a rough accuracy asks no more"
+)
+def test_a_rough_accuracy_is_reached_also_from_a_start_that_misleads():
+    A, _, V = with_singular_values(300, 250, np.concatenate([[1.0, 0.95], 0.9 * slow(248)]), seed=1)
+    assert largest_found(A, top_singular(A, V[:, 1:2], 0.01)) >= 1 - 0.01
+
+
+def test_a_rough_accuracy_is_cheaper():
+    A, _, V = with_singular_values(300, 250, slow(250))
+    products = []
+
+    class Counted:
+        shape = A.shape
+        T = A.T
+
+        def __matmul__(self, W):
+            products[-1] += 1
+            return A @ W
+
+    for accuracy, near in ((0.0, None), (1e-6, None), (1e-2, None), (0.0, V[:, :1])):
+        products.append(0)
+        top_singular(Counted(), near, accuracy)
+    assert products[0] > products[1] > products[2] and products[3] < products[0]
+
+
+@every_spectrum
+def test_the_same_question_has_the_same_answer(shape, sigma):
+    A, _, V = with_singular_values(*shape, sigma)
+    for near in (None, V[:, :2]):
+        one, other = top_singular(A, near, 1e-3 * sigma[0]), top_singular(A, near, 1e-3 * sigma[0])
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_a_start_is_a_subspace_and_not_a_basis():
+    rng = np.random.default_rng(0)
+    near, block = orthonormal(30, 4, rng), random_block(30, 2)
+    turned = near @ orthonormal(4, 4, rng)
+    assert np.allclose(leaning(block, near), leaning(block, turned), rtol=0, atol=1e-14)
+    assert np.allclose(leaning(block, near), leaning(block, -near), rtol=0, atol=1e-14)
+    assert np.linalg.norm(near.T @ leaning(block, near), axis=0) == pytest.approx(1.0, abs=0.5)
+    for nothing in (None, near[:, :0], np.zeros((30, 2))):
+        assert np.array_equal(leaning(block, nothing), block)
+
+
+def test_what_is_still_to_come():
+    geometric = [(9 + 3 * i, 1 - 0.7**i) for i in range(3)]
+    assert still_to_come(geometric) >= 0.7**2 * 0.999
+    algebraic = [(steps, 1 - 1 / steps**2) for steps in (12, 15, 19)]
+    assert 1 / 19**2 <= still_to_come(algebraic) <= 2 / 19**2
+    assert still_to_come([(3, 1.0), (6, 1.0), (9, 1.0)]) == 0.0
+    assert still_to_come(geometric[:2]) == np.inf
+
+
+# ------------------------------------------------------------------------------------------------- the lowest eigenvalues
+
+RISING = {
+    "a gap": np.concatenate([[-3.0, -2.9, -2.8], np.linspace(-1.0, 2.0, 77)]),
+    "tied at the bottom": np.concatenate([np.full(4, -3.0), np.linspace(-2.0, 2.0, 76)]),
+    "all tied": np.full(30, -2.0),
+    "all positive": np.linspace(1.0, 3.0, 40),
+    "low rank": np.concatenate([[-2.0, -1.0], np.zeros(58)]),
+    "nothing": np.zeros(20),
+    "one": np.array([-2.0]),
+    "five": np.array([-2.0, -2.0, 0.0, 1.0, 1.0]),
+    "without a gap, with restarts": np.linspace(-1.0, 1.0, 300),
+    "huge": 1e150 * np.linspace(-1.0, 1.0, 40),
+}
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("values", RISING.values(), ids=RISING.keys())
+def test_the_lowest_eigenvalues_are_found(values, k):
+    k = min(k, len(values))
+    A, V = with_eigenvalues(values)
+    size = max(np.abs(values).max(), 1e-300)
+    for near in (None, V[:, :0], V[:, -2:], V[:, min(k, len(values) - 1) :][:, :8]):
+        vectors, found = lowest_eigen(A, k, near, 0.0)
+        assert np.allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), rtol=0, atol=1e-10)
+        assert vectors.shape[1] >= k and np.all(np.diff(found) >= 0)
+        assert found[:k].sum() == pytest.approx(values[:k].sum(), abs=1e-11 * k * size)
+        assert np.trace(vectors[:, :k].T @ A @ vectors[:, :k]) == pytest.approx(values[:k].sum(), abs=1e-11 * k * size)
+
+
+@pytest.mark.parametrize("accuracy", [1e-10, 1e-7, 1e-5])
+@pytest.mark.parametrize("k", [1, 3])
+def test_what_it_begins_near_does_not_make_it_miss_the_lowest(k, accuracy):
+    for values in (
+        np.concatenate([np.full(k, -1.0), np.full(12, -0.9), np.linspace(-0.8, 1.0, 300 - k - 12)]),
+        np.linspace(-1.0, 1.0, 300),
+    ):
+        A, V = with_eigenvalues(values)
+        for near in (V[:, k : k + 12], V[:, -5:], V[:, 100:200]):
+            vectors, _ = lowest_eigen(A, k, near, accuracy)
+            found = np.trace(vectors[:, :k].T @ A @ vectors[:, :k])
+            assert found <= values[:k].sum() + max(accuracy, 1e-11)
+
+
+def test_only_the_symmetric_part_counts():
+    rng = np.random.default_rng(0)
+    A, W = rng.standard_normal((40, 40)), rng.standard_normal((40, 3))
+    assert np.allclose(symmetric_times(A, W), (A + A.T) / 2 @ W, rtol=0, atol=1e-12)
+    _, values = lowest_eigen(A, 2, None, 0.0)
+    assert np.allclose(values[:2], np.linalg.eigvalsh((A + A.T) / 2)[:2], rtol=0, atol=1e-10)
+
+
+def test_the_same_eigenvectors_every_time():
+    A, V = with_eigenvalues(np.linspace(-1.0, 1.0, 120))
+    for near in (None, V[:, 2:5]):
+        one, other = lowest_eigen(A, 2, near, 1e-6), lowest_eigen(A, 2, near, 1e-6)
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_eigenvalues_that_are_not_found_are_an_error(monkeypatch):
+    A, _ = with_eigenvalues(np.linspace(-1.0, 1.0, 400))
+    monkeypatch.setattr("condgrad.points.krylov.RESTARTS", 1)
+    monkeypatch.setattr("condgrad.points.krylov.ENOUGH", 1e-13)
+    with pytest.raises(
+        BadOracle, match=r"The 2 lowest eigenvalues were not found in 1 restarts: -0\.99\d* is known to"
+    ):
+        lowest_eigen(A, 2, None, 0.0)
+
+
+# -------------------------------------------------------------------------------------------------------- Ritz vectors
+
+
+@pytest.mark.parametrize("shape", [(9, 6), (6, 9), (7, 7), (1, 5), (5, 1)])
+@pytest.mark.parametrize("rank", [1, 3, 9])
+def test_singular_ritz_is_exact_on_the_whole_space(shape, rank):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((shape[0], rank)) @ rng.standard_normal((rank, shape[1]))
+    left, values, right = singular_ritz(
+        A, random_block(shape[1], min(shape)) if shape[0] < shape[1] else np.eye(shape[1])
+    )
+    expected = np.linalg.svd(A, compute_uv=False)
+    assert np.allclose(values, expected, rtol=0, atol=1e-12 * expected[0])
+    assert np.allclose((left * values) @ right.T, A, rtol=0, atol=1e-12 * expected[0])
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_eigen_ritz_is_exact_on_the_whole_space(n):
+    A = np.random.default_rng(0).standard_normal((n, n))
+    left, values, right = eigen_ritz(A, random_block(n, n))
+    assert np.allclose(values, np.linalg.eigvalsh((A + A.T) / 2)[::-1], rtol=0, atol=1e-12)
+    assert np.allclose((left * values) @ right.T, (A + A.T) / 2, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("ritz", [singular_ritz, eigen_ritz])
+def test_ritz_values_are_exact_where_the_block_has_the_vectors(ritz):
+    A, V = with_eigenvalues(np.linspace(3.0, 0.1, 20))
+    left, values, right = ritz(A, V[:, :4] @ orthonormal(4, 4, np.random.default_rng(1)))
+    assert np.allclose(values, np.linspace(3.0, 0.1, 20)[:4], rtol=1e-12)
+    assert np.allclose(np.abs(right.T @ V[:, :4]), np.eye(4), rtol=0, atol=1e-9)
+    assert np.allclose(np.sum(left * right, axis=0), 1.0)
+
+
+def test_blocks_are_made_wider():
+    block = np.eye(20, 2)
+    for least, most, expected in ((1, 20, 1 + SPARE), (6, 20, 6 + SPARE), (6, 4, 4), (1, 1, 1)):
+        found = wider(block, least, most)
+        assert found.shape == (20, expected)
+        assert np.array_equal(found[:, : min(2, expected)], block[:, : min(2, expected)])
+    assert wider(np.eye(20, 9), 1, 20).shape == (20, 9)
+
+
+def test_outer_products_are_of_the_other_s_kind():
+    U, V = np.ones((4, 1)), np.ones((3, 1))
+    assert isinstance(outer(U, V, np.zeros((4, 3))), np.ndarray)
+    assert isinstance(outer(U, V, LowRank.zeros((4, 3))), LowRank)
+
+
+# --------------------------------------------------------------------------------------------------------- projections
+
+
+def sparse(m, n, share, rng, size=1.0, symmetric=False):
+    matrix = size * rng.standard_normal((m, n)) * (rng.random((m, n)) < share)
+    if symmetric:
+        matrix = matrix + matrix.T
+    rows, cols = np.nonzero(matrix)
+    return SparsePlusLowRank(Pattern(rows, cols, (m, n)), matrix[rows, cols])
+
+
+def assert_projects(domain, z):
+    p, expected = domain.project(z), domain.project(np.asarray(z))
+    assert isinstance(p, LowRank)
+    assert np.linalg.norm(np.asarray(p) - expected) <= 1e-9 * domain.max_norm
+    assert domain.contains(p)
+
+
+@pytest.mark.parametrize("shape", [(60, 45), (45, 60), (200, 6), (1, 30)])
+@pytest.mark.parametrize("share", [0.02, 0.15, 0.6, 1.5], ids=lambda share: f"{share} of its norm")
+@pytest.mark.parametrize("rank", [0, 1, 4])
+def test_projecting_on_the_nuclear_ball(shape, share, rank):
+    rng = np.random.default_rng(rank)
+    z = sparse(*shape, 0.2, rng) + LowRank(rng.standard_normal((shape[0], rank)), rng.standard_normal((shape[1], rank)))
+    assert_projects(cg.NuclearBall(shape, share * float(np.linalg.norm(np.asarray(z), "nuc"))), z)
+
+
+EIGEN = {
+    "spectrahedron": cg.Spectrahedron(50, 4.0),
+    "large spectrahedron": cg.Spectrahedron(50, 60.0),
+    "spectrahedron up to": cg.Spectrahedron(50, 20.0, equal=False),
+    "much room": cg.Spectrahedron(50, 1e4, equal=False),
+    "fantope of one": cg.Fantope(50, 1),
+    "fantope": cg.Fantope(50, 7),
+    "fantope of many": cg.Fantope(50, 44),
+}
+
+
+@pytest.mark.parametrize("domain", EIGEN.values(), ids=EIGEN.keys())
+@pytest.mark.parametrize("size", [0.01, 1.0])
+@pytest.mark.parametrize("rank", [0, 3])
+def test_projecting_on_sets_of_eigenvalues(domain, size, rank):
+    rng = np.random.default_rng(rank)
+    U = rng.standard_normal((50, rank))
+    assert_projects(domain, sparse(50, 50, 0.1, rng, size, symmetric=True) + LowRank(U, U))
+    assert_projects(domain, sparse(50, 50, 0.1, rng, size) + LowRank(U, rng.standard_normal((50, rank))))
+
+
+@pytest.mark.parametrize("share", [0.999, 0.97, 0.9])
+@pytest.mark.parametrize("seed", range(3))
+def test_projecting_sees_what_its_first_block_does_not(share, seed):
+    """A low-rank part and a sparse one that live on different rows and columns, where the second just reaches the threshold."""
+    rng, n = np.random.default_rng(seed), 100
+    rows, cols = np.nonzero(np.triu(rng.random((n // 2, n // 2)) < 0.1))
+    matrix = np.zeros((n, n))
+    matrix[rows + n // 2, cols + n // 2] = rng.standard_normal(len(rows))
+    matrix += matrix.T
+    rows, cols = np.nonzero(matrix)
+    corner = np.eye(n, 2)
+    for domain_of, values in (
+        (cg.NuclearBall, np.linalg.svd(matrix, compute_uv=False)),
+        (cg.Spectrahedron, np.linalg.eigvalsh(matrix)[::-1]),
+    ):
+        z = SparsePlusLowRank(Pattern(rows, cols, (n, n)), matrix[rows, cols])
+        z = z + LowRank(corner * (values[0] * np.array([3.0, 2.0])), corner)
+        threshold = share * values[0]
+        radius = 5 * values[0] - 2 * threshold + np.maximum(values - threshold, 0).sum()
+        assert_projects(domain_of((n, n), float(radius)), z)
+
+
+@pytest.mark.parametrize("name", ["nuclear", "spectrahedron", "fantope"])
+def test_linear_oracles_agree_with_those_of_arrays(name):
+    domain = {"nuclear": cg.NuclearBall((70, 70), 3.0), "spectrahedron": cg.Spectrahedron(70, 3.0)}.get(
+        name, cg.Fantope(70, 4)
+    )
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 1e-8, 1e8):
+        d = scale * (sparse(70, 70, 0.1, rng) - LowRank(rng.standard_normal((70, 2)), rng.standard_normal((70, 2))))
+        vertex, expected = domain.lmo(d), domain.lmo(np.asarray(d))
+        assert isinstance(vertex, LowRank) and domain.contains(vertex)
+        assert d.inner(vertex) == pytest.approx(np.vdot(np.asarray(d), expected), rel=1e-12)
+        seen = domain.lmo_near(d, None, 0.0)[1]
+        assert seen.shape[0] == 70 and np.allclose(seen.T @ seen, np.eye(seen.shape[1]), rtol=0, atol=1e-9)
