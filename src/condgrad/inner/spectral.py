@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,7 @@ class Spectral:
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: np.ndarray) -> Prox:
         z = u - gamma * g
         most, block, calls = min(z.shape), memory, 0
+        spare, last = SPARE, inf
         rank = u.rank if isinstance(u, LowRank) else memory.shape[1]
         widest = most if self.growth is None else min(most, int(self.growth * max(8, rank)) + SPARE)
         while True:
@@ -60,7 +61,7 @@ class Spectral:
             allowed = stop(norm2(u_t - u) / gamma)
             v_t, seen = domain.lmo_near(direction, right[:, :k], max(TRUST * allowed, 0.0))
             calls += 1
-            V = inner(direction, u_t - v_t) + TRUST * allowed
+            V = inner(direction, u_t - v_t) + max(TRUST * allowed, 0.0)
             if allowed >= V or len(values) == most:
                 break
             noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
@@ -68,11 +69,13 @@ class Spectral:
                 break
             narrow = k > len(values) - SPARE  # all that it saw was needed
             spent = self.max_calls is not None and calls >= self.max_calls
-            if spent or (narrow and len(values) == widest):
+            stuck, last = last <= V, V
+            if spent or (len(values) == widest and (narrow or stuck)):
                 if norm2(direction) <= norm2(g):  # nearer to z than u is: F goes down with it
                     break
                 widest = min(most, 2 * widest)
-            block = np.column_stack([right[:, : k + SPARE], seen])
+            spare = 2 * spare if stuck else spare  # by rounding, or in a subspace: a larger one ends at the whole space
+            block = np.column_stack([right[:, : k + spare], seen])
             if narrow:
                 block = np.column_stack([block, random_block(len(right), k // 2 + SPARE)])
         return Prox(u_t, max(V, 0.0), right[:, : k + SPARE])

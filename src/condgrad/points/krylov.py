@@ -40,19 +40,19 @@ class Triplets(NamedTuple):
     residual: float
 
 
-def random_block(n: int, columns: int) -> np.ndarray:
+def random_block(n: int, columns: int, seed: int = 0) -> np.ndarray:
     """The same every time."""
-    return np.random.default_rng(0).standard_normal((n, columns)) / np.sqrt(n)
+    return np.random.default_rng(seed).standard_normal((n, columns)) / np.sqrt(n)
 
 
-def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0) -> Triplets:
+def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, seed: int = 0) -> Triplets:
     """The top singular triplet, its value within ``accuracy`` of the largest, and others that were seen on the way.
 
-    Golub-Kahan bidiagonalisation with full reorthogonalisation, from a vector that is random, the same every time, and leans
+    Golub-Kahan bidiagonalisation with full reorthogonalisation, from a vector that is random, the same for each seed, and leans
     towards the span of ``near``. The random part is there to miss no singular vector. An accuracy is reached when the
     residual is below it, or when the value's growth says so, from which what is still to come is extrapolated.
     """
-    start = leaning(random_block(A.shape[1], 1), near)[:, 0]
+    start = leaning(random_block(A.shape[1], 1, seed), near)[:, 0]
     basis = _Bidiagonal(A, start / np.linalg.norm(start))
     for _ in range(RESTARTS):
         if basis.grow(accuracy):
@@ -181,13 +181,15 @@ def eigen_ritz(A: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return vectors, values[::-1][: W.shape[1]], vectors
 
 
-def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float) -> tuple[np.ndarray, np.ndarray]:
+def lowest_eigen(
+    A: Any, k: int, near: np.ndarray | None, accuracy: float, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """The k lowest eigenvectors of the symmetric part of A (and others that were seen on the way), and their values.
 
     The block Lanczos method with full reorthogonalisation, from k columns as in top_singular; k of them see an eigenvalue k
     times. It ends when the residuals are below ``accuracy``, or when the sum of the k values falls no more by that much.
     """
-    basis = _Eigenbasis(A, k, leaning(random_block(A.shape[0], k), near))
+    basis = _Eigenbasis(A, k, leaning(random_block(A.shape[0], k, seed), near))
     for _ in range(RESTARTS):
         if basis.grow(accuracy):
             return basis.vectors()
@@ -279,7 +281,8 @@ def wider(block: np.ndarray, least: int, most: int) -> np.ndarray:
     missing = min(least + SPARE, most) - block.shape[1]
     if missing > 0:
         block = np.column_stack([block, random_block(len(block), missing)])
-    return block[:, :most]
+    # columns that depend on others would count as if they saw something
+    return np.linalg.qr(block[:, :most])[0] if block.shape[1] >= most else block
 
 
 def outer(U: np.ndarray, V: np.ndarray, like: Any) -> Any:

@@ -96,7 +96,7 @@ class NCGS:
         L_k = L if state.due else min(state.local, L)
         while True:
             beta = 1 / (2 * L_k)
-            accuracy = self.schedule.accuracy(gamma=beta, share=1.0)
+            accuracy = self.schedule.accuracy(gamma=beta / state.demand, share=1.0)  # or it would never be met
             theta_k, gap, memory = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
             descent = Descent(theta, grad, theta_k)
             rho, noise = curvature_along(problem.objective, descent, before)
