@@ -8,7 +8,7 @@ import numpy as np
 
 from condgrad.checks import read_only
 from condgrad.points.arithmetic import Structured
-from condgrad.points.low_rank import Factors, LowRank
+from condgrad.points.low_rank import CANCELLED, Factors, LowRank
 from condgrad.points.pattern import Pattern
 
 
@@ -42,6 +42,8 @@ class SparsePlusLowRank(Structured):
         low = self.low + other.low
         if other.values is self.values:
             return SparsePlusLowRank(self.pattern, self.values, low, self.scale + other.scale)
+        if other.scale == -self.scale:  # a difference: one new array, not two
+            return SparsePlusLowRank(self.pattern, self.values - other.values, low, self.scale)
         return SparsePlusLowRank(self.pattern, self.sparse_values() + other.sparse_values(), low)
 
     def sparse_values(self) -> np.ndarray:
@@ -55,13 +57,21 @@ class SparsePlusLowRank(Structured):
             return self._norm2()
         if isinstance(other, LowRank):
             return self.scale * sum(c * self._with(f) for c, f in other.terms) + self.low.inner(other)
-        sparse = self.scale * float(np.vdot(self.values, self._entries(other)))
-        return (
-            sparse + other.scale * float(np.vdot(other.values, self.low.at(other.pattern))) + self.low.inner(other.low)
-        )
+        self._same_pattern(other)
+        return sum(self._parts(other))
+
+    def _parts(self, other: SparsePlusLowRank) -> tuple[float, float, float]:
+        """Of <self, other>: sparse with sparse, sparse with low rank, low rank with low rank. No array as long as the values."""
+        sparse = self.scale * other.scale * float(np.vdot(self.values, other.values))
+        mixed = self.scale * sum(c * self._with(f) for c, f in other.low.terms)
+        mixed += other.scale * sum(c * other._with(f) for c, f in self.low.terms)
+        return sparse, mixed, self.low.inner(other.low)
 
     def _norm2(self) -> float:
-        """The squares on the pattern, where both parts meet, and those of the low-rank part elsewhere: never below 0."""
+        """Where the parts cancel: the squares on the pattern, where both meet, and those of the low-rank part elsewhere."""
+        parts = self._parts(self)
+        if sum(parts) > CANCELLED * max(parts):
+            return sum(parts)
         on = self.low.at(self.pattern)
         both = self.sparse_values() + on
         return float(np.vdot(both, both)) + max(self.low.inner(self.low) - float(np.vdot(on, on)), 0.0)
@@ -76,12 +86,6 @@ class SparsePlusLowRank(Structured):
         if factors.U.shape[1] == 1 and not carried:
             return float(np.vdot(factors.U, self.pattern.times(self.values, factors.V)))
         return float(np.vdot(self.values, factors.at(self.pattern)))
-
-    def _entries(self, other: SparsePlusLowRank) -> np.ndarray:
-        """The other's entries on this pattern."""
-        self._same_pattern(other)
-        values = other.sparse_values()
-        return values + other.low.at(self.pattern) if other.low.terms else values
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
         block, vector = _block(W)
