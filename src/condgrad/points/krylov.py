@@ -21,12 +21,16 @@ ACCURACY = 1e-13
 """Of the value, relative to itself, where no other is asked for."""
 RESIDUAL = 1e-11
 """Of the residual, relative to the value: then the value is as good as it gets."""
+SURE = 1e-10
+"""Of the residual, relative to the value, where no accuracy is asked for: growth alone tells no close values apart."""
 ENOUGH = 1e-6
 """What must be reached at the least when the restarts are used up: beyond, the oracle says that it failed."""
 WIDE = 16
 """So many singular triplets are answered with at the most."""
 SPARE = 4
 """So many columns a block is wider than the rank that is looked for."""
+FILL = 2**33
+"""The seed of columns that fill up a block: no start has it, so what begins with a start has not been there before."""
 LEAN = 0.5
 """The random part of the start where there is something to lean towards."""
 
@@ -40,7 +44,7 @@ class Triplets(NamedTuple):
     residual: float
 
 
-def random_block(n: int, columns: int, seed: int = 0) -> np.ndarray:
+def random_block(n: int, columns: int, seed: int = FILL) -> np.ndarray:
     """The same every time."""
     return np.random.default_rng(seed).standard_normal((n, columns)) / np.sqrt(n)
 
@@ -107,7 +111,8 @@ class _Bidiagonal:
                 looks.append((self.j, value))
                 if self.rest * last <= max(accuracy, RESIDUAL * value):
                     return True
-                if still_to_come(looks) <= max(accuracy, ACCURACY * value):
+                sure = accuracy > 0 or self.rest * last <= SURE * value
+                if sure and still_to_come(looks) <= max(accuracy, ACCURACY * value):
                     return True
             B[j, j + 1] = self.rest
             V[j + 1] = v / self.rest
@@ -235,7 +240,8 @@ class _Eigenbasis:
                 looks.append((blocks, -self.look()))
                 if self.residual <= max(accuracy, RESIDUAL * self.size):
                     return True
-                if still_to_come(looks) <= max(accuracy, self.k * ACCURACY * self.size):
+                sure = accuracy > 0 or self.residual <= SURE * self.size
+                if sure and still_to_come(looks) <= max(accuracy, self.k * ACCURACY * self.size):
                     return True
         return False
 
