@@ -14,7 +14,7 @@ from condgrad.driver.progress import Progress
 from condgrad.driver.result import Result
 from condgrad.driver.run import Callback, run
 from condgrad.driver.stopping import Mapping, Rule, Steps
-from condgrad.inner import INNERS, Spectral, inner_solver
+from condgrad.inner import INNERS, Spectral, inner_solver, suits
 from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, SpectralSet, fits
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
@@ -120,6 +120,8 @@ def minimize(
         inner = inner_solver(inner, domain, max_calls=None if isinstance(schedule, theory) else PRACTICAL_CALLS)
     elif not hasattr(inner, "solve"):
         raise TypeError(f"inner is {inner!r}: give 'auto', one of {', '.join(INNERS)}, or an inner solver.")
+    else:
+        suits(inner, domain)
     watched = stop is None or stop.tolerance() is not None
     if watched and isinstance(schedule, practical):
         objective = not_vacuous(objective, domain, entry, eps)
@@ -127,11 +129,13 @@ def minimize(
     start = check_start(problem, x0)
     if warm_start is None:
         from_nothing = x0 is None and isinstance(schedule, practical) and isinstance(inner, Spectral)
-        warm_start = WARM_START if from_nothing else 0
+        warm_start = WARM_START if from_nothing and fits(objective, Objective) else 0
     elif whole(warm_start, "warm_start", least=0) and not fits(domain, SpectralSet):
         raise TypeError(
             f"warm_start is for spectral sets such as NuclearBall, {type(domain).__name__} is none: leave it out."
         )
+    elif warm_start and not fits(objective, Objective):
+        raise TypeError(f"warm_start takes full gradients, {type(objective).__name__} has none: leave it out.")
     setup = Setup(schedule, inner, max(steps, 1), seed, warm_start)
     solver = build(method, problem, setup, options)
 

@@ -18,15 +18,8 @@ INNERS = {"condg": CondG, "corrective": Corrective, "exact": Exact, "spectral": 
 def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inner:
     """The inner solver called ``name``; ``auto`` is spectral where the set is, exact where it projects, else corrective."""
     projects, spectral = fits(domain, Projectable), fits(domain, SpectralSet)
-    choice(name, [*INNERS, "auto"], "inner solver")
-    if name == "exact" and not projects:
-        raise TypeError(
-            f"The exact inner solver needs a set that projects, {type(domain).__name__} does not: use 'corrective' or 'condg'."
-        )
-    if name == "spectral" and not spectral:
-        raise TypeError(
-            f"The spectral inner solver needs a spectral set such as NuclearBall, {type(domain).__name__} is none: use 'auto'."
-        )
+    if choice(name, [*INNERS, "auto"], "inner solver") != "auto":
+        suits(INNERS[name](), domain)
     if name == "spectral" or (name == "auto" and spectral):
         return Spectral() if max_calls is None else Spectral(min(max_calls, PASSES), GROWTH)
     if name == "exact" or (name == "auto" and projects):
@@ -34,4 +27,16 @@ def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inn
     return CondG(max_calls) if name == "condg" else Corrective(max_calls)
 
 
-__all__ = ["INNERS", "CondG", "Corrective", "Exact", "Spectral", "absolute", "inner_solver", "relative"]
+def suits(solver: Inner, domain: Domain) -> None:
+    """Refuses an inner solver that needs more of the set than it has."""
+    if isinstance(solver, Exact) and not fits(domain, Projectable):
+        raise TypeError(
+            f"The exact inner solver needs a set that projects, {type(domain).__name__} does not: use 'corrective' or 'condg'."
+        )
+    if isinstance(solver, Spectral) and not fits(domain, SpectralSet):
+        raise TypeError(
+            f"The spectral inner solver needs a spectral set such as NuclearBall, {type(domain).__name__} is none: use 'auto'."
+        )
+
+
+__all__ = ["INNERS", "CondG", "Corrective", "Exact", "Spectral", "absolute", "inner_solver", "relative", "suits"]

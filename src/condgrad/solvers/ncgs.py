@@ -114,7 +114,7 @@ class NCGS:
             theta_ag=theta_k,
             memory=memory,
             local=state.local if state.due else max(min(max(rho, L_k / 2), L_k), LEAST * L),
-            demand=max(state.demand, 2 * seen / eps) if state.due else state.demand,
+            demand=max(state.demand, 2 * seen / eps) if state.due and eps else state.demand,
             due=L_k < L and seen * state.demand <= eps,
             certificate=certificate,
             descent=descent,
