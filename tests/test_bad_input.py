@@ -20,6 +20,9 @@ SUM = cg.LinearModel(np.eye(3), np.ones(3), cg.Squared())
 EXPECTATION = cg.FunctionExpectation(
     lambda size, rng: rng.normal(size=(size, 3)), lambda x, batch: x - batch, (3,), 1.0, 0.0
 )
+MATRICES = cg.FunctionExpectation(
+    lambda size, rng: rng.normal(size=(size, 2, 2)), lambda x, batch: x - batch, (2, 2), 1.0, 0.0
+)
 NOTHING = (lambda x: 0.0, lambda x, batch: np.zeros((len(batch), 3)), 4, (3,))
 WITHOUT_L, WITH_L = cg.FunctionSum(*NOTHING), cg.FunctionSum(*NOTHING, smoothness=1.0)
 WITH_K = cg.FunctionSum(*NOTHING, mean_square_smoothness=1.0)
@@ -201,6 +204,46 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "an option of nobody": (lambda: solve(maxiter=5), TypeError, "has no option 'maxiter'"),
     "stretch": (lambda: solve(stretch=2.0), ValueError, "stretch is 2.0, but the proof covers 0 to 1"),
+    "stretch and adaptive": (
+        lambda: solve(stretch=0.5, adaptive=True),
+        ValueError,
+        "stretch and adaptive exclude each other: give one of them.",
+    ),
+    "adaptive": (
+        lambda: solve(adaptive="yes"),
+        ValueError,
+        "The option adaptive must be True or False, but got 'yes'.",
+    ),
+    "the spectral solver on a simplex": (
+        lambda: solve(inner="spectral"),
+        TypeError,
+        "The spectral inner solver needs a spectral set such as NuclearBall, Simplex is none: use 'auto'.",
+    ),
+    "the same as an object": (
+        lambda: solve(inner=cg.Spectral()),
+        TypeError,
+        "The spectral inner solver needs a spectral set such as NuclearBall, Simplex is none: use 'auto'.",
+    ),
+    "the exact one as an object": (
+        lambda: solve(domain=ONLY_LMO, inner=cg.Exact()),
+        TypeError,
+        "exact inner solver needs a set that projects, UserSet does not: use 'corrective' or 'condg'",
+    ),
+    "a warm start on a simplex": (
+        lambda: solve(warm_start=5),
+        TypeError,
+        "warm_start is for spectral sets such as NuclearBall, Simplex is none: leave it out.",
+    ),
+    "half a warm start": (
+        lambda: solve(warm_start=0.5),
+        ValueError,
+        "warm_start must be a whole number of at least 0, but got 0.5.",
+    ),
+    "a warm start without gradients": (
+        lambda: cg.minimize(MATRICES, cg.NuclearBall((2, 2)), method="stochastic-ncgs", warm_start=5),
+        TypeError,
+        "warm_start takes full gradients, FunctionExpectation has none: leave it out.",
+    ),
     "random output of a deterministic method": (
         lambda: solve(output="random"),
         ValueError,

@@ -91,6 +91,35 @@ def test_solve_runs_other_methods_on_the_papers_problem(method: str, tmp_path: P
     assert json.loads((tmp_path / "p-run" / "result.json").read_text())["steps"] == 5
 
 
+@pytest.mark.parametrize(("warm_start", "gradients"), [(0, 4), (3, 7)])
+def test_solve_takes_the_options_of_a_low_rank_run(warm_start: int, gradients: int, tmp_path: Path) -> None:
+    """The point is of low rank on the way, and an array in the file."""
+    path = tmp_path / "p.toml"
+    path.write_text(
+        f"""
+        [problem]
+        objective = "paper"
+        shape = [12, 10]
+        rank = 2
+        [set]
+        name = "nuclear-ball"
+        radius = 2.0
+        [method]
+        name = "ncgs"
+        inner = "spectral"
+        warm_start = {warm_start}
+        adaptive = false
+        [stop]
+        steps = 4
+        """,
+        encoding="utf-8",
+    )
+    assert main(["solve", str(path), "--quiet"]) == 0
+    assert json.loads((tmp_path / "p-run" / "result.json").read_text())["counts"]["fo"] == gradients
+    x = np.load(tmp_path / "p-run" / "x.npy")
+    assert x.shape == (12, 10) and x.dtype == float
+
+
 @pytest.mark.parametrize(
     ("name", "key"),
     [
@@ -195,7 +224,7 @@ def test_the_example_spec_converges(tmp_path: Path) -> None:
 def test_the_figure_is_reproduced_in_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "fig1a", "--out", str(tmp_path), "--seconds", "0.3", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert len(facts["rows"]) == 7 and all(row["best mapping"] > 0 for row in facts["rows"])
+    assert len(facts["rows"]) == 8 and all(row["best mapping"] > 0 for row in facts["rows"])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "data:image/png;base64," in page and "http" not in page
 

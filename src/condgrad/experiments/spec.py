@@ -46,7 +46,7 @@ STOPS: dict[str, Callable[[Any], Rule]] = {
     **{oracle: partial(Calls, oracle=oracle) for oracle in ("fo", "sfo", "ifo", "lo", "po", "values")},
 }
 
-RUN = ("schedule", "inner", "smoothness", "output", "seed", "every", "measure", "validate")
+RUN = ("schedule", "inner", "warm_start", "smoothness", "output", "seed", "every", "measure", "validate")
 """What [method] may say besides the method's own options."""
 
 
