@@ -37,6 +37,7 @@ docs: $(VENV)/ready  ## site/index.html; the pages' examples run in make test
 bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-results/
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.order_of_cost --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.corrective --check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.problem5 --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --check
 
 lock:  ## new exact versions for requirements.lock
