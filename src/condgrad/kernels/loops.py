@@ -44,7 +44,7 @@ def sample(indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
     for i in prange(len(indptr) - 1):
         for p in range(indptr[i], indptr[i + 1]):
             j = indices[p]
-            total = U[0, 0] * 0
+            total = out.dtype.type(0)
             for q in range(U.shape[1]):
                 total += U[i, q] * V[j, q]
             out[p] = total
@@ -53,7 +53,7 @@ def sample(indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
 @_compiled
 def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
     for p in prange(len(rows)):
-        total = U[0, 0] * 0
+        total = out.dtype.type(0)
         for q in range(U.shape[1]):
             total += U[rows[p], q] * V[cols[p], q]
         out[p] = total
@@ -63,7 +63,7 @@ def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
 def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
     if W.shape[1] == 1:  # a sum in a register
         for i in prange(len(indptr) - 1):
-            total = W[0, 0] * 0
+            total = out.dtype.type(0)
             for p in range(indptr[i], indptr[i + 1]):
                 total += values[p] * W[indices[p], 0]
             out[i, 0] = total
@@ -116,7 +116,7 @@ def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped
             elif kind == 1:
                 # exp(-750) is 0 in floats already, so nothing is lost or overflows
                 e = math.exp(-min(t * t / c, 750.0))
-                value, slope = 1 - e, 2 / c * t * e
+                value, slope = 1 - e, 0.0 if e == 0 else 2 / c * t * e
                 if t * t < 1e-3 * c:  # 1 - e would lose its digits
                     value = -math.expm1(-t * t / c)
             elif kind == 2:
@@ -128,10 +128,10 @@ def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped
                 slope = 2 / math.sqrt(c) * (u / (1 + u * u) if abs(u) < 1e100 else 1 / u)
             elif kind == 4:
                 u = t / math.sqrt(c)
-                if abs(u) < 1e75:
-                    value, slope = u * u / (1 + u * u), 2 / math.sqrt(c) * u / ((1 + u * u) * (1 + u * u))
+                if abs(u) >= 1e75:
+                    value, slope = 1.0, 2 / math.sqrt(c) / u / u / u
                 else:
-                    value, slope = 1.0, 0.0
+                    value, slope = u * u / (1 + u * u), 2 / math.sqrt(c) * u / ((1 + u * u) * (1 + u * u))
             elif kind == 5:
                 a = -y[p] * z[p]
                 value = max(a, 0.0) + math.log1p(math.exp(-abs(a)))
