@@ -25,7 +25,7 @@ import numpy as np
 import condgrad as cg
 from benchmarks.harness import Claim, Row, arguments, finish, slope, table
 from condgrad import kernels
-from condgrad.points import Pattern, SparsePlusLowRank
+from condgrad.points import SparsePlusLowRank
 from condgrad.points.krylov import singular_ritz
 
 RANK, OUTLIERS, NOISE, TARGET = 20, 0.05, 3.0, 1e-3
