@@ -47,3 +47,36 @@ def option_2(grad, prox, theta0, L, N):
         theta.append(theta_k)
         ag.append(ag_k)
     return {"theta": theta, "md": md, "ag": ag}
+
+
+def option_1_adaptive(value, grad, prox, theta0, L, N, eps, first, least):
+    """Option I with lambda_k = beta_k = 1/(2 L_k), where L_k <= L is raised until the descent inequality holds.
+
+    prox(l, u, lam, floor) -> (point, its Wolfe gap), accurate to the floor or in proportion to the way. A step with L itself
+    is due when the mapping with 1/(2 L_k) is so small that it pays to certify it: ``demand`` times below eps.
+    """
+    theta = [np.array(theta0, dtype=float)]
+    used, demands, dues = [first * L], [1.0], [False]
+    begin = first * L
+    for _ in range(N):
+        x, due, demand = theta[-1], dues[-1], demands[-1]
+        g, before = grad(x), value(x)
+        L_k = L if due else min(begin, L)
+        while True:
+            lam = 1 / (2 * L_k)
+            y, gap = prox(g, x, lam, lam / demand * eps / 4)
+            way = np.sum((y - x) ** 2)
+            after, slope = value(y), np.sum(g * (y - x))
+            rho = 2 * (after - before - slope) / way if way > 0 else 0.0
+            noise = 2e-12 * (abs(before) + abs(after) + abs(slope)) / way if way > 0 else 0.0
+            if L_k >= L or rho <= L_k + noise:
+                break
+            L_k = min(max(2 * L_k, rho), L)
+        mapping = (np.sqrt(way) / lam + np.sqrt(max(gap, 0.0) / lam)) ** 2
+        if not due:
+            begin = max(min(max(rho, L_k / 2), L_k), least * L)
+        theta.append(y)
+        used.append(L_k)
+        demands.append(max(demand, 2 * mapping / eps) if due else demand)
+        dues.append(bool(L_k < L and mapping * demand <= eps))
+    return {"theta": theta, "L": used, "demand": demands, "due": dues}
