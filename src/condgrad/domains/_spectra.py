@@ -88,7 +88,13 @@ def shrink_eigen(x: np.ndarray, shrink: Shrink) -> np.ndarray:
 
 
 SMALL = 64
-"""Up to this many rows or columns the full SVD of an array is as fast as a Lanczos method."""
+"""Up to this many rows or columns a full SVD is as fast as a Lanczos method."""
+
+
+def small(A: Point) -> np.ndarray | None:
+    """The matrix written out, its largest entry at 1 or -1, where it is small: whichever way a point is kept, it gets the
+    same answer."""
+    return unit(np.asarray(A)) if min(A.shape) <= SMALL and max(A.shape) <= 16 * SMALL else None
 
 
 def matrix(x: Any, shape: tuple[int, ...], owner: str) -> Point:
@@ -99,25 +105,32 @@ def matrix(x: Any, shape: tuple[int, ...], owner: str) -> Point:
     return checks.point(x, shape, owner)
 
 
+def fresh(near: np.ndarray | None) -> int:
+    """A seed, another one for each ``near``, and for the same one up to rounding and rotations the same every time.
+
+    What an oracle sees joins the block of who asked, and with it the vector that it began with: from there again, it would
+    only see what is known already.
+    """
+    return 0 if near is None else 1 + int(1e6 * np.linalg.norm(near.T @ random_block(len(near), 1)))
+
+
 def top_vectors(A: Point, near: np.ndarray | None, accuracy: float) -> tuple[np.ndarray, np.ndarray]:
     """Left and right singular vectors, the top pair first, its value within ``accuracy`` of the largest."""
-    if isinstance(A, Structured):
-        found = top_singular(A, near, accuracy)
-        return found.left, found.right
-    size = np.abs(A).max() or 1.0
-    if min(A.shape) > SMALL:
-        found = top_singular(A / size, near, accuracy / size)
-        return found.left, found.right
-    left, _, right = np.linalg.svd(A / size, full_matrices=False)
-    return left, right.T
+    if (whole := small(A)) is not None:
+        left, _, right = np.linalg.svd(whole, full_matrices=False)
+        return left, right.T
+    size = 1.0 if isinstance(A, Structured) else np.abs(A).max() or 1.0
+    found = top_singular(A / size, near, accuracy / size, fresh(near))
+    return found.left, found.right
 
 
 def lowest_vectors(A: Point, k: int, near: np.ndarray | None, accuracy: float) -> tuple[np.ndarray, np.ndarray]:
     """The k lowest eigenvectors of the symmetric part, and perhaps more, with their values."""
-    if isinstance(A, Structured):
-        return lowest_eigen(A, k, near, accuracy)
-    values, vectors = np.linalg.eigh(symmetric(unit(A)))
-    return vectors[:, : k + SPARE], values[: k + SPARE]
+    if (whole := small(A)) is not None:
+        values, vectors = np.linalg.eigh(symmetric(whole))
+        return vectors, values
+    size = 1.0 if isinstance(A, Structured) else np.abs(A).max() or 1.0
+    return lowest_eigen(A / size, k, near, accuracy / size, fresh(near))
 
 
 PASSES = 300

@@ -11,7 +11,7 @@ import numpy as np
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
 from condgrad.points import LowRank, inner, norm2
-from condgrad.points.krylov import RITZ, SPARE, outer, random_block, wider
+from condgrad.points.krylov import RITZ, SPARE, outer, random_block, rank_of, wider, with_spare
 from condgrad.protocols import InnerStop, Point, Prox
 
 TRUST = 1 / 8
@@ -49,13 +49,13 @@ class Spectral:
         z = u - gamma * g
         most, block, calls = min(z.shape), memory, 0
         spare, last = SPARE, inf
-        rank = u.rank if isinstance(u, LowRank) else memory.shape[1]
+        rank = memory.shape[1] - SPARE  # and not u's own, which an array does not know
         widest = most if self.growth is None else min(most, int(self.growth * max(8, rank)) + SPARE)
         while True:
             block = wider(block, domain.narrowest, widest)
             left, values, right = RITZ[domain.spectrum](z, block)
             kept = domain.shrink(values)
-            k = int(np.count_nonzero(kept))
+            k = rank_of(kept)
             u_t = outer(left[:, :k] * kept[:k], right[:, :k], z)
             direction = (1 / gamma) * (u_t - z)
             allowed = stop(norm2(u_t - u) / gamma)
@@ -75,7 +75,7 @@ class Spectral:
                     break
                 widest = min(most, 2 * widest)
             spare = 2 * spare if stuck else spare  # by rounding, or in a subspace: a larger one ends at the whole space
-            block = np.column_stack([right[:, : k + spare], seen])
+            block = np.column_stack([with_spare(right, values, k, spare), seen])
             if narrow:
                 block = np.column_stack([block, random_block(len(right), k // 2 + SPARE)])
-        return Prox(u_t, max(V, 0.0), right[:, : k + SPARE])
+        return Prox(u_t, max(V, 0.0), with_spare(right, values, k, SPARE))

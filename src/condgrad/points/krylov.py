@@ -6,6 +6,7 @@ answers to one and the same direction differ (scipy 1.17, identity matrix).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ SPARE = 4
 """So many columns a block is wider than the rank that is looked for."""
 FILL = 2**33
 """The seed of columns that fill up a block: no start has it, so what begins with a start has not been there before."""
+NOTHING = 1e-13
+"""What is so small relative to the largest is rounding."""
 LEAN = 0.5
 """The random part of the start where there is something to lean towards."""
 
@@ -170,9 +173,35 @@ def _beyond(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return vector - (basis @ vector) @ basis
 
 
+def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray:
+    """An orthonormal basis of the block's columns. Where they depend on each other, what is left of one is rounding and points
+    anywhere: fresh ones take its place."""
+    Q, R = np.linalg.qr(block)
+    P, sizes, _ = np.linalg.svd(R)
+    known = int(np.sum(sizes > NOTHING * sizes.max(initial=0.0)))
+    missing = Q.shape[1] - known
+    if missing == 0:
+        return Q
+    Q, more = Q @ P[:, :known], fresh(missing)
+    return np.linalg.qr(np.column_stack([Q, more - Q @ (Q.T @ more)]))[0]
+
+
+def rank_of(kept: np.ndarray) -> int:
+    """How many of the values that a set keeps are not rounding."""
+    return int(np.count_nonzero(kept > NOTHING * kept.max(initial=0.0)))
+
+
+def with_spare(vectors: np.ndarray, values: np.ndarray, k: int, spare: int) -> np.ndarray:
+    """The first k Ritz vectors, and of the ``spare`` ones after them those whose values are not rounding: the others point
+    anywhere."""
+    more = slice(k, k + spare)
+    known = np.abs(values[more]) > NOTHING * np.abs(values).max(initial=0.0)
+    return np.column_stack([vectors[:, :k], vectors[:, more][:, known]])
+
+
 def singular_ritz(A: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One pass of subspace iteration: left vectors, values (falling) and right vectors of A as seen from the block W."""
-    Q, _ = np.linalg.qr(A @ W)
+    Q = spanned(A @ W, lambda missing: A @ random_block(len(W), missing, FILL + W.shape[1]))
     right, R = np.linalg.qr(A.T @ Q)
     P, values, Ot = np.linalg.svd(R.T)
     return Q @ P, values, right @ Ot.T
@@ -180,7 +209,8 @@ def singular_ritz(A: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 
 def eigen_ritz(A: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same for the symmetric part of A, by its largest eigenvalues: left and right vectors are one."""
-    Q, _ = np.linalg.qr(np.column_stack([W, symmetric_times(A, W)]))
+    both = np.column_stack([W, symmetric_times(A, W)])
+    Q = spanned(both, lambda missing: random_block(len(W), missing, FILL + W.shape[1]))
     values, E = np.linalg.eigh(Q.T @ symmetric_times(A, Q))
     vectors = Q @ E[:, ::-1][:, : W.shape[1]]
     return vectors, values[::-1][: W.shape[1]], vectors
@@ -286,7 +316,7 @@ def wider(block: np.ndarray, least: int, most: int) -> np.ndarray:
     """SPARE more than ``least`` columns, or more; at most ``most``."""
     missing = min(least + SPARE, most) - block.shape[1]
     if missing > 0:
-        block = np.column_stack([block, random_block(len(block), missing)])
+        block = np.column_stack([block, random_block(len(block), missing, FILL + least)])
     # columns that depend on others would count as if they saw something
     return np.linalg.qr(block[:, :most])[0] if block.shape[1] >= most else block
 
