@@ -10,6 +10,7 @@ import pytest
 
 import condgrad as cg
 from condgrad.checks import NonFinite
+from condgrad.points import LowRank
 from condgrad.solvers import Setup, build
 
 nan, inf = np.nan, np.inf
@@ -23,6 +24,7 @@ EXPECTATION = cg.FunctionExpectation(
 MATRICES = cg.FunctionExpectation(
     lambda size, rng: rng.normal(size=(size, 2, 2)), lambda x, batch: x - batch, (2, 2), 1.0, 0.0
 )
+HOLES = cg.Completion.from_dense([[1.0, nan], [0.0, 2.0]])
 NOTHING = (lambda x: 0.0, lambda x, batch: np.zeros((len(batch), 3)), 4, (3,))
 WITHOUT_L, WITH_L = cg.FunctionSum(*NOTHING), cg.FunctionSum(*NOTHING, smoothness=1.0)
 WITH_K = cg.FunctionSum(*NOTHING, mean_square_smoothness=1.0)
@@ -77,6 +79,21 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         "The radius of L2Ball must be positive, but got -1.0",
     ),
     # the start
+    "x0 of low rank outside": (
+        lambda: cg.minimize(HOLES, cg.NuclearBall((2, 2)), LowRank(np.ones((2, 1)), np.ones((2, 1)))),
+        ValueError,
+        "x0 lies outside the set: give a point of it, or leave x0 out",
+    ),
+    "x0 of low rank and another shape": (
+        lambda: cg.minimize(HOLES, cg.NuclearBall((2, 2)), LowRank(np.zeros((3, 1)), np.ones((2, 1)))),
+        ValueError,
+        "x0 has shape (3, 2), but (2, 2) was expected",
+    ),
+    "NaN in x0 of low rank": (
+        lambda: cg.minimize(HOLES, cg.NuclearBall((2, 2)), LowRank(np.full((2, 1), nan), np.ones((2, 1)))),
+        NonFinite,
+        "x0 holds NaN or Inf",
+    ),
     "x0 outside": (
         lambda: solve(x0=np.ones(3)),
         ValueError,

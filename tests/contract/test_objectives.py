@@ -413,6 +413,12 @@ def test_given_arrays_are_copied():
     f = LinearModel(A, y, Squared())
     A[:], y[:] = 7.0, 7.0
     assert f.value(np.zeros(2)) == 0.5 and np.array_equal(f.A, np.ones((2, 2)))
+    seen, values, weights = np.array([1, 0]), np.array([1.0, 2.0]), np.array([1.0, 3.0])
+    h = Completion(seen, seen, values, (2, 2), weights=weights)
+    before = h.value(np.zeros((2, 2)))
+    seen[:], values[:], weights[:] = 0, 7.0, 7.0
+    assert h.value(np.zeros((2, 2))) == before and np.array_equal(h.values, [2.0, 1.0])
+    assert not h.values.flags.writeable and not h.weights.flags.writeable
     sparse = sp.csr_array(np.ones((2, 2)))
     g = LinearModel(sparse, [1.0, 1.0], Squared())
     sparse.data[:] = 7.0

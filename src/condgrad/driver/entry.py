@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
-from condgrad.checks import NotGiven, choice, finite_array, positive, same_shape
+from condgrad.checks import NonFinite, NotGiven, choice, finite_array, positive, same_shape
 from condgrad.inner import Corrective, absolute
 from condgrad.points import norm2
 from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
@@ -45,7 +45,9 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
         return domain.low_rank_start() if low_rank else domain.start()
     if not hasattr(x0, "inner"):  # a structured point brings its own
         x0 = finite_array(x0, "x0")
-        same_shape(x0.shape, tuple(domain.shape), "x0")
+    elif not isfinite(norm2(x0)):
+        raise NonFinite("x0 holds NaN or Inf, or what is too large to square: remove or replace it.")
+    same_shape(tuple(x0.shape), tuple(domain.shape), "x0")
     try:
         inside = domain.contains(x0, 1e-6)
     except NotGiven:

@@ -66,7 +66,7 @@ class Completion(Sum):
         self.n_terms = len(values)
         self.biases = None if biases is None else Biases.fit(rows, cols, values, (m, n), self.loss, biases)
         self.values = checks.read_only(values if self.biases is None else values - self.biases.at(rows, cols))
-        self.weights = weights
+        self.weights = checks.read_only(weights)
         """Of length 0 where all are 1."""
         self._last: tuple[Any, float, Any] = (None, 0.0, None)
         """The low-rank point that was looked at last, its value and its gradient."""
