@@ -147,6 +147,11 @@ def test_the_first_entry_of_a_factor_is_no_different_from_the_others(bad):
     U[0, 0] = bad
     assert np.allclose(kernels.sample(*ends, U, V), plain.sample(*ends, U, V), equal_nan=True)
     assert np.allclose(kernels.sample_at(at.rows, at.cols, U, V), plain.sample(*ends, U, V), equal_nan=True)
+    W, Q = np.abs(at.block(9, 1)), np.abs(at.block(12, 1))
+    W[0], Q[0] = bad, bad
+    assert np.allclose(kernels.times(*ends, at.values, W), plain.times(*ends, at.values, W), equal_nan=True)
+    expected = plain.transposed_times(*ends, at.values, Q, 9)
+    assert np.allclose(at.transposed_times(Q), expected, equal_nan=True)
 
 
 # ---------------------------------------------------------------------------------------------------- the losses
@@ -190,6 +195,15 @@ def test_losses_equal_the_library_s_for_extreme_arguments(name):
             tiny = 1e-307  # where numbers lose their digits to underflow, so may the two losses
             assert value == pytest.approx(loss.value(sign * z, y), rel=1e-11, abs=tiny), (z, y, c)
             assert deriv[0] == pytest.approx(loss.deriv(sign * z, y), rel=1e-11, abs=tiny), (z, y, c)
+
+
+@every_loss
+def test_without_slopes_the_sum_is_the_same(name):
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(kernels.CHUNK + 7)
+    y, weights = observed(name, z, rng), rng.random(len(z))
+    value, deriv = kernels.loss(name, 0.7, z, y, weights, False)
+    assert value == kernels.loss(name, 0.7, z, y, weights)[0] and deriv.size == 0
 
 
 @every_loss
@@ -276,9 +290,8 @@ def test_compilation_is_announced_once_and_kept(tmp_path):
     code = """
 import numpy as np
 from condgrad import kernels
-z = np.zeros(3)
 ends = np.array([0, 1, 3], dtype=np.int32), np.array([0, 0, 1], dtype=np.int32)
-kernels.times(*ends, z, np.ones((2, 2)))
+kernels.sample(*ends, np.ones((2, 2)), np.ones((2, 2)))
 kernels.sample_at(ends[1], ends[1], np.ones((2, 2)), np.ones((2, 2)))
 """
     cold, warm = (run(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr for _ in range(2))

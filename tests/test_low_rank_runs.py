@@ -77,7 +77,7 @@ def test_every_schedule_of_the_spectral_solver(name, inner, schedule):
         together(problem(shape, LOSSES["squared"]), name, inner, schedule)
 
 
-@pytest.mark.parametrize("inner", [cg.CondG(30), cg.Exact()], ids=["condg", "exact"])
+@pytest.mark.parametrize("inner", [cg.CondG(12), cg.Exact()], ids=["condg", "exact"])
 @pytest.mark.parametrize("name", ["ncgs", "ncgs-ii", "ncgs-vr"])
 def test_other_inner_solvers(name, inner):
     together(problem((30, 20), LOSSES["welsch"]), name, inner)
