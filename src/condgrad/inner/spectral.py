@@ -74,7 +74,10 @@ class Spectral:
                 if norm2(direction) <= norm2(g):  # nearer to z than u is: F goes down with it
                     break
                 widest = min(most, 2 * widest)
-            spare = 2 * spare if stuck else spare  # by rounding, or in a subspace: a larger one ends at the whole space
+            if stuck:  # in a subspace that is too small; where a large one does not help, by rounding
+                if spare > most:
+                    break
+                spare *= 2
             block = np.column_stack([with_spare(right, values, k, spare), seen])
             if narrow:
                 block = np.column_stack([block, random_block(len(right), k // 2 + SPARE)])

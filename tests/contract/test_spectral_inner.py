@@ -1,0 +1,229 @@
+"""What the spectral inner solver must do besides test_inners.py: on every kind of spectrum and shape, and at low rank."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from tests.contract.test_inners import moved, rounding, watched
+
+import condgrad as cg
+from condgrad.certificate import witness
+from condgrad.inner import absolute, relative
+from condgrad.inner.spectral import TRUST
+from condgrad.points import LowRank, Pattern, SparsePlusLowRank, norm2
+
+SMALL = {
+    "tall": cg.NuclearBall((90, 7), 3.0),
+    "wide": cg.NuclearBall((7, 90), 3.0),
+    "nuclear": cg.NuclearBall((40, 30), 3.0),
+    "row": cg.NuclearBall((1, 6), 2.0),
+    "column": cg.NuclearBall((6, 1), 2.0),
+    "spectrahedron": cg.Spectrahedron(30, 3.0),
+    "spectrahedron up to": cg.Spectrahedron(30, 3.0, equal=False),
+    "fantope": cg.Fantope(30, 4),
+    "fantope of high rank": cg.Fantope(20, 17),
+}
+"""Here the linear oracle is a full decomposition."""
+LARGE = {
+    "nuclear": cg.NuclearBall((90, 80), 3.0),
+    "spectrahedron": cg.Spectrahedron(80, 3.0),
+    "fantope": cg.Fantope(80, 6),
+}
+"""Here it is a Lanczos method, to an accuracy."""
+SIZES = (1e-2, 1.0, 1e2, 1e8)
+GAMMA = 0.1
+
+
+def over(sets):
+    return pytest.mark.parametrize("domain", sets.values(), ids=sets.keys())
+
+
+def with_values(domain, values, rng):
+    m, n = domain.shape
+    U = np.linalg.qr(rng.standard_normal((m, len(values))))[0]
+    V = U if domain.spectrum == "eigen" else np.linalg.qr(rng.standard_normal((n, len(values))))[0]
+    return (U * values) @ V.T
+
+
+def gradients(domain, rng):
+    """By what is hard about their spectra."""
+    k = min(domain.shape)
+    return {
+        "random": rng.standard_normal(domain.shape),
+        "clustered": with_values(domain, np.r_[np.ones(k // 2), np.full(k - k // 2, 0.999)], rng),
+        "equal": with_values(domain, np.ones(k), rng),
+        "close": with_values(domain, 1 + 1e-9 * np.arange(k), rng),
+        "falling": with_values(domain, -(0.7 ** np.arange(k)), rng),
+        "of rank 2": with_values(domain, np.array([-1.0, -0.5])[:k], rng),
+        "zero": np.zeros(domain.shape),
+    }
+
+
+def centres(domain, rng):
+    vertices = [domain.lmo(rng.standard_normal(domain.shape)) for _ in range(3)]
+    return {
+        "start": domain.start(),
+        "low-rank start": np.asarray(domain.low_rank_start()),
+        "vertex": vertices[0],
+        "of low rank": 0.5 * vertices[1] + 0.5 * vertices[2],
+        "of any rank": domain.project(0.2 * domain.max_norm * rng.standard_normal(domain.shape)),
+    }
+
+
+def cases(domain, seed=0, sizes=SIZES):
+    rng = np.random.default_rng(seed)
+    pairs = product(gradients(domain, rng).items(), centres(domain, rng).items(), sizes)
+    return [(f"{spectrum}, {centre}, {size}", size * g, u) for (spectrum, g), (centre, u), size in pairs]
+
+
+def least(domain, direction):
+    """min <direction, x> over the set, by a full decomposition."""
+    if domain.spectrum == "singular":
+        return -domain.radius * np.linalg.norm(direction, 2)
+    values = np.linalg.eigvalsh((direction + direction.T) / 2)
+    if isinstance(domain, cg.Fantope):
+        return values[: domain.rank].sum()
+    return domain.radius * (values[0] if domain.equal else min(0.0, values[0]))
+
+
+def true_gap(domain, g, u, p):
+    direction = g + (p - u) / GAMMA
+    return float(np.sum(direction * p)) - least(domain, direction)
+
+
+def noise(domain, g):
+    return 10 * rounding(domain, g, GAMMA)
+
+
+def solved(solver, domain, g, u, stop, memory=None):
+    return solver.solve(domain, g, u, GAMMA, stop, solver.init(domain, u) if memory is None else memory)
+
+
+# --------------------------------------------------------------------------------------------------------------- arrays
+
+
+def rules(g):
+    """Absolute and relative, and one that nothing but rounding ends; scaled along with the gradient."""
+    size = max(np.abs(g).max(), 1.0)
+    return absolute(1e-6 * size), relative(0.1, 1e-9 * size), absolute(0.0), absolute(-1.0)
+
+
+@over(SMALL)
+def test_every_spectrum_from_every_centre(domain):
+    for name, g, u in cases(domain):
+        for stop in rules(g):
+            p, gap, _ = solved(cg.Spectral(), domain, g, u, stop)
+            allowed, slack, true = stop(moved(p, u, GAMMA)), noise(domain, g), true_gap(domain, g, u, p)
+            assert domain.contains(p, 1e-8), name
+            assert gap - TRUST * max(allowed, 0.0) - slack <= true <= gap + slack, name
+            assert gap <= max(allowed, 0.0) + slack, name
+            exact = domain.project(u - GAMMA * g)
+            lemma = np.sqrt(gap / GAMMA) + np.sqrt(slack / GAMMA) + 1e-9 * np.linalg.norm(g)
+            assert np.linalg.norm(p - exact) / GAMMA <= lemma, name
+
+
+@over(LARGE)
+def test_every_spectrum_of_larger_matrices(domain):
+    """An oracle that stops by the growth of its value can be misled: never by much, and the check of a result is not."""
+    misled, tried = 0, cases(domain, sizes=(1e-2, 1.0, 1e8))
+    for name, g, u in tried:
+        problem = cg.Problem(cg.Function(lambda x: 0.0, lambda x, g=g: g, domain.shape, smoothness=1.0), domain)
+        for stop in rules(g)[1:3]:
+            p, gap, _ = solved(cg.Spectral(), domain, g, u, stop)
+            slack, true = noise(domain, g), true_gap(domain, g, u, p)
+            assert domain.contains(p, 1e-8), name
+            assert gap <= max(stop(moved(p, u, GAMMA)), 0.0) + slack, name
+            assert gap - TRUST * max(stop(moved(p, u, GAMMA)), 0.0) - slack <= true <= 100 * gap + slack, name
+            misled += true > gap + slack
+            assert true <= witness(problem, u, p, GAMMA).gap + slack, name
+    assert misled <= 0.05 * 2 * len(tried)
+
+
+@over(SMALL | {f"{name}, large": domain for name, domain in LARGE.items()})
+@pytest.mark.parametrize("solver", [cg.Spectral(1), cg.Spectral(3), cg.Spectral(4, 1.25)], ids=str)
+def test_what_ends_early_is_nearer_than_the_centre(domain, solver):
+    """So F goes down with it: its prox objective is below that of the centre."""
+    for name, g, u in cases(domain, sizes=(0.1, 10.0)):
+        p, gap, _ = solved(solver, domain, g, u, relative(0.5, 0.0))
+        z = u - GAMMA * g
+        assert domain.contains(p, 1e-8), name
+        assert np.linalg.norm(p - z) <= np.linalg.norm(u - z) * (1 + 1e-9) + 1e-13 * domain.max_norm, name
+        if min(domain.shape) < 64:
+            assert true_gap(domain, g, u, p) <= gap + noise(domain, g), name
+
+
+@over(SMALL)
+def test_memory_saves_calls(domain):
+    """The same problem again is one call and the same point; memory is not written to."""
+    for name, g, u in cases(domain, sizes=(1.0,)):
+        region, calls = watched(domain)
+        solver, stop = cg.Spectral(), absolute(1e-6)
+        cold = solved(solver, region, g, u, stop)
+        before, kept = len(calls), cold.memory.copy()
+        cold.memory.setflags(write=False)
+        again = solved(solver, region, g, u, stop, cold.memory)
+        assert len(calls) == before + 1, name
+        assert np.linalg.norm(again.point - cold.point) <= 2e-3 * np.sqrt(GAMMA), name
+        assert np.array_equal(cold.memory, kept)
+        assert np.linalg.norm(kept.T @ kept - np.eye(kept.shape[1])) <= 1e-10, name
+
+
+def test_any_memory_will_do():
+    """Of another problem, too narrow, too wide, empty, or with the same column many times."""
+    domain, rng = SMALL["nuclear"], np.random.default_rng(0)
+    g, u = rng.standard_normal(domain.shape), domain.start()
+    exact = domain.project(u - GAMMA * g)
+    one = np.linalg.qr(rng.standard_normal((30, 1)))[0]
+    for memory in (np.zeros((30, 0)), one, np.eye(30), np.repeat(one, 40, axis=1), np.linalg.qr(np.ones((30, 9)))[0]):
+        p, gap, _ = solved(cg.Spectral(), domain, g, u, absolute(1e-10), memory)
+        assert gap <= 1e-10 and np.linalg.norm(p - exact) <= 1e-5
+
+
+@pytest.mark.parametrize("growth", [1, 0.5, 0])
+def test_growth_is_above_1(growth):
+    with pytest.raises(ValueError, match="growth of Spectral must be above 1"):
+        cg.Spectral(growth=growth)
+    with pytest.raises(ValueError, match="max_calls"):
+        cg.Spectral(0)
+
+
+# --------------------------------------------------------------------------------------------------- points of low rank
+
+
+def structured(domain, rng, rank=3, density=0.2):
+    """(g sparse + low rank, u of low rank) as they are and as arrays; symmetric where the set is."""
+    m, n = domain.shape
+    eigen = domain.spectrum == "eigen"
+    seen = rng.random((m, n)) < density
+    seen = seen | seen.T if eigen else seen
+    rows, cols = np.nonzero(seen)
+    S = rng.standard_normal((m, n))
+    S = S + S.T if eigen else S
+    low = LowRank(rng.standard_normal((m, rank)), rng.standard_normal((n, rank)))
+    g = SparsePlusLowRank(Pattern(rows, cols, (m, n)), S[rows, cols], 0.1 * low)
+    u = domain.low_rank_start()
+    for weight in (0.5, 0.3):
+        v = domain.lmo(rng.standard_normal(domain.shape))
+        left, sigma, right = np.linalg.svd(v)
+        k = int(np.sum(sigma > 1e-9))
+        u = (1 - weight) * u + weight * LowRank(left[:, :k] * sigma[:k], right[:k].T)
+    return g, u, np.asarray(g), np.asarray(u)
+
+
+@over({name: SMALL[name] for name in SMALL if name not in ("row", "column")} | {"large": LARGE["nuclear"]})
+@pytest.mark.parametrize("seed", range(4))
+def test_points_of_low_rank_are_the_arrays_that_they_stand_for(domain, seed):
+    g, u, G, U = structured(domain, np.random.default_rng(seed))
+    exact = domain.project(U - GAMMA * G)
+    for stop in (absolute(1e-8), relative(0.1, 1e-9)):
+        p, gap, memory = solved(cg.Spectral(), domain, g, u, stop)
+        assert isinstance(p, LowRank) and p.rank <= max(np.linalg.matrix_rank(exact, 1e-6) + 8, min(domain.shape) / 2)
+        P, slack = np.asarray(p), noise(domain, G)
+        assert domain.contains(p, 1e-8) and domain.contains(P, 1e-8)
+        assert true_gap(domain, G, U, P) <= gap * (100 if min(domain.shape) > 64 else 1) + slack
+        assert gap <= stop(norm2(p - u) / GAMMA) + slack
+        assert np.linalg.norm(P - exact) <= np.sqrt(100 * gap * GAMMA) + 1e-6
+        again = solved(cg.Spectral(), domain, g, p, stop, memory)
+        assert domain.contains(again.point, 1e-8)
