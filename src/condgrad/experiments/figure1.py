@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.domains import NuclearBall
-from condgrad.driver import CpuSeconds, Mapping, Result, minimize
+from condgrad.driver import CpuSeconds, Mapping, Result, Steps, minimize
 from condgrad.experiments import plots, report
 from condgrad.objectives import Completion, Welsch, paper_data
 
@@ -45,6 +45,9 @@ def figure_1a(seed: int, seconds: float) -> Iterator[tuple[Curve, Result]]:
     """Each curve, run until well below the target or for so many CPU seconds, its mapping measured outside the clock."""
     data = paper_data(200, 200, 5, seed=seed, generator="orthonormal")
     objective = Completion(data.rows, data.cols, data.values, (200, 200), Welsch(1.0))
+    minimize(
+        objective, NuclearBall((200, 200), 5.0), stop=Steps(1), progress=False
+    )  # loads the kernels outside all clocks
     for curve in FIGURE_1A:
         stop = Mapping(TARGET / 10) | CpuSeconds(seconds)
         yield (
