@@ -321,6 +321,11 @@ def test_who_starts_warm(papers: cg.Problem) -> None:
     assert other.trace[0].fo == 0
 
 
+def test_a_method_that_does_not_slide_refuses_a_warm_start(papers: cg.Problem) -> None:
+    with pytest.raises(TypeError, match="warm_start is for methods that slide, 'frank-wolfe' does not: leave it out"):
+        cg.minimize(papers.objective, papers.domain, method="frank-wolfe", warm_start=3)
+
+
 def test_a_budget_can_end_inside_a_warm_start(papers: cg.Problem) -> None:
     result = cg.minimize(papers.objective, papers.domain, stop=cg.Calls(5))
     assert (result.status, result.counts["lo"], result.steps) == ("out_of_budget", 5, 0)

@@ -134,6 +134,8 @@ def minimize(
         raise TypeError(
             f"warm_start is for spectral sets such as NuclearBall, {type(domain).__name__} is none: leave it out."
         )
+    elif warm_start and not entry.slides:
+        raise TypeError(f"warm_start is for methods that slide, '{method}' does not: leave it out.")
     elif warm_start and not fits(objective, Objective):
         raise TypeError(f"warm_start takes full gradients, {type(objective).__name__} has none: leave it out.")
     setup = Setup(schedule, inner, max(steps, 1), seed, warm_start)
