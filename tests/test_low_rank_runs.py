@@ -15,6 +15,8 @@ from condgrad.points import LowRank
 from condgrad.solvers import METHODS, Setup, build
 
 STEPS = 12
+FEWER = {"stochastic-ncgs": 8}
+"""Steps of a method that multiplies what two runs are apart by ten or so in each."""
 TOGETHER = 1e-8
 """The distance at which they walk, relative to the set's size."""
 SHAPES = {"small": (30, 20), "wide": (20, 30), "beyond a full SVD": (80, 70)}
@@ -42,8 +44,9 @@ def walk(task, name, x0, inner=SPECTRAL["spectral"], schedule=SCHEDULES["practic
     return list(islice(cg.iterate(solver, task, x0), steps + 1))
 
 
-def together(task, name, *args, x0=None, steps=STEPS, apart=TOGETHER, **options):
+def together(task, name, *args, x0=None, steps=None, apart=TOGETHER, **options):
     """Both runs, after as many steps as asked for: they are where the other is."""
+    steps = steps or FEWER.get(name, STEPS)
     x0 = LowRank.zeros(task.domain.shape) if x0 is None else x0
     dense = walk(task, name, np.asarray(x0), *args, steps=steps, **options)
     lean = walk(task, name, x0, *args, steps=steps, **options)

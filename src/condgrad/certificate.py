@@ -12,6 +12,7 @@ With p = x this is the Frank-Wolfe gap's own bound |g|^2 <= gap/gamma.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, nan, sqrt
 
 import numpy as np
@@ -43,7 +44,7 @@ class Certificate:
     def error(self) -> float:
         return sqrt(max(self.gap, 0.0) / (self.stretch * self.gamma))
 
-    @property
+    @cached_property
     def norm(self) -> float:
         return sqrt(norm2(self.x - self.prox)) / (self.stretch * self.gamma)
 

@@ -97,6 +97,10 @@ class SpectralSet(Domain, Protocol):
     """singular or eigen"""
     narrowest: int
     """The fewest values that ``shrink`` makes sense of."""
+    trace: float
+    """The largest sum of a point's values."""
+    floor: float
+    """What a direction's value must exceed to be worth anything: 0 where the sum may be smaller, else minus infinity."""
 
     def shrink(self, values: np.ndarray) -> np.ndarray:
         """The values of the projection of a matrix with these values, falling."""
@@ -105,7 +109,13 @@ class SpectralSet(Domain, Protocol):
         """A point from which to begin, as a LowRank."""
 
     def lmo_near(self, direction: Point, block: np.ndarray, accuracy: float) -> tuple[Point, np.ndarray]:
-        """lmo, to an accuracy in <direction, .>, warm-started with a block of vectors; and the vectors that it saw."""
+        """lmo, to an accuracy in <direction, .> that is an estimate, warm-started with a block of vectors; and what it saw."""
+
+    def beyond(
+        self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float
+    ) -> tuple[float, np.ndarray]:
+        """A bound on the values of z, which has the ``size``, outside of some of its Ritz vectors, and vectors that it saw there;
+        sought as far as to show that it is at most ``needed``. The linear oracle's value, without its vertex."""
 
 
 ORACLES: dict[type, tuple[str, ...]] = {
@@ -114,7 +124,7 @@ ORACLES: dict[type, tuple[str, ...]] = {
     FiniteSum: ("value", "grad", "draw", "grad_terms", "term_rows", "assemble", "n_terms"),
     Domain: ("lmo", "start", "contains"),
     Projectable: ("lmo", "start", "contains", "project"),
-    SpectralSet: ("lmo", "start", "contains", "shrink", "lmo_near", "low_rank_start"),
+    SpectralSet: ("lmo", "start", "contains", "shrink", "lmo_near", "beyond", "low_rank_start"),
 }
 
 

@@ -39,7 +39,10 @@ def spied(problem, tally):
     region |= {"start": domain.start, "contains": domain.contains}
     region |= call("lmo", domain.lmo, ("lo", lambda args: 1))
     if hasattr(domain, "lmo_near"):
-        region |= {name: getattr(domain, name) for name in ("spectrum", "narrowest", "shrink", "low_rank_start")}
+        region |= {
+            name: getattr(domain, name)
+            for name in ("spectrum", "narrowest", "trace", "floor", "shrink", "low_rank_start")
+        }
         region |= call("lmo_near", domain.lmo_near, ("lo", lambda args: 1))
     if hasattr(domain, "project"):
         region |= call("project", domain.project, ("po", lambda args: 1))

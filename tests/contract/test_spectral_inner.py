@@ -9,9 +9,7 @@ import pytest
 from tests.contract.test_inners import moved, rounding, watched
 
 import condgrad as cg
-from condgrad.certificate import witness
 from condgrad.inner import absolute, relative
-from condgrad.inner.spectral import TRUST
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, norm2
 
 SMALL = {
@@ -117,8 +115,7 @@ def test_every_spectrum_from_every_centre(domain):
             p, gap, _ = solved(cg.Spectral(), domain, g, u, stop)
             allowed, slack, true = stop(moved(p, u, GAMMA)), noise(domain, g), true_gap(domain, g, u, p)
             assert domain.contains(p, 1e-8), name
-            assert gap - TRUST * max(allowed, 0.0) - slack <= true <= gap + slack, name
-            assert gap <= max(allowed, 0.0) + slack, name
+            assert true <= gap + slack and gap <= max(allowed, 0.0) + slack, name
             exact = domain.project(u - GAMMA * g)
             lemma = np.sqrt(gap / GAMMA) + np.sqrt(slack / GAMMA) + 1e-9 * np.linalg.norm(g)
             assert np.linalg.norm(p - exact) / GAMMA <= lemma, name
@@ -126,19 +123,14 @@ def test_every_spectrum_from_every_centre(domain):
 
 @over(LARGE)
 def test_every_spectrum_of_larger_matrices(domain):
-    """An oracle that stops by the growth of its value can be misled: never by much, and the check of a result is not."""
-    misled, tried = 0, cases(domain, sizes=(1e-2, 1.0, 1e8))
-    for name, g, u in tried:
-        problem = cg.Problem(cg.Function(lambda x: 0.0, lambda x, g=g: g, domain.shape, smoothness=1.0), domain)
+    """The stated gap is a bound, however rough the accuracy."""
+    for name, g, u in cases(domain, sizes=(1e-2, 1.0, 1e8)):
         for stop in rules(g)[1:3]:
             p, gap, _ = solved(cg.Spectral(), domain, g, u, stop)
-            slack, true = noise(domain, g), true_gap(domain, g, u, p)
+            slack = noise(domain, g)
             assert domain.contains(p, 1e-8), name
+            assert true_gap(domain, g, u, p) <= gap + slack, name
             assert gap <= max(stop(moved(p, u, GAMMA)), 0.0) + slack, name
-            assert gap - TRUST * max(stop(moved(p, u, GAMMA)), 0.0) - slack <= true <= 100 * gap + slack, name
-            misled += true > gap + slack
-            assert true <= witness(problem, u, p, GAMMA).gap + slack, name
-    assert misled <= 0.05 * 2 * len(tried)
 
 
 @over(SMALL | {f"{name}, large": domain for name, domain in LARGE.items()})
@@ -150,8 +142,7 @@ def test_what_ends_early_is_nearer_than_the_centre(domain, solver):
         z = u - GAMMA * g
         assert domain.contains(p, 1e-8), name
         assert np.linalg.norm(p - z) <= np.linalg.norm(u - z) * (1 + 1e-9) + 1e-13 * domain.max_norm, name
-        if min(domain.shape) < 64:
-            assert true_gap(domain, g, u, p) <= gap + noise(domain, g), name
+        assert true_gap(domain, g, u, p) <= gap + noise(domain, g), name
 
 
 @over(SMALL)
@@ -222,8 +213,8 @@ def test_points_of_low_rank_are_the_arrays_that_they_stand_for(domain, seed):
         assert isinstance(p, LowRank) and p.rank <= max(np.linalg.matrix_rank(exact, 1e-6) + 8, min(domain.shape) / 2)
         P, slack = np.asarray(p), noise(domain, G)
         assert domain.contains(p, 1e-8) and domain.contains(P, 1e-8)
-        assert true_gap(domain, G, U, P) <= gap * (100 if min(domain.shape) > 64 else 1) + slack
+        assert true_gap(domain, G, U, P) <= gap + slack
         assert gap <= stop(norm2(p - u) / GAMMA) + slack
-        assert np.linalg.norm(P - exact) <= np.sqrt(100 * gap * GAMMA) + 1e-6
+        assert np.linalg.norm(P - exact) <= np.sqrt(gap * GAMMA) + 1e-6
         again = solved(cg.Spectral(), domain, g, p, stop, memory)
         assert domain.contains(again.point, 1e-8)

@@ -17,7 +17,8 @@ from condgrad.domains._ball import Shape
 from condgrad.domains.simplex import onto_simplex
 from condgrad.points import LowRank, inner, norm2
 from condgrad.points.arithmetic import Structured
-from condgrad.points.krylov import RITZ, SPARE, lowest_eigen, outer, random_block, top_singular, wider
+from condgrad.points.edge import Edge, edge
+from condgrad.points.krylov import RITZ, SPARE, lowest_eigen, outer, random_block, symmetric_times, top_singular, wider
 from condgrad.protocols import Point
 
 Shrink = Callable[[np.ndarray], np.ndarray]
@@ -87,6 +88,8 @@ def shrink_eigen(x: np.ndarray, shrink: Shrink) -> np.ndarray:
     return root @ root.T  # symmetric to the last bit
 
 
+ROUNDING = 1e-13
+"""What a product can be wrong by, relative to the matrix."""
 SMALL = 64
 """Up to this many rows or columns a full SVD is as fast as a Lanczos method."""
 
@@ -111,7 +114,7 @@ def fresh(near: np.ndarray | None) -> int:
     What an oracle sees joins the block of who asked, and with it the vector that it began with: from there again, it would
     only see what is known already.
     """
-    return 0 if near is None else 1 + int(1e6 * np.linalg.norm(near.T @ random_block(len(near), 1)))
+    return 0 if near is None else 1 + int(1e3 * np.linalg.norm(near.T @ random_block(len(near), 1)))
 
 
 def top_vectors(A: Point, near: np.ndarray | None, accuracy: float) -> tuple[np.ndarray, np.ndarray]:
@@ -131,6 +134,22 @@ def lowest_vectors(A: Point, k: int, near: np.ndarray | None, accuracy: float) -
         return vectors, values
     size = 1.0 if isinstance(A, Structured) else np.abs(A).max() or 1.0
     return lowest_eigen(A / size, k, near, accuracy / size, fresh(near))
+
+
+def beyond(spectrum: str, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
+    """A bound on the singular values or eigenvalues that z, which has the ``size``, has outside of some of its Ritz vectors; it
+    is sought as far as to ``needed``."""
+    noise, seed = ROUNDING * size, fresh(right)
+    if spectrum == "eigen":
+        return edge(lambda Q: symmetric_times(z, Q), right, needed, lambda length: noise, seed)
+
+    def square(Q: np.ndarray) -> np.ndarray:
+        P = z @ Q
+        return z.T @ (P - left @ (left.T @ P))
+
+    square_needed = needed**2 if needed >= 0 else -np.inf
+    bound, vectors = edge(square, right, square_needed, lambda length: noise * max(sqrt(length), noise), seed)
+    return Edge(needed if bound == square_needed else sqrt(max(bound, 0.0)), vectors)
 
 
 PASSES = 300

@@ -11,6 +11,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains._ball import Shape
 from condgrad.domains._spectra import (
+    beyond,
     count,
     eigenvalues,
     lowest_vectors,
@@ -22,6 +23,7 @@ from condgrad.domains._spectra import (
 )
 from condgrad.points import LowRank
 from condgrad.points.arithmetic import Structured
+from condgrad.points.edge import Edge
 from condgrad.points.krylov import outer
 from condgrad.protocols import Point
 
@@ -52,6 +54,15 @@ class Fantope:
     @property
     def max_norm(self) -> float:
         return math.sqrt(self.rank)
+
+    @property
+    def trace(self) -> float:
+        return float(self.rank)
+
+    floor: ClassVar[float] = -math.inf
+
+    def beyond(self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
+        return beyond(self.spectrum, z, left, right, needed, size)
 
     def lmo(self, direction: Point) -> Point:
         return self.lmo_near(direction)[0]

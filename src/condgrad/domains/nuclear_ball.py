@@ -8,10 +8,11 @@ from typing import ClassVar, final
 import numpy as np
 
 from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._spectra import matrix, project_structured, shrink_singular, top_vectors
+from condgrad.domains._spectra import beyond, matrix, project_structured, shrink_singular, top_vectors
 from condgrad.domains.simplex import onto_simplex
 from condgrad.points import LowRank
 from condgrad.points.arithmetic import Structured
+from condgrad.points.edge import Edge
 from condgrad.points.krylov import outer
 from condgrad.protocols import Point
 
@@ -43,6 +44,15 @@ class NuclearBall(Ball):
     @property
     def max_norm(self) -> float:
         return self.radius
+
+    @property
+    def trace(self) -> float:
+        return self.radius
+
+    floor: ClassVar[float] = 0.0
+
+    def beyond(self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
+        return beyond(self.spectrum, z, left, right, needed, size)
 
     def lmo(self, direction: Point) -> Point:
         return self.lmo_near(direction)[0]

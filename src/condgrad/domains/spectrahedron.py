@@ -10,10 +10,19 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Shape
-from condgrad.domains._spectra import eigenvalues, lowest_vectors, matrix, project_structured, shrink_eigen, square
+from condgrad.domains._spectra import (
+    beyond,
+    eigenvalues,
+    lowest_vectors,
+    matrix,
+    project_structured,
+    shrink_eigen,
+    square,
+)
 from condgrad.domains.simplex import onto_simplex
 from condgrad.points import LowRank
 from condgrad.points.arithmetic import Structured
+from condgrad.points.edge import Edge
 from condgrad.points.krylov import outer
 from condgrad.protocols import Point
 
@@ -44,6 +53,17 @@ class Spectrahedron:
     @property
     def max_norm(self) -> float:
         return self.radius
+
+    @property
+    def trace(self) -> float:
+        return self.radius
+
+    @property
+    def floor(self) -> float:
+        return -math.inf if self.equal else 0.0
+
+    def beyond(self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
+        return beyond(self.spectrum, z, left, right, needed, size)
 
     def lmo(self, direction: Point) -> Point:
         return self.lmo_near(direction)[0]

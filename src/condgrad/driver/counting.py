@@ -55,7 +55,7 @@ class Counted:
             self._allow(price)
             self._counts.add(price)
             answer = ask(*args)
-            if not np.isfinite(answer if name == "value" else norm2(answer[0] if name == "lmo_near" else answer)):
+            if not np.isfinite(SEEN.get(name, norm2)(answer)):
                 raise NonFinite(
                     f"{SAID[name]} of {type(self._target).__name__} is NaN, infinite or too large to square."
                 )
@@ -75,8 +75,16 @@ PRICES: dict[str, Callable[[Any, tuple[Any, ...]], dict[str, int]]] = {
     "term_rows": _terms,
     "lmo": lambda domain, args: {"lo": 1},
     "lmo_near": lambda domain, args: {"lo": 1},
+    "beyond": lambda domain, args: {"lo": 1},
     "project": lambda domain, args: {"po": 1},
 }
+
+SEEN: dict[str, Callable[[Any], float]] = {
+    "value": float,
+    "lmo_near": lambda answer: norm2(answer[0]),
+    "beyond": lambda answer: norm2(answer.vectors),
+}
+"""What must be finite of an answer that is not a point."""
 
 SAID = {
     "value": "The value",
@@ -85,6 +93,7 @@ SAID = {
     "term_rows": "A term's gradient",
     "lmo": "The linear oracle's answer",
     "lmo_near": "The linear oracle's answer",
+    "beyond": "The linear oracle's bound",
     "project": "The projection",
 }
 

@@ -1,30 +1,40 @@
-"""The spectral inner solver: on a spectral set the prox subproblem is one partial SVD."""
+r"""The spectral inner solver: on a spectral set the prox subproblem is one partial SVD.
+
+With z = u - gamma g the subproblem asks for the projection of z. Let u_t be what the set makes of the values that a block
+of Ritz vectors sees of z. Its gap is (max_v <z - u_t, v> - <z - u_t, u_t>) / gamma. On the Ritz vectors z - u_t is diagonal,
+with what is left of the values (``rest``); what the Ritz vectors lack to being singular vectors couples it to the outside
+(``coupling``); outside, its values are at most some ``limit``. By a Schur complement, what is beyond the diagonal is at most
+y once y - |coupling|^2, weighted with 1/(y - rest), is at least that limit. The largest sum of a point's values is ``trace``: so
+the gap is at most trace (y - level) / gamma, where ``level`` is what a value must exceed to be worth anything to the set. It
+remains to show that nothing outside is beyond the limit.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
-from condgrad.points import LowRank, inner, norm2
-from condgrad.points.krylov import RITZ, SPARE, outer, random_block, rank_of, wider, with_spare
+from condgrad.points import LowRank, norm2
+from condgrad.points.krylov import RITZ, SPARE, TIMES, outer, random_block, rank_of, spare_columns, wider
 from condgrad.protocols import InnerStop, Point, Prox
 
-TRUST = 1 / 8
-"""The share of the allowed gap that the linear oracle may be wrong by; it is added to the gap."""
+REFINED = 6
+"""So many passes in a row refine a block before the outside is looked at all the same."""
 
 
 @dataclass(frozen=True)
 class Spectral:
-    """The projection of z = u - gamma g, from one or a few passes of subspace iteration.
+    """The projection of z = u - gamma g, from a few passes of subspace iteration.
 
     The block begins as the singular vectors of the last prox point and a few more; a pass multiplies it with z and z'; the set
-    shrinks the values that it sees. One linear oracle call at the point that this gives certifies the gap. Where it is
-    too large, what the oracle saw is what was missing, and joins the block.
+    shrinks the values that it sees. Passes go on until the block is accurate enough to certify the gap, given
+    that nothing outside is as large as what follows the block's values. This is shown by one call to the set's oracle. Where it
+    is not so, what the oracle saw is what was missing, and joins the block.
     """
 
     max_calls: int | None = None
@@ -46,39 +56,98 @@ class Spectral:
         return right[: int(np.sum(sigma > 1e-15 * max(x.shape) * sigma[0]))].T
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: np.ndarray) -> Prox:
-        z = u - gamma * g
-        most, block, calls = min(z.shape), memory, 0
-        spare, last = SPARE, inf
+        z, times = u - gamma * g, TIMES[domain.spectrum]
+        most, block, image = min(z.shape), memory, None
         rank = memory.shape[1] - SPARE  # and not u's own, which an array does not know
         widest = most if self.growth is None else min(most, int(self.growth * max(8, rank)) + SPARE)
+        spare, calls, refined, last = SPARE, 0, 0, inf
+        before, before_image = memory[:, :0], np.zeros((z.shape[0], 0))
         while True:
-            block = wider(block, domain.narrowest, widest)
-            left, values, right = RITZ[domain.spectrum](z, block)
+            image = None if image is None or image.shape[1] < domain.narrowest + SPARE else image[:, :widest]
+            left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, widest), image)
             kept = domain.shrink(values)
             k = rank_of(kept)
             u_t = outer(left[:, :k] * kept[:k], right[:, :k], z)
-            direction = (1 / gamma) * (u_t - z)
             allowed = stop(norm2(u_t - u) / gamma)
-            v_t, seen = domain.lmo_near(direction, right[:, :k], max(TRUST * allowed, 0.0))
-            calls += 1
-            V = inner(direction, u_t - v_t) + max(TRUST * allowed, 0.0)
-            if allowed >= V or len(values) == most:
+
+            image = times(z, right)
+            rest = values - np.where(np.arange(len(values)) < k, kept, 0.0)
+            level = max(np.sort(rest[:k])[-domain.narrowest] if k >= domain.narrowest else -inf, domain.floor)
+            enough = level + gamma * allowed / domain.trace
+            apart = Seen(domain.spectrum, np.clip(rest, domain.floor, level), image - left * values, level)
+            if len(values) < most:
+                apart = apart.apart(k, enough)
+            n, limit = len(apart.rest), apart.limit(enough)
+            comfortable = (level + rest[n]) / 2 if n < len(rest) else -inf
+            now = spare_columns(values, k, spare)
+            if limit < comfortable and refined < REFINED and len(values) < most:
+                refined += 1
+                block, image = np.c_[right[:, now], before], np.c_[image[:, now], before_image]
+                before, before_image = right[:, now], image[:, : len(now)]
+                continue
+
+            size = float(np.abs(values).max())
+            bound, found = domain.beyond(z, left[:, :n], right[:, :n], max(limit, comfortable), size)
+            calls, refined = calls + 1, 0
+            V = allowed if bound <= limit else domain.trace / gamma * (apart.reach(bound) - level)
+            if bound <= limit or len(values) == most:
                 break
-            noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
-            if noise >= V:
-                break
+            if 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * (sqrt(norm2(u_t)) + domain.trace) >= V:
+                break  # what is left is rounding
             narrow = k > len(values) - SPARE  # all that it saw was needed
             spent = self.max_calls is not None and calls >= self.max_calls
             stuck, last = last <= V, V
             if spent or (len(values) == widest and (narrow or stuck)):
-                if norm2(direction) <= norm2(g):  # nearer to z than u is: F goes down with it
+                if norm2(u_t - z) <= gamma**2 * norm2(g):  # nearer to z than u is: F goes down with it
                     break
                 widest = min(most, 2 * widest)
             if stuck:  # in a subspace that is too small; where a large one does not help, by rounding
                 if spare > most:
                     break
                 spare *= 2
-            block = np.column_stack([with_spare(right, values, k, spare), seen])
-            if narrow:
-                block = np.column_stack([block, random_block(len(right), k // 2 + SPARE)])
-        return Prox(u_t, max(V, 0.0), with_spare(right, values, k, SPARE))
+            new = np.c_[found, random_block(len(right), k // 2 + SPARE)] if narrow else found
+            block, image = np.c_[right[:, now], new], np.c_[image[:, now], times(z, new)]
+        return Prox(u_t, max(V, 0.0), right[:, spare_columns(values, k, SPARE)])
+
+
+class Seen(NamedTuple):
+    """What is known of z - u_t: its diagonal on some Ritz vectors, up to the level, and what couples these to the outside."""
+
+    spectrum: str
+    rest: np.ndarray
+    coupling: np.ndarray
+    level: float
+
+    def weights(self, y: float) -> np.ndarray:
+        """1/(y - rest); for singular values, which come as pairs of eigenvalues of [0 A; A' 0], the mean of both signs."""
+        return y / ((y - self.rest) * (y + self.rest)) if self.spectrum == "singular" else 1 / (y - self.rest)
+
+    def apart(self, k: int, y: float) -> Seen:
+        """The first k, which the set keeps, and as many more as leave the most room between the limit and what follows."""
+        if y <= self.level or len(self.rest) == k:
+            return self.first(k)
+        squares = np.einsum("ij,ij->j", self.coupling, self.coupling)
+        price = np.cumsum(np.append(0.0, squares * self.weights(y)))
+        return self.first(k + int(np.argmin(price[k:-1] + self.rest[k:])))
+
+    def first(self, k: int) -> Seen:
+        return self._replace(rest=self.rest[:k], coupling=self.coupling[:, :k])
+
+    def limit(self, y: float) -> float:
+        """The largest limit on the values outside with which no value of the whole is beyond y."""
+        if not len(self.rest):
+            return y
+        if y <= self.level:
+            return -inf
+        weighted = self.coupling * np.sqrt(self.weights(y))
+        return y - float(np.linalg.eigvalsh(weighted.T @ weighted)[-1])
+
+    def reach(self, limit: float) -> float:
+        """The least y, but for a hundredth of what it has beyond the level, that such a limit is good for."""
+        low, high = 0.0, max(limit - self.level, 0.0) + float(np.linalg.norm(self.coupling)) + EPS * abs(self.level)
+        while 0 < high < inf and self.limit(self.level + high) < limit:
+            low, high = high, 2 * high
+        while high < inf and high - low > 0.01 * high > EPS * abs(self.level):
+            middle = sqrt(low * high) if low else 1e-3 * high
+            low, high = (middle, high) if self.limit(self.level + middle) < limit else (low, middle)
+        return self.level + high

@@ -7,6 +7,7 @@ answers to one and the same direction differ (scipy 1.17, identity matrix).
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import matmul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ ENOUGH = 1e-6
 """What must be reached at the least when the restarts are used up: beyond, the oracle says that it failed."""
 WIDE = 16
 """So many singular triplets are answered with at the most."""
-SPARE = 4
+SPARE = 8
 """So many columns a block is wider than the rank that is looked for."""
 FILL = 2**33
 """The seed of columns that fill up a block: no start has it, so what begins with a start has not been there before."""
@@ -57,7 +58,8 @@ def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, 
 
     Golub-Kahan bidiagonalisation with full reorthogonalisation, from a vector that is random, the same for each seed, and leans
     towards the span of ``near``. The random part is there to miss no singular vector. An accuracy is reached when the
-    residual is below it, or when the value's growth says so, from which what is still to come is extrapolated.
+    residual is below it, or when the value's growth says so, from which what is still to come is extrapolated: a rough one
+    is an estimate, good for a vertex to go to (points/edge.py has bounds).
     """
     start = leaning(random_block(A.shape[1], 1, seed), near)[:, 0]
     basis = _Bidiagonal(A, start / np.linalg.norm(start))
@@ -173,9 +175,38 @@ def _beyond(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return vector - (basis @ vector) @ basis
 
 
+def qr(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal columns Q and R with block = Q R; by Cholesky factors, twice, and by reflections where that is not accurate.
+
+    Products of matrices are several times as fast as reflections, where there are many more rows than columns.
+    """
+    found = _by_cholesky(block)
+    return np.linalg.qr(block) if found is None else found
+
+
+def _by_cholesky(block: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """None where columns depend on each other, or nearly so, or are so few that nothing is saved."""
+    Q, R = block, np.eye(block.shape[1])
+    if Q.size < 2**14:
+        return None
+    try:
+        for last in (False, True):
+            gram = Q.T @ Q
+            if last and not np.abs(gram - np.eye(len(gram))).max(initial=0.0) < 0.1:
+                return None
+            root = np.linalg.cholesky(gram).T
+            Q, R = Q @ np.linalg.inv(root), root @ R
+    except np.linalg.LinAlgError:
+        return None
+    return Q, R
+
+
 def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray:
     """An orthonormal basis of the block's columns. Where they depend on each other, what is left of one is rounding and points
     anywhere: fresh ones take its place."""
+    found = _by_cholesky(block)
+    if found is not None:
+        return found[0]
     Q, R = np.linalg.qr(block)
     P, sizes, _ = np.linalg.svd(R)
     known = int(np.sum(sizes > NOTHING * sizes.max(initial=0.0)))
@@ -191,25 +222,30 @@ def rank_of(kept: np.ndarray) -> int:
     return int(np.count_nonzero(kept > NOTHING * kept.max(initial=0.0)))
 
 
-def with_spare(vectors: np.ndarray, values: np.ndarray, k: int, spare: int) -> np.ndarray:
-    """The first k Ritz vectors, and of the ``spare`` ones after them those whose values are not rounding: the others point
-    anywhere."""
-    more = slice(k, k + spare)
-    known = np.abs(values[more]) > NOTHING * np.abs(values).max(initial=0.0)
-    return np.column_stack([vectors[:, :k], vectors[:, more][:, known]])
+def spare_columns(values: np.ndarray, k: int, spare: int) -> np.ndarray:
+    """The numbers of the first k Ritz vectors, and of the ``spare`` ones after them those whose values are not rounding: the
+    others point anywhere."""
+    known = np.abs(values[: k + spare]) > NOTHING * np.abs(values).max(initial=0.0)
+    known[:k] = True
+    return np.flatnonzero(known)
 
 
-def singular_ritz(A: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+Triple = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def singular_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
     """One pass of subspace iteration: left vectors, values (falling) and right vectors of A as seen from the block W."""
-    Q = spanned(A @ W, lambda missing: A @ random_block(len(W), missing, FILL + W.shape[1]))
-    right, R = np.linalg.qr(A.T @ Q)
+    if W.shape[1] == min(A.shape):  # all there is: columns that depend on others would count as if they saw something
+        W, AW = np.linalg.qr(W)[0], None
+    Q = spanned(A @ W if AW is None else AW, lambda missing: A @ random_block(len(W), missing, FILL + W.shape[1]))
+    right, R = qr(A.T @ Q)
     P, values, Ot = np.linalg.svd(R.T)
     return Q @ P, values, right @ Ot.T
 
 
-def eigen_ritz(A: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def eigen_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
     """The same for the symmetric part of A, by its largest eigenvalues: left and right vectors are one."""
-    both = np.column_stack([W, symmetric_times(A, W)])
+    both = np.column_stack([W, symmetric_times(A, W) if AW is None else AW])
     Q = spanned(both, lambda missing: random_block(len(W), missing, FILL + W.shape[1]))
     values, E = np.linalg.eigh(Q.T @ symmetric_times(A, Q))
     vectors = Q @ E[:, ::-1][:, : W.shape[1]]
@@ -310,6 +346,7 @@ def symmetric_times(A: Any, W: np.ndarray) -> np.ndarray:
 
 
 RITZ = {"singular": singular_ritz, "eigen": eigen_ritz}
+TIMES: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {"singular": matmul, "eigen": symmetric_times}
 
 
 def wider(block: np.ndarray, least: int, most: int) -> np.ndarray:
@@ -317,8 +354,7 @@ def wider(block: np.ndarray, least: int, most: int) -> np.ndarray:
     missing = min(least + SPARE, most) - block.shape[1]
     if missing > 0:
         block = np.column_stack([block, random_block(len(block), missing, FILL + least)])
-    # columns that depend on others would count as if they saw something
-    return np.linalg.qr(block[:, :most])[0] if block.shape[1] >= most else block
+    return block[:, :most]
 
 
 def outer(U: np.ndarray, V: np.ndarray, like: Any) -> Any:
