@@ -85,6 +85,9 @@ def seconds(work: Callable[[], Any], repeats: int = 5) -> float:
     return min(times)
 
 
+BLOCKS = ("sample", "times", "transposed_times")
+
+
 class Log:
     """Every kernel call while it is on: its name and the width of its block."""
 
@@ -94,7 +97,7 @@ class Log:
 
     def __enter__(self) -> Log:
         def logged(kernel: str, work: int, *args: Any) -> None:
-            self.calls.append((kernel, args[3].shape[1] if kernel != "loss" else 0))
+            self.calls.append((kernel, args[3].shape[1] if kernel in BLOCKS else 0))
             self.run(kernel, work, *args)
 
         kernels._run = logged
@@ -154,6 +157,7 @@ class Alone:
                 "times": lambda: self.pattern.times(self.values, V),
                 "transposed_times": lambda: self.pattern.transposed_times(self.values, U),
                 "loss": lambda: kernels.loss("welsch", 1.0, z, self.values, np.empty(0)),
+                "add": lambda: kernels.add(z, 0.5, self.values),
             }[kernel]
             self.known[key] = seconds(work)
         return self.known[key]

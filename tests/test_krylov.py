@@ -15,7 +15,6 @@ from condgrad.points.krylov import (
     leaning,
     lowest_eigen,
     outer,
-    qr,
     random_block,
     singular_ritz,
     spare_columns,
@@ -24,6 +23,7 @@ from condgrad.points.krylov import (
     top_singular,
     wider,
 )
+from condgrad.points.orthonormal import qr
 
 
 def orthonormal(n, k, rng):

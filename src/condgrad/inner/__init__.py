@@ -10,7 +10,7 @@ from condgrad.inner.spectral import Spectral
 from condgrad.inner.stops import absolute, relative
 from condgrad.protocols import Domain, Inner, Projectable, SpectralSet, fits
 
-PASSES, GROWTH = 4, 1.25
+PASSES, GROWTH = 4, 1.12
 """Of the spectral solver in one prox, in practice: its block is kept, so the next step goes on where this one ended."""
 INNERS = {"condg": CondG, "corrective": Corrective, "exact": Exact, "spectral": Spectral}
 

@@ -24,7 +24,7 @@ from condgrad.points.krylov import RITZ, SPARE, TIMES, outer, random_block, rank
 from condgrad.protocols import InnerStop, Point, Prox
 
 REFINED = 6
-"""So many passes in a row refine a block before the outside is looked at all the same."""
+"""So many passes of a prox refine the block before the outside is looked at all the same."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Spectral:
         z, times = u - gamma * g, TIMES[domain.spectrum]
         most, block, image = min(z.shape), memory, None
         rank = memory.shape[1] - SPARE  # and not u's own, which an array does not know
-        widest = most if self.growth is None else min(most, int(self.growth * max(8, rank)) + SPARE)
+        widest = most if self.growth is None else min(most, max(int(self.growth * max(8, rank)), rank + 1) + SPARE)
         spare, calls, refined, last = SPARE, 0, 0, inf
         before, before_image = memory[:, :0], np.zeros((z.shape[0], 0))
         while True:
@@ -88,7 +88,7 @@ class Spectral:
 
             size = float(np.abs(values).max())
             bound, found = domain.beyond(z, left[:, :n], right[:, :n], max(limit, comfortable), size)
-            calls, refined = calls + 1, 0
+            calls += 1
             V = allowed if bound <= limit else domain.trace / gamma * (apart.reach(bound) - level)
             if bound <= limit or len(values) == most:
                 break

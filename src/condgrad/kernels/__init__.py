@@ -50,6 +50,11 @@ def transposed_times(
     return out
 
 
+def add(total: np.ndarray, c: float, part: np.ndarray) -> None:
+    """total += c part, with no array in between."""
+    _run("add", len(total), total, c, part)
+
+
 def loss(
     name: str, parameter: float, z: np.ndarray, y: np.ndarray, weights: np.ndarray, slopes: bool = True
 ) -> tuple[float, np.ndarray]:

@@ -96,6 +96,12 @@ def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-u
                     out[j, q] += v * Q[i, q]
 
 
+@_compiled
+def add(total, c, part):  # type: ignore[no-untyped-def]
+    for p in prange(len(total)):
+        total[p] += c * part[p]
+
+
 @numba.njit(inline="always")
 def _sigmoid(t):  # type: ignore[no-untyped-def]
     if t >= 0:

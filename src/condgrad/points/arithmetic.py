@@ -21,6 +21,11 @@ def norm2(x: Any) -> float:
     return inner(x, x)
 
 
+def distance2(x: Any, y: Any) -> float:
+    """|x - y|^2; of two structured points without their difference, where that would be large."""
+    return x.distance2(y) if isinstance(x, Structured) and isinstance(y, Structured) else norm2(x - y)
+
+
 class Structured(ABC):
     """Abstract: a matrix that is never written out, a value. Together with an array it becomes one."""
 
@@ -45,6 +50,10 @@ class Structured(ABC):
 
     @abstractmethod
     def to_dense(self) -> np.ndarray: ...
+
+    def distance2(self, other: Structured) -> float:
+        """|self - other|^2"""
+        return norm2(self - other)
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, np.ndarray):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
-from condgrad.points.krylov import qr
+from condgrad.points.orthonormal import qr
 
 DOUBT = 1e-8
 """The probability, over the random start, that a bound is wrong."""
@@ -67,7 +67,7 @@ class _Basis:
         self.Q = np.empty((k + 8 * p, n))
         self.Q[:k] = apart.T
         self.apart = self.used = k
-        self.next = np.linalg.qr(random - apart @ (apart.T @ random))[0]
+        self.next = qr(random - apart @ (apart.T @ random))[0]
         self.noise = 0.0
         self.squares: list[np.ndarray] = []
         self.links: list[np.ndarray] = []

@@ -15,6 +15,7 @@ import numpy as np
 from condgrad.checks import BadOracle
 from condgrad.points.arithmetic import Structured
 from condgrad.points.low_rank import LowRank
+from condgrad.points.orthonormal import by_cholesky, qr
 
 STEPS, KEPT = 100, 30
 """Lanczos vectors before a restart, and the best of them that it keeps."""
@@ -175,36 +176,10 @@ def _beyond(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return vector - (basis @ vector) @ basis
 
 
-def qr(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal columns Q and R with block = Q R; by Cholesky factors, twice, and by reflections where that is not accurate.
-
-    Products of matrices are several times as fast as reflections, where there are many more rows than columns.
-    """
-    found = _by_cholesky(block)
-    return np.linalg.qr(block) if found is None else found
-
-
-def _by_cholesky(block: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """None where columns depend on each other, or nearly so, or are so few that nothing is saved."""
-    Q, R = block, np.eye(block.shape[1])
-    if Q.size < 2**14:
-        return None
-    try:
-        for last in (False, True):
-            gram = Q.T @ Q
-            if last and not np.abs(gram - np.eye(len(gram))).max(initial=0.0) < 0.1:
-                return None
-            root = np.linalg.cholesky(gram).T
-            Q, R = Q @ np.linalg.inv(root), root @ R
-    except np.linalg.LinAlgError:
-        return None
-    return Q, R
-
-
 def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray:
     """An orthonormal basis of the block's columns. Where they depend on each other, what is left of one is rounding and points
     anywhere: fresh ones take its place."""
-    found = _by_cholesky(block)
+    found = by_cholesky(block)
     if found is not None:
         return found[0]
     Q, R = np.linalg.qr(block)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from condgrad import kernels
 from condgrad.checks import read_only
 from condgrad.points.arithmetic import Structured
+from condgrad.points.orthonormal import qr
 from condgrad.points.pattern import Pattern
 
 TERMS = 16
@@ -21,7 +24,7 @@ of large points keeps its digits, and no square is negative."""
 class Factors:
     """U V', never changed: with its |.|^2 and its values on a pattern, once somebody has asked for them."""
 
-    __slots__ = ("U", "V", "__weakref__", "base", "norm2", "seen")
+    __slots__ = ("U", "V", "__weakref__", "apart", "base", "norm2", "seen")
 
     def __init__(self, U: np.ndarray, V: np.ndarray, base: int | None = None):
         self.U, self.V = read_only(np.ascontiguousarray(U)), read_only(np.ascontiguousarray(V))
@@ -29,6 +32,8 @@ class Factors:
         """The rank when it was last compressed."""
         self.norm2: float | None = None
         self.seen: tuple[Pattern, np.ndarray] | None = None
+        self.apart: WeakKeyDictionary[Factors, float] = WeakKeyDictionary()
+        """How far others are, in squares: a step is measured more than once."""
 
     def inner(self, other: Factors) -> float:
         if other is self:
@@ -40,14 +45,26 @@ class Factors:
             return self.norm2
         return float(np.vdot(self.U.T @ other.U, self.V.T @ other.V))
 
+    def distance2(self, other: Factors) -> float:
+        """|self - other|^2"""
+        if other not in self.apart:
+            parts = self.inner(self), other.inner(other)
+            found = sum(parts) - 2 * self.inner(other)
+            if found < CANCELLED * max(parts):
+                both = np.concatenate([self.U, -other.U], axis=1), np.concatenate([self.V, other.V], axis=1)
+                found = float(np.sum(svd(*both)[1] ** 2))
+            self.apart[other] = other.apart[self] = found
+        return self.apart[other]
+
     def at(self, pattern: Pattern) -> np.ndarray:
+        pattern.carry(self)
         if self.seen is None or self.seen[0] is not pattern:
-            self.carry(pattern, read_only(pattern.sample(self.U, self.V)))
-        return self.seen[1]  # type: ignore[index]
+            self.seen = (pattern, read_only(pattern.sample(self.U, self.V)))
+        return self.seen[1]
 
     def carry(self, pattern: Pattern, values: np.ndarray) -> None:
-        self.seen = (pattern, values)
         pattern.carry(self)
+        self.seen = (pattern, values)
 
 
 class LowRank(Structured):
@@ -154,11 +171,12 @@ class LowRank(Structured):
         self.same_shape(pattern)
         if not self.terms:
             return read_only(np.zeros(pattern.size))
-        total: np.ndarray | None = None
-        for c, f in self.terms:
-            part = f.at(pattern)
-            part = part if c == 1.0 else c * part
-            total = part if total is None else total + part
+        c, first = self.terms[0]
+        total = first.at(pattern)
+        if len(self.terms) > 1 or c != 1.0:
+            total = c * total
+        for c, f in self.terms[1:]:
+            kernels.add(total, c, f.at(pattern))
         return read_only(total)
 
     def at_entries(self, pattern: Pattern, entries: np.ndarray) -> np.ndarray:
@@ -177,6 +195,9 @@ class LowRank(Structured):
             return float(np.vdot(U, other @ V))
         if not isinstance(other, LowRank):
             return other.inner(self)
+        if other is self and len(self.terms) == 2 and self.terms[0][0] == -self.terms[1][0]:
+            (c, f), (_, g) = self.terms
+            return c**2 * f.distance2(g)
         parts = [c * d * f.inner(g) for c, f in self.terms for d, g in other.terms]
         total = sum(parts, 0.0)
         if other is self and len(parts) > 1 and total < CANCELLED * max(parts):
@@ -200,7 +221,7 @@ class LowRank(Structured):
 
 def svd(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of U V': left vectors, singular values (falling) and right vectors, those that are not zero up to rounding."""
-    (left, R), (right, S) = np.linalg.qr(U), np.linalg.qr(V)
+    (left, R), (right, S) = qr(U), qr(V)
     P, sigma, Ot = np.linalg.svd(R @ S.T)
     k = int(np.sum(sigma > 1e-15 * max(len(U), len(V)) * sigma[0])) if sigma.size else 0
     return left @ P[:, :k], sigma[:k], right @ Ot[:k].T

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ class Pattern:
         for s in range(1, len(self.cuts) - 1):
             before = np.concatenate([[0], np.cumsum(self.indices < s * self.width, dtype=index)])
             self.cuts[s] = self.indptr[:-1] + before[self.indptr[1:]] - before[self.indptr[:-1]]
-        self._carrying: deque[Any] = deque()
+        self._carrying: list[Any] = []
 
     @property
     def rows(self) -> np.ndarray:
@@ -87,10 +86,8 @@ class Pattern:
         return dense
 
     def carry(self, factors: Any) -> None:
-        """Note that these factors have their sampled values with them; the oldest let theirs go."""
-        self._carrying = deque(ref for ref in self._carrying if ref() not in (None, factors))
-        self._carrying.append(weakref.ref(factors))
-        if len(self._carrying) > KEPT:
-            oldest = self._carrying.popleft()()
-            if oldest is not None:
-                oldest.seen = None
+        """Make room for the sampled values of these factors: of others, those not asked for the longest let theirs go."""
+        others = [ref for ref in self._carrying if ref() is not None and ref() is not factors]
+        for ref in others[: max(len(others) + 1 - KEPT, 0)]:
+            ref().seen = None
+        self._carrying = [*others[max(len(others) + 1 - KEPT, 0) :], weakref.ref(factors)]

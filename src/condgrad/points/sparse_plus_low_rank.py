@@ -11,6 +11,8 @@ from condgrad.points.arithmetic import Structured
 from condgrad.points.low_rank import CANCELLED, Factors, LowRank
 from condgrad.points.pattern import Pattern
 
+PIECE = 2**16
+
 
 class SparsePlusLowRank(Structured):
     """scale S + X, for S with ``values`` on the pattern and X of low rank: a gradient, or a point minus a step along one.
@@ -75,6 +77,18 @@ class SparsePlusLowRank(Structured):
         on = self.low.at(self.pattern)
         both = self.sparse_values() + on
         return float(np.vdot(both, both)) + max(self.low.inner(self.low) - float(np.vdot(on, on)), 0.0)
+
+    def distance2(self, other: Structured) -> float:
+        """Piece by piece where both are sparse alone: no array as long as the values."""
+        if not isinstance(other, SparsePlusLowRank) or (self.low - other.low).terms:
+            return super().distance2(other)
+        self._same_pattern(other)
+        total = 0.0
+        for at in range(0, len(self.values), PIECE):
+            piece = slice(at, at + PIECE)
+            apart = self.scale * self.values[piece] - other.scale * other.values[piece]
+            total += float(np.vdot(apart, apart))
+        return total
 
     def _same_pattern(self, other: SparsePlusLowRank) -> None:
         if other.pattern is not self.pattern:

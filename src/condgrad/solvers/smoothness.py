@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 from condgrad.checks import BadOracle
-from condgrad.points import inner, norm2
+from condgrad.points import distance2, inner, norm2
 from condgrad.protocols import Point, Problem, Solver
 from condgrad.solvers.states import Descent, State
 
@@ -93,7 +93,7 @@ class Curvature(NamedTuple):
     def after(self, earlier: Descent, later: Descent) -> Curvature:
         point = max(self.point, norm2(later.x), norm2(earlier.x))
         grad = max(self.grad, norm2(later.grad), norm2(earlier.grad))
-        distance, change = norm2(later.x - earlier.x), norm2(later.grad - earlier.grad)
+        distance, change = distance2(later.x, earlier.x), distance2(later.grad, earlier.grad)
         if distance <= NOISE * point or change <= NOISE * grad:
             return Curvature(self.largest, point, grad)
         return Curvature(max(self.largest, sqrt(change / distance)), point, grad)

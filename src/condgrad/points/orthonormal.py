@@ -1,0 +1,34 @@
+"""Orthonormal bases of blocks with many more rows than columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+SMALL = 2**14
+"""Blocks with fewer numbers are not worth the trouble."""
+
+
+def qr(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal columns Q and R with block = Q R; by Cholesky factors, twice, and by reflections where that is not accurate.
+
+    Products of matrices are several times as fast as reflections, where there are many more rows than columns.
+    """
+    found = by_cholesky(block)
+    return np.linalg.qr(block) if found is None else found
+
+
+def by_cholesky(block: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """None where columns depend on each other, or nearly so, or are so few that nothing is saved."""
+    Q, R = block, np.eye(block.shape[1])
+    if Q.size < SMALL:
+        return None
+    try:
+        for last in (False, True):
+            gram = Q.T @ Q
+            if last and not np.abs(gram - np.eye(len(gram))).max(initial=0.0) < 0.1:
+                return None
+            root = np.linalg.cholesky(gram).T
+            Q, R = Q @ np.linalg.inv(root), root @ R
+    except np.linalg.LinAlgError:
+        return None
+    return Q, R
