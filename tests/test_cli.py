@@ -48,7 +48,7 @@ def test_listings_show_the_registry(command: str, registry: dict, capsys: pytest
     assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list(registry)
 
 
-def test_solve_writes_result_trace_point_and_plot(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_solve_writes_result_trace_point_and_report(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", str(spec)]) == 0
     assert "converged" in capsys.readouterr().out
     out = spec.with_name("run-run")
@@ -59,6 +59,7 @@ def test_solve_writes_result_trace_point_and_plot(spec: Path, capsys: pytest.Cap
     rows = list(csv.DictReader((out / "trace.csv").read_text().splitlines()))
     assert int(rows[-1]["fo"]) == result["counts"]["fo"]
     assert (out / "convergence.png").read_bytes().startswith(b"\x89PNG")
+    assert "ncgs" in (out / "report.html").read_text(encoding="utf-8")
 
 
 def test_solve_json_is_for_machines(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,7 +227,8 @@ def test_the_figure_is_reproduced_in_small(tmp_path: Path, capsys: pytest.Captur
     facts = json.loads(capsys.readouterr().out)
     assert len(facts["rows"]) == 8 and all(row["best mapping"] > 0 for row in facts["rows"])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "data:image/png;base64," in page and "http" not in page
+    assert "NCGS, option II" in page and "://" not in page
+    assert (tmp_path / "fig1a.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

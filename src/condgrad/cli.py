@@ -12,6 +12,7 @@ import numpy as np
 
 from condgrad import __version__
 from condgrad.domains import DOMAINS
+from condgrad.driver.trace import COLUMNS
 from condgrad.experiments.text import table
 from condgrad.objectives import LOSSES
 from condgrad.solvers import METHODS
@@ -49,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=about)
         command.add_argument("--json", action="store_true", help="for machines")
         command.set_defaults(run=show)
-    command = commands.add_parser("solve", help="run a spec: result, trace and plot")
+    command = commands.add_parser("solve", help="run a spec: result, trace and report")
     command.add_argument("spec", type=Path, metavar="SPEC.toml")
     command.add_argument(
         "--out", type=Path, help="folder for the results (default: beside the spec, its name and -run)"
@@ -57,6 +58,13 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="print the result for machines")
     command.add_argument("--quiet", action="store_true", help="no progress")
     command.set_defaults(run=solve)
+    command = commands.add_parser("report", help="one page with plots and tables of runs that `solve` wrote")
+    command.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="a folder of `condgrad solve`, or a trace CSV"
+    )
+    command.add_argument("--out", type=Path, default=Path("report"), help="folder for the report (default: report)")
+    command.add_argument("--title", default="Runs of condgrad", help="the heading of the page")
+    command.set_defaults(run=report)
     command = commands.add_parser("reproduce", help="the paper's experiment, with a report")
     command.add_argument("figure", choices=["fig1a"], help="NCGS against Frank-Wolfe on problem (5)")
     command.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for the report")
@@ -117,8 +125,8 @@ def losses(arguments: Any) -> int:
 
 
 def solve(arguments: Any) -> int:
-    from condgrad.experiments import plots
     from condgrad.experiments.spec import load
+    from condgrad.report.runs import Run, report_runs
 
     spec = load(arguments.spec)
     result = spec.solve(progress=False if arguments.quiet else None)
@@ -127,14 +135,21 @@ def solve(arguments: Any) -> int:
     result.to_json(out / "result.json")
     result.trace.to_csv(out / "trace.csv")
     np.save(out / "x.npy", np.asarray(result.x))
-    try:
-        plots.convergence({spec.method: result.trace}, out / "convergence.png", spec.method, ("cpu", "k"))
-    except plots.NoPlotting as error:
-        print(f"condgrad: {error}", file=sys.stderr)
+    columns = {name: result.trace[name] for name in COLUMNS}
+    run = Run(out, result.method, columns, result.summary())
+    report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name})
     print(json.dumps(result.summary(), indent=2) if arguments.json else f"{result}\n  written   {out}/")
     if result.status == "interrupted":
         return INTERRUPTED
     return FAILED if result.status in ("failed", "unverified") else 0
+
+
+def report(arguments: Any) -> int:
+    from condgrad.report.runs import read_all, report_runs
+
+    runs = read_all(arguments.runs)
+    print(f"Report: {report_runs(runs, arguments.out, arguments.title, {'runs': [str(run.path) for run in runs]})}")
+    return 0
 
 
 def reproduce(arguments: Any) -> int:

@@ -14,8 +14,9 @@ import numpy as np
 
 from condgrad.domains import NuclearBall
 from condgrad.driver import CpuSeconds, Mapping, Result, Steps, minimize
-from condgrad.experiments import plots, report
 from condgrad.objectives import Completion, Welsch, paper_data
+from condgrad.report import Curve as Line
+from condgrad.report import Plot, Table, Text, surroundings, write
 
 TARGET = 1e-3
 
@@ -75,13 +76,18 @@ def reproduce(out: Path, seed: int, seconds: float) -> dict[str, Any]:
         print(f"{done}/{len(FIGURE_1A)}  {curve.label}: {result.status}, at most {left:.0f} s left", file=sys.stderr)
         result.trace.to_csv(out / f"{done}-{curve.method}.csv")
     rows = [row(label, result) for label, result in results.items()]
-    picture = out / "fig1a.png"
     title = "Figure 1a: problem (5), 200 x 200, rank 5, R = 5"
-    traces = {label: result.trace for label, result in results.items()}
-    plots.convergence(traces, picture, title, ("cpu", "fo", "lo"), TARGET)
+    units = {"cpu": "CPU seconds", "fo": "full gradients (FO)", "lo": "linear oracle calls (LO)"}
+    lines = [
+        Line(label, [{**{unit: result.trace[unit] for unit in units}, "y": result.trace["mapping"]}])
+        for label, result in results.items()
+    ]
+    plot = Plot("fig1a", title, "squared gradient mapping, best so far", units, lines, TARGET)
+    table = Table("Cost to the target", list(rows[0]), [list(row.values()) for row in rows])
     facts = {"figure": "1a", "seed": seed, "seconds": seconds, "target": TARGET, "rows": rows, "verdict": verdict(rows)}
     (out / "fig1a.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    report.write(out / "report.html", title, RECIPE, picture, rows, verdict(rows))
+    blocks = (Text("Verdict", [verdict(rows)]), plot, table, Text("Recipe", [RECIPE]))
+    write(out, title, blocks, {"seed": seed, **surroundings()}, facts)
     return facts
 
 
