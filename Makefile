@@ -13,7 +13,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	touch $@
 
 demo: $(VENV)/ready  ## the paper's experiment, with a report to look at
-	OPENBLAS_NUM_THREADS=1 $(BIN)/condgrad reproduce fig1a --out demo-report
+	$(BIN)/condgrad reproduce --quick --jobs 2 --out demo-report
 
 test: $(VENV)/ready  ## the default suite, with coverage
 	$(BIN)/pytest -n 2 --cov --cov-report=term

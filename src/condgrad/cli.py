@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ BAD_INPUT, FAILED, INTERRUPTED = 2, 3, 130
 
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 interrupted."""
-    arguments = parser().parse_args(argv)
+    said = sys.argv[1:] if argv is None else argv
+    arguments = parser().parse_args(said)
+    arguments.said = said
     try:
         return arguments.run(arguments)
     except (ValueError, TypeError, ImportError) as error:
@@ -32,8 +35,8 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     except OSError as error:
         print(f"condgrad: {error.strerror or error}: {error.filename}.", file=sys.stderr)
-    except KeyboardInterrupt:
-        print("condgrad: interrupted.", file=sys.stderr)
+    except KeyboardInterrupt as interruption:
+        print(f"condgrad: {interruption or 'interrupted.'}", file=sys.stderr)
         return INTERRUPTED
     return BAD_INPUT
 
@@ -65,12 +68,19 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--out", type=Path, default=Path("report"), help="folder for the report (default: report)")
     command.add_argument("--title", default="Runs of condgrad", help="the heading of the page")
     command.set_defaults(run=report)
-    command = commands.add_parser("reproduce", help="the paper's experiment, with a report")
-    command.add_argument("figure", choices=["fig1a"], help="NCGS against Frank-Wolfe on problem (5)")
-    command.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for the report")
-    command.add_argument("--seed", type=int, default=0)
-    command.add_argument("--seconds", type=float, default=8.0, help="CPU seconds that one curve may take")
-    command.add_argument("--json", action="store_true", help="print the rows for machines")
+    command = commands.add_parser("reproduce", help="the paper's figures and tables, with a report")
+    command.add_argument(
+        "part", nargs="?", default="all", choices=["all", "fig1a", "fig1b", "tables", "recovery"], help="default: all"
+    )
+    command.add_argument("--quick", action="store_true", help="all of it in small: fewer seeds, smaller budgets")
+    command.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for the report and its runs")
+    command.add_argument("--seed", type=int, default=0, help="the first seed")
+    command.add_argument("--seeds", type=int, help="how many (default: 5 for figures, 1 with --quick)")
+    command.add_argument(
+        "--jobs", type=int, default=1, help="runs side by side, in processes of one thread (default: 1)"
+    )
+    command.add_argument("--fresh", action="store_true", help="make every run anew, in place of those in the folder")
+    command.add_argument("--json", action="store_true", help="print what was found for machines")
     command.set_defaults(run=reproduce)
     return top
 
@@ -153,13 +163,24 @@ def report(arguments: Any) -> int:
 
 
 def reproduce(arguments: Any) -> int:
-    from condgrad.experiments import figure1
+    from condgrad.experiments.reproduce import FULL, PARTS, QUICK, in_text, without_curves
+    from condgrad.experiments.reproduce import reproduce as make
 
-    facts = figure1.reproduce(arguments.out, arguments.seed, arguments.seconds)
+    parts = PARTS if arguments.part == "all" else (arguments.part,)
+    page, told = make(
+        arguments.out,
+        QUICK if arguments.quick else FULL,
+        parts,
+        arguments.seed,
+        arguments.seeds,
+        arguments.jobs,
+        arguments.fresh,
+        shlex.join(["condgrad", *arguments.said]),
+    )
     if arguments.json:
-        print(json.dumps(facts, indent=2))
+        print(json.dumps({part.name: without_curves(part.facts) for part in told}, indent=2))
     else:
-        header = list(facts["rows"][0])
-        print(table(header, [[row[name] for name in header] for row in facts["rows"]]))
-        print(f"\n{facts['verdict']}\nReport: {arguments.out / 'report.html'}")
+        for part in told:
+            print(*in_text(part.blocks), sep="\n")
+        print(f"Report: {page}")
     return 0

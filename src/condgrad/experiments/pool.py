@@ -19,25 +19,35 @@ from condgrad.checks import whole
 from condgrad.driver.progress import duration
 from condgrad.experiments.runs import Cache, Outcome, Run
 
-ONE_THREAD = dict.fromkeys(
-    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 """CPU time is that of a process; with threads of its own that wait for each other it would not be that of the method."""
 
 
-def make_all(runs: Sequence[Run], folder: Path, jobs: int = 1, title: str = "runs") -> list[Outcome]:
-    """The outcomes of the runs, in their order; what the folder has is not made again, and what is made is kept there."""
+class Outcomes:
+    """What has been made, looked up by run."""
+
+    def __init__(self, cache: Cache, known: dict[str, Outcome]):
+        self.cache, self.known = cache, known
+
+    def __getitem__(self, run: Run) -> Outcome:
+        return self.known[self.cache.key(run)]
+
+
+def make_all(runs: Sequence[Run], folder: Path, jobs: int = 1, title: str = "runs") -> Outcomes:
+    """The outcomes of the runs; what the folder has is not made again, and what is made is kept there."""
     cache = Cache(folder, __version__)
-    outcomes = {cache.key(run): cache.get(run) for run in runs}
-    missing = {key: run for run in runs if outcomes[key := cache.key(run)] is None}
+    wanted = {cache.key(run): run for run in runs}
+    known = {key: outcome for key, run in wanted.items() if (outcome := cache.get(run)) is not None}
+    missing = [run for key, run in wanted.items() if key not in known]
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
-        progress = Progress(title, len(outcomes), list(missing.values()), min(jobs, len(missing)))
+        jobs = min(allowed(jobs), len(missing))
+        progress = Progress(title, len(wanted), list(missing), jobs)
         with closed_to_interruption(progress, folder):
-            for run in made(list(missing.values()), folder, min(allowed(jobs), len(missing))):
+            for run in made(missing, folder, jobs):
                 progress.done(run)
-    found = {key: outcome or cache.get(missing[key]) for key, outcome in outcomes.items()}
-    return [dict(found[cache.key(run)] or {}) for run in runs]
+        known |= {cache.key(run): cache.get(run) or {} for run in missing}
+    return Outcomes(cache, known)
 
 
 def allowed(jobs: int) -> int:
@@ -143,7 +153,9 @@ class Progress:
         return sum(self.took.get(kind(run), budget(run)) for run in self.left) / self.jobs
 
     def say(self, line: str) -> None:
-        print(f"\r\x1b[K{line}" if self.terminal else line, end="" if self.terminal else "\n", file=sys.stderr, flush=True)
+        print(
+            f"\r\x1b[K{line}" if self.terminal else line, end="" if self.terminal else "\n", file=sys.stderr, flush=True
+        )
 
     def close(self) -> None:
         if self.terminal:

@@ -1,6 +1,6 @@
 """The runs that an experiment is made of: plain data in, plain data out, so that both can be kept in a file.
 
-A run is the four sections of a spec file (see spec.py), ``problem``, ``set``, ``method`` and ``stop``, and ``keep``: what to keep of it.
+A run has the four sections of a spec file (see spec.py), problem, set, method and stop, and ``keep``: what to keep of it.
 """
 
 from __future__ import annotations

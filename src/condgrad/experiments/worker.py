@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from condgrad import __version__
 from condgrad.experiments.runs import Cache, perform
 from condgrad.experiments.spec import build
 
-WARM = (
+WARM: tuple[dict[str, Any], ...] = (
     {"name": "ncgs"},
     {"name": "ncgs", "inner": {"name": "condg", "max_calls": 3}},
     {"name": "ncgs-vr"},
@@ -38,7 +39,7 @@ def main(folder: str) -> None:
         run = json.loads(line)
         try:
             cache.put(run, perform(run))
-            answer = {"done": True}
+            answer: dict[str, Any] = {"done": True}
         except (ValueError, TypeError, OSError) as error:
             answer = {"done": False, "error": str(error)}
         print(json.dumps(answer), flush=True)
