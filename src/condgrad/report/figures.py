@@ -46,7 +46,7 @@ def draw_plot(plot: Plot, folder: Path) -> None:
             for i, (look, band) in enumerate(zip(looks(plot.curves), bands(plot, unit), strict=True)):
                 _line(panel, look, band, i, plot.curves[i].label, bool(plot.curves[i].note))
             if plot.target is not None:
-                panel.axhline(plot.target, color="0.45", linewidth=0.8, zorder=1)
+                panel.axhline(plot.target, color="0.35", linestyle=":", linewidth=1.2, label=f"target {plot.target:g}")
             panel.set(xlabel=label, xscale="log", yscale="log")
             panel.grid(True, which="major", color="0.9", linewidth=0.6)
         panels[0].set_ylabel(plot.y)
@@ -60,7 +60,7 @@ def _line(panel: Any, look: Look, band: Band | None, i: int, label: str, ended: 
     """The median with a few markers, the quartiles as a band, and a cross where a curve ended at its budget."""
     colour = "black" if look.colour == INK else look.colour
     x, y = (band.x, band.middle) if band else (np.empty(0), np.empty(0))
-    style = {"color": colour, "linestyle": (0, look.dashes) if look.dashes else "-", "linewidth": 1.4}
+    style = {"color": colour, "linestyle": (0, [d / 2 for d in look.dashes]) if look.dashes else "-", "linewidth": 1.4}
     every = max(1, len(x) // 5)
     panel.plot(x, y, **style, marker=SHAPES[look.marker], markersize=4, markevery=(3 * i % every, every), label=label)
     if band and band.runs > 1 and len(x) > 1:
