@@ -380,7 +380,7 @@ def test_runs_become_a_report(runs: Path, tmp_path: Path, capsys: pytest.Capture
     data = strictly((tmp_path / "r" / "data.json").read_text(encoding="utf-8"))
     assert data["ncgs"]["summary"]["steps"] == 6 and len(data["frank-wolfe"]["trace"]["lo"]) == 7
     (plot,) = strictly(elements.text("plots"))
-    assert [unit["key"] for unit in plot["units"]] == ["cpu", "lo", "fo", "k"]
+    assert [unit["key"] for unit in plot["units"]] == ["cpu", "lo", "fo", "po", "k"]
 
 
 def test_solve_writes_the_same_report_of_its_run(runs: Path) -> None:
