@@ -36,8 +36,9 @@ def bands(plot: Plot, unit: str) -> list[Band | None]:
 def band(curve: Curve, unit: str, units: Sequence[str], floor: float) -> Band | None:
     """Step functions on a common logarithmic grid, and the quartiles of the logarithm of y; a zero is drawn at ``floor``.
 
-    A run that has ended keeps its last value, but the line ends where fewer than half of the runs still go on, and
-    begins where half have begun: beyond that a median would speak of runs that are not there.
+    A run that has ended keeps its last value and one that has not begun counts with its first, so a median never rises;
+    but the line begins where half of the runs have begun and ends where fewer than half still go on: beyond that it
+    would speak of runs that are not there.
     """
     steps = [best_so_far(run, unit, units) for run in curve.runs]
     steps = [(x, y) for x, y in steps if len(x)]
@@ -48,7 +49,7 @@ def band(curve: Curve, unit: str, units: Sequence[str], floor: float) -> Band | 
     end = sorted((x[-1] for x, _ in steps), reverse=True)[half - 1]
     grid = np.geomspace(begin, end, POINTS) if begin < end else np.array([begin])
     logs = np.array([_at(grid, x, np.log10(np.maximum(y, floor))) for x, y in steps])
-    low, middle, high = 10 ** np.nanquantile(logs, [0.25, 0.5, 0.75], axis=0)
+    low, middle, high = 10 ** np.quantile(logs, [0.25, 0.5, 0.75], axis=0)
     return Band(grid, low, middle, high, len(steps))
 
 
@@ -69,6 +70,5 @@ def best_so_far(run: Mapping[str, Column], unit: str, units: Sequence[str]) -> t
 
 
 def _at(grid: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The step function at the grid's points, NaN before its first."""
-    index = np.searchsorted(x, grid, side="right") - 1
-    return np.where(index >= 0, y[index], np.nan)
+    """The step function at the grid's points."""
+    return y[np.maximum(np.searchsorted(x, grid, side="right") - 1, 0)]

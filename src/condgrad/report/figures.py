@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.report.bands import Band, bands
-from condgrad.report.blocks import Picture, Plot
+from condgrad.report.blocks import Curve, Picture, Plot
 from condgrad.report.look import INK, Look, looks, painted
 
 SHAPES = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "nabla": "v", "plus": "P", "hexagon": "h"}
@@ -37,36 +37,41 @@ class NoPlotting(ImportError):
 
 
 def draw_plot(plot: Plot, folder: Path) -> None:
-    """One panel for each unit, side by side; the legend stands below them and covers no data."""
-    columns = min(len(plot.curves), max(2, len(plot.units)))
-    rows = ceil(len(plot.curves) / columns) if columns else 0
-    with _figure(1.0 + 3.5 * len(plot.units), 3.6 + 0.21 * rows, folder / plot.name) as figure:
-        panels = figure.subplots(1, len(plot.units), sharey=True, squeeze=False)[0]
-        for panel, (unit, label) in zip(panels, plot.units.items(), strict=True):
-            for i, (look, band) in enumerate(zip(looks(plot.curves), bands(plot, unit), strict=True)):
-                _line(panel, look, band, i, plot.curves[i].label, bool(plot.curves[i].note))
+    """A panel for each of the first three units, side by side; the legend stands below them and covers no data."""
+    units = list(plot.units.items())[:3]
+    columns = max(2, len(units))
+    rows = ceil((len(plot.curves) + 1) / columns)
+    with _figure(1.0 + 3.5 * len(units), 3.6 + 0.21 * rows, folder / plot.name) as figure:
+        panels = figure.subplots(1, len(units), sharey=True, squeeze=False)[0]
+        for panel, (unit, label) in zip(panels, units, strict=True):
+            drawn = zip(plot.curves, looks(plot.curves), bands(plot, unit), strict=True)
+            legend = [(_line(panel, i, *what), _literal(what[0].label)) for i, what in enumerate(drawn)]
             if plot.target is not None:
-                panel.axhline(plot.target, color="0.45", linewidth=0.8, zorder=1)
-            panel.set(xlabel=label, xscale="log", yscale="log")
+                target = panel.axhline(plot.target, color="0.35", linestyle=":", linewidth=1.2)
+                legend.append((target, f"target {plot.target:g}"))
+            panel.set(xlabel=_literal(label), xscale="log", yscale="log")
             panel.grid(True, which="major", color="0.9", linewidth=0.6)
-        panels[0].set_ylabel(plot.y)
-        figure.suptitle(plot.title, fontsize=11)
-        if plot.curves:
-            handles = panels[0].get_legend_handles_labels()
-            figure.legend(*handles, loc="outside lower center", ncols=columns, frameon=False, handlelength=3.2)
+        panels[0].set_ylabel(_literal(plot.y))
+        figure.suptitle(_literal(plot.title), fontsize=11)
+        if legend:
+            figure.legend(
+                *zip(*legend, strict=True), loc="outside lower center", ncols=columns, frameon=False, handlelength=3.2
+            )
 
 
-def _line(panel: Any, look: Look, band: Band | None, i: int, label: str, ended: bool) -> None:
+def _line(panel: Any, i: int, curve: Curve, look: Look, band: Band | None) -> Any:
     """The median with a few markers, the quartiles as a band, and a cross where a curve ended at its budget."""
     colour = "black" if look.colour == INK else look.colour
     x, y = (band.x, band.middle) if band else (np.empty(0), np.empty(0))
-    style = {"color": colour, "linestyle": (0, look.dashes) if look.dashes else "-", "linewidth": 1.4}
+    style = {"color": colour, "linestyle": (0, [d / 2 for d in look.dashes]) if look.dashes else "-", "linewidth": 1.4}
     every = max(1, len(x) // 5)
-    panel.plot(x, y, **style, marker=SHAPES[look.marker], markersize=4, markevery=(3 * i % every, every), label=label)
+    marks = {"marker": SHAPES[look.marker], "markersize": 4, "markevery": (3 * i % every, every)}
+    (line,) = panel.plot(x, y, **style, **marks)
     if band and band.runs > 1 and len(x) > 1:
         panel.fill_between(x, band.low, band.high, color=colour, alpha=0.15, linewidth=0)
-    if band and ended:
+    if band and curve.note:
         panel.plot(x[-1:], y[-1:], "x", color=colour, markersize=8, markeredgewidth=1.8)
+    return line
 
 
 def draw_picture(picture: Picture, folder: Path) -> None:
@@ -77,9 +82,14 @@ def draw_picture(picture: Picture, folder: Path) -> None:
             figure.subplots(1, len(images), squeeze=False)[0], images.items(), strict=True
         ):
             panel.imshow(painted(image, picture.scale), interpolation="nearest")
-            panel.set_title(label, fontsize=9)
+            panel.set_title(_literal(label), fontsize=9)
             panel.set_axis_off()
-        figure.suptitle(picture.title, fontsize=11)
+        figure.suptitle(_literal(picture.title), fontsize=11)
+
+
+def _literal(text: str) -> str:
+    """Matplotlib would read what stands between dollars as mathematics."""
+    return text.replace("$", r"\$")
 
 
 @contextmanager
@@ -95,5 +105,7 @@ def _figure(width: float, height: float, stem: Path) -> Iterator[Any]:
     with rc_context(SETTINGS):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # once is enough for all formats
         for kind, metadata in UNDATED.items():
             figure.savefig(stem.with_name(f"{stem.name}.{kind}"), dpi=220, metadata=metadata)

@@ -1,4 +1,7 @@
-"""How curves look, on the page and in print: Okabe and Ito's colours, safe for colour-blind readers, with dashes and markers."""
+"""How curves look, on the page and in print: Okabe and Ito's colours, safe for colour-blind readers, with dashes and markers.
+
+Their yellow is too pale for lines on white; a grey stands in for it.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from condgrad.report.blocks import Curve
 
 INK = "ink"
 """The colour of the text: black on white, white on black."""
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
-DASHES: tuple[tuple[float, ...], ...] = ((), (7, 3), (2, 2.5), (8, 3, 2, 3))
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK, "#767676")
+DASHES: tuple[tuple[float, ...], ...] = ((), (7, 3), (3, 3), (8, 3, 2, 3))
 MARKERS = ("circle", "square", "triangle", "diamond", "nabla", "plus", "hexagon")
 MATRIX_COLOURS = ("#00507D", "#56B4E9", "#FFFFFF", "#E69F00", "#A23B00")
 """From minus the scale to plus the scale: blue, white at zero, orange."""

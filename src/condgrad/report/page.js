@@ -208,7 +208,7 @@
       make(sample, "path", { class: "line", d: "M1,7H43", stroke: paint(curve.colour), "stroke-dasharray": curve.dashes });
       marker(sample, curve, 22, 7);
       const text = make(button, "span", {}, curve.label);
-      if (curve.note) make(text, "small", {}, ` ✕ ${curve.note}`);
+      if (curve.note) make(text, "small", {}, `✕ ${curve.note}`);
       button.addEventListener("click", () => {
         const away = !hidden.delete(curve);
         if (away) hidden.add(curve);

@@ -86,10 +86,7 @@ def _text(text: Text, anchor: int) -> str:
 
 
 def _table(table: Table) -> str:
-    right = [
-        all(row[i] is None or isinstance(row[i], int | float | np.number) for row in table.rows)
-        for i in range(len(table.header))
-    ]
+    right = [all(row[i] is None or _number(row[i]) for row in table.rows) for i in range(len(table.header))]
     kinds = [' class="number"' if numbers else "" for numbers in right]
     head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for kind, name in zip(kinds, table.header, strict=True))
     rows = "".join(
@@ -101,6 +98,10 @@ def _table(table: Table) -> str:
         f'<div class="wide"><table><caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>{note}"
     )
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _facts(facts: Mapping[str, Any]) -> str:

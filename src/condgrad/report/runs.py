@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from condgrad.driver.trace import COLUMNS
-from condgrad.report.blocks import Curve, Plot, Table
+from condgrad.report.blocks import Block, Curve, Plot, Table
 from condgrad.report.facts import surroundings
 from condgrad.report.writing import write
 
 UNITS = {
     "cpu": "CPU seconds",
+    "lo": "linear oracle calls (LO)",
     "fo": "full gradients (FO)",
     "sfo": "sample gradients (SFO)",
     "ifo": "term gradients (IFO)",
-    "lo": "linear oracle calls (LO)",
     "po": "projections (PO)",
     "k": "steps",
 }
@@ -120,10 +120,8 @@ def report_runs(runs: Sequence[Run], out: Path, title: str, facts: Mapping[str, 
     silent = [name for run, name in zip(runs, names, strict=True) if not run.measured]
     note = f"Not drawn, as the trace has no measurement of {MEASURE}: {', '.join(silent)}." if silent else ""
     y = "squared gradient mapping, best so far"
-    blocks = (
-        Plot("convergence", "Convergence", y, units or {"cpu": UNITS["cpu"]}, curves, note=note),
-        ends(runs, names, units),
-    )
+    table = Table("How the runs ended", *ends(runs, names, units), note)
+    blocks: list[Block] = [Plot("convergence", "Convergence", y, units, curves), table] if curves else [table]
     raw = {name: {"summary": run.summary, "trace": run.trace} for run, name in zip(runs, names, strict=True)}
     return write(out, title, blocks, {**facts, **surroundings()}, raw)
 
@@ -135,8 +133,8 @@ def curve(run: Run, name: str, units: Mapping[str, str]) -> Curve:
     return Curve(name, [{**columns, "y": run.trace["mapping"]}], note=note)
 
 
-def ends(runs: Sequence[Run], names: Sequence[str], units: Mapping[str, str]) -> Table:
-    """How each run ended, and what it cost."""
+def ends(runs: Sequence[Run], names: Sequence[str], units: Mapping[str, str]) -> tuple[list[str], list[list[Any]]]:
+    """How each run ended and what it cost: a header and rows."""
     costs = [unit for unit in units if unit != "k"]
     header = ["run", "status", "F", "best mapping", "steps", *("CPU s" if c == "cpu" else c.upper() for c in costs)]
     rows = []
@@ -146,4 +144,4 @@ def ends(runs: Sequence[Run], names: Sequence[str], units: Mapping[str, str]) ->
         spent = [float(last[c]) if c == "cpu" else int(last[c]) for c in costs]
         status = str(run.summary["status"]).replace("_", " ") if "status" in run.summary else None
         rows.append([name, status, run.summary.get("fun", float(last["fun"])), best, int(last["k"]), *spent])
-    return Table("How the runs ended", header, rows)
+    return header, rows
