@@ -30,9 +30,7 @@ def wolfe_gap(problem: Problem, x: Point) -> float:
     return inner(grad, x - problem.domain.lmo(grad))
 
 
-def mapping(
-    problem: Problem, x: Point, gamma: float, eps: float | None = None, exact: bool = False
-) -> Certificate:
+def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, exact: bool = False) -> Certificate:
     """The gradient mapping at x with step size gamma: exact where the set projects arrays, else an interval from Lemma 1.
 
     There the prox subproblem is solved until the interval is a tenth of the norm or below eps/100, or the calls are used up.

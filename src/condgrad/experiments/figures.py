@@ -23,6 +23,9 @@ FRACTION = 0.3
 
 OURS, PAPER, TUNED, RIVAL = "as a user gets it", "the paper to the letter", "the paper's condg, tuned", "compared with"
 
+GROUPS = {OURS: OURS, PAPER: "the paper's own procedure", TUNED: "the paper's own procedure", RIVAL: RIVAL}
+"""How the curves stand together in the figure's legend."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -57,8 +60,8 @@ CONDG = {
 }
 """The paper's 1/N can't be what its authors ran. A budget of calls, or an accuracy in proportion to the step, might be."""
 TO_THE_LETTER = {"schedule": {"name": "theory", "steps": 1000}, "output": "best"}
-STEPS = {f"h0 = {h0:g}": {"initial_gap": h0, "output": "best"} for h0 in (0.1, 1.0, 10.0)}
-"""SVFW and SAGAFW step by sqrt(h0/(k L D^2)) in step k; the theorem has h0 >= F(x0) - F*."""
+STEPS = {f"t = {scale:g}/sqrt(k)": {"scale": scale, "output": "best"} for scale in (0.1, 1.0, 0.3, 0.03)}
+"""Of SVFW and SAGAFW in step k. Their theorem's is sqrt(h0/(T L D^2)), with h0 >= F(x0) - F*."""
 
 FIGURE_1A = (
     line("NCGS I", OURS, name="ncgs"),
@@ -123,14 +126,20 @@ class Figure:
         return [self.run(g, seed, setting) for seed in self.seeds[1:] for g, setting in chosen]
 
     def run(self, generator: str, seed: int, setting: dict[str, Any]) -> Run:
-        recipe = {"shape": [self.size, self.size], "rank": self.rank, "generator": generator, "seed": seed}
-        radius = (
-            float(self.rank) if generator == "orthonormal" else FRACTION * paper_matrix(**recipe).nuclear_norm  # type: ignore[arg-type]
-        )
+        recipe: dict[str, Any] = {
+            "shape": [self.size, self.size],
+            "rank": self.rank,
+            "generator": generator,
+            "seed": seed,
+        }
+        R = float(self.rank) if generator == "orthonormal" else FRACTION * paper_matrix(**recipe).nuclear_norm
+        method = {**setting, "seed": seed, "measure": True}
+        if "scale" in method:  # the h0 for which sqrt(h0/(L D^2)) is this, with L = 2 and D = 2 R
+            method["initial_gap"] = 8 * (R * method.pop("scale")) ** 2
         return {
             "problem": {"objective": "paper", "sigma": 1.0, **recipe},
-            "set": {"name": "nuclear-ball", "radius": radius},
-            "method": {**setting, "seed": seed, "measure": True},
+            "set": {"name": "nuclear-ball", "radius": R},
+            "method": method,
             "stop": {"mapping": TARGET / 10, **self.stop},
             "keep": {"what": "trace"},
         }
@@ -147,7 +156,7 @@ class Figure:
     # ------------------------------------------------------------------------------------------------------- reporting
 
     def tell(self, made: Outcomes) -> Told:
-        blocks: list[Any] = [Text(self.title, [RECIPE, self.claim.said])]
+        blocks: list[Any] = [Text(self.title, [self.claim.said])]
         facts: dict[str, Any] = {"size": self.size, "rank": self.rank, "target": TARGET, "seeds": list(self.seeds)}
         for generator in GENERATORS:
             chosen = {line.label: self.choose(generator, line, made) for line in self.lines}
@@ -158,7 +167,7 @@ class Figure:
             rows = [self.row(line, chosen[line.label], outcomes[line.label]) for line in self.lines]
             said = verdict(rows, self.claim, TARGET)
             blocks += [
-                Text(f"{self.title}, {generator}: what is seen", said),
+                Text(f"Figure {self.name[3:]}, {generator}: what is seen", said),
                 self.plot(generator, rows, outcomes),
                 self.table(generator, rows),
             ]
@@ -181,8 +190,7 @@ class Figure:
             "runs": len(there),
             "cpu": middle,
             "cpu quartiles": [low, high],
-            self.gradients: quartiles([at[self.gradients] for at in there])[1],
-            "lo": quartiles([at["lo"] for at in there])[1],
+            **{oracle: counted([at[oracle] for at in there]) for oracle in (self.gradients, "lo")},
             "mapping at the end": float(np.median([best(outcome) for outcome in outcomes])),
             "cpu spent": float(np.median([outcome["cpu"] for outcome in outcomes])),
             "setting": f"{line.said[chosen]} (tried: {tried})" if line.said else "",
@@ -223,7 +231,7 @@ class Figure:
 
     def plot(self, generator: str, rows: list[Row], outcomes: dict[str, list[Outcome]]) -> Plot:
         curves = [
-            Curve(row["method"], [curve_of(o) for o in outcomes[row["method"]]], row["whose"], self.note(row))
+            Curve(row["method"], [curve_of(o) for o in outcomes[row["method"]]], GROUPS[row["whose"]], note(row))
             for row in rows
         ]
         gradients = {"fo": "full gradients (FO)", "ifo": "term gradients (IFO)"}[self.gradients]
@@ -231,10 +239,11 @@ class Figure:
         title = f"{self.title}, {generator}"
         return Plot(f"{self.name}-{generator}", title, "squared gradient mapping, best so far", units, curves, TARGET)
 
-    def note(self, row: Row) -> str:
-        if row["cpu"] is not None:
-            return ""
-        return f"ended at its budget, after {row['cpu spent']:.3g} s, at {row['mapping at the end']:.2g}"
+
+def note(row: Row) -> str:
+    if row["cpu"] is not None:
+        return ""
+    return f"ended at its budget, after {row['cpu spent']:.3g} s, at {row['mapping at the end']:.2g}"
 
 
 def reached(outcome: Outcome) -> dict[str, float]:
@@ -256,6 +265,11 @@ def quartiles(values: Sequence[float]) -> list[float | None]:
     return [float(v) if isfinite(v) else None for v in found]
 
 
+def counted(calls: Sequence[float]) -> int | None:
+    middle = quartiles(calls)[1]
+    return None if middle is None else int(middle)
+
+
 def curve_of(outcome: Outcome) -> dict[str, list[float]]:
     trace = outcome["trace"]
     units = {unit: trace[unit] for unit in ("cpu", "fo", "ifo", "lo")}
@@ -263,15 +277,16 @@ def curve_of(outcome: Outcome) -> dict[str, list[float]]:
 
 
 RECIPE = (
-    "Problem (5): Y of the given rank, each entry observed with probability 0.1, an observed entry corrupted with "
-    "probability 0.05 by uniform noise in [-3, 3]; F is the sum over the observed entries of 1 - exp(-(X - Y)^2), minimised "
-    "over the nuclear-norm ball of radius R. The paper does not say how Y is made. Orthonormal: Y = U V' with orthonormal "
-    "factors, so that its nuclear norm is the rank, and R too. Gaussian: normal factors, entries of size 1, R = 0.3 of the "
-    "nuclear norm. The squared gradient mapping, gamma = 1/(2L), is measured outside the clock at the iterate that a method "
-    "reports, on steps ever further apart. Matrices are low rank throughout, for all methods. 'As a user gets it': prox "
-    "subproblems by the spectral inner solver, steps that adapt, and for NCGS a warm start of 20 Frank-Wolfe steps, which "
-    "count. 'To the letter': the theorem's step and accuracy, 1/N with N = 100 (1a) and 1000 (1b), with the paper's condg. "
-    "'Tuned': condg with a budget of calls or a relative accuracy, of several the one that does best on the first seed. "
-    "SVFW and SAGAFW take their paper's batch, epoch and constant step for 1,000 steps; tuned, sqrt(h0/(k L D^2)) in step "
-    "k. A curve that ends above the target ended at its budget of CPU time."
+    "Y has the given rank. Each entry is observed with probability 0.1, an observed entry corrupted with probability 0.05 by "
+    "uniform noise in [-3, 3]. F is the sum over the observed entries of 1 - exp(-(X - Y)^2), minimised over the nuclear-norm "
+    "ball of radius R. The paper does not say how Y is made. Orthonormal: Y = U V' with orthonormal factors, so that its nuclear "
+    "norm is the rank, and so is R. Gaussian: normal factors, entries of size 1, R = 0.3 of the nuclear norm.",
+    "The squared gradient mapping, gamma = 1/(2L), is measured outside the clock, by a full SVD, at the iterate that a method "
+    "reports, on steps ever further apart. Points are kept as factors by all methods. A curve that ends above the target ended "
+    "at its budget of CPU time.",
+    "'As a user gets it': prox subproblems by the spectral inner solver, for NCGS I and NCGS-VR steps that adapt, and a warm "
+    "start of 20 Frank-Wolfe steps, which count. 'The paper to the letter': the theorem's step and accuracy, 1/N with N = 100 "
+    "(1a) and 1000 (1b), by the paper's condg. 'Tuned': condg with a budget of calls or a relative accuracy. SVFW and SAGAFW "
+    "take their paper's batch, epoch and constant step for 1,000 steps; tuned, t = s/sqrt(k) in step k. Of the settings that "
+    "are tried, the one that does best on the first seed is shown.",
 )

@@ -78,9 +78,10 @@ def made(runs: list[Run], folder: Path, jobs: int) -> Iterator[Run]:
         todo.put(run)
     answers: SimpleQueue[Run | Exception] = SimpleQueue()
     workers = [start(folder) for _ in range(jobs)]
+    feeders = [Thread(target=feed, args=(worker, todo, answers), daemon=True) for worker in workers]
     try:
-        for worker in workers:
-            Thread(target=feed, args=(worker, todo, answers), daemon=True).start()
+        for feeder in feeders:
+            feeder.start()
         for _ in runs:
             answer = answers.get()
             if isinstance(answer, Exception):
@@ -89,7 +90,9 @@ def made(runs: list[Run], folder: Path, jobs: int) -> Iterator[Run]:
     finally:
         for worker in workers:
             worker.kill()
-            worker.wait()
+        for worker, feeder in zip(workers, feeders, strict=True):
+            feeder.join()
+            worker.communicate()
 
 
 def start(folder: Path) -> subprocess.Popen[str]:

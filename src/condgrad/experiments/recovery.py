@@ -63,21 +63,21 @@ class Recovery:
 
     def told(self) -> str:
         return (
-            f"Beyond the paper. A gaussian matrix, {self.size} x {self.size} of rank {self.rank}, half of its entries observed, a "
-            f"share of those corrupted by uniform noise in [-{NOISE:g}, {NOISE:g}] (entries are of size 1); NCGS as a user gets it, "
-            "over the nuclear-norm ball of the true radius, which is given to both losses. Here recovery is possible; with "
-            "the 10 % observed of problem (5) it is not. The smoothed l0 loss is 1 - exp(-(x - y)^2)."
+            f"Beyond the paper. A gaussian matrix, {self.size} x {self.size} of rank {self.rank}, half of its entries "
+            f"observed, a share of those corrupted by uniform noise in [-{NOISE:g}, {NOISE:g}] (entries are of size 1); "
+            "NCGS as a user gets it, over the nuclear-norm ball of the true radius, which is given to both losses. Here "
+            "recovery is possible; with the 10 % observed of problem (5) it is not. The smoothed l0 loss is "
+            "1 - exp(-(x - y)^2)."
         )
 
     def seen(self, rows: list[dict[str, float]]) -> str:
         wins = [row for row in rows if row["corrupted"] > 0 and row["welsch"] < row["squared"]]
         least = min((row["squared"] / row["welsch"] for row in wins), default=0.0)
         corrupted = len(rows) - 1
+        nearer = "Where entries are corrupted the smoothed l0 loss is nearer to the truth at"
         if len(wins) == corrupted:
-            return f"With corrupted entries the smoothed l0 loss is nearer to the truth at every share, {least:.2g} times at least."
-        return (
-            f"With corrupted entries the smoothed l0 loss is nearer to the truth at {len(wins)} of {corrupted} shares."
-        )
+            return f"{nearer} every share, by a factor of {least:.2g} or more."
+        return f"{nearer} {len(wins)} of {corrupted} shares."
 
     def table(self, errors: dict[tuple[str, float], list[float]]) -> Table:
         header = ["corrupted", *(head for said in LOSSES.values() for head in (said, "least .. most"))]
@@ -88,9 +88,7 @@ class Recovery:
                 found = errors[loss, share]
                 cells += [float(np.median(found)), f"{min(found):.3g} .. {max(found):.3g}"]
             rows.append(cells)
-        note = (
-            f"|X - Y| / |Y|, Frobenius norms, over all entries, observed or not; medians over {len(self.seeds)} seeds."
-        )
+        note = f"|X - Y| / |Y|, Frobenius norms, over all entries, observed or not; medians over {len(self.seeds)} seed(s)."
         return Table("Relative recovery error", header, rows, note)
 
     def picture(self, made: Outcomes) -> Picture:

@@ -11,7 +11,7 @@ from typing import Any
 
 from condgrad.checks import choice, whole
 from condgrad.driver.progress import duration
-from condgrad.experiments.figures import FIGURE_1A, FIGURE_1B, Figure
+from condgrad.experiments.figures import FIGURE_1A, FIGURE_1B, RECIPE, Figure
 from condgrad.experiments.pool import allowed, cores, make_all
 from condgrad.experiments.recovery import Recovery
 from condgrad.experiments.sections import Section, Told
@@ -82,7 +82,9 @@ FULL = Form(
         "sliding": (64, 128, 256, 512, 1024),
         "frank-wolfe": (256, 512, 1024, 2048, 4096),
         "growing": (16, 32, 64, 128, 256),
+        "sampling": (512, 1024, 2048, 4096, 8192),
         "sum": (128, 256, 512, 1024),
+        "sum, Frank-Wolfe": (512, 1024, 2048, 4096),
     },
     recovery=(200, 5),
     recovery_seeds=3,
@@ -97,7 +99,14 @@ QUICK = Form(
     budget_1b={"cpu": 1.5},
     settings=2,
     table_seeds=3,
-    steps={"sliding": (64, 128, 256), "frank-wolfe": (128, 256, 512), "growing": (16, 32, 64), "sum": (64, 128)},
+    steps={
+        "sliding": (64, 128, 256),
+        "frank-wolfe": (128, 256, 512),
+        "growing": (16, 32, 64),
+        "sampling": (128, 256, 512),
+        "sum": (64, 128),
+        "sum, Frank-Wolfe": (128, 512),
+    },
     recovery=(100, 3),
     recovery_seeds=1,
     recovery_stop={"mapping": 1e-2, "cpu": 2.0},
@@ -141,7 +150,8 @@ def reproduce(
         "runs": len(runs) + len(more),
         "time": f"{duration(monotonic() - begun)}, without what was there already",
     }
-    blocks = [block for part in told for block in part.blocks]
+    blocks: list[Block] = [Text("Problem (5)", RECIPE)] if {"fig1a", "fig1b"} & set(parts) else []
+    blocks += [block for part in told for block in part.blocks]
     raw = {"facts": facts, **{part.name: part.facts for part in told}}
     return write(out, TITLE, blocks, facts, raw), told
 

@@ -32,18 +32,19 @@ def best(rows: list[Row]) -> Row:
 
 
 def compare(who: str, own: Row, rival: Row, claim: Claim, target: float) -> str:
-    found = f"{claim.ours} {who} ({own['method']}) {ended(own, target)}; "
+    found = f"{claim.ours}, {who} ({own['method']}), {ended(own, target)}; "
     found += f"{claim.rivals} ({rival['method']}) {ended(rival, target)}"
     if own["cpu"] is None:
         if rival["cpu"] is not None:
             return f"{found}. This disagrees with the paper: the order is reversed."
-        lower = "lower" if own["mapping at the end"] < rival["mapping at the end"] else "not lower"
-        return f"{found}. The claim can't be judged by the target; at the end of its budget its mapping is {lower}."
+        lower = "the lower" if own["mapping at the end"] < rival["mapping at the end"] else "not the lower"
+        found += ". By the target the claim can't be judged; at the end of the budget"
+        return f"{found} {claim.ours}'s mapping is {lower} one."
     if rival["cpu"] is None:
         ratio, at_least = rival["cpu spent"] / own["cpu"], "more than "
     else:
         ratio, at_least = rival["cpu"] / own["cpu"], ""
-    return f"{found}, {at_least}{ratio:.2g} times as long. {judged(ratio, bool(at_least), claim)}"
+    return f"{found}: {at_least}{ratio:.2g} times as long. {judged(ratio, bool(at_least), claim)}"
 
 
 def judged(ratio: float, open_above: bool, claim: Claim) -> str:
@@ -61,4 +62,4 @@ def judged(ratio: float, open_above: bool, claim: Claim) -> str:
 def ended(row: Row, target: float) -> str:
     if row["cpu"] is not None:
         return f"reached {target:g} in {row['cpu']:.3g} s of CPU time"
-    return f"did not reach {target:g} in {row['cpu spent']:.3g} s, where it was at {row['mapping at the end']:.2g}"
+    return f"did not reach {target:g} in {row['cpu spent']:.3g} s (it came to {row['mapping at the end']:.2g})"
