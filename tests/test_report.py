@@ -133,6 +133,8 @@ def test_a_line_goes_from_where_half_have_begun_to_where_half_go_on_and_never_ri
     assert drawn is not None
     going = [sum(r["cpu"][-1] >= x for r in runs) for x in (drawn.x[-1], drawn.x[-1] * (1 + 1e-9))]
     assert going[0] >= ceil(seeds / 2) and 2 * going[1] <= seeds
+    calls = band(Curve("c", runs), "lo", tuple(UNITS), 1e-9)
+    assert calls is not None and (calls.x == np.round(calls.x)).all() and (np.diff(calls.x) > 0).all()
     begun = sum(r["cpu"][0] <= drawn.x[0] for r in runs)
     assert 2 * begun >= seeds
     assert (np.diff(drawn.middle) <= 1e-12 * drawn.middle[0]).all()
@@ -394,6 +396,16 @@ def test_labels_say_as_much_as_is_needed(runs: Path, tmp_path: Path) -> None:
         assert main(["report", *map(str, given), "--out", str(tmp_path / "r")]) == 0
     same = [f"frank-wolfe ({(runs / name).as_posix()})" for name in ("two", "more/two")]
     assert labels_of(tmp_path / "r" / "report.html") == [*same, "bare"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_missing_figures_are_said_in_a_sentence(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["report", str(runs / "one"), "--out", str(tmp_path / "r")]) == 0
+    error = capsys.readouterr().err
+    assert error.startswith("condgrad: Matplotlib is not installed") and error.count("\n") == 1
 
 
 def damaged(runs: Path, folder: Path, what: str) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 interrupted."""
     arguments = parser().parse_args(argv)
     try:
-        return arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *where: print(f"condgrad: {message}", file=sys.stderr)
+            return arguments.run(arguments)
     except (ValueError, TypeError, ImportError) as error:
         print(f"condgrad: {error}", file=sys.stderr)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does

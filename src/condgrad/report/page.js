@@ -108,7 +108,7 @@
       if (plot.target) {
         const place = y.map(plot.target);
         make(svg, "line", { class: "target", x1: left, x2: right, y1: place, y2: place });
-        make(svg, "text", { x: right - 4, y: place - 5, "text-anchor": "end" }, `target ${shown(plot.target)}`);
+        make(svg, "text", { class: "over", x: left + 6, y: place - 6 }, `target ${shown(plot.target)}`);
       }
       for (const curve of curves) drawCurve(curve, x.map, y.map);
     }

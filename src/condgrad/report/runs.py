@@ -26,6 +26,10 @@ UNITS = {
     "po": "projections (PO)",
     "k": "steps",
 }
+PROVEN = (
+    "The mapping as the trace has it: measured where the spec says measure = true, else the upper bound that the method proves "
+    "of itself. Compare methods that were measured."
+)
 MEASURE = "the squared gradient mapping at its points: set measure = true in its spec and solve it again"
 
 
@@ -121,7 +125,8 @@ def report_runs(runs: Sequence[Run], out: Path, title: str, facts: Mapping[str, 
     note = f"Not drawn, as the trace has no measurement of {MEASURE}: {', '.join(silent)}." if silent else ""
     y = "squared gradient mapping, best so far"
     table = Table("How the runs ended", *ends(runs, names, units), note)
-    blocks: list[Block] = [Plot("convergence", "Convergence", y, units, curves), table] if curves else [table]
+    plot = Plot("convergence", "Convergence", y, units, curves, note=PROVEN)
+    blocks: list[Block] = [plot, table] if curves else [table]
     raw = {name: {"summary": run.summary, "trace": run.trace} for run, name in zip(runs, names, strict=True)}
     return write(out, title, blocks, {**facts, **surroundings()}, raw)
 
