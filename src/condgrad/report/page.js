@@ -80,6 +80,11 @@
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
       svg.setAttribute("aria-label", `${plot.title}: ${plot.y} against ${unit.label}. Arrow keys read the values.`);
       points = []; leave();
+      for (const button of figure.querySelectorAll(".legend button")) {
+        const absent = !of(plot.curves[button.dataset.curve]);
+        button.classList.toggle("absent", absent);
+        button.title = absent ? `Nothing measured against ${unit.label}` : "";
+      }
       const curves = visible();
       const all = curves.map(of);
       const xs = all.flatMap((band) => [band.x[0], band.x[band.x.length - 1]]);
