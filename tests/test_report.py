@@ -422,6 +422,8 @@ def damaged(runs: Path, folder: Path, what: str) -> list[Path]:
         (run / "trace.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     elif what == "no rows":
         (run / "trace.csv").write_text(trace.splitlines()[0] + "\n", encoding="utf-8")
+    elif what == "a cost that is none":
+        (run / "trace.csv").write_text(trace.replace("\n1,", "\nnan,"), encoding="utf-8")
     elif what == "a row cut short":
         (run / "trace.csv").write_text(trace[: len(trace) - 30], encoding="utf-8")
     elif what == "bytes":
@@ -445,6 +447,7 @@ def damaged(runs: Path, folder: Path, what: str) -> list[Path]:
         ("a result that is none", "result.json is not the result of a run"),
         ("another table", "is not the trace of a run, as it has no column k"),
         ("no rows", "is not the trace of a run, as it has no rows"),
+        ("a cost that is none", "holds a cost that is not a number"),
         ("a row cut short", "a row that is cut short"),
         ("bytes", "is not a CSV file"),
         ("no such thing", "No such file or directory"),
