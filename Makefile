@@ -16,7 +16,7 @@ demo: $(VENV)/ready  ## the paper's experiment, with a report to look at
 	$(BIN)/condgrad reproduce --quick --jobs 2 --out demo-report
 
 test: $(VENV)/ready  ## the default suite, with coverage
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+	$(BIN)/pytest -n 2 -rs --cov --cov-report=term
 
 test-slow: $(VENV)/ready  ## the tests that take minutes
 	$(BIN)/pytest -m slow -o addopts="--strict-markers" tests

@@ -133,6 +133,8 @@ def test_a_line_goes_from_where_half_have_begun_to_where_half_go_on_and_never_ri
     assert drawn is not None
     going = [sum(r["cpu"][-1] >= x for r in runs) for x in (drawn.x[-1], drawn.x[-1] * (1 + 1e-9))]
     assert going[0] >= ceil(seeds / 2) and 2 * going[1] <= seeds
+    calls = band(Curve("c", runs), "lo", tuple(UNITS), 1e-9)
+    assert calls is not None and (calls.x == np.round(calls.x)).all() and (np.diff(calls.x) > 0).all()
     begun = sum(r["cpu"][0] <= drawn.x[0] for r in runs)
     assert 2 * begun >= seeds
     assert (np.diff(drawn.middle) <= 1e-12 * drawn.middle[0]).all()
@@ -396,6 +398,16 @@ def test_labels_say_as_much_as_is_needed(runs: Path, tmp_path: Path) -> None:
     assert labels_of(tmp_path / "r" / "report.html") == [*same, "bare"]
 
 
+@pytest.mark.filterwarnings("default")
+def test_missing_figures_are_said_in_a_sentence(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["report", str(runs / "one"), "--out", str(tmp_path / "r")]) == 0
+    error = capsys.readouterr().err
+    assert error.startswith("condgrad: Matplotlib is not installed") and error.count("\n") == 1
+
+
 def damaged(runs: Path, folder: Path, what: str) -> list[Path]:
     """A run that is none, in one of the ways in which that happens."""
     trace = (runs / "one" / "trace.csv").read_text(encoding="utf-8")
@@ -410,6 +422,8 @@ def damaged(runs: Path, folder: Path, what: str) -> list[Path]:
         (run / "trace.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     elif what == "no rows":
         (run / "trace.csv").write_text(trace.splitlines()[0] + "\n", encoding="utf-8")
+    elif what == "a cost that is none":
+        (run / "trace.csv").write_text(trace.replace("\n1,", "\nnan,"), encoding="utf-8")
     elif what == "a row cut short":
         (run / "trace.csv").write_text(trace[: len(trace) - 30], encoding="utf-8")
     elif what == "bytes":
@@ -433,6 +447,7 @@ def damaged(runs: Path, folder: Path, what: str) -> list[Path]:
         ("a result that is none", "result.json is not the result of a run"),
         ("another table", "is not the trace of a run, as it has no column k"),
         ("no rows", "is not the trace of a run, as it has no rows"),
+        ("a cost that is none", "holds a cost that is not a number"),
         ("a row cut short", "a row that is cut short"),
         ("bytes", "is not a CSV file"),
         ("no such thing", "No such file or directory"),

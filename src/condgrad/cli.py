@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser().parse_args(said)
     arguments.said = said
     try:
-        return arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *where: print(f"condgrad: {message}", file=sys.stderr)
+            return arguments.run(arguments)
     except (ValueError, TypeError, ImportError) as error:
         print(f"condgrad: {error}", file=sys.stderr)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does

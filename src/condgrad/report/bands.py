@@ -48,6 +48,8 @@ def band(curve: Curve, unit: str, units: Sequence[str], floor: float) -> Band | 
     begin = sorted(x[0] for x, _ in steps)[half - 1]
     end = sorted((x[-1] for x, _ in steps), reverse=True)[half - 1]
     grid = np.geomspace(begin, end, POINTS) if begin < end else np.array([begin])
+    if all((x == np.round(x)).all() for x, _ in steps):
+        grid = np.unique(np.round(grid))  # there is no half of a call
     logs = np.array([_at(grid, x, np.log10(np.maximum(y, floor))) for x, y in steps])
     low, middle, high = 10 ** np.quantile(logs, [0.25, 0.5, 0.75], axis=0)
     return Band(grid, low, middle, high, len(steps))

@@ -12,7 +12,7 @@ import numpy as np
 
 from condgrad.report.bands import Band, bands
 from condgrad.report.blocks import Curve, Picture, Plot
-from condgrad.report.look import INK, Look, looks, painted
+from condgrad.report.look import INK, MATRIX_COLOURS, UNKNOWN, Look, looks
 
 SHAPES = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "nabla": "v", "plus": "P", "hexagon": "h"}
 SETTINGS: dict[Any, Any] = {
@@ -76,14 +76,17 @@ def _line(panel: Any, i: int, curve: Curve, look: Look, band: Band | None) -> An
 
 def draw_picture(picture: Picture, folder: Path) -> None:
     """The matrices side by side, their colours as on the page."""
-    images = {label: np.asarray(image, dtype=float) for label, image in picture.images.items()}
-    with _figure(0.4 + 2.4 * len(images), 3.1, folder / picture.name) as figure:
-        for panel, (label, image) in zip(
-            figure.subplots(1, len(images), squeeze=False)[0], images.items(), strict=True
-        ):
-            panel.imshow(painted(image, picture.scale), interpolation="nearest")
+    with _figure(1.0 + 2.4 * len(picture.images), 3.0, folder / picture.name) as figure:
+        from matplotlib.colors import LinearSegmentedColormap
+
+        colours = LinearSegmentedColormap.from_list("condgrad", MATRIX_COLOURS).with_extremes(bad=UNKNOWN)
+        panels = figure.subplots(1, len(picture.images), squeeze=False)[0]
+        for panel, (label, image) in zip(panels, picture.images.items(), strict=True):
+            entries = np.ma.masked_invalid(np.asarray(image, dtype=float))
+            drawn = panel.imshow(entries, colours, vmin=-picture.scale, vmax=picture.scale, interpolation="nearest")
             panel.set_title(_literal(label), fontsize=9)
             panel.set_axis_off()
+        figure.colorbar(drawn, ax=panels, shrink=0.8, aspect=30)
         figure.suptitle(_literal(picture.title), fontsize=11)
 
 

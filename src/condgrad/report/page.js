@@ -80,6 +80,11 @@
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
       svg.setAttribute("aria-label", `${plot.title}: ${plot.y} against ${unit.label}. Arrow keys read the values.`);
       points = []; leave();
+      for (const button of figure.querySelectorAll(".legend button")) {
+        const absent = !of(plot.curves[button.dataset.curve]);
+        button.classList.toggle("absent", absent);
+        button.title = absent ? `Nothing measured against ${unit.label}` : "";
+      }
       const curves = visible();
       const all = curves.map(of);
       const xs = all.flatMap((band) => [band.x[0], band.x[band.x.length - 1]]);
@@ -108,7 +113,7 @@
       if (plot.target) {
         const place = y.map(plot.target);
         make(svg, "line", { class: "target", x1: left, x2: right, y1: place, y2: place });
-        make(svg, "text", { x: right - 4, y: place - 5, "text-anchor": "end" }, `target ${shown(plot.target)}`);
+        make(svg, "text", { class: "over", x: left + 6, y: place - 6 }, `target ${shown(plot.target)}`);
       }
       for (const curve of curves) drawCurve(curve, x.map, y.map);
     }

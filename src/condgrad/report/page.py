@@ -66,10 +66,7 @@ def _shown(block: Table | Plot | Picture, figures: bool) -> str:
     )
     inside = _PLOT if isinstance(block, Plot) else _pictures(block)
     kind = "plot" if isinstance(block, Plot) else "picture"
-    return (
-        f'<figure class="{kind}" data-name="{block.name}"><h3>{escape(block.title)}</h3>{inside}'
-        f"<figcaption>{about}</figcaption></figure>"
-    )
+    return f'<figure class="{kind}"><h3>{escape(block.title)}</h3>{inside}<figcaption>{about}</figcaption></figure>'
 
 
 _PLOT = (
@@ -142,7 +139,6 @@ def _data_of(plot: Plot) -> dict[str, Any]:
     """What the script draws of a plot."""
     drawn = {unit: bands(plot, unit) for unit in plot.units}
     return {
-        "name": plot.name,
         "title": plot.title,
         "y": plot.y,
         "target": plot.target,

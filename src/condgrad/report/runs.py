@@ -26,6 +26,10 @@ UNITS = {
     "po": "projections (PO)",
     "k": "steps",
 }
+PROVEN = (
+    "The mapping as the trace has it: measured where the spec says measure = true, else the upper bound that the method proves "
+    "of itself. Compare methods that were measured."
+)
 MEASURE = "the squared gradient mapping at its points: set measure = true in its spec and solve it again"
 
 
@@ -55,8 +59,8 @@ def read_all(paths: Sequence[Path]) -> list[Run]:
 
 
 def read(path: Path) -> Run:
-    """A folder of ``condgrad solve``, or a trace in CSV (that of such a folder stands for the folder)."""
-    if path.name == "trace.csv" and path.with_name("result.json").exists():
+    """A folder of ``condgrad solve``, or a trace in CSV (``trace.csv`` stands for its folder)."""
+    if path.name == "trace.csv":
         path = path.parent
     if not path.is_dir():
         return Run(path, path.stem, read_trace(path), {})
@@ -65,7 +69,7 @@ def read(path: Path) -> Run:
             f"The folder {path} holds no trace.csv: give a folder that `condgrad solve` wrote, or a trace."
         )
     summary = read_summary(path / "result.json") if (path / "result.json").exists() else {}
-    return Run(path, str(summary.get("method", path.name)), read_trace(path / "trace.csv"), summary)
+    return Run(path, str(summary.get("method", path.resolve().name)), read_trace(path / "trace.csv"), summary)
 
 
 def read_trace(path: Path) -> dict[str, np.ndarray]:
@@ -81,9 +85,13 @@ def read_trace(path: Path) -> dict[str, np.ndarray]:
         lacks = f"has no column {', '.join(missing)}" if rows else "has no rows"
         raise ValueError(f"{path} is not the trace of a run, as it {lacks}: {advice}.")
     try:
-        return {name: np.array([float(row[name]) for row in rows]) for name in COLUMNS}
+        columns = {name: np.array([float(row[name]) for row in rows]) for name in COLUMNS}
+        sound = all(np.isfinite(columns[unit]).all() for unit in UNITS)
     except (TypeError, ValueError):
-        raise ValueError(f"{path} holds what is not a number, or a row that is cut short: {advice}.") from None
+        sound = False
+    if not sound:
+        raise ValueError(f"{path} holds a cost that is not a number, or a row that is cut short: {advice}.")
+    return columns
 
 
 def read_summary(path: Path) -> dict[str, Any]:
@@ -101,10 +109,7 @@ def read_summary(path: Path) -> dict[str, Any]:
 def labels(runs: Sequence[Run]) -> list[str]:
     """The method where that is enough, else with the folder's name, else with its whole path."""
     methods = Counter(run.method for run in runs)
-    named = [
-        run.method if methods[run.method] == 1 or run.method == run.path.name else f"{run.method} ({run.path.name})"
-        for run in runs
-    ]
+    named = [run.method if methods[run.method] == 1 else f"{run.method} ({run.path.resolve().name})" for run in runs]
     names = Counter(named)
     return [
         name if names[name] == 1 else f"{run.method} ({run.path.as_posix()})"
@@ -121,7 +126,8 @@ def report_runs(runs: Sequence[Run], out: Path, title: str, facts: Mapping[str, 
     note = f"Not drawn, as the trace has no measurement of {MEASURE}: {', '.join(silent)}." if silent else ""
     y = "squared gradient mapping, best so far"
     table = Table("How the runs ended", *ends(runs, names, units), note)
-    blocks: list[Block] = [Plot("convergence", "Convergence", y, units, curves), table] if curves else [table]
+    plots = [Plot("convergence", "Convergence", y, units, curves, note=PROVEN)] if curves and units else []
+    blocks: list[Block] = [*plots, table]
     raw = {name: {"summary": run.summary, "trace": run.trace} for run, name in zip(runs, names, strict=True)}
     return write(out, title, blocks, {**facts, **surroundings()}, raw)
 

@@ -29,7 +29,7 @@ def write(folder: Path, title: str, blocks: Sequence[Block], facts: Mapping[str,
                 f"Two plots or pictures are named '{name}', but their files would be the same: rename one."
             )
     folder.mkdir(parents=True, exist_ok=True)
-    data = json.dumps(plain(raw), allow_nan=False, indent=1)
+    data = json.dumps(plain(raw), allow_nan=False)
     (folder / "data.json").write_text(data + "\n", encoding="utf-8")
     try:
         for block in blocks:
