@@ -47,4 +47,4 @@ lock:  ## new exact versions for requirements.lock
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) .lock-venv site demo-report bench-results .coverage
+	rm -rf $(VENV) .lock-venv site demo-report reproduction bench-results .coverage

@@ -233,7 +233,7 @@ def nan_last(value: float) -> float:
 
 
 LEGEND = """
-Cost ~ (1/eps)^slope: a fit for each seed, then mean +- half width of the 95% interval over seeds; 'bound' is the paper's.
+Cost ~ (1/eps)^slope: a fit for each seed, then mean ± half width of the 95% interval over seeds; 'bound' is the paper's.
 Bounds are upper bounds for the worst function: measured slopes may be smaller, and are where F is benign near the solution.
 certified mapping^2  what the method itself proves; Frank-Wolfe proves |g|^2 <= 2 L gap
 gap                  Frank-Wolfe's own criterion, that of its 1/eps^2

@@ -20,7 +20,7 @@ class Estimate(NamedTuple):
         if not isfinite(self.mean):
             return "-"
         mean = f"{round(self.mean, 2) + 0.0:.2f}"
-        return f"{mean} +- {self.half:.2f}" if isfinite(self.half) else f"{mean} (one seed)"
+        return f"{mean}±{self.half:.2f}" if isfinite(self.half) else f"{mean} (one seed)"
 
 
 def estimate(values: Iterable[float]) -> Estimate:

@@ -60,7 +60,7 @@ CONDG = {
 }
 """The paper's 1/N can't be what its authors ran. A budget of calls, or an accuracy in proportion to the step, might be."""
 TO_THE_LETTER = {"schedule": {"name": "theory", "steps": 1000}, "output": "best"}
-STEPS = {f"t = {scale:g}/sqrt(k)": {"scale": scale, "output": "best"} for scale in (0.1, 1.0, 0.3, 0.03)}
+STEPS = {f"t = {scale:g}/sqrt(k)": {"scale": scale, "output": "best"} for scale in (0.1, 0.03, 0.3, 0.01)}
 """Of SVFW and SAGAFW in step k. Their theorem's is sqrt(h0/(T L D^2)), with h0 >= F(x0) - F*."""
 
 FIGURE_1A = (
@@ -214,7 +214,7 @@ class Figure:
                 row["whose"],
                 f"{row['reached']} of {row['runs']}",
                 row["cpu"],
-                " .. ".join("-" if v is None else f"{v:.3g}" for v in row["cpu quartiles"]),
+                span(row["cpu quartiles"]) if row["runs"] > 1 else None,
                 row[self.gradients],
                 row["lo"],
                 row["mapping at the end"],
@@ -263,6 +263,10 @@ def quartiles(values: Sequence[float]) -> list[float | None]:
     """25, 50 and 75 %, each the larger of two neighbours; None where that run had not got there."""
     found = np.quantile(values, [0.25, 0.5, 0.75], method="higher")
     return [float(v) if isfinite(v) else None for v in found]
+
+
+def span(ends: list[float | None]) -> str | None:
+    return None if ends[0] is None else " .. ".join("-" if end is None else f"{end:.3g}" for end in ends)
 
 
 def counted(calls: Sequence[float]) -> int | None:

@@ -151,10 +151,10 @@ def reading(pairs: list[tuple[Estimate, float]]) -> str:
     if not all(isfinite(measured.half) for measured, _ in pairs):
         return "no interval from one seed"
     if any(measured.mean - measured.half > bound for measured, bound in pairs):
-        return "above a bound, over this range"
+        return "above one, over this range"
     if all(measured.mean + measured.half < bound for measured, bound in pairs):
-        return "below the bounds, which are upper bounds"
-    return "as the bounds, or below: they are upper bounds"
+        return "below: they are upper bounds"
+    return "at the bounds or below"
 
 
 def table(number: int, rows: list[dict[str, Any]]) -> Table:
@@ -173,7 +173,7 @@ def table(number: int, rows: list[dict[str, Any]]) -> Table:
         ]
         cells += [str(Estimate(**row["n"])), row["n bound"]] if in_n else []
         lines.append([*cells, row["reading"]])
-    return Table(CAPTIONS[number], [*header, "reading"], lines, NOTES[number])
+    return Table(CAPTIONS[number], [*header, "seen from the bounds"], lines, NOTES[number])
 
 
 RECIPE = (
