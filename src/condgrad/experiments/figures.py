@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import inf, isfinite, nan
 from typing import Any
 
@@ -102,12 +103,10 @@ class Figure:
     claim: Claim
     stop: dict[str, Any]
     seeds: Sequence[int]
-    settings: int = 10
+    settings: int
     """At most so many are tried of each line that is tuned."""
-
-    @property
-    def gradients(self) -> str:
-        return "ifo" if "VR" in self.lines[0].label else "fo"
+    gradients: str
+    """Those that are counted: fo or ifo."""
 
     def runs(self) -> list[Run]:
         """All but those that wait for a choice of settings: every setting on the first seed, then the others' seeds."""
@@ -132,7 +131,7 @@ class Figure:
             "generator": generator,
             "seed": seed,
         }
-        R = float(self.rank) if generator == "orthonormal" else FRACTION * paper_matrix(**recipe).nuclear_norm
+        R = radius(self.size, self.rank, generator, seed)
         method = {**setting, "seed": seed, "measure": True}
         if "scale" in method:  # the h0 for which sqrt(h0/(L D^2)) is this, with L = 2 and D = 2 R
             method["initial_gap"] = 8 * (R * method.pop("scale")) ** 2
@@ -238,6 +237,13 @@ class Figure:
         units = {"cpu": "CPU seconds", self.gradients: gradients, "lo": "linear oracle calls (LO)"}
         title = f"{self.title}, {generator}"
         return Plot(f"{self.name}-{generator}", title, "squared gradient mapping, best so far", units, curves, TARGET)
+
+
+@cache
+def radius(size: int, rank: int, generator: str, seed: int) -> float:
+    if generator == "orthonormal":
+        return float(rank)
+    return FRACTION * paper_matrix([size, size], rank, generator, seed).nuclear_norm
 
 
 def note(row: Row) -> str:

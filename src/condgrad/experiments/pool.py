@@ -46,8 +46,16 @@ def make_all(runs: Sequence[Run], folder: Path, jobs: int = 1, title: str = "run
         with closed_to_interruption(progress, folder):
             for run in made(missing, folder, jobs):
                 progress.done(run)
-        known |= {cache.key(run): cache.get(run) or {} for run in missing}
+        for run in missing:
+            known[cache.key(run)] = read_back(cache, run)
     return Outcomes(cache, known)
+
+
+def read_back(cache: Cache, run: Run) -> Outcome:
+    outcome = cache.get(run)
+    if outcome is None:
+        raise ValueError(f"{cache.path(run)} was just written and can't be read: has something changed the folder?")
+    return outcome
 
 
 def allowed(jobs: int) -> int:
@@ -98,7 +106,7 @@ def made(runs: list[Run], folder: Path, jobs: int) -> Iterator[Run]:
 def start(folder: Path) -> subprocess.Popen[str]:
     """In a session of its own, so that Ctrl-C comes to us and not to it; where we are killed, it ends after its run."""
     return subprocess.Popen(
-        [sys.executable, "-m", "condgrad.experiments.worker", str(folder)],
+        [sys.executable, "-P", "-m", "condgrad.experiments.worker", str(folder)],
         env={**os.environ, **ONE_THREAD},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -62,8 +62,8 @@ class Form:
 
         data = first(self.seeds)
         return {
-            "fig1a": Figure("fig1a", *self.fig1a, FIGURE_1A, CLAIM_1A, self.budget_1a, data, self.settings),
-            "fig1b": Figure("fig1b", *self.fig1b, FIGURE_1B, CLAIM_1B, self.budget_1b, data, self.settings),
+            "fig1a": Figure("fig1a", *self.fig1a, FIGURE_1A, CLAIM_1A, self.budget_1a, data, self.settings, "fo"),
+            "fig1b": Figure("fig1b", *self.fig1b, FIGURE_1B, CLAIM_1B, self.budget_1b, data, self.settings, "ifo"),
             "tables": Tables(first(self.table_seeds), self.steps),
             "recovery": Recovery(*self.recovery, first(self.recovery_seeds), self.recovery_stop),
         }
