@@ -1,7 +1,7 @@
 """A run from a TOML file: problem, set, method, stop.
 
 [problem]
-objective = "quadratic"        # or linear-model, completion
+objective = "quadratic"        # or linear-model, completion, paper, robust-regression
 matrix = "Q.npy"               # files are found beside the spec
 
 [set]
@@ -9,6 +9,7 @@ name = "simplex"               # see `condgrad sets`; the shape is the objective
 
 [method]
 name = "ncgs"                  # see `condgrad methods`, which lists each one's options
+inner = { name = "condg", max_calls = 100 }  # or its name alone; schedule likewise
 
 [stop]                         # whichever comes first
 mapping = 1e-6
