@@ -57,6 +57,7 @@ def test_an_estimate_is_said_with_its_interval() -> None:
         ([(0.5, 0.1), (1.0, 0.1)], "below: they are upper bounds"),
         ([(0.95, 0.1), (1.0, 0.1)], "at the bounds or below"),
         ([(1.3, 0.1), (1.0, 0.1)], "above one, over this range"),
+        ([(0.5, 0.6), (1.0, 0.1)], "too uncertain to say"),
         ([(0.5, float("nan")), (1.0, 0.1)], "no interval from one seed"),
     ],
 )

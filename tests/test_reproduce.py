@@ -113,7 +113,7 @@ def test_fresh_makes_all_runs_anew(tmp_path: Path, undrawn: None, monkeypatch: p
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "old.json").write_text("{}")
     monkeypatch.setattr(module, "make_all", lambda runs, folder, jobs, title: None)
-    monkeypatch.setattr(module.Tables, "tell", lambda self, made: module.Told("tables", [], {}))
+    monkeypatch.setattr(module.Tables, "tell", lambda self, made: module.Told("tables", [], {"seeds": [0]}))
     reproduce(tmp_path, TINY, ["tables"], fresh=True)
     assert not (tmp_path / "runs").exists()
 

@@ -144,7 +144,7 @@ def reproduce(
         **surroundings(),
         "command": command,
         "form": form.name,
-        "first seed": seed,
+        "seeds": ", ".join(f"{part.name} {part.facts['seeds'][0]} to {part.facts['seeds'][-1]}" for part in told),
         "runs side by side": f"{side_by_side} of {cores()} cores, one thread each; CPU seconds are of the run's process"
         + (", which shares caches and memory with the others" if side_by_side > 1 else ""),
         "runs": len(runs) + len(more),

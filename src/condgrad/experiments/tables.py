@@ -150,6 +150,8 @@ def reading(pairs: list[tuple[Estimate, float]]) -> str:
     """Of all the exponents of a row: where their intervals lie, seen from their bounds."""
     if not all(isfinite(measured.half) for measured, _ in pairs):
         return "no interval from one seed"
+    if any(measured.half > bound / 2 for measured, bound in pairs):
+        return "too uncertain to say"
     if any(measured.mean - measured.half > bound for measured, bound in pairs):
         return "above one, over this range"
     if all(measured.mean + measured.half < bound for measured, bound in pairs):
