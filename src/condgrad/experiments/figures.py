@@ -191,7 +191,7 @@ class Figure:
             "cpu quartiles": [low, high],
             **{oracle: counted([at[oracle] for at in there]) for oracle in (self.gradients, "lo")},
             "mapping at the end": float(np.median([best(outcome) for outcome in outcomes])),
-            "cpu spent": float(np.median([outcome["cpu"] for outcome in outcomes])),
+            "cpu spent": quartiles([outcome["cpu"] for outcome in outcomes])[1],
             "setting": f"{line.said[chosen]} (tried: {tried})" if line.said else "",
         }
 
