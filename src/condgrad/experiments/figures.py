@@ -61,7 +61,7 @@ CONDG = {
 }
 """The paper's 1/N can't be what its authors ran. A budget of calls, or an accuracy in proportion to the step, might be."""
 TO_THE_LETTER = {"schedule": {"name": "theory", "steps": 1000}, "output": "best"}
-STEPS = {f"t = {scale:g}/sqrt(k)": {"scale": scale, "output": "best"} for scale in (0.1, 0.03, 0.3, 0.01)}
+STEPS = {f"t = {scale:g}/sqrt(k)": {"scale": scale, "output": "best"} for scale in (0.1, 1.0, 0.3, 0.03, 0.01)}
 """Of SVFW and SAGAFW in step k. Their theorem's is sqrt(h0/(T L D^2)), with h0 >= F(x0) - F*."""
 
 FIGURE_1A = (
@@ -298,5 +298,6 @@ RECIPE = (
     "start of 20 Frank-Wolfe steps, which count. 'The paper to the letter': the theorem's step and accuracy, 1/N with N = 100 "
     "(1a) and 1000 (1b), by the paper's condg. 'Tuned': condg with a budget of calls or a relative accuracy. SVFW and SAGAFW "
     "take their paper's batch, epoch and constant step for 1,000 steps; tuned, t = s/sqrt(k) in step k. Of the settings that "
-    "are tried, the one that does best on the first seed is shown.",
+    "are tried, the one that does best on the first seed is shown: by the mapping, which a step so long that the loss is flat "
+    "there can make small too. Which settings to try, and the budgets, were settled after looking at first runs.",
 )

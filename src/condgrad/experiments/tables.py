@@ -191,7 +191,9 @@ READING = (
     "Cost ~ (1/eps)^p n^q: p and q by least squares on the logarithms, seed by seed (cost is set, eps is measured, so eps "
     "is what the fit explains); shown are the mean over seeds and the half width of its 95 % confidence interval "
     "(Student's, over seeds). The paper's bounds are upper bounds for the worst function, up to constants: on a benign one "
-    "the exponents are smaller, and over a range of eps that is not small enough they may be larger."
+    "the exponents are smaller, and over a range of eps that is not small enough they may be larger. "
+    "The ranges of N were settled after looking at first runs: on one seed and with N from 8 or 16 on, NCGS, NCGS-VR, SVFW, "
+    "SVFW-S and SAGAFW-S had exponents above their bounds."
 )
 NOTES = {
     1: "Frank-Wolfe's bound is that of the short and the bounded step; 2/(k+2) has none on non-convex functions.",
