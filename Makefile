@@ -13,10 +13,10 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	touch $@
 
 demo: $(VENV)/ready  ## the paper's experiment, with a report to look at
-	OPENBLAS_NUM_THREADS=1 $(BIN)/condgrad reproduce fig1a --out demo-report
+	$(BIN)/condgrad reproduce --quick --jobs 2 --out demo-report
 
 test: $(VENV)/ready  ## the default suite, with coverage
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+	$(BIN)/pytest -n 2 -rs --cov --cov-report=term
 
 test-slow: $(VENV)/ready  ## the tests that take minutes
 	$(BIN)/pytest -m slow -o addopts="--strict-markers" tests
@@ -47,4 +47,4 @@ lock:  ## new exact versions for requirements.lock
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) .lock-venv site demo-report bench-results .coverage
+	rm -rf $(VENV) .lock-venv site demo-report reproduction bench-results .coverage

@@ -9,17 +9,17 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from math import isfinite, nan
+from math import isfinite
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from scipy.stats import t as student
 
 import condgrad
 from condgrad.driver.progress import duration
+from condgrad.experiments.exponents import Estimate
 
 Row = dict[str, Any]
 
@@ -57,34 +57,6 @@ def work_off(title: str, jobs: Sequence[Job]) -> list[Row]:
     if terminal:
         print("\r\x1b[K", end="", file=sys.stderr)
     return rows
-
-
-# ------------------------------------------------------------------------------------------------------------ numbers
-
-
-class Estimate(NamedTuple):
-    """The mean over seeds, with the half width of its 95% confidence interval; ``n`` seeds."""
-
-    mean: float
-    half: float
-    n: int
-
-    def __str__(self) -> str:
-        return f"{round(self.mean, 2) + 0.0:.2f} +- {self.half:.2f}" if isfinite(self.mean) else "-"
-
-
-def estimate(values: Iterable[float]) -> Estimate:
-    """Student's interval. Seeds are independent, the points within one are not: so first a slope a seed, then this."""
-    known = np.array([v for v in values if isfinite(v)])
-    if len(known) < 2:
-        return Estimate(float(known.mean()) if len(known) else nan, nan, len(known))
-    half = student.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))
-    return Estimate(float(known.mean()), float(half), len(known))
-
-
-def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """The exponent p of y = c x^p, by least squares on the logarithms; NaN from fewer than three points."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) >= 3 else nan
 
 
 # ------------------------------------------------------------------------------------------------------------- claims

@@ -12,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf, isnan, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import condgrad as cg
-from benchmarks.harness import Estimate, Job, Row, arguments, at_most, below, estimate, finish, slope, table, work_off
+from benchmarks.harness import Job, Row, arguments, at_most, below, finish, table, work_off
 from condgrad.driver.metrics import mapping
+from condgrad.experiments.exponents import Estimate, estimate, slope
+from condgrad.experiments.spec import robust_regression
 
 CERTIFIED, GAP, MEASURED = "certified mapping^2", "gap", "measured mapping^2"
 SLIDING = {"NCGS I": ("ncgs", {"adaptive": False}), "NCGS II": ("ncgs-ii", {})}
@@ -64,14 +67,7 @@ def pole(seed: int) -> tuple[cg.Problem, np.ndarray]:
 
 
 def robust_sum(n: int, seed: int) -> cg.Problem:
-    """Samples of one population for each seed: robust regression, a fifth of the observations off by up to 3."""
-    d, population, rng = 10, np.random.default_rng(seed), np.random.default_rng((seed, n))
-    truth = population.standard_normal(d)
-    A = rng.standard_normal((n, d)) * np.linspace(1, 0.2, d)
-    A /= np.linalg.norm(A, axis=1, keepdims=True)
-    y = 1.5 * A @ truth / np.linalg.norm(truth) + 0.1 * rng.standard_normal(n)
-    y += np.where(rng.random(n) < 0.2, rng.uniform(-3, 3, n), 0.0)
-    return cg.Problem(cg.LinearModel(A, y, cg.Welsch()), cg.L1Ball(d, 1.5))
+    return cg.Problem(robust_regression(Path(), n, seed=seed), cg.L1Ball(10, 1.5))
 
 
 @dataclass(frozen=True)
@@ -237,7 +233,7 @@ def nan_last(value: float) -> float:
 
 
 LEGEND = """
-Cost ~ (1/eps)^slope: a fit for each seed, then mean +- half width of the 95% interval over seeds; 'bound' is the paper's.
+Cost ~ (1/eps)^slope: a fit for each seed, then mean ± half width of the 95% interval over seeds; 'bound' is the paper's.
 Bounds are upper bounds for the worst function: measured slopes may be smaller, and are where F is benign near the solution.
 certified mapping^2  what the method itself proves; Frank-Wolfe proves |g|^2 <= 2 L gap
 gap                  Frank-Wolfe's own criterion, that of its 1/eps^2

@@ -11,6 +11,7 @@ import pytest
 
 import condgrad as cg
 from condgrad import kernels
+from condgrad.driver import mapping
 from condgrad.points import LowRank
 from condgrad.solvers import METHODS, Setup, build
 
@@ -166,3 +167,18 @@ def test_one_and_two_threads_give_the_same_bits():
     assert runs[0][-1].x.rank > 0
     for one, two in zip(*runs, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one.x.factors(), two.x.factors(), strict=True))
+
+
+@pytest.mark.parametrize("method", ["ncgs", "frank-wolfe", "ncgs-vr", "svfw"])
+def test_measured_mappings_are_those_of_the_arrays(method):
+    """Small matrices are written out to be measured, and the answer is of low rank all the same."""
+    task = problem(SHAPES["beyond a full SVD"], LOSSES["welsch"])
+    keywords = {"method": method, "stop": cg.Steps(6), "measure": True, "output": "best", "progress": False}
+    result = cg.minimize(task.objective, task.domain, **keywords)
+    assert isinstance(result.x, LowRank) and result.certificate is not None
+    gamma = 1 / (2 * task.objective.smoothness)
+    exact = mapping(task, np.asarray(result.x), gamma)
+    assert np.isclose(np.nanmin(result.trace["mapping"]), exact.upper, rtol=1e-6)
+    rough = mapping(task, result.x, gamma)
+    assert rough.lower * (1 - 1e-9) <= exact.upper <= rough.upper * (1 + 1e-9)
+    assert np.array_equal(result.trace["mapping"], result.trace["mapping_lower"], equal_nan=True)

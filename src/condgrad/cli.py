@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 
 from condgrad import __version__
 from condgrad.domains import DOMAINS
+from condgrad.driver.trace import COLUMNS
 from condgrad.experiments.text import table
 from condgrad.objectives import LOSSES
 from condgrad.solvers import METHODS
@@ -21,9 +24,13 @@ BAD_INPUT, FAILED, INTERRUPTED = 2, 3, 130
 
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 interrupted."""
-    arguments = parser().parse_args(argv)
+    said = sys.argv[1:] if argv is None else argv
+    arguments = parser().parse_args(said)
+    arguments.said = said
     try:
-        return arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *where: print(f"condgrad: {message}", file=sys.stderr)
+            return arguments.run(arguments)
     except (ValueError, TypeError, ImportError) as error:
         print(f"condgrad: {error}", file=sys.stderr)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
@@ -31,8 +38,8 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     except OSError as error:
         print(f"condgrad: {error.strerror or error}: {error.filename}.", file=sys.stderr)
-    except KeyboardInterrupt:
-        print("condgrad: interrupted.", file=sys.stderr)
+    except KeyboardInterrupt as interruption:
+        print(f"condgrad: {interruption or 'interrupted.'}", file=sys.stderr)
         return INTERRUPTED
     return BAD_INPUT
 
@@ -49,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=about)
         command.add_argument("--json", action="store_true", help="for machines")
         command.set_defaults(run=show)
-    command = commands.add_parser("solve", help="run a spec: result, trace and plot")
+    command = commands.add_parser("solve", help="run a spec: result, trace and report")
     command.add_argument("spec", type=Path, metavar="SPEC.toml")
     command.add_argument(
         "--out", type=Path, help="folder for the results (default: beside the spec, its name and -run)"
@@ -57,12 +64,26 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="print the result for machines")
     command.add_argument("--quiet", action="store_true", help="no progress")
     command.set_defaults(run=solve)
-    command = commands.add_parser("reproduce", help="the paper's experiment, with a report")
-    command.add_argument("figure", choices=["fig1a"], help="NCGS against Frank-Wolfe on problem (5)")
-    command.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for the report")
-    command.add_argument("--seed", type=int, default=0)
-    command.add_argument("--seconds", type=float, default=8.0, help="CPU seconds that one curve may take")
-    command.add_argument("--json", action="store_true", help="print the rows for machines")
+    command = commands.add_parser("report", help="one page with plots and tables of runs that `solve` wrote")
+    command.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="a folder of `condgrad solve`, or a trace CSV"
+    )
+    command.add_argument("--out", type=Path, default=Path("report"), help="folder for the report (default: report)")
+    command.add_argument("--title", default="Runs of condgrad", help="the heading of the page")
+    command.set_defaults(run=report)
+    command = commands.add_parser("reproduce", help="the paper's figures and tables, with a report")
+    command.add_argument(
+        "part", nargs="?", default="all", choices=["all", "fig1a", "fig1b", "tables", "recovery"], help="default: all"
+    )
+    command.add_argument("--quick", action="store_true", help="all of it in small: fewer seeds, smaller budgets")
+    command.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for the report and its runs")
+    command.add_argument("--seed", type=int, default=0, help="the first seed")
+    command.add_argument("--seeds", type=int, help="how many (default: 5 for figures, 1 with --quick)")
+    command.add_argument(
+        "--jobs", type=int, default=1, help="runs side by side, in processes of one thread (default: 1)"
+    )
+    command.add_argument("--fresh", action="store_true", help="make every run anew, in place of those in the folder")
+    command.add_argument("--json", action="store_true", help="print what was found for machines")
     command.set_defaults(run=reproduce)
     return top
 
@@ -117,8 +138,8 @@ def losses(arguments: Any) -> int:
 
 
 def solve(arguments: Any) -> int:
-    from condgrad.experiments import plots
     from condgrad.experiments.spec import load
+    from condgrad.report.runs import Run, report_runs
 
     spec = load(arguments.spec)
     result = spec.solve(progress=False if arguments.quiet else None)
@@ -127,24 +148,42 @@ def solve(arguments: Any) -> int:
     result.to_json(out / "result.json")
     result.trace.to_csv(out / "trace.csv")
     np.save(out / "x.npy", np.asarray(result.x))
-    try:
-        plots.convergence({spec.method: result.trace}, out / "convergence.png", spec.method, ("cpu", "k"))
-    except plots.NoPlotting as error:
-        print(f"condgrad: {error}", file=sys.stderr)
+    columns = {name: result.trace[name] for name in COLUMNS}
+    run = Run(out, result.method, columns, result.summary())
+    report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name})
     print(json.dumps(result.summary(), indent=2) if arguments.json else f"{result}\n  written   {out}/")
     if result.status == "interrupted":
         return INTERRUPTED
     return FAILED if result.status in ("failed", "unverified") else 0
 
 
-def reproduce(arguments: Any) -> int:
-    from condgrad.experiments import figure1
+def report(arguments: Any) -> int:
+    from condgrad.report.runs import read_all, report_runs
 
-    facts = figure1.reproduce(arguments.out, arguments.seed, arguments.seconds)
+    runs = read_all(arguments.runs)
+    print(f"Report: {report_runs(runs, arguments.out, arguments.title, {'runs': [str(run.path) for run in runs]})}")
+    return 0
+
+
+def reproduce(arguments: Any) -> int:
+    from condgrad.experiments.reproduce import FULL, PARTS, QUICK, in_text, without_curves
+    from condgrad.experiments.reproduce import reproduce as make
+
+    parts = PARTS if arguments.part == "all" else (arguments.part,)
+    page, told = make(
+        arguments.out,
+        QUICK if arguments.quick else FULL,
+        parts,
+        arguments.seed,
+        arguments.seeds,
+        arguments.jobs,
+        arguments.fresh,
+        shlex.join(["condgrad", *arguments.said]),
+    )
     if arguments.json:
-        print(json.dumps(facts, indent=2))
+        print(json.dumps({part.name: without_curves(part.facts) for part in told}, indent=2))
     else:
-        header = list(facts["rows"][0])
-        print(table(header, [[row[name] for name in header] for row in facts["rows"]]))
-        print(f"\n{facts['verdict']}\nReport: {arguments.out / 'report.html'}")
+        for part in told:
+            print(*in_text(part.blocks), sep="\n")
+        print(f"Report: {page}")
     return 0

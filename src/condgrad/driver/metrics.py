@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from condgrad.inner import Corrective, Spectral, relative
 from condgrad.points import inner
 from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, SpectralSet, fits
 
+SMALL = 512 * 512
+"""Entries of a matrix that is written out for an exact measurement."""
 MEASURING_CALLS = 1000
 """Linear oracle calls that one measurement may take on a set that does not project; its interval is certified all the same."""
 
@@ -27,13 +30,16 @@ def wolfe_gap(problem: Problem, x: Point) -> float:
     return inner(grad, x - problem.domain.lmo(grad))
 
 
-def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None) -> Certificate:
+def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, exact: bool = False) -> Certificate:
     """The gradient mapping at x with step size gamma: exact where the set projects arrays, else an interval from Lemma 1.
 
     There the prox subproblem is solved until the interval is a tenth of the norm or below eps/100, or the calls are used up.
+    With ``exact`` a small matrix of low rank is written out and projected too: far from a solution that is also cheaper.
     """
-    if isinstance(x, np.ndarray) and fits(problem.domain, Projectable):
-        prox = problem.domain.project(x - gamma * problem.objective.grad(x))
+    small = exact and not isinstance(x, np.ndarray) and prod(x.shape) <= SMALL
+    if (small or isinstance(x, np.ndarray)) and fits(problem.domain, Projectable):
+        z = x - gamma * problem.objective.grad(x)
+        prox = problem.domain.project(np.asarray(z) if small else z)
         return Certificate(x, prox, gamma, 0.0, on=said(problem))
     solver: Inner = (Spectral if fits(problem.domain, SpectralSet) else Corrective)(max_calls=MEASURING_CALLS)
     accuracy = relative(0.01, gamma * (eps or 0.0) / 100)

@@ -76,7 +76,7 @@ def minimize(
     seed : all randomness follows from it.
     every : record every so many steps in the trace.
     measure : have the mapping measured from outside, at the iterate that the method reports and while the watch stands
-        still, in place of what the method proves on its way: for comparing methods.
+        still, in place of what the method proves on its way: for comparing methods. Matrices of up to 512 x 512 by a full SVD.
     callback : ``callback(record, x)`` at the start and after each step; a true answer stops.
     progress : show it; by default on a terminal when it takes more than two seconds.
     options : the method's own, such as ``rule="short"``; see ``condgrad methods``.

@@ -241,7 +241,7 @@ class _Run:
         gamma = 1 / (2 * state.L)
         if self.by_gap:
             return witness(self.measured, state.x, state.x, gamma, said(self.measured))
-        return mapping(self.measured, state.x, gamma, self.eps)
+        return mapping(self.measured, state.x, gamma, self.eps, exact=self.measure)
 
     def rank(self, certificate: Certificate) -> float:
         return certificate.gap if self.by_gap else certificate.upper

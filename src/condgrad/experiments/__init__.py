@@ -1,1 +1,1 @@
-"""The paper's experiments, runs from a spec file, and the pictures and reports of both."""
+"""Runs from a spec file, and the paper's experiments, which are made of such runs."""

@@ -1,7 +1,7 @@
 """A run from a TOML file: problem, set, method, stop.
 
 [problem]
-objective = "quadratic"        # or linear-model, completion
+objective = "quadratic"        # or linear-model, completion, paper, robust-regression
 matrix = "Q.npy"               # files are found beside the spec
 
 [set]
@@ -9,6 +9,7 @@ name = "simplex"               # see `condgrad sets`; the shape is the objective
 
 [method]
 name = "ncgs"                  # see `condgrad methods`, which lists each one's options
+inner = { name = "condg", max_calls = 100 }  # or its name alone; schedule likewise
 
 [stop]                         # whichever comes first
 mapping = 1e-6
@@ -32,9 +33,11 @@ from scipy import sparse
 from condgrad.checks import choice, finite_array
 from condgrad.domains import DOMAINS
 from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Result, Seconds, Stagnation, Steps, minimize
+from condgrad.driver.run import Callback
 from condgrad.driver.stopping import Rule
-from condgrad.objectives import LOSSES, Completion, LinearModel, Quadratic, paper_data
-from condgrad.solvers import METHODS
+from condgrad.inner import INNERS
+from condgrad.objectives import LOSSES, Completion, LinearModel, PaperData, Quadratic, Welsch, paper_data
+from condgrad.solvers import METHODS, practical, theory
 
 STOPS: dict[str, Callable[[Any], Rule]] = {
     "mapping": Mapping,
@@ -49,6 +52,12 @@ STOPS: dict[str, Callable[[Any], Rule]] = {
 RUN = ("schedule", "inner", "warm_start", "smoothness", "output", "seed", "every", "measure", "validate")
 """What [method] may say besides the method's own options."""
 
+TABLES: dict[str, dict[str, Callable[..., Any]]] = {
+    "schedule": {"practical": practical, "theory": theory},
+    "inner": dict(INNERS),
+}
+"""What may be a name, or a table that has one and parameters: inner = { name = "condg", max_calls = 100 }."""
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -60,9 +69,15 @@ class Spec:
     stop: Rule
     keywords: dict[str, Any]
 
-    def solve(self, progress: bool | None) -> Result:
+    def solve(self, progress: bool | None, callback: Callback | None = None) -> Result:
         return minimize(
-            self.objective, self.domain, method=self.method, stop=self.stop, progress=progress, **self.keywords
+            self.objective,
+            self.domain,
+            method=self.method,
+            stop=self.stop,
+            progress=progress,
+            callback=callback,
+            **self.keywords,
         )
 
 
@@ -73,20 +88,28 @@ def load(path: Path) -> Spec:
         raise ValueError(f"{path} is not TOML: {error}.") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not text in UTF-8: save the spec as UTF-8.") from None
+    return build(raw, path.parent)
+
+
+def build(raw: dict[str, Any], folder: Path) -> Spec:
+    """The spec that these sections mean; files that they name are found in ``folder``."""
     for section in raw:
         choice(section, ("problem", "set", "method", "stop"), "section of the spec")
     problem, domain = dict(section_of(raw, "problem")), dict(section_of(raw, "set"))
     method, stop = dict(section_of(raw, "method")), section_of(raw, "stop")
-    objective = make_objective(problem, path.parent)
+    objective = make_objective(problem, folder)
     name = take(method, "name", "method")
     known = [*RUN, *METHODS[choice(name, METHODS, "method")].options]
     for key in method:
         choice(key, known, "key", " in [method]")
+    for key, makers in TABLES.items():
+        if isinstance(method.get(key), dict):
+            method[key] = make_named(dict(method[key]), key, makers)
     tol = {"tol": stop["mapping"]} if "mapping" in stop else {}
     steps = {"max_steps": stop["steps"]} if "steps" in stop else {}
     return Spec(
         objective,
-        make_domain(domain, objective.shape, path.parent),
+        make_domain(domain, objective.shape, folder),
         name,
         make_stop(stop),
         {**tol, **steps, **method},
@@ -128,14 +151,51 @@ def completion(folder: Path, data: str, loss: str = "welsch", **parameters: Any)
 
 
 def paper_problem(
-    folder: Path, shape: list[int], rank: int, generator: str = "orthonormal", sigma: float = 1.0, seed: int = 0
+    folder: Path,
+    shape: list[int],
+    rank: int,
+    generator: str = "orthonormal",
+    sigma: float | None = None,
+    seed: int = 0,
+    loss: str = "welsch",
+    observe: float = 0.1,
+    corrupt: float = 0.05,
+    noise: float = 3.0,
 ) -> Completion:
-    """Problem (5) with the paper's data, made from the seed."""
+    """Problem (5) with the paper's data, made from the seed; another loss, and shares of entries, where they are given."""
+    data = paper_matrix(shape, rank, generator, seed, observe, corrupt, noise)
+    phi = make_loss(loss, {} if sigma is None else {"sigma": sigma})
+    return Completion(data.rows, data.cols, data.values, data.truth.shape, phi)
+
+
+def paper_matrix(
+    shape: list[int],
+    rank: int,
+    generator: str = "orthonormal",
+    seed: int = 0,
+    observe: float = 0.1,
+    corrupt: float = 0.05,
+    noise: float = 3.0,
+) -> PaperData:
     if not isinstance(shape, list) or len(shape) != 2:
         raise ValueError(f"The shape in [problem] is {shape!r}, but must be [rows, columns].")
     m, n = shape
-    data = paper_data(m, n, rank, seed=seed, generator=generator)
-    return Completion(data.rows, data.cols, data.values, (m, n), make_loss("welsch", {"sigma": sigma}))
+    return paper_data(m, n, rank, seed=seed, generator=generator, observe=observe, corrupt=corrupt, noise=noise)
+
+
+def robust_regression(folder: Path, terms: int, dimension: int = 10, seed: int = 0, spread: float = 0.2) -> LinearModel:
+    """The family of the exponents: (1/n) sum_i 1 - exp(-(a_i'x - y_i)^2), each |a_i| = 1, so each term has L = 2.
+
+    Samples of one population for each seed: a fifth of the observations are off by up to 3. The columns' sizes fall
+    from 1 to ``spread``.
+    """
+    d, population, rng = dimension, np.random.default_rng(seed), np.random.default_rng((seed, terms))
+    truth = population.standard_normal(d)
+    A = rng.standard_normal((terms, d)) * np.linspace(1, spread, d)
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    y = 1.5 * A @ truth / np.linalg.norm(truth) + 0.1 * rng.standard_normal(terms)
+    y += np.where(rng.random(terms) < 0.2, rng.uniform(-3, 3, terms), 0.0)
+    return LinearModel(A, y, Welsch())
 
 
 PROBLEMS: dict[str, Callable[..., Any]] = {
@@ -143,11 +203,18 @@ PROBLEMS: dict[str, Callable[..., Any]] = {
     "linear-model": linear_model,
     "completion": completion,
     "paper": paper_problem,
+    "robust-regression": robust_regression,
 }
 
 
 def make_loss(name: str, parameters: dict[str, Any]) -> Any:
     return call(LOSSES[choice(name, LOSSES, "loss")].factory, parameters, f"loss '{name}'")
+
+
+def make_named(table: dict[str, Any], what: str, makers: dict[str, Callable[..., Any]]) -> Any:
+    """From a table in [method] that has a name and the parameters that go with it."""
+    name = take(table, "name", f"{what} of [method]")
+    return call(makers[choice(name, makers, what)], table, f"{what} '{name}'")
 
 
 def make_domain(section: dict[str, Any], shape: tuple[int, ...], folder: Path) -> Any:

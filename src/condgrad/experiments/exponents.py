@@ -1,0 +1,61 @@
+"""How a cost grows: exponents fitted on logarithms, and their confidence intervals over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import isfinite, nan
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Estimate(NamedTuple):
+    """The mean over seeds, with the half width of its 95% confidence interval; ``n`` seeds."""
+
+    mean: float
+    half: float
+    n: int
+
+    def __str__(self) -> str:
+        if not isfinite(self.mean):
+            return "-"
+        mean = f"{round(self.mean, 2) + 0.0:.2f}"
+        return f"{mean}±{self.half:.2f}" if isfinite(self.half) else f"{mean} (one seed)"
+
+
+def estimate(values: Iterable[float]) -> Estimate:
+    """Student's interval. Seeds are independent, the points within one are not: so first a slope a seed, then this."""
+    from scipy.stats import t as student  # takes longer to import than all of condgrad
+
+    known = np.array([v for v in values if isfinite(v)])
+    if len(known) < 2:
+        return Estimate(float(known.mean()) if len(known) else nan, nan, len(known))
+    half = student.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))
+    return Estimate(float(known.mean()), float(half), len(known))
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> float:
+    """The exponent p of y = c x^p, by least squares on the logarithms; NaN from fewer than three points."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) >= 3 else nan
+
+
+class Growth(NamedTuple):
+    """cost ~ (1/eps)^in_eps n^in_n."""
+
+    in_eps: float
+    in_n: float
+
+
+def growth(eps: Sequence[float], cost: Sequence[float], n: Sequence[float] | None = None) -> Growth:
+    """The exponents of runs whose cost was set beforehand and whose eps was measured: so eps is what the fit explains.
+
+    log(1/eps) = a + b log(cost) + c log(n) by least squares; then cost ~ (1/eps)^(1/b) n^(-c/b). The other way round, the noise
+    in eps would make the exponents look smaller than they are. NaN from too few points, or where eps does not fall.
+    """
+    regressors = [np.ones(len(eps)), np.log(cost)] + ([np.log(n)] if n is not None else [])
+    if len(eps) <= len(regressors):
+        return Growth(nan, nan)
+    found = np.linalg.lstsq(np.column_stack(regressors), -np.log(eps), rcond=None)[0]
+    if found[1] <= 0:
+        return Growth(nan, nan)
+    return Growth(float(1 / found[1]), float(-found[2] / found[1]) if n is not None else nan)

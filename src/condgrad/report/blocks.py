@@ -1,0 +1,117 @@
+"""What a report is made of: plain values that say what to show and leave the drawing to the page and to the figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import positive
+
+Column = Sequence[float] | np.ndarray
+
+
+@dataclass(frozen=True)
+class Text:
+    """A heading with paragraphs under it."""
+
+    heading: str
+    paragraphs: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a header; None is shown as a dash."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.header):
+                raise ValueError(
+                    f"A row of the table '{self.caption}' has {len(row)} cells, but its header has {len(self.header)}: "
+                    "give one cell for each column."
+                )
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One method: a run for each seed, its keys the units of cost and ``y``. A note says that it ended early, and is drawn."""
+
+    label: str
+    runs: Sequence[Mapping[str, Column]]
+    group: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for run in self.runs:
+            if "y" not in run:
+                raise ValueError(f"A run of the curve '{self.label}' has no 'y', only {', '.join(run)}: add it.")
+            if len({len(column) for column in run.values()}) != 1:
+                lengths = ", ".join(f"{name} {len(column)}" for name, column in run.items())
+                raise ValueError(
+                    f"The columns of a run of '{self.label}' differ in length ({lengths}): make them equal."
+                )
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Curves on log-log scales, median and quartiles over their runs, against each of the units (key -> axis label)."""
+
+    name: str
+    title: str
+    y: str
+    units: Mapping[str, str]
+    curves: Sequence[Curve]
+    target: float | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        _file_name(self.name, "plot")
+        if self.target is not None:
+            positive(self.target, f"The target of the plot '{self.name}'")
+        if not self.units:
+            raise ValueError(f"The plot '{self.name}' has no units to draw against: give at least one, such as cpu.")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Matrices side by side on one colour scale; NaN is an entry that is not known."""
+
+    name: str
+    title: str
+    images: Mapping[str, np.ndarray]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        _file_name(self.name, "picture")
+        if not self.images:
+            raise ValueError(f"The picture '{self.name}' has no matrix in it: give at least one.")
+        for label, image in self.images.items():
+            if np.ndim(image) != 2 or not np.isfinite(image).any():
+                raise ValueError(
+                    f"'{label}' in the picture '{self.name}' has shape {np.shape(image)}, but a matrix with some finite "
+                    "entries was expected."
+                )
+
+    @property
+    def scale(self) -> float:
+        """The colours reach from minus this to this: the 99.5th percentile, so that no outlier bleaches all the rest."""
+        entries = np.concatenate([np.abs(image[np.isfinite(image)]) for image in map(np.asarray, self.images.values())])
+        return float(np.quantile(entries, 0.995)) or 1.0
+
+
+Block = Text | Table | Plot | Picture
+
+
+def _file_name(name: str, what: str) -> None:
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ValueError(
+            f"The name of a {what} is {name!r}, but it names files: use letters, digits, '-', '_' and '.'."
+        )

@@ -1,0 +1,114 @@
+"""Figures for print, as PNG, SVG and PDF: the same data give the same bytes. The only folder that imports matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condgrad.report.bands import Band, bands
+from condgrad.report.blocks import Curve, Picture, Plot
+from condgrad.report.look import INK, MATRIX_COLOURS, UNKNOWN, Look, looks
+
+SHAPES = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "nabla": "v", "plus": "P", "hexagon": "h"}
+SETTINGS: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "pdf.fonttype": 42,  # fonts embedded as fonts
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "condgrad",
+}
+UNDATED: Mapping[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+class NoPlotting(ImportError):
+    """Matplotlib is not installed."""
+
+
+def draw_plot(plot: Plot, folder: Path) -> None:
+    """A panel for each of the first three units, side by side; the legend stands below them and covers no data."""
+    units = list(plot.units.items())[:3]
+    columns = max(2, len(units))
+    rows = ceil((len(plot.curves) + 1) / columns)
+    with _figure(1.0 + 3.5 * len(units), 3.6 + 0.21 * rows, folder / plot.name) as figure:
+        panels = figure.subplots(1, len(units), sharey=True, squeeze=False)[0]
+        for panel, (unit, label) in zip(panels, units, strict=True):
+            drawn = zip(plot.curves, looks(plot.curves), bands(plot, unit), strict=True)
+            legend = [(_line(panel, i, *what), _literal(what[0].label)) for i, what in enumerate(drawn)]
+            if plot.target is not None:
+                target = panel.axhline(plot.target, color="0.35", linestyle=":", linewidth=1.2)
+                legend.append((target, f"target {plot.target:g}"))
+            panel.set(xlabel=_literal(label), xscale="log", yscale="log")
+            panel.grid(True, which="major", color="0.9", linewidth=0.6)
+        panels[0].set_ylabel(_literal(plot.y))
+        figure.suptitle(_literal(plot.title), fontsize=11)
+        if legend:
+            figure.legend(
+                *zip(*legend, strict=True), loc="outside lower center", ncols=columns, frameon=False, handlelength=3.2
+            )
+
+
+def _line(panel: Any, i: int, curve: Curve, look: Look, band: Band | None) -> Any:
+    """The median with a few markers, the quartiles as a band, and a cross where a curve ended at its budget."""
+    colour = "black" if look.colour == INK else look.colour
+    x, y = (band.x, band.middle) if band else (np.empty(0), np.empty(0))
+    style = {"color": colour, "linestyle": (0, [d / 2 for d in look.dashes]) if look.dashes else "-", "linewidth": 1.4}
+    every = max(1, len(x) // 5)
+    marks = {"marker": SHAPES[look.marker], "markersize": 4, "markevery": (3 * i % every, every)}
+    (line,) = panel.plot(x, y, **style, **marks)
+    if band and band.runs > 1 and len(x) > 1:
+        panel.fill_between(x, band.low, band.high, color=colour, alpha=0.15, linewidth=0)
+    if band and curve.note:
+        panel.plot(x[-1:], y[-1:], "x", color=colour, markersize=8, markeredgewidth=1.8)
+    return line
+
+
+def draw_picture(picture: Picture, folder: Path) -> None:
+    """The matrices side by side, their colours as on the page."""
+    with _figure(1.0 + 2.4 * len(picture.images), 3.0, folder / picture.name) as figure:
+        from matplotlib.colors import LinearSegmentedColormap
+
+        colours = LinearSegmentedColormap.from_list("condgrad", MATRIX_COLOURS).with_extremes(bad=UNKNOWN)
+        panels = figure.subplots(1, len(picture.images), squeeze=False)[0]
+        for panel, (label, image) in zip(panels, picture.images.items(), strict=True):
+            entries = np.ma.masked_invalid(np.asarray(image, dtype=float))
+            drawn = panel.imshow(entries, colours, vmin=-picture.scale, vmax=picture.scale, interpolation="nearest")
+            panel.set_title(_literal(label), fontsize=9)
+            panel.set_axis_off()
+        figure.colorbar(drawn, ax=panels, shrink=0.8, aspect=30)
+        figure.suptitle(_literal(picture.title), fontsize=11)
+
+
+def _literal(text: str) -> str:
+    """Matplotlib would read what stands between dollars as mathematics."""
+    return text.replace("$", r"\$")
+
+
+@contextmanager
+def _figure(width: float, height: float, stem: Path) -> Iterator[Any]:
+    """A figure to draw on, saved in every format at the end."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise NoPlotting(
+            "Matplotlib is not installed, so no PNG, SVG and PDF were written: pip install 'condgrad[plot]' for them."
+        ) from None
+    with rc_context(SETTINGS):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # once is enough for all formats
+        for kind, metadata in UNDATED.items():
+            figure.savefig(stem.with_name(f"{stem.name}.{kind}"), dpi=220, metadata=metadata)

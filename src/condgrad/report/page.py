@@ -1,0 +1,181 @@
+"""The page of a report: one HTML file that holds all it shows and fetches nothing; its security policy says so too."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from condgrad.report.bands import Band, bands
+from condgrad.report.blocks import Block, Picture, Plot, Table, Text
+from condgrad.report.look import looks, painted
+from condgrad.report.plain import shown
+
+
+def page(title: str, blocks: Sequence[Block], facts: Mapping[str, Any], data: str, figures: bool) -> str:
+    """The whole page. ``data`` is the raw data as JSON, ``figures`` tells whether figures lie beside the page."""
+    style, script = _beside("page.css"), _beside("page.js")
+    policy = f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}"
+    plots = [_data_of(block) for block in blocks if isinstance(block, Plot)]
+    headings = [block.heading for block in blocks if isinstance(block, Text)]
+    links = "".join(f'<a href="#{i}">{escape(heading)}</a>' for i, heading in enumerate(headings))
+    anchors = iter(range(len(headings)))
+    body = "\n".join(
+        _text(block, next(anchors)) if isinstance(block, Text) else _shown(block, figures) for block in blocks
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<header><h1>{escape(title)}</h1><button type="button" id="download" data-name="data.json">Download raw data</button></header>
+{f"<nav>{links}</nav>" if len(headings) > 2 else ""}
+<main>
+{body}
+<section><h2>Facts</h2><div class="wide"><table class="facts">{_facts(facts)}</table></div></section>
+</main>
+<noscript><p>The interactive plots need JavaScript; the figures beside this page do not.</p></noscript>
+<script type="application/json" id="plots">{_inside_html(json.dumps(plots, allow_nan=False, separators=(",", ":")))}</script>
+<script type="application/json" id="data">{_inside_html(data)}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _shown(block: Table | Plot | Picture, figures: bool) -> str:
+    if isinstance(block, Table):
+        return _table(block)
+    files = ", ".join(f'<a href="{block.name}.{kind}">{kind.upper()}</a>' for kind in ("png", "svg", "pdf"))
+    about = " ".join(
+        filter(None, [escape(block.note), f'<span class="files">For print: {files}</span>' if figures else ""])
+    )
+    inside = _PLOT if isinstance(block, Plot) else _pictures(block)
+    kind = "plot" if isinstance(block, Plot) else "picture"
+    return f'<figure class="{kind}"><h3>{escape(block.title)}</h3>{inside}<figcaption>{about}</figcaption></figure>'
+
+
+_PLOT = (
+    '<div class="units" role="group" aria-label="x-axis"></div>'
+    '<div class="canvas"><svg tabindex="0" role="img"></svg><output class="tip" hidden></output></div>'
+    '<div class="legend"></div>'
+)
+"""What the script fills."""
+
+
+def _text(text: Text, anchor: int) -> str:
+    paragraphs = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in text.paragraphs)
+    return f'<section><h2 id="{anchor}">{escape(text.heading)}</h2>{paragraphs}</section>'
+
+
+def _table(table: Table) -> str:
+    right = [all(row[i] is None or _number(row[i]) for row in table.rows) for i in range(len(table.header))]
+    kinds = [' class="number"' if numbers else "" for numbers in right]
+    head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for kind, name in zip(kinds, table.header, strict=True))
+    rows = "".join(
+        "<tr>" + "".join(f"<td{kind}>{escape(shown(v))}</td>" for kind, v in zip(kinds, row, strict=True)) + "</tr>"
+        for row in table.rows
+    )
+    note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
+    return (
+        f'<div class="wide"><table><caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{note}"
+    )
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _facts(facts: Mapping[str, Any]) -> str:
+    return "".join(
+        f'<tr><th scope="row">{escape(str(name))}</th><td>{escape(shown(value))}</td></tr>'
+        for name, value in facts.items()
+    )
+
+
+def _pictures(picture: Picture) -> str:
+    images = "".join(
+        f'<div><img alt="{escape(label)}" src="data:image/png;base64,{_png(painted(np.asarray(image), picture.scale))}">'
+        f"<span>{escape(label)}</span></div>"
+        for label, image in picture.images.items()
+    )
+    ramp = _png(painted(np.linspace(-1, 1, 128)[None, :], 1.0))
+    scale = f"{picture.scale:.3g}"
+    return (
+        f'<div class="images">{images}</div><div class="scale">-{scale}<img alt="colour scale" '
+        f'src="data:image/png;base64,{ramp}">{scale}</div>'
+    )
+
+
+def _png(pixels: np.ndarray) -> str:
+    """Red, green, blue bytes as a PNG in base64, by the standard library alone: the page does not need matplotlib."""
+    height, width, _ = pixels.shape
+    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
+    chunks = (
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(lines, 9)),
+        (b"IEND", b""),
+    )
+    packed = (struct.pack(">I", len(d)) + name + d + struct.pack(">I", zlib.crc32(name + d)) for name, d in chunks)
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(packed)).decode()
+
+
+def _data_of(plot: Plot) -> dict[str, Any]:
+    """What the script draws of a plot."""
+    drawn = {unit: bands(plot, unit) for unit in plot.units}
+    return {
+        "title": plot.title,
+        "y": plot.y,
+        "target": plot.target,
+        "units": [{"key": unit, "label": label} for unit, label in plot.units.items()],
+        "curves": [
+            {
+                "label": curve.label,
+                "group": curve.group,
+                "note": curve.note,
+                "colour": look.colour,
+                "dashes": " ".join(map(str, look.dashes)),
+                "marker": look.marker,
+                "bands": {unit: _numbers(drawn[unit][i]) for unit in plot.units},
+            }
+            for i, (curve, look) in enumerate(zip(plot.curves, looks(plot.curves), strict=True))
+        ],
+    }
+
+
+def _numbers(band: Band | None) -> dict[str, Any] | None:
+    """Five digits are more than a screen can show."""
+    if band is None:
+        return None
+    columns = {"x": band.x, "middle": band.middle}
+    columns |= {"low": band.low, "high": band.high} if band.runs > 1 else {}
+    return {**{name: [float(f"{v:.5g}") for v in values] for name, values in columns.items()}, "runs": band.runs}
+
+
+def _beside(name: str) -> str:
+    return (files("condgrad.report") / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """What the policy calls this very text: no other script or style may run in the page."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _inside_html(text: str) -> str:
+    """JSON that can't end the element it stands in."""
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,44 @@
+"""Plain data for strict JSON, and how a value is shown to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """The same in lists, dicts, strings and finite numbers; what is NaN or infinite is None."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(
+        f"The raw data hold a {type(value).__name__}, but only numbers, text, lists and dicts can be written."
+    )
+
+
+def shown(value: Any) -> str:
+    """A cell of a table: a dash for what is not there, four digits of a float."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or (isinstance(value, float) and not isfinite(value)):
+        return "–"  # noqa: RUF001
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Sequence | Set) and not isinstance(value, str):
+        return ", ".join(shown(item) for item in value)
+    return str(value)

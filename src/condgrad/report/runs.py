@@ -1,0 +1,153 @@
+"""A report of runs: of folders that ``condgrad solve`` wrote, of traces in CSV, or of a run that has just ended."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condgrad.driver.trace import COLUMNS
+from condgrad.report.blocks import Block, Curve, Plot, Table
+from condgrad.report.facts import surroundings
+from condgrad.report.writing import write
+
+UNITS = {
+    "cpu": "CPU seconds",
+    "lo": "linear oracle calls (LO)",
+    "fo": "full gradients (FO)",
+    "sfo": "sample gradients (SFO)",
+    "ifo": "term gradients (IFO)",
+    "po": "projections (PO)",
+    "k": "steps",
+}
+PROVEN = (
+    "The mapping as the trace has it: measured where the spec says measure = true, else the upper bound that the method proves "
+    "of itself. Compare methods that were measured."
+)
+MEASURE = "the squared gradient mapping at its points: set measure = true in its spec and solve it again"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: where it was found, its method, the columns of its trace, and its summary, empty for a bare trace."""
+
+    path: Path
+    method: str
+    trace: Mapping[str, np.ndarray]
+    summary: Mapping[str, Any]
+
+    @property
+    def measured(self) -> bool:
+        return bool(np.isfinite(self.trace["mapping"]).any())
+
+
+def read_all(paths: Sequence[Path]) -> list[Run]:
+    """The runs; each is refused where it is none, has nothing to draw, or is named twice."""
+    runs = [read(path) for path in paths]
+    for i, run in enumerate(runs):
+        if run.path.resolve() in {other.path.resolve() for other in runs[:i]}:
+            raise ValueError(f"The run {paths[i]} is given twice: name each run once.")
+        if not run.measured:
+            raise ValueError(f"The trace of {paths[i]} has no measurement of {MEASURE}.")
+    return runs
+
+
+def read(path: Path) -> Run:
+    """A folder of ``condgrad solve``, or a trace in CSV (``trace.csv`` stands for its folder)."""
+    if path.name == "trace.csv":
+        path = path.parent
+    if not path.is_dir():
+        return Run(path, path.stem, read_trace(path), {})
+    if not (path / "trace.csv").exists():
+        raise ValueError(
+            f"The folder {path} holds no trace.csv: give a folder that `condgrad solve` wrote, or a trace."
+        )
+    summary = read_summary(path / "result.json") if (path / "result.json").exists() else {}
+    return Run(path, str(summary.get("method", path.resolve().name)), read_trace(path / "trace.csv"), summary)
+
+
+def read_trace(path: Path) -> dict[str, np.ndarray]:
+    """The columns of a trace as floats."""
+    advice = "give a trace that `condgrad solve` or Trace.to_csv wrote"
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"{path} is not a CSV file: {advice}.") from None
+    missing = [name for name in COLUMNS if not rows or name not in rows[0]]
+    if missing:
+        lacks = f"has no column {', '.join(missing)}" if rows else "has no rows"
+        raise ValueError(f"{path} is not the trace of a run, as it {lacks}: {advice}.")
+    try:
+        columns = {name: np.array([float(row[name]) for row in rows]) for name in COLUMNS}
+        sound = all(np.isfinite(columns[unit]).all() for unit in UNITS)
+    except (TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise ValueError(f"{path} holds a cost that is not a number, or a row that is cut short: {advice}.")
+    return columns
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        summary = None
+    if not isinstance(summary, dict):
+        raise ValueError(
+            f"{path} is not the result of a run: delete it to use the trace alone, or solve the spec again."
+        )
+    return summary
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """The method where that is enough, else with the folder's name, else with its whole path."""
+    methods = Counter(run.method for run in runs)
+    named = [run.method if methods[run.method] == 1 else f"{run.method} ({run.path.resolve().name})" for run in runs]
+    names = Counter(named)
+    return [
+        name if names[name] == 1 else f"{run.method} ({run.path.as_posix()})"
+        for run, name in zip(runs, named, strict=True)
+    ]
+
+
+def report_runs(runs: Sequence[Run], out: Path, title: str, facts: Mapping[str, Any]) -> Path:
+    """Write the report of these runs into the folder; return the path of its page."""
+    names = labels(runs)
+    units = {unit: label for unit, label in UNITS.items() if any((run.trace[unit] > 0).any() for run in runs)}
+    curves = [curve(run, name, units) for run, name in zip(runs, names, strict=True) if run.measured]
+    silent = [name for run, name in zip(runs, names, strict=True) if not run.measured]
+    note = f"Not drawn, as the trace has no measurement of {MEASURE}: {', '.join(silent)}." if silent else ""
+    y = "squared gradient mapping, best so far"
+    table = Table("How the runs ended", *ends(runs, names, units), note)
+    plots = [Plot("convergence", "Convergence", y, units, curves, note=PROVEN)] if curves and units else []
+    blocks: list[Block] = [*plots, table]
+    raw = {name: {"summary": run.summary, "trace": run.trace} for run, name in zip(runs, names, strict=True)}
+    return write(out, title, blocks, {**facts, **surroundings()}, raw)
+
+
+def curve(run: Run, name: str, units: Mapping[str, str]) -> Curve:
+    columns = {unit: run.trace[unit] for unit in units}
+    ended = run.summary.get("status")
+    note = "" if ended in (None, "converged", "finished") else str(ended).replace("_", " ")
+    return Curve(name, [{**columns, "y": run.trace["mapping"]}], note=note)
+
+
+def ends(runs: Sequence[Run], names: Sequence[str], units: Mapping[str, str]) -> tuple[list[str], list[list[Any]]]:
+    """How each run ended and what it cost: a header and rows."""
+    costs = [unit for unit in units if unit != "k"]
+    header = ["run", "status", "F", "best mapping", "steps", *("CPU s" if c == "cpu" else c.upper() for c in costs)]
+    rows = []
+    for run, name in zip(runs, names, strict=True):
+        last = {unit: run.trace[unit][-1] for unit in ("fun", "k", *costs)}
+        best = float(np.nanmin(run.trace["mapping"])) if run.measured else None
+        spent = [float(last[c]) if c == "cpu" else int(last[c]) for c in costs]
+        status = str(run.summary["status"]).replace("_", " ") if "status" in run.summary else None
+        rows.append([name, status, run.summary.get("fun", float(last["fun"])), best, int(last["k"]), *spent])
+    return header, rows

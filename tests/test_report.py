@@ -1,0 +1,476 @@
+"""Reports: medians over seeds, a page that holds everything and trusts no text, figures that are the same each time."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from html.parser import HTMLParser
+from math import ceil, inf, log10, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from condgrad.cli import BAD_INPUT, main
+from condgrad.report import Curve, NoFigures, Picture, Plot, Table, Text, figures, surroundings, write
+from condgrad.report.bands import Band, band, bands, best_so_far
+from condgrad.report.look import COLOURS, UNKNOWN, looks, painted
+from condgrad.report.page import _png
+from condgrad.report.plain import plain, shown
+from condgrad.report.runs import read, report_runs
+
+ROOT = Path(__file__).parents[1]
+UNITS = {"cpu": "CPU seconds", "lo": "linear oracle calls"}
+NASTY = """</script><script>alert("it's")</script><!-- & $a$ \u2028"""
+
+
+def run(rng: np.random.Generator, n: int = 30) -> dict[str, np.ndarray]:
+    cpu = np.cumsum(rng.uniform(0.01, 1.0, n))
+    return {"cpu": cpu, "lo": np.arange(1, n + 1), "y": 10 / cpu * rng.lognormal(size=n)}
+
+
+def a_plot(label: str = "a method", seeds: int = 3, **keywords: Any) -> Plot:
+    rng = np.random.default_rng(0)
+    curves = [Curve(label, [run(rng, n) for n in range(20, 20 + 10 * seeds, 10)], "ours", "ended early")]
+    curves.append(Curve("another", [run(rng)], "theirs"))
+    return Plot("fig", "A figure", "squared mapping", UNITS, curves, target=0.5, **keywords)
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Without the figures for print, which take a second each and have tests of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for draw in ("draw_plot", "draw_picture"):
+            patch.setattr(figures, draw, lambda block, folder: None)
+        yield
+
+
+def written(folder: Path, *blocks: Any, title: str = "A title", facts: Any = None, raw: Any = None) -> str:
+    with undrawn():
+        return write(folder, title, blocks, facts or {}, raw).read_text(encoding="utf-8")
+
+
+class Elements(HTMLParser):
+    """The page as a browser takes it apart."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self.tags[-1][1].get("id") or self.tags[-1][0] if self.tags else "", data))
+
+    def text(self, of: str) -> str:
+        return "".join(data for where, data in self.texts if where == of)
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def strictly(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+# --------------------------------------------------------------------------------------------------------------- bands
+
+
+def directly(runs: list[dict[str, Any]], unit: str, x: float) -> list[float]:
+    """Quartiles at cost x, row by row: the best of each run so far, sorted, interpolated between ranks in the logarithm."""
+    best = []
+    for columns in runs:
+        rows = list(zip(columns[unit], columns["y"], strict=True))
+        so_far = [y for cost, y in rows if cost <= x]
+        best.append(log10(min(so_far) if so_far else rows[0][1]))
+    best.sort()
+
+    def quantile(share: float) -> float:
+        rank = share * (len(best) - 1)
+        below = int(rank)
+        above = min(below + 1, len(best) - 1)
+        return 10 ** (best[below] + (rank - below) * (best[above] - best[below]))
+
+    return [quantile(share) for share in (0.25, 0.5, 0.75)]
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("unit", UNITS)
+def test_quartiles_are_those_of_a_direct_computation(seeds: int, unit: str) -> None:
+    rng = np.random.default_rng(seeds)
+    runs = [run(rng, int(n)) for n in rng.integers(5, 40, seeds)]
+    drawn = band(Curve("c", runs), unit, tuple(UNITS), 1e-9)
+    assert drawn is not None and drawn.runs == seeds
+    for i in range(0, len(drawn.x), 7):
+        expected = directly(runs, unit, float(drawn.x[i]))
+        assert np.allclose([drawn.low[i], drawn.middle[i], drawn.high[i]], expected, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 9), st.integers(0, 10**6))
+def test_a_line_goes_from_where_half_have_begun_to_where_half_go_on_and_never_rises(seeds: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    runs = [run(rng, int(n)) for n in rng.integers(1, 30, seeds)]
+    drawn = band(Curve("c", runs), "cpu", tuple(UNITS), 1e-9)
+    assert drawn is not None
+    going = [sum(r["cpu"][-1] >= x for r in runs) for x in (drawn.x[-1], drawn.x[-1] * (1 + 1e-9))]
+    assert going[0] >= ceil(seeds / 2) and 2 * going[1] <= seeds
+    calls = band(Curve("c", runs), "lo", tuple(UNITS), 1e-9)
+    assert calls is not None and (calls.x == np.round(calls.x)).all() and (np.diff(calls.x) > 0).all()
+    begun = sum(r["cpu"][0] <= drawn.x[0] for r in runs)
+    assert 2 * begun >= seeds
+    assert (np.diff(drawn.middle) <= 1e-12 * drawn.middle[0]).all()
+    assert (drawn.low <= drawn.middle).all() and (drawn.middle <= drawn.high).all()
+
+
+def test_what_is_not_measured_or_not_paid_for_is_left_out() -> None:
+    columns = {"cpu": [1e-5, 1.0, 2.0, 3.0, 4.0], "lo": [0, 1, 2, 3, 4], "y": [9.0, nan, 5.0, inf, 7.0]}
+    x, y = best_so_far(columns, "cpu", tuple(UNITS))
+    assert x.tolist() == [1.0, 2.0, 3.0, 4.0] and y.tolist() == [9.0, 5.0, 5.0, 5.0]
+    assert len(best_so_far({**columns, "y": [nan] * 5}, "cpu", tuple(UNITS))[0]) == 0
+    assert len(best_so_far(columns, "fo", tuple(UNITS))[0]) == 0
+
+
+def test_a_zero_is_drawn_at_the_smallest_positive_value() -> None:
+    curves = [Curve("a", [{"cpu": [1.0, 2.0], "y": [1.0, 0.0]}]), Curve("b", [{"cpu": [1.0], "y": [0.25]}])]
+    first, second = bands(Plot("p", "", "", {"cpu": "s"}, curves), "cpu")
+    assert isinstance(first, Band) and isinstance(second, Band)
+    assert first.middle[-1] == pytest.approx(0.25) and second.x.tolist() == [1.0]
+    nothing = Plot("p", "", "", {"cpu": "s"}, [Curve("a", [{"cpu": [1.0], "y": [0.0]}]), Curve("b", [])])
+    assert [drawn is None for drawn in bands(nothing, "cpu")] == [False, True]
+
+
+def test_curves_of_one_figure_look_different() -> None:
+    for groups in (1, 3):
+        drawn = looks([Curve(str(i), [], str(i % groups)) for i in range(2 * len(COLOURS))])
+        assert len({(look.colour, look.dashes, look.marker) for look in drawn}) == len(drawn)
+
+
+# ---------------------------------------------------------------------------------------------------------------- page
+
+
+def test_the_page_holds_everything_and_points_nowhere(tmp_path: Path) -> None:
+    picture = Picture("matrix", "Matrices", {"truth": np.eye(4)})
+    page = written(tmp_path, Text("Why", ["Because."]), a_plot(), picture, Table("T", ["a"], [[1]]), raw={"x": [1]})
+    assert "://" not in page
+    elements = Elements(page)
+    assert all((image["src"] or "").startswith("data:image/png;base64,") for image in elements.named("img"))
+    assert not elements.named("link") and all("src" not in script for script in elements.named("script"))
+    links = {link["href"] for link in elements.named("a")}
+    assert links == {f"{name}.{kind}" for name in ("fig", "matrix") for kind in ("png", "svg", "pdf")}
+
+
+def test_only_the_pages_own_script_and_style_may_run(tmp_path: Path) -> None:
+    page = written(tmp_path, a_plot())
+    (policy,) = [meta["content"] for meta in Elements(page).named("meta") if "http-equiv" in meta]
+    for element in ("script", "style"):
+        text = re.findall(rf"<{element}>(.*?)</{element}>", page, re.DOTALL)
+        assert len(text) == 1
+        digest = base64.b64encode(hashlib.sha256(text[0].encode()).digest()).decode()
+        assert f"{element}-src 'sha256-{digest}'" in str(policy)
+    assert str(policy).startswith("default-src 'none'; img-src data:;") and "unsafe" not in str(policy)
+
+
+def test_text_is_text_wherever_it_stands(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    curve = Curve(NASTY, [run(rng)], NASTY, NASTY)
+    plot = Plot("p", NASTY, NASTY, {"cpu": NASTY}, [curve], note=NASTY)
+    blocks = [Text(NASTY, [NASTY]), plot, Table(NASTY, [NASTY], [[NASTY]], NASTY)]
+    blocks.append(Picture("q", NASTY, {NASTY: np.eye(2)}, NASTY))
+    raw = {NASTY: [NASTY]}
+    page = written(tmp_path, *blocks, title=NASTY, facts={NASTY: NASTY}, raw=raw)
+    elements = Elements(page)
+    assert len(elements.named("script")) == 3
+    assert strictly(elements.text("data")) == raw
+    (drawn,) = strictly(elements.text("plots"))
+    assert drawn["title"] == drawn["curves"][0]["label"] == drawn["units"][0]["label"] == NASTY
+    for where in ("h1", "title", "h3", "p", "td", "caption", "figcaption", "span"):
+        assert NASTY in elements.text(where)
+    assert elements.named("img")[0]["alt"] == NASTY
+
+
+def test_data_are_strict_json_on_the_page_and_beside_it(tmp_path: Path) -> None:
+    raw = {"a": nan, "b": [inf, -inf, np.float64(1.5)], "c": np.array([[1, 2], [3, 4]]), 4: (True, None, Path("d"))}
+    expected = {"a": None, "b": [None, None, 1.5], "c": [[1, 2], [3, 4]], "4": [True, None, "d"]}
+    page = written(tmp_path, a_plot(), raw=raw)
+    assert strictly((tmp_path / "data.json").read_text(encoding="utf-8")) == expected
+    assert strictly(Elements(page).text("data")) == expected
+    with pytest.raises(TypeError, match="hold a object, but only numbers"):
+        plain({"a": object()})
+
+
+def test_the_page_has_the_numbers_of_the_bands(tmp_path: Path) -> None:
+    plot = a_plot()
+    (drawn,) = strictly(Elements(written(tmp_path, plot)).text("plots"))
+    for unit in UNITS:
+        for curve, expected in zip(drawn["curves"], bands(plot, unit), strict=True):
+            assert expected is not None
+            assert np.allclose(curve["bands"][unit]["middle"], expected.middle, rtol=1e-4)
+            assert ("low" in curve["bands"][unit]) == (expected.runs > 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "–"),  # noqa: RUF001
+        (nan, "–"),  # noqa: RUF001
+        (0.123456, "0.1235"),
+        (np.float64(2e-9), "2e-09"),
+        (12345, "12345"),
+        (True, "yes"),
+        ([1, 2.5], "1, 2.5"),
+        ("as it is", "as it is"),
+    ],
+)
+def test_cells_show_what_they_hold(value: Any, said: str) -> None:
+    assert shown(value) == said
+
+
+def test_matrices_are_painted_on_one_scale() -> None:
+    image = np.array([[0.0, 2.0], [-2.0, nan]])
+    pixels = painted(image, 2.0)
+    assert pixels[0, 0].tolist() == [255, 255, 255] and pixels[1, 1].tolist() == [int(UNKNOWN[1:3], 16)] * 3
+    assert pixels[0, 1, 0] > pixels[0, 1, 2] and pixels[1, 0, 0] < pixels[1, 0, 2]  # orange above zero, blue below
+    matplotlib_image = pytest.importorskip("matplotlib.image")
+    read = matplotlib_image.imread(io.BytesIO(base64.b64decode(_png(pixels))))
+    assert (np.round(read * 255) == pixels).all()
+
+
+def test_one_outlier_does_not_bleach_a_picture() -> None:
+    image = np.ones((50, 50))
+    image[0, 0] = 1e6
+    assert Picture("p", "", {"a": image, "b": np.array([[nan, 0.5]])}).scale == 1.0
+
+
+# ------------------------------------------------------------------------------------------------------------- figures
+
+
+def test_the_same_data_give_the_same_files(tmp_path: Path) -> None:
+    blocks = (a_plot(), Picture("matrix", "Matrices", {"a": np.eye(5), "b": np.ones((5, 3))}))
+    for name in ("once", "again"):
+        write(tmp_path / name, "A title", blocks, {}, {"x": 1.0})
+    files = sorted(path.name for path in (tmp_path / "once").iterdir())
+    assert len(files) == 8
+    for name in files:
+        assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
+def test_figures_are_fit_for_print(tmp_path: Path) -> None:
+    write(tmp_path, "A title", [a_plot("_a $ label$")], {}, None)
+    png = (tmp_path / "fig.png").read_bytes()
+    at = png.index(b"pHYs")
+    assert int.from_bytes(png[at + 4 : at + 8], "big") >= 200 / 0.0254
+    svg = (tmp_path / "fig.svg").read_text(encoding="utf-8")
+    assert "_a $ label$</text>" in svg and "CPU seconds</text>" in svg
+    assert b"/FontFile2" in (tmp_path / "fig.pdf").read_bytes()
+
+
+def test_without_matplotlib_the_page_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.warns(NoFigures, match="pip install 'condgrad\\[plot\\]'"):
+        path = write(tmp_path, "T", [a_plot(), Picture("q", "Q", {"a": np.eye(2)})], {}, None)
+    page = path.read_text(encoding="utf-8")
+    assert not Elements(page).named("a") and sorted(p.name for p in tmp_path.iterdir()) == ["data.json", "report.html"]
+
+
+# --------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Table("T", ["a", "b"], [[1]]), "A row of the table 'T' has 1 cells, but its header has 2"),
+        (lambda: Curve("c", [{"cpu": [1.0]}]), "has no 'y', only cpu"),
+        (lambda: Curve("c", [{"cpu": [1.0], "y": [1.0, 2.0]}]), r"differ in length \(cpu 1, y 2\)"),
+        (lambda: Plot("a/b", "", "", UNITS, []), "The name of a plot is 'a/b', but it names files"),
+        (lambda: Plot("p", "", "", {}, []), "has no units"),
+        (lambda: Plot("p", "", "", UNITS, [], target=0.0), "The target of the plot 'p' must be positive"),
+        (lambda: Picture("p", "", {}), "has no matrix"),
+        (lambda: Picture("p", "", {"a": np.ones(3)}), r"'a' in the picture 'p' has shape \(3,\)"),
+        (lambda: Picture("../p", "", {"a": np.eye(3)}), "The name of a picture"),
+    ],
+)
+def test_bad_blocks_are_refused_in_a_sentence(make: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+def test_two_figures_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Two plots or pictures are named 'fig'"):
+        write(tmp_path / "r", "T", [a_plot(), a_plot()], {}, None)
+    assert not (tmp_path / "r").exists()
+
+
+def test_what_the_page_is_made_of_is_installed_with_it() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = set(project["tool"]["setuptools"]["package-data"]["condgrad.report"])
+    there = {path.name for path in (ROOT / "src/condgrad/report").iterdir() if path.is_file() and path.suffix != ".py"}
+    assert declared == there
+
+
+def test_surroundings_name_versions_and_machine() -> None:
+    facts = surroundings()
+    assert facts["numpy"] == np.__version__ and "cores" in facts["machine"]
+
+
+# ----------------------------------------------------------------------------------------------------- condgrad report
+
+SPEC = """
+[problem]
+objective = "quadratic"
+matrix = "Q.npy"
+[set]
+name = "simplex"
+[method]
+name = "METHOD"
+[stop]
+steps = 6
+"""
+
+
+def solved(folder: Path, name: str, method: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    Q = np.random.default_rng(0).normal(size=(12, 12))
+    np.save(folder / "Q.npy", Q + Q.T)
+    spec = folder / f"{name}.toml"
+    spec.write_text(SPEC.replace("METHOD", method), encoding="utf-8")
+    with undrawn():
+        assert main(["solve", str(spec), "--quiet", "--out", str(folder / name)]) == 0
+    return folder / name
+
+
+def labels_of(page: Path) -> list[str]:
+    (plot,) = strictly(Elements(page.read_text(encoding="utf-8")).text("plots"))
+    return [curve["label"] for curve in plot["curves"]]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    solved(folder, "one", "ncgs")
+    solved(folder, "two", "frank-wolfe")
+    solved(folder / "more", "two", "frank-wolfe")
+    return folder
+
+
+def test_runs_become_a_report(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [str(runs / name) for name in ("one", "two")]
+    assert main(["report", *given, "--out", str(tmp_path / "r"), "--title", "Mine & yours"]) == 0
+    page = tmp_path / "r" / "report.html"
+    assert capsys.readouterr().out == f"Report: {page}\n"
+    assert labels_of(page) == ["ncgs", "frank-wolfe"]
+    elements = Elements(page.read_text(encoding="utf-8"))
+    assert elements.text("title").strip() == "Mine & yours" and "out of budget" in elements.text("td")
+    data = strictly((tmp_path / "r" / "data.json").read_text(encoding="utf-8"))
+    assert data["ncgs"]["summary"]["steps"] == 6 and len(data["frank-wolfe"]["trace"]["lo"]) == 7
+    (plot,) = strictly(elements.text("plots"))
+    assert [unit["key"] for unit in plot["units"]] == ["cpu", "lo", "fo", "po", "k"]
+
+
+def test_solve_writes_the_same_report_of_its_run(runs: Path) -> None:
+    assert labels_of(runs / "one" / "report.html") == ["ncgs"]
+
+
+def test_labels_say_as_much_as_is_needed(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "bare.csv").write_bytes((runs / "one" / "trace.csv").read_bytes())
+    given = [runs / "two", runs / "more" / "two" / "trace.csv", tmp_path / "bare.csv"]
+    with undrawn():
+        assert main(["report", *map(str, given), "--out", str(tmp_path / "r")]) == 0
+    same = [f"frank-wolfe ({(runs / name).as_posix()})" for name in ("two", "more/two")]
+    assert labels_of(tmp_path / "r" / "report.html") == [*same, "bare"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_missing_figures_are_said_in_a_sentence(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["report", str(runs / "one"), "--out", str(tmp_path / "r")]) == 0
+    error = capsys.readouterr().err
+    assert error.startswith("condgrad: Matplotlib is not installed") and error.count("\n") == 1
+
+
+def damaged(runs: Path, folder: Path, what: str) -> list[Path]:
+    """A run that is none, in one of the ways in which that happens."""
+    trace = (runs / "one" / "trace.csv").read_text(encoding="utf-8")
+    run = folder / "run"
+    run.mkdir()
+    (run / "trace.csv").write_text(trace, encoding="utf-8")
+    if what == "an empty folder":
+        (run / "trace.csv").unlink()
+    elif what == "a result that is none":
+        (run / "result.json").write_text("[1, 2", encoding="utf-8")
+    elif what == "another table":
+        (run / "trace.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    elif what == "no rows":
+        (run / "trace.csv").write_text(trace.splitlines()[0] + "\n", encoding="utf-8")
+    elif what == "a cost that is none":
+        (run / "trace.csv").write_text(trace.replace("\n1,", "\nnan,"), encoding="utf-8")
+    elif what == "a row cut short":
+        (run / "trace.csv").write_text(trace[: len(trace) - 30], encoding="utf-8")
+    elif what == "bytes":
+        (run / "trace.csv").write_bytes(b"\xff\xfe\x00")
+    elif what == "no such thing":
+        return [folder / "nowhere"]
+    elif what == "a duplicate":
+        return [runs / "one", runs / "two", runs / "one" / "trace.csv"]
+    elif what == "nothing measured":
+        header, *rows = csv.reader(trace.splitlines())
+        at = header.index("mapping")
+        lines = [header, *([*row[:at], "nan", *row[at + 1 :]] for row in rows)]
+        (run / "trace.csv").write_text("\n".join(map(",".join, lines)), encoding="utf-8")
+    return [run]
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("an empty folder", "holds no trace.csv: give a folder that `condgrad solve` wrote"),
+        ("a result that is none", "result.json is not the result of a run"),
+        ("another table", "is not the trace of a run, as it has no column k"),
+        ("no rows", "is not the trace of a run, as it has no rows"),
+        ("a cost that is none", "holds a cost that is not a number"),
+        ("a row cut short", "a row that is cut short"),
+        ("bytes", "is not a CSV file"),
+        ("no such thing", "No such file or directory"),
+        ("a duplicate", "trace.csv is given twice: name each run once"),
+        ("nothing measured", "set measure = true in its spec"),
+    ],
+)
+def test_what_is_no_run_is_said_in_a_sentence(
+    what: str, said: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = damaged(runs, tmp_path, what)
+    capsys.readouterr()
+    assert main(["report", *map(str, given), "--out", str(tmp_path / "r")]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert said in error and error.startswith("condgrad: ") and error.count("\n") == 1
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_run_without_a_measurement_is_in_the_table_and_the_report_says_what_to_do(runs: Path, tmp_path: Path) -> None:
+    """As when a run that has just ended never finished its first step."""
+    ended = read(runs / "one")
+    silent = replace(ended, trace={**ended.trace, "mapping": np.full(len(ended.trace["k"]), nan)})
+    with undrawn():
+        elements = Elements(report_runs([silent], tmp_path, "T", {}).read_text(encoding="utf-8"))
+    assert strictly(elements.text("plots")) == [] and "set measure = true" in elements.text("p")
+    assert "out of budget" in elements.text("td")

@@ -1,0 +1,260 @@
+"""The paper, reproduced in very small: all of it, again, after a kill, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.tiny import TINY, but_for_times
+
+from condgrad.cli import BAD_INPUT, main
+from condgrad.experiments import pool
+from condgrad.experiments import reproduce as module
+from condgrad.experiments.figures import FIGURE_1A, FIGURE_1B, OURS, PAPER, RIVAL, TUNED, quartiles, reached
+from condgrad.experiments.recovery import SHARES
+from condgrad.experiments.reproduce import FULL, PARTS, QUICK, in_text, reproduce, without_curves
+from condgrad.experiments.runs import law
+from condgrad.experiments.verdicts import Claim, verdict
+from condgrad.report import writing
+from condgrad.solvers.frank_wolfe import RULES
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything, once and without interruption."""
+    out = tmp_path_factory.mktemp("whole")
+    reproduce(out, TINY, command="condgrad reproduce")
+    return out
+
+
+def data(out: Path) -> dict[str, Any]:
+    return json.loads((out / "data.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures for print take seconds, and what they show is tested elsewhere."""
+    for name in ("draw_plot", "draw_picture"):
+        monkeypatch.setattr(writing.figures, name, lambda block, folder: None)
+
+
+def test_the_report_has_every_part(whole: Path) -> None:
+    page = (whole / "report.html").read_text(encoding="utf-8")
+    assert all(said in page for said in ("Figure 1a", "Figure 1b", "Table 1", "Table 2", "Table 3", "Recovery"))
+    for name in ("fig1a-orthonormal", "fig1a-gaussian", "fig1b-orthonormal", "fig1b-gaussian", "recovery"):
+        assert all((whole / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "svg", "pdf"))
+    assert "condgrad reproduce" in page and "1 of " in page  # command, runs side by side
+
+
+def test_the_raw_data_has_every_number(whole: Path) -> None:
+    found = data(whole)
+    assert set(found) == {"facts", *PARTS}
+    for name, lines in (("fig1a", FIGURE_1A), ("fig1b", FIGURE_1B)):
+        for generator in ("orthonormal", "gaussian"):
+            part = found[name][generator]
+            assert [row["method"] for row in part["rows"]] == [line.label for line in lines] == list(part["curves"])
+            assert all(row["runs"] == TINY.seeds and row["mapping at the end"] > 0 for row in part["rows"])
+            assert len(part["verdict"]) == 3
+            for curves in part["curves"].values():
+                assert len(curves) == TINY.seeds
+                assert all(len(c["cpu"]) == len(c["y"]) == len(c["lo"]) for c in curves)
+    for number, methods in (("1", 5), ("2", 3), ("3", 4)):
+        assert len(found["tables"]["tables"][number]) == methods
+    assert [row["corrupted"] for row in found["recovery"]["rows"]] == list(SHARES)
+
+
+def test_the_robust_loss_recovers_more(whole: Path) -> None:
+    for row in data(whole)["recovery"]["rows"]:
+        assert row["corrupted"] == 0 or row["welsch"] < row["squared"]
+
+
+def test_a_second_call_makes_no_run_and_says_the_same(
+    whole: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = data(whole)
+
+    def refuse(*args: Any) -> None:
+        raise AssertionError("a run was made again")
+
+    monkeypatch.setattr(pool, "made", refuse)
+    reproduce(whole, TINY)
+    assert {part: data(whole)[part] for part in PARTS} == {part: before[part] for part in PARTS}
+
+
+def test_killed_in_the_middle_it_goes_on_and_says_the_same(whole: Path, undrawn: None, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.tiny", str(tmp_path), "fig1b", "tables"]
+    going = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    runs, begun = tmp_path / "runs", monotonic()
+    while len(list(runs.glob("*.json"))) < 25 and monotonic() < begun + 60 and going.poll() is None:
+        sleep(0.02)
+    os.kill(going.pid, signal.SIGKILL)
+    assert going.wait() == -signal.SIGKILL
+    assert not (tmp_path / "report.html").exists()
+    kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
+    assert len(kept) >= 25
+
+    reproduce(tmp_path, TINY, ["fig1b", "tables"], jobs=2)
+    assert kept.items() <= {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}.items()
+    for part in ("fig1b", "tables"):
+        assert but_for_times(data(tmp_path)[part]) == but_for_times(data(whole)[part])
+
+
+def test_fresh_makes_all_runs_anew(tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "old.json").write_text("{}")
+    monkeypatch.setattr(module, "make_all", lambda runs, folder, jobs, title: None)
+    monkeypatch.setattr(module.Tables, "tell", lambda self, made: module.Told("tables", [], {"seeds": [0]}))
+    reproduce(tmp_path, TINY, ["tables"], fresh=True)
+    assert not (tmp_path / "runs").exists()
+
+
+# -------------------------------------------------------------------------------------------------------- command line
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch, undrawn: None) -> None:
+    monkeypatch.setattr(module, "QUICK", TINY)
+
+
+def test_the_command_prints_tables_and_the_path(whole: Path, tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--quick", "--out", str(whole)]) == 0
+    said = capsys.readouterr().out
+    assert "Figure 1b, gaussian: what is seen" in said and "Table 3" in said and "Relative recovery error" in said
+    assert said.endswith(f"Report: {whole / 'report.html'}\n")
+
+
+def test_the_command_prints_json(whole: Path, tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "tables", "--quick", "--json", "--out", str(whole)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert list(printed) == ["tables"] and printed["tables"] == data(whole)["tables"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--jobs", "0"], "jobs"),
+        (["--seed", "-1"], "seed"),
+        (["--seeds", "0"], "number of seeds"),
+    ],
+)
+def test_bad_input_is_said_in_a_sentence(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", "--quick", "--out", str(tmp_path), *arguments]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert said in error and error.startswith("condgrad: ") and error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_out_that_is_a_file_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["reproduce", "tables", "--quick", "--out", str(tmp_path / "file")]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert "file" in error and error.count("\n") == 1
+
+
+def test_an_unknown_part_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Unknown part of the reproduction 'fig1c'"):
+        reproduce(tmp_path, TINY, ["fig1c"])
+
+
+def test_an_interruption_is_one_sentence(
+    tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "made", interrupted)
+    assert main(["reproduce", "tables", "--quick", "--out", str(tmp_path)]) == 130
+    error = capsys.readouterr().err
+    assert error.startswith("condgrad: interrupted: 0 of ") and error.count("\n") == 1
+
+
+# ------------------------------------------------------------------------------------------------------------- numbers
+
+
+def test_both_forms_have_the_papers_sizes() -> None:
+    for form in (FULL, QUICK):
+        assert form.fig1a == (200, 5) and form.fig1b == (400, 8)
+    run = FULL.sections(0)["fig1a"].runs()[0]
+    assert run["set"]["radius"] == 5.0 and run["problem"]["sigma"] == 1.0 and run["problem"]["shape"] == [200, 200]
+    rules = {line.settings[0]["rule"] for line in FIGURE_1A if line.whose == RIVAL}
+    assert rules == set(RULES)
+
+
+def test_the_law_of_the_output_is_the_papers() -> None:
+    k = np.arange(5)
+    assert law("stochastic-ncgs", k).tolist() == [0, 2, 6, 12, 20]
+    assert law("ncgs-vr", k).tolist() == [1, 1, 1, 1, 0]
+
+
+def test_the_target_is_reached_at_the_first_row_below_it() -> None:
+    trace = {"mapping": [1.0, None, 5e-4, 2e-3, 1e-4], **{unit: [0, 1, 2, 3, 4] for unit in ("cpu", "fo", "ifo", "lo")}}
+    assert reached({"trace": trace})["cpu"] == 2
+    assert quartiles([1.0, 2.0, 3.0, np.inf, np.inf]) == [2.0, 3.0, None]
+    assert quartiles([1.0, np.inf, np.inf]) == [None, None, None]
+
+
+def test_curves_are_not_printed(whole: Path) -> None:
+    assert "curves" not in json.dumps(without_curves(data(whole)))
+
+
+# ------------------------------------------------------------------------------------------------------------ verdicts
+
+CLAIM = Claim("NCGS", "the best rule", 6.0, "")
+
+
+def row(whose: str, cpu: float | None, end: float = 1e-4, spent: float = 10.0) -> dict[str, Any]:
+    return {"method": f"a {whose}", "whose": whose, "cpu": cpu, "mapping at the end": end, "cpu spent": spent}
+
+
+@pytest.mark.parametrize(
+    ("own", "rival", "said"),
+    [
+        (row(OURS, 1.0), row(RIVAL, 7.0), "7 times as long. This agrees with the paper (6 times or more)."),
+        (row(OURS, 1.0), row(RIVAL, 3.0), "in direction, but by less than a factor of 6."),
+        (row(OURS, 1.0), row(RIVAL, None, 0.1), "more than 10 times as long. This agrees with the paper (6"),
+        (
+            row(OURS, 4.0),
+            row(RIVAL, None, 0.1),
+            "more than 2.5 times as long. This agrees with the paper in direction; whether",
+        ),
+        (row(OURS, 20.0), row(RIVAL, None, 0.1), "can't be judged: the rival was given less time"),
+        (row(PAPER, 3.0), row(RIVAL, 2.0), "0.67 times as long. This disagrees with the paper: the order is reversed."),
+        (
+            row(PAPER, None, 0.5),
+            row(RIVAL, 2.0),
+            "(it came to 0.5); the best rule (a compared with) reached 0.001 in 2 s",
+        ),
+        (row(PAPER, None, 0.5), row(RIVAL, 2.0), "This disagrees with the paper: the order is reversed."),
+        (row(TUNED, None, 0.5), row(RIVAL, None, 0.1), "NCGS's mapping is not the lower one."),
+        (row(TUNED, None, 0.05), row(RIVAL, None, 0.1), "NCGS's mapping is the lower one."),
+    ],
+)
+def test_the_verdict_says_what_the_rows_say(own: dict[str, Any], rival: dict[str, Any], said: str) -> None:
+    (sentence,) = verdict([own, rival], CLAIM, 1e-3)
+    assert said in sentence
+
+
+def test_the_verdict_takes_the_best_of_each_side() -> None:
+    rows = [row(OURS, 5.0), row(OURS, 1.0), row(PAPER, None), row(RIVAL, 8.0), row(RIVAL, None, 1e-9)]
+    ours, paper = verdict(rows, CLAIM, 1e-3)
+    assert "8 times as long" in ours and ours.startswith("NCGS, as a user gets it")
+    assert paper.startswith("NCGS, the paper to the letter") and "reversed" in paper
+
+
+def test_the_terminal_sees_tables_and_findings() -> None:
+    from condgrad.report import Table, Text
+
+    text = "".join(in_text([Text("Recipe", ["long"]), Text("1a: what is seen", ["A."]), Table("T", ["a"], [[1.0]])]))
+    assert "- A." in text and "T\n\na" in text and "long" not in text
