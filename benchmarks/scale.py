@@ -1,9 +1,9 @@
 """A laptop's largest problem: 20,000 x 20,000, rank 20, 10 million observed entries, 5 % of them outliers.
 
 Measured: the peak memory of a whole run from 0 until the squared gradient mapping is certified to be at most 1e-3; the time of
-an outer step near the solution against the sum of its kernel passes timed alone; each kernel against what the machine allows;
-two threads against one; how the cost of a gradient and a pass grows with the entries and with the rank; the time of the
-first use after an installation. docs/spectral.md has the formulas. BLAS stays at one thread throughout.
+an outer step near the solution against the sum of its kernel passes, timed alone right after it; each kernel against what the
+machine allows; two threads against one; how the cost of a gradient and a pass grows with the entries and with the rank; the
+time of the first use after an installation. docs/spectral.md has the formulas. BLAS stays at one thread throughout.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
@@ -140,36 +141,61 @@ def run(objective: Any, domain: Any) -> tuple[Any, list[Row]]:
 
 
 class Alone:
-    """Each kernel on the observations of a problem, timed alone; the same pass is timed once."""
+    """Each kernel on the observations of a problem, timed alone."""
 
     def __init__(self, objective: Any):
         self.pattern, self.values = objective.pattern, objective.values
-        self.known: dict[tuple[str, int, int], float] = {}
 
-    def __call__(self, kernel: str, width: int) -> float:
-        key = (kernel, width, numba.get_num_threads())
-        if key not in self.known:
-            rng, (m, n) = np.random.default_rng(0), self.pattern.shape
-            U, V = rng.standard_normal((m, max(width, 1))), rng.standard_normal((n, max(width, 1)))
-            z = self.values + 0.1
-            work = {
-                "sample": lambda: self.pattern.sample(U, V),
-                "times": lambda: self.pattern.times(self.values, V),
-                "transposed_times": lambda: self.pattern.transposed_times(self.values, U),
-                "loss": lambda: kernels.loss("welsch", 1.0, z, self.values, np.empty(0)),
-                "add": lambda: kernels.add(z, 0.5, self.values),
-            }[kernel]
-            self.known[key] = seconds(work)
-        return self.known[key]
+    def __call__(self, kernel: str, width: int, repeats: int = 5) -> float:
+        rng, (m, n) = np.random.default_rng(0), self.pattern.shape
+        U, V = rng.standard_normal((m, max(width, 1))), rng.standard_normal((n, max(width, 1)))
+        z = self.values + 0.1
+        work = {
+            "sample": lambda: self.pattern.sample(U, V),
+            "times": lambda: self.pattern.times(self.values, V),
+            "transposed_times": lambda: self.pattern.transposed_times(self.values, U),
+            "loss": lambda: kernels.loss("welsch", 1.0, z, self.values, np.empty(0)),
+            "add": lambda: kernels.add(z, 0.5, self.values),
+        }[kernel]
+        return seconds(work, repeats)
+
+
+def near_steps(objective: Any, domain: Any, x: Any, steps: int = 8) -> list[Row]:
+    """Outer steps that begin near the solution: each one's seconds, and right after it those of its kernel passes alone. The
+    first two are left out: they still look for the step size."""
+    alone, rows = Alone(objective), []
+    with Log() as log:
+        last = {"seconds": 0.0}
+
+        def note(record: Any, x: Any) -> None:
+            calls, took = Counter(log.calls), record.seconds - last["seconds"]
+            if record.k > 2:
+                passes = sum(count * alone(*call, repeats=3) for call, count in calls.items())
+                rows.append({"near": record.k, "seconds": took, "passes": passes, "calls": sum(calls.values())})
+            last["seconds"] = record.seconds
+            log.calls.clear()
+
+        cg.minimize(objective, domain, x, stop=cg.Steps(steps + 2), callback=note, progress=False)
+    return rows
 
 
 @numba.njit(fastmath=True)
-def read(block: np.ndarray, times: int) -> float:
-    """Reads all of the block, again and again."""
+def read(numbers: np.ndarray) -> float:
+    """Reads all of them."""
     total = 0.0
-    for _ in range(times):
-        for i in range(len(block)):
-            total += block[i]
+    for i in range(len(numbers)):
+        total += numbers[i]
+    return total
+
+
+@numba.njit(fastmath=True)
+def fetch(block: np.ndarray, order: np.ndarray) -> float:
+    """Reads the block's rows in this order."""
+    total = 0.0
+    for p in range(len(order)):
+        j = order[p]
+        for q in range(block.shape[1]):
+            total += block[j, q]
     return total
 
 
@@ -181,22 +207,22 @@ def multiply(x: np.ndarray, times: int) -> None:
             x[i] = x[i] * 0.999 + 0.001
 
 
-def limits(width: int, size: int) -> dict[str, float]:
-    """What one thread of this machine can do: bytes a second from memory and from where a block lies, operations a second."""
-    stream, block, short = np.ones(20_000_000), np.ones(size * width), np.ones(512)
+def limits(width: int, pattern: Any) -> dict[str, float]:
+    """What one thread of this machine can do: bytes a second from memory, rows of a block a second in the order in which the
+    entries ask for them, operations a second."""
+    stream, block, short = np.ones(20_000_000), np.ones((pattern.shape[1], width)), np.ones(512)
+    order = pattern.indices[: min(pattern.size, 2_000_000)]
     return {
-        "stream": stream.nbytes / seconds(lambda: read(stream, 1)),
-        "block": 20 * block.nbytes / seconds(lambda: read(block, 20)),
+        "stream": stream.nbytes / seconds(lambda: read(stream)),
+        "rows": len(order) / seconds(lambda: fetch(block, order)),
         "flops": 2e5 * 512 / seconds(lambda: multiply(short, 100_000)),
     }
 
 
 def least_seconds(kernel: str, width: int, entries: int, of: dict[str, float]) -> float:
-    """Entries come from memory (index and value, and a sampled value goes back); each brings one row of the block; two
-    operations for each of its numbers. The slowest of the three is what the machine allows."""
-    streamed = {"sample": 4 + 8, "times": 4 + 8, "transposed_times": 4 + 8}[kernel] * entries
-    rows = 8 * width * entries * (2 if kernel == "transposed_times" else 1)  # the row of the result is read and written
-    return max(streamed / of["stream"], rows / of["block"], 2 * width * entries / of["flops"])
+    """Entries come from memory (index and value, or a sampled value goes back); each asks for one row of a block; two operations
+    for each of its numbers. The slowest of the three is what the machine allows."""
+    return max((4 + 8) * entries / of["stream"], entries / of["rows"], 2 * width * entries / of["flops"])
 
 
 def one_pass(objective: Any, rank: int) -> float:
@@ -273,13 +299,8 @@ def main() -> None:
     observations = 16 * n_entries / 2**20
     widest = max(step["rank"] for step in steps)
     factors = 8 * 2 * size * 6 * (widest + 20) / 2**20
-    near = [s for s in steps[-6:] if s["lo"] and len(s["calls"]) == min(len(t["calls"]) for t in steps[-6:])]
-    alone = Alone(objective)
-
-    def ratio(step: Row) -> float:
-        return step["seconds"] / sum(alone(*call) for call in step["calls"])
-
-    ratios = [ratio(step) for step in near]
+    alone, near = Alone(objective), near_steps(objective, domain, result.x)
+    ratios = [step["seconds"] / step["passes"] for step in near]
     table(
         f"A run of {size:,} x {size:,}, {n_entries:,} entries, from 0 to a squared mapping of {result.certificate.upper:.1e}",
         ("", "measured"),
@@ -321,7 +342,7 @@ def main() -> None:
     numba.set_num_threads(1)
     lines, efficiencies = [], []
     for width in (8, 24, 48):
-        of = limits(width, size)
+        of = limits(width, objective.pattern)
         for kernel in ("sample", "times", "transposed_times"):
             took, least = alone(kernel, width), least_seconds(kernel, width, n_entries, of)
             efficiencies.append({"kernel": kernel, "width": width, "seconds": took, "least": least, **of})
@@ -390,6 +411,7 @@ def main() -> None:
 
     rows = [
         *({**s, "calls": [list(c) for c in s["calls"]]} for s in steps),
+        *near,
         *efficiencies,
         *grown,
         {"speedups": speedups},

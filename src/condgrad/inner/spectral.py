@@ -74,7 +74,9 @@ class Spectral:
             rest = values - np.where(np.arange(len(values)) < k, kept, 0.0)
             level = max(np.sort(rest[:k])[-domain.narrowest] if k >= domain.narrowest else -inf, domain.floor)
             enough = level + gamma * allowed / domain.trace
-            apart = Seen(domain.spectrum, np.clip(rest, domain.floor, level), image - left * values, level)
+            coupling = left * -values
+            coupling += image
+            apart = Seen(domain.spectrum, np.clip(rest, domain.floor, level), coupling, level)
             if len(values) < most:
                 apart = apart.apart(k, enough)
             n, limit = len(apart.rest), apart.limit(enough)

@@ -83,7 +83,7 @@ class _Basis:
         """One more block; False where the operator maps the rows to themselves, so that there is no more to see."""
         p = self.next.shape[1]
         if self.used + p > len(self.Q):
-            self.Q = np.concatenate([self.Q, np.empty_like(self.Q[self.apart :])])
+            self.Q = np.concatenate([self.Q, np.empty((8 * p, self.Q.shape[1]))])
         self.Q[self.used : self.used + p] = self.next.T
         self.used += p
         rows, new = self.Q[: self.used], times(self.next)

@@ -334,4 +334,4 @@ def wider(block: np.ndarray, least: int, most: int) -> np.ndarray:
 
 def outer(U: np.ndarray, V: np.ndarray, like: Any) -> Any:
     """U V', of low rank where the other is structured, an array where it is one."""
-    return LowRank(U, V) if isinstance(like, Structured) else U @ V.T
+    return LowRank.of_factors(U, V) if isinstance(like, Structured) else U @ V.T

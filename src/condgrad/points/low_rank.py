@@ -95,6 +95,11 @@ class LowRank(Structured):
         return made
 
     @classmethod
+    def of_factors(cls, U: np.ndarray, V: np.ndarray) -> LowRank:
+        """The same as LowRank(U, V) for arrays that nobody else will change: they are not copied, but made read-only."""
+        return cls._of(((1.0, Factors(U, V)),), (len(U), len(V)))
+
+    @classmethod
     def zeros(cls, shape: tuple[int, int]) -> LowRank:
         return cls._of((), shape)
 
