@@ -89,6 +89,16 @@ def test_products_equal_the_plain_ones(real, index, shape):
         close(at.transposed_times(U), expected, plain.transposed_times(*ends, size, sizes[0], at.n), real)
 
 
+@every_type
+@pytest.mark.parametrize("size", [0, 1, 100, 400_000])
+def test_adding_in_place(real, size):
+    rng = np.random.default_rng(0)
+    total, part = (rng.standard_normal(size).astype(real) for _ in range(2))
+    expected = total + real(0.3) * part
+    kernels.add(total, 0.3, part)
+    assert total.dtype == real and np.allclose(total, expected, rtol=0, atol=4 * FLOATS[real])
+
+
 @pytest.mark.parametrize("width", range(1, 34))
 def test_every_width_of_a_block(width):
     at = Entries(12, 9, 0.5, seed=width)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from condgrad import kernels
-from condgrad.points import LowRank, Pattern, SparsePlusLowRank, inner, norm2
+from condgrad.points import LowRank, Pattern, SparsePlusLowRank, distance2, inner, norm2
 from condgrad.points.low_rank import TERMS
 from condgrad.points.pattern import KEPT
 
@@ -251,6 +251,32 @@ def test_carried_values_are_not_sampled_again(sampled):
     assert sampled == [2 * pattern.size, 0]  # s alone is new
     y.at(pattern), (0.5 * y - s).at(pattern), (y + 3 * s).at(pattern), y.at_entries(pattern, np.arange(3))
     assert sampled == [2 * pattern.size, 0]
+
+
+def test_of_many_carried_values_those_asked_for_last_are_kept(sampled):
+    rng = np.random.default_rng(0)
+    pattern = pattern_of(20, 15, rng)
+    x, y, z = (low_rank(20, 15, 2, rng) for _ in range(3))
+    for point in (x, y, x, z, x):  # z takes the place of y, for x was asked for since
+        point.at(pattern)
+    assert sampled == [3 * pattern.size, 0]
+    y.at(pattern)
+    assert sampled == [4 * pattern.size, 0]
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e-3, 1e-7, 0.0])
+def test_distances_keep_their_digits(apart):
+    rng = np.random.default_rng(0)
+    pattern, x = pattern_of(20, 15, rng), low_rank(20, 15, 3, rng)
+    y = LowRank(*(f + apart * rng.standard_normal(f.shape) for f in x.factors()))
+    expected = np.sum((dense(x) - dense(y)) ** 2)
+    for found in (distance2(x, y), distance2(y, x), norm2(x - y), norm2(0.5 * y - 0.5 * x) * 4):
+        assert found == pytest.approx(expected, rel=1e-7, abs=1e-28)
+    values = rng.standard_normal(pattern.size)
+    s, t = SparsePlusLowRank(pattern, values), SparsePlusLowRank(pattern, values + apart)
+    assert distance2(2.0 * s, 2.0 * t) == pytest.approx(4 * pattern.size * apart**2, rel=1e-7)
+    assert distance2(s + x, t + y) == pytest.approx(np.sum((dense(s + x) - dense(t + y)) ** 2), rel=1e-6, abs=1e-24)
+    assert distance2(np.ones(3), np.zeros(3)) == 3.0
 
 
 def test_a_frank_wolfe_walk_samples_each_atom_once_and_keeps_its_digits(sampled):

@@ -105,6 +105,8 @@ class _Run:
     best_k: int = 0
     unconfirmed: Reason | None = None
     """A claim of convergence that its check did not confirm."""
+    verified: Certificate | None = None
+    """The check of a claim that it confirmed, on which the run ends."""
     next_check: int = 0
     curvature: Curvature = field(default_factory=Curvature)
     next_measure: int = 0
@@ -285,7 +287,8 @@ class _Run:
         claimed = self.current if reason.status == "converged" else self.best
         if claimed is not None and self.keep_best:
             try:
-                verified = claimed.verify(self.measured)
+                confirmed = reason.status == "converged" and self.verified is not None
+                verified = self.verified if confirmed else claimed.verify(self.measured)
                 return verified.x, self.value(verified.x), verified, self.checked(reason, verified)
             except BadOracle as error:
                 reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
@@ -307,6 +310,7 @@ class _Run:
             verified = self.current.verify(self.measured)
             if self.satisfied(verified):
                 self.notice_at(verified)
+                self.verified = verified
                 return ending
             self.best, self.unconfirmed, self.next_check = verified, ending, later(k)
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
