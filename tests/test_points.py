@@ -264,6 +264,20 @@ def test_of_many_carried_values_those_asked_for_last_are_kept(sampled):
     assert sampled == [4 * pattern.size, 0]
 
 
+def test_of_large_ones_one_alone_is_kept(sampled, monkeypatch):
+    monkeypatch.setattr("condgrad.points.pattern.LARGE", 10)
+    rng = np.random.default_rng(0)
+    pattern = pattern_of(20, 15, rng)
+    x, y = (low_rank(20, 15, 2, rng) for _ in range(2))
+    d = SparsePlusLowRank(pattern, rng.standard_normal(pattern.size))
+    for _ in range(3):  # a direction remembers what it met
+        assert d.inner(x - y) == pytest.approx(np.sum(dense(d) * (dense(x) - dense(y))))
+        assert (2.0 * d).inner(y) == pytest.approx(2 * np.sum(dense(d) * dense(y)))
+    assert sampled == [2 * pattern.size, 0]
+    x.at(pattern), y.at(pattern)
+    assert sampled == [4 * pattern.size, 0]
+
+
 @pytest.mark.parametrize("apart", [1.0, 1e-3, 1e-7, 0.0])
 def test_distances_keep_their_digits(apart):
     rng = np.random.default_rng(0)

@@ -287,8 +287,8 @@ class _Run:
         claimed = self.current if reason.status == "converged" else self.best
         if claimed is not None and self.keep_best:
             try:
-                confirmed = reason.status == "converged" and self.verified is not None
-                verified = self.verified if confirmed else claimed.verify(self.measured)
+                known = self.verified if reason.status == "converged" else None
+                verified = known or claimed.verify(self.measured)
                 return verified.x, self.value(verified.x), verified, self.checked(reason, verified)
             except BadOracle as error:
                 reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")

@@ -136,7 +136,10 @@ class Completion(Sum):
             self._last = (None, 0.0, None)
             z = x.carried_at(self.pattern)
             value, deriv = value_and_deriv(self.loss, z, self.values, self.weights, slopes)
-            self._last = (weakref.ref(x), value, SparsePlusLowRank(self.pattern, deriv) if slopes else None)
+            grad = SparsePlusLowRank(self.pattern, deriv) if slopes else None
+            if grad is not None:
+                grad.inner(x)  # which it remembers: every step asks for it, when the sampled values of x may have gone
+            self._last = (weakref.ref(x), value, grad)
         return self._last
 
     def _point(self, x: np.ndarray) -> np.ndarray:

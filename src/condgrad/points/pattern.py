@@ -12,8 +12,9 @@ from condgrad import kernels
 STRIPE = 5000
 """Columns that one stripe of the transposed product has at most: its part of the result stays in the cache, and its entries
 of a row are a run long enough to be fetched ahead."""
-KEPT = 2
-"""So many points have their sampled values carried along at a time; older ones are sampled anew where they are needed."""
+KEPT, LARGE = 2, 2**22
+"""So many points have their sampled values carried along at a time, but one alone where there are more entries than LARGE; older
+ones are sampled anew where they are needed."""
 
 
 class Pattern:
@@ -88,6 +89,7 @@ class Pattern:
     def carry(self, factors: Any) -> None:
         """Make room for the sampled values of these factors: of others, those not asked for the longest let theirs go."""
         others = [ref for ref in self._carrying if ref() is not None and ref() is not factors]
-        for ref in others[: max(len(others) + 1 - KEPT, 0)]:
+        gone = max(len(others) + 1 - (KEPT if self.size <= LARGE else 1), 0)
+        for ref in others[:gone]:
             ref().seen = None
-        self._carrying = [*others[max(len(others) + 1 - KEPT, 0) :], weakref.ref(factors)]
+        self._carrying = [*others[gone:], weakref.ref(factors)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,7 +21,14 @@ class SparsePlusLowRank(Structured):
     ``D @ W`` and ``D.T @ Q`` read the entries once for all columns of the block.
     """
 
-    def __init__(self, pattern: Pattern, values: np.ndarray, low: LowRank | None = None, scale: float = 1.0):
+    def __init__(
+        self,
+        pattern: Pattern,
+        values: np.ndarray,
+        low: LowRank | None = None,
+        scale: float = 1.0,
+        met: WeakKeyDictionary[Factors, float] | None = None,
+    ):
         values = np.asarray(values, dtype=float)
         if values.shape != (pattern.size,):
             raise ValueError(
@@ -29,21 +37,23 @@ class SparsePlusLowRank(Structured):
         self.pattern, self.scale, self.shape = pattern, scale, pattern.shape
         self.values: np.ndarray = read_only(values) if values.flags.writeable else values
         self.low = LowRank.zeros(pattern.shape) if low is None else low
+        self.met: WeakKeyDictionary[Factors, float] = WeakKeyDictionary() if met is None else met
+        """<S, U V'> of factors that it met: a step asks for the same ones again, when their sampled values have gone."""
         self.same_shape(self.low)
 
     def scaled(self, factor: float) -> SparsePlusLowRank:
-        return SparsePlusLowRank(self.pattern, self.values, self.low.scaled(factor), factor * self.scale)
+        return SparsePlusLowRank(self.pattern, self.values, self.low.scaled(factor), factor * self.scale, self.met)
 
     def plus(self, other: Structured) -> Any:
         self.same_shape(other)
         if isinstance(other, LowRank):
-            return SparsePlusLowRank(self.pattern, self.values, self.low + other, self.scale)
+            return SparsePlusLowRank(self.pattern, self.values, self.low + other, self.scale, self.met)
         if not isinstance(other, SparsePlusLowRank):
             return NotImplemented
         self._same_pattern(other)
         low = self.low + other.low
         if other.values is self.values:
-            return SparsePlusLowRank(self.pattern, self.values, low, self.scale + other.scale)
+            return SparsePlusLowRank(self.pattern, self.values, low, self.scale + other.scale, self.met)
         if other.scale == -self.scale:  # a difference: one new array, not two
             return SparsePlusLowRank(self.pattern, self.values - other.values, low, self.scale)
         return SparsePlusLowRank(self.pattern, self.sparse_values() + other.sparse_values(), low)
@@ -96,10 +106,13 @@ class SparsePlusLowRank(Structured):
 
     def _with(self, factors: Factors) -> float:
         """<S, U V'>: from sampled values that are carried or will be, for rank one from a product, which keeps nothing."""
-        carried = factors.seen is not None and factors.seen[0] is self.pattern
-        if factors.U.shape[1] == 1 and not carried:
-            return float(np.vdot(factors.U, self.pattern.times(self.values, factors.V)))
-        return float(np.vdot(self.values, factors.at(self.pattern)))
+        if factors not in self.met:
+            carried = factors.seen is not None and factors.seen[0] is self.pattern
+            if factors.U.shape[1] == 1 and not carried:
+                self.met[factors] = float(np.vdot(factors.U, self.pattern.times(self.values, factors.V)))
+            else:
+                self.met[factors] = float(np.vdot(self.values, factors.at(self.pattern)))
+        return self.met[factors]
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
         block, vector = _block(W)
