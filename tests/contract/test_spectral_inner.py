@@ -218,3 +218,35 @@ def test_points_of_low_rank_are_the_arrays_that_they_stand_for(domain, seed):
         assert np.linalg.norm(P - exact) <= np.sqrt(gap * GAMMA) + 1e-6
         again = solved(cg.Spectral(), domain, g, p, stop, memory)
         assert domain.contains(again.point, 1e-8)
+
+
+# -------------------------------------------------------------------------------------------------------- at the edges
+
+
+def test_many_equal_values_from_zero():
+    """The proof goes through many narrow blocks."""
+    domain = cg.NuclearBall((51, 95), 3.0)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        g = with_values(domain, rng.choice([0.0, 0.99, 1.0], 51), rng)
+        p, gap, _ = solved(cg.Spectral(), domain, g, np.zeros(domain.shape), absolute(-1.0))
+        assert true_gap(domain, g, np.zeros(domain.shape), p) <= gap + noise(domain, g)
+
+
+@over(LARGE)
+@pytest.mark.parametrize("size", [1e-90, 1e-40, 1e15, 1e40, 1e90])
+def test_any_scale(domain, size):
+    rng = np.random.default_rng(0)
+    g, u = size * gradients(domain, rng)["random"], centres(domain, rng)["of low rank"]
+    for stop in (relative(0.1, 0.0), absolute(1e-3 * size), absolute(1e100)):
+        p, gap, _ = solved(cg.Spectral(), domain, g, u, stop)
+        assert domain.contains(p, 1e-8)
+        assert true_gap(domain, g, u, p) <= gap + noise(domain, g) and np.isfinite(gap)
+
+
+def test_a_narrow_memory_and_a_set_that_needs_more():
+    domain = cg.Fantope(80, 30)
+    g, u = np.random.default_rng(0).standard_normal((80, 80)), domain.start()
+    for columns in (0, 1, 5):
+        p, gap, _ = solved(cg.Spectral(4, growth=1.25), domain, g, u, relative(0.5, 0.0), np.eye(80, columns))
+        assert domain.contains(p, 1e-8) and true_gap(domain, g, u, p) <= gap + noise(domain, g)

@@ -143,13 +143,15 @@ def beyond(spectrum: str, z: Point, left: np.ndarray, right: np.ndarray, needed:
     if spectrum == "eigen":
         return edge(lambda Q: symmetric_times(z, Q), right, needed, lambda length: noise, seed)
 
-    def square(Q: np.ndarray) -> np.ndarray:
-        P = z @ Q
-        return z.T @ (P - left @ (left.T @ P))
+    unit, noise = size or 1.0, ROUNDING
 
-    square_needed = needed**2 if needed >= 0 else -np.inf
+    def square(Q: np.ndarray) -> np.ndarray:
+        P = (z @ Q) / unit
+        return (z.T @ (P - left @ (left.T @ P))) / unit
+
+    square_needed = min(needed / unit, 1e100) ** 2 if needed >= 0 else -np.inf
     bound, vectors = edge(square, right, square_needed, lambda length: noise * max(sqrt(length), noise), seed)
-    return Edge(needed if bound == square_needed else sqrt(max(bound, 0.0)), vectors)
+    return Edge(needed if bound == square_needed else unit * sqrt(max(bound, 0.0)), vectors)
 
 
 PASSES = 300

@@ -59,7 +59,8 @@ class Spectral:
         z, times = u - gamma * g, TIMES[domain.spectrum]
         most, block, image = min(z.shape), memory, None
         rank = memory.shape[1] - SPARE  # and not u's own, which an array does not know
-        widest = most if self.growth is None else min(most, max(int(self.growth * max(8, rank)), rank + 1) + SPARE)
+        wide = inf if self.growth is None else max(int(self.growth * max(8, rank)), rank + 1, domain.narrowest)
+        widest = int(min(most, wide + SPARE))
         spare, calls, refined, last = SPARE, 0, 0, inf
         before, before_image = memory[:, :0], np.zeros((z.shape[0], 0))
         while True:
@@ -122,7 +123,7 @@ class Seen(NamedTuple):
 
     def weights(self, y: float) -> np.ndarray:
         """1/(y - rest); for singular values, which come as pairs of eigenvalues of [0 A; A' 0], the mean of both signs."""
-        return y / ((y - self.rest) * (y + self.rest)) if self.spectrum == "singular" else 1 / (y - self.rest)
+        return (1 / (y - self.rest) + 1 / (y + self.rest)) / 2 if self.spectrum == "singular" else 1 / (y - self.rest)
 
     def apart(self, k: int, y: float) -> Seen:
         """The first k, which the set keeps, and as many more as leave the most room between the limit and what follows."""

@@ -10,7 +10,7 @@ Hochstenbach and van der Vorst (2000). More columns cost little and save most of
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +21,11 @@ from condgrad.points.orthonormal import qr
 DOUBT = 1e-8
 """The probability, over the random start, that a bound is wrong."""
 COLUMNS = 8
+SEED = 2**33
+"""Goes before the caller's: no data is made from it."""
 LEAST, MOST = 3, 60
 """Blocks: so many before what is found beyond the edge is worth having, and so many at the most."""
+TINY = 1e-300
 WIDE = 16
 """So many Ritz vectors are answered with at the most."""
 FURTHER = np.geomspace(0.01, 100, 20)
@@ -54,7 +57,9 @@ def edge(times: Times, apart: np.ndarray, needed: float, noise: Noise, seed: int
         if not more or (growth.ended and step >= LEAST and not basis.shrinks):
             break
     values, vectors = basis.ritz()
-    return Edge(basis.bound(values[0], values[0] - values[-1]) if more else values[0] + basis.noise, vectors)
+    if more:
+        return Edge(basis.bound(values[0], values[0] - values[-1]), vectors)
+    return Edge(values[0] + basis.noise * sqrt(max(basis.luck, 1.0)), vectors)
 
 
 class _Basis:
@@ -63,10 +68,11 @@ class _Basis:
     def __init__(self, apart: np.ndarray, seed: int):
         n, k = apart.shape
         p = min(COLUMNS, n - k)
-        random = np.random.default_rng(seed).standard_normal((n, p))
+        random = np.random.default_rng((SEED, seed)).standard_normal((n, p))
         self.Q = np.empty((k + 8 * p, n))
         self.Q[:k] = apart.T
         self.apart = self.used = k
+        random -= apart @ (apart.T @ random)
         self.next = qr(random - apart @ (apart.T @ random))[0]
         self.noise = 0.0
         self.squares: list[np.ndarray] = []
@@ -97,6 +103,12 @@ class _Basis:
             P, lengths, Ot = np.linalg.svd(link)
             kept = lengths > self.noise
             self.next, link = np.ascontiguousarray(self.next @ P[:, kept]), lengths[kept, None] * Ot[kept]
+            again = self.next - rows.T @ (rows @ self.next)
+            again -= rows.T @ (rows @ again)
+            Z, cosines, Yt = np.linalg.svd(again, full_matrices=False)
+            true = cosines > 0.5  # the others were rounding: they lie in the rows
+            self.next, link = np.ascontiguousarray(Z[:, true]), (cosines[true, None] * Yt[true]) @ link
+            self.next = self.next - rows.T @ (rows @ self.next)
         self.links.append(link)
         return len(link) > 0
 
@@ -125,14 +137,17 @@ class _Basis:
 
 
 class _Growth:
-    """How much a vector with the eigenvalue x would at least grow from block to block, by an elimination of x - T."""
+    """How much longer than its first part a vector is at the least, if its eigenvalue is x or beyond; in squares.
+
+    By an elimination of x - T: its pivots D_j rise with x, and K_j = B_j D_j^-1 B_j' falls (B_j are the links). The parts have
+    B_j' y_(j+1) = D_j y_j, so y_j' D_j y_j = y_(j+1)' K_j y_(j+1), which is at most mu y_(j+1)' D_(j+1) y_(j+1), and so on:
+    with |y_m| <= 1, |y_1|^2 is at most the product of the mu, times |K_(m-1)|, over the least eigenvalue of D_1.
+    """
 
     def __init__(self, x: float):
         self.x, self.ended = x, x == -inf
         """Ended where a pivot is not positive: there are Ritz values beyond x."""
-        self.root = self.back = np.eye(0)
-        """The last pivot's, and what leads from the vector's last part back to its first."""
-        self.least = 0.0
+        self.least, self.product, self.root = 0.0, 0.0, np.eye(0)
 
     def go_on(self, square: np.ndarray, link: np.ndarray | None) -> None:
         """With the next block of T."""
@@ -140,19 +155,26 @@ class _Growth:
             return
         pivot = -square
         pivot.flat[:: len(square) + 1] += self.x
-        if link is None:
-            self.back = np.eye(len(square))
-        else:
-            half = np.linalg.solve(self.root, link.T)
+        half = np.eye(0)
+        if link is not None:
+            half = np.linalg.solve(self.root, link.T)  # half' half = K
             pivot -= half.T @ half
-            self.back = self.back @ np.linalg.solve(self.root.T, half)
-            if link.shape[0] == link.shape[1]:  # else some of the first part is not seen in this one
-                self.least = max(self.least, 1 / float(np.vdot(self.back, self.back)))
+            self.least = max(self.least, 1 / max(self.product * _norm2(half), TINY))
         try:
             self.root = np.linalg.cholesky(pivot)
         except np.linalg.LinAlgError:
             self.ended = True
+            return
+        if link is None:
+            self.product = 1 / float(np.linalg.eigvalsh(pivot)[0])
+        else:
+            self.product *= _norm2(np.linalg.solve(self.root, half.T))
 
     def shows(self, luck: float) -> bool:
         """There is no eigenvalue beyond x."""
         return not self.ended and self.least >= luck
+
+
+def _norm2(matrix: np.ndarray) -> float:
+    """The square of the largest singular value."""
+    return float(np.linalg.norm(matrix, 2)) ** 2

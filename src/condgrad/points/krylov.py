@@ -220,7 +220,8 @@ def singular_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple
 
 def eigen_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
     """The same for the symmetric part of A, by its largest eigenvalues: left and right vectors are one."""
-    both = np.column_stack([W, symmetric_times(A, W) if AW is None else AW])
+    AW = symmetric_times(A, W) if AW is None else AW
+    both = np.column_stack([W, AW / (np.abs(AW).max(initial=0.0) or 1.0)])
     Q = spanned(both, lambda missing: random_block(len(W), missing, FILL + W.shape[1]))
     values, E = np.linalg.eigh(Q.T @ symmetric_times(A, Q))
     vectors = Q @ E[:, ::-1][:, : W.shape[1]]
