@@ -58,6 +58,7 @@ def test_the_report_has_every_part(whole: Path) -> None:
         assert all((whole / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "svg", "pdf"))
     facts = data(whole)["facts"]
     assert "condgrad reproduce" in page and facts["side by side"] == "1" and facts["on"] in page
+    assert "colours are scaled to the truth" in page
 
 
 def test_the_raw_data_has_every_number(whole: Path) -> None:
