@@ -322,6 +322,7 @@ def test_a_report_that_is_cut_short_leaves_the_old_one(tmp_path: Path, monkeypat
     with pytest.raises(OSError, match="no space"):
         write(tmp_path, "New", [], {}, {"x": 1})
     assert (page.read_text(), (tmp_path / "data.json").read_text()) == before
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "data.json"}
 
 
 def test_a_run_that_reproduce_keeps_is_refused_in_a_sentence(tmp_path: Path) -> None:

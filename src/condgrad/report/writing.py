@@ -50,8 +50,12 @@ def write(folder: Path, title: str, blocks: Sequence[Block], facts: Mapping[str,
 def write_whole(path: Path, text: str) -> None:
     """All or nothing: whoever is killed while writing leaves the file as it was, and beside it one that ends in its number."""
     beside = path.with_suffix(f".{os.getpid()}")
-    with open(beside, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
