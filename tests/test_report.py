@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import re
 import sys
 import tomllib
@@ -29,7 +30,7 @@ from condgrad.report.bands import Band, band, bands, best_so_far
 from condgrad.report.look import COLOURS, UNKNOWN, looks, painted
 from condgrad.report.page import _png
 from condgrad.report.plain import plain, shown
-from condgrad.report.runs import read, report_runs
+from condgrad.report.runs import read, read_all, report_runs
 
 ROOT = Path(__file__).parents[1]
 UNITS = {"cpu": "CPU seconds", "lo": "linear oracle calls"}
@@ -95,7 +96,7 @@ def strictly(text: str) -> Any:
 
 
 def directly(runs: list[dict[str, Any]], unit: str, x: float) -> list[float]:
-    """Quartiles at cost x, row by row: the best of each run so far, sorted, interpolated between ranks in the logarithm."""
+    """Quartiles at cost x, row by row: the best of each run so far; of two neighbours the larger, for 25 % the smaller."""
     best = []
     for columns in runs:
         rows = list(zip(columns[unit], columns["y"], strict=True))
@@ -103,13 +104,8 @@ def directly(runs: list[dict[str, Any]], unit: str, x: float) -> list[float]:
         best.append(log10(min(so_far) if so_far else rows[0][1]))
     best.sort()
 
-    def quantile(share: float) -> float:
-        rank = share * (len(best) - 1)
-        below = int(rank)
-        above = min(below + 1, len(best) - 1)
-        return 10 ** (best[below] + (rank - below) * (best[above] - best[below]))
-
-    return [quantile(share) for share in (0.25, 0.5, 0.75)]
+    last = len(best) - 1
+    return [10 ** best[rank] for rank in (last // 4, ceil(last / 2), ceil(3 * last / 4))]
 
 
 @pytest.mark.parametrize("seeds", [1, 2, 3, 4, 7])
@@ -258,6 +254,7 @@ def test_one_outlier_does_not_bleach_a_picture() -> None:
     image = np.ones((50, 50))
     image[0, 0] = 1e6
     assert Picture("p", "", {"a": image, "b": np.array([[nan, 0.5]])}).scale == 1.0
+    assert Picture("p", "", {"a": image, "b": np.array([[nan, 0.5]])}, scaled_by="b").scale == 0.5
 
 
 # ------------------------------------------------------------------------------------------------------------- figures
@@ -305,12 +302,33 @@ def test_without_matplotlib_the_page_is_complete(tmp_path: Path, monkeypatch: py
         (lambda: Plot("p", "", "", UNITS, [], target=0.0), "The target of the plot 'p' must be positive"),
         (lambda: Picture("p", "", {}), "has no matrix"),
         (lambda: Picture("p", "", {"a": np.ones(3)}), r"'a' in the picture 'p' has shape \(3,\)"),
+        (lambda: Picture("p", "", {"a": np.eye(3)}, scaled_by="b"), "Unknown matrix to scale the colours by 'b'"),
         (lambda: Picture("../p", "", {"a": np.eye(3)}), "The name of a picture"),
     ],
 )
 def test_bad_blocks_are_refused_in_a_sentence(make: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make()
+
+
+def test_a_report_that_is_cut_short_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = write(tmp_path, "Old", [], {}, None)
+    before = page.read_text(), (tmp_path / "data.json").read_text()
+
+    def cut(descriptor: int) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", cut)
+    with pytest.raises(OSError, match="no space"):
+        write(tmp_path, "New", [], {}, {"x": 1})
+    assert (page.read_text(), (tmp_path / "data.json").read_text()) == before
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "data.json"}
+
+
+def test_a_run_that_reproduce_keeps_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "abc.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"abc.json is JSON, .*: give a folder that `condgrad solve` wrote"):
+        read_all([tmp_path / "abc.json"])
 
 
 def test_two_figures_of_one_name_are_refused(tmp_path: Path) -> None:

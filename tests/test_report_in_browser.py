@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tiny import TINY
 
+from condgrad.experiments.figures import FIGURE_1A
+from condgrad.experiments.reproduce import reproduce
 from condgrad.report import Curve, Picture, Plot, Table, Text, figures, write
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -217,3 +220,14 @@ def test_it_has_a_light_and_a_dark_face(tmp_path: Path) -> None:
         chromium(tmp_path, page, scheme, f"--screenshot={shot}", "--window-size=900,700")
         faces[name] = image.imread(shot)[..., :3]
     assert np.median(faces["light"]) > 0.9 and np.median(faces["dark"]) < 0.2
+
+
+def test_the_reproduction_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for draw in ("draw_plot", "draw_picture"):
+        monkeypatch.setattr(figures, draw, lambda block, folder: None)
+    page, _ = reproduce(tmp_path / "out", TINY, ["fig1a", "recovery"])
+    seen = opened(tmp_path, page, "--window-size=1200,900")
+    assert seen["errors"] == [] and seen["blocked"] == [] and seen["fetched"] == []
+    assert len(seen["first"]["lines"]) == len(FIGURE_1A) and all(map(finite, seen["first"]["lines"]))
+    assert seen["switched"]["title"] == "linear oracle calls (LO)" and 0 not in seen["hidden"]["shown"]
+    assert seen["images"] == [24, 24, 24, 24, 128] and set(seen["download"]) == {"facts", "fig1a", "recovery"}

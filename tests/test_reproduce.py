@@ -18,12 +18,15 @@ from tests.tiny import TINY, but_for_times
 from condgrad.cli import BAD_INPUT, main
 from condgrad.experiments import pool
 from condgrad.experiments import reproduce as module
-from condgrad.experiments.figures import FIGURE_1A, FIGURE_1B, OURS, PAPER, RIVAL, TUNED, quartiles, reached
-from condgrad.experiments.recovery import SHARES
+from condgrad.experiments.exponents import Estimate
+from condgrad.experiments.figures import FIGURE_1A, FIGURE_1B, HEADLINES, known, radius, reached
+from condgrad.experiments.recovery import LOSSES, SHARES, how_they_ended
 from condgrad.experiments.reproduce import FULL, PARTS, QUICK, in_text, reproduce, without_curves
 from condgrad.experiments.runs import law
-from condgrad.experiments.verdicts import Claim, verdict
-from condgrad.report import writing
+from condgrad.experiments.tables import exponent, reading
+from condgrad.experiments.verdicts import OURS, PAPER, RIVAL, TUNED, Claim, note, verdict
+from condgrad.report import Curve, quartiles, writing
+from condgrad.report.look import looks
 from condgrad.solvers.frank_wolfe import RULES
 
 ROOT = Path(__file__).parents[1]
@@ -53,7 +56,9 @@ def test_the_report_has_every_part(whole: Path) -> None:
     assert all(said in page for said in ("Figure 1a", "Figure 1b", "Table 1", "Table 2", "Table 3", "Recovery"))
     for name in ("fig1a-orthonormal", "fig1a-gaussian", "fig1b-orthonormal", "fig1b-gaussian", "recovery"):
         assert all((whole / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "svg", "pdf"))
-    assert "condgrad reproduce" in page and "1 of " in page  # command, runs side by side
+    facts = data(whole)["facts"]
+    assert "condgrad reproduce" in page and facts["side by side"] == "1" and facts["on"] in page
+    assert "colours are scaled to the truth" in page
 
 
 def test_the_raw_data_has_every_number(whole: Path) -> None:
@@ -64,13 +69,24 @@ def test_the_raw_data_has_every_number(whole: Path) -> None:
             part = found[name][generator]
             assert [row["method"] for row in part["rows"]] == [line.label for line in lines] == list(part["curves"])
             assert all(row["runs"] == TINY.seeds and row["mapping at the end"] > 0 for row in part["rows"])
-            assert len(part["verdict"]) == 3
+            assert len(part["verdict"]) == (4 if name == "fig1a" else 3)
+            assert part["R"] == [radius(24, 2, generator, seed) for seed in range(TINY.seeds)]
             for curves in part["curves"].values():
                 assert len(curves) == TINY.seeds
                 assert all(len(c["cpu"]) == len(c["y"]) == len(c["lo"]) for c in curves)
     for number, methods in (("1", 5), ("2", 3), ("3", 4)):
         assert len(found["tables"]["tables"][number]) == methods
+    points = found["tables"]["tables"]["1"][0]["points"]
+    assert [(p["seed"], p["n"], p["N"]) for p in points] == [(s, 1000, N) for s in (0, 1) for N in (8, 16, 32)]
+    assert all(p["eps"] > 0 and p["counts"]["fo"] > 0 and p["counts"]["lo"] > 0 for p in points)
     assert [row["corrupted"] for row in found["recovery"]["rows"]] == list(SHARES)
+    errors = {(p["loss"], p["corrupted"]): p["error"] for p in found["recovery"]["points"]}
+    assert all(row[loss] == errors[loss, row["corrupted"]] for row in found["recovery"]["rows"] for loss in LOSSES)
+
+
+def test_a_rule_without_a_bound_is_shown_without_one(whole: Path) -> None:
+    row = next(row for row in data(whole)["tables"]["tables"]["1"] if row["method"] == "FW, 2/(k+2)")
+    assert row["gradients bound"] is None and row["lo bound"] is None and row["reading"] == "no bound"
 
 
 def test_the_robust_loss_recovers_more(whole: Path) -> None:
@@ -109,15 +125,6 @@ def test_killed_in_the_middle_it_goes_on_and_says_the_same(whole: Path, undrawn:
         assert but_for_times(data(tmp_path)[part]) == but_for_times(data(whole)[part])
 
 
-def test_fresh_makes_all_runs_anew(tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "old.json").write_text("{}")
-    monkeypatch.setattr(module, "make_all", lambda runs, folder, jobs, title: None)
-    monkeypatch.setattr(module.Tables, "tell", lambda self, made: module.Told("tables", [], {"seeds": [0]}))
-    reproduce(tmp_path, TINY, ["tables"], fresh=True)
-    assert not (tmp_path / "runs").exists()
-
-
 # -------------------------------------------------------------------------------------------------------- command line
 
 
@@ -136,7 +143,7 @@ def test_the_command_prints_tables_and_the_path(whole: Path, tiny: None, capsys:
 def test_the_command_prints_json(whole: Path, tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "tables", "--quick", "--json", "--out", str(whole)]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert list(printed) == ["tables"] and printed["tables"] == data(whole)["tables"]
+    assert list(printed) == ["tables"] and printed["tables"] == without_curves(data(whole)["tables"])
 
 
 @pytest.mark.parametrize(
@@ -201,12 +208,43 @@ def test_the_law_of_the_output_is_the_papers() -> None:
 def test_the_target_is_reached_at_the_first_row_below_it() -> None:
     trace = {"mapping": [1.0, None, 5e-4, 2e-3, 1e-4], **{unit: [0, 1, 2, 3, 4] for unit in ("cpu", "fo", "ifo", "lo")}}
     assert reached({"trace": trace})["cpu"] == 2
-    assert quartiles([1.0, 2.0, 3.0, np.inf, np.inf]) == [2.0, 3.0, None]
-    assert quartiles([1.0, np.inf, np.inf]) == [None, None, None]
+    assert known(quartiles([1.0, 2.0, 3.0, np.inf, np.inf])) == [2.0, 3.0, None]
+    assert known(quartiles([1.0, np.inf, np.inf])) == [1.0, None, None]
+
+
+def test_a_radius_has_twelve_digits() -> None:
+    R = radius(24, 2, "gaussian", 0)
+    assert float(f"{R:.12g}") == R
+
+
+def test_headlines_have_their_own_colours() -> None:
+    for lines in (FIGURE_1A, FIGURE_1B):
+        curves = [Curve(line.label, [], line.whose, headline=line.label in HEADLINES) for line in lines]
+        colours = {curve.label: look.colour for curve, look in zip(curves, looks(curves), strict=True)}
+        others = {colour for label, colour in colours.items() if label not in HEADLINES}
+        own = [colours[label] for label in HEADLINES if label in colours]
+        assert own and len(set(own)) == len(own) and not others & set(own)
+
+
+def test_seeds_that_were_not_fitted_are_said() -> None:
+    nan = float("nan")
+    assert exponent(Estimate(0.9, 0.05, 5)._asdict(), 5) == "0.90±0.05"
+    assert exponent(Estimate(0.9, 0.05, 3)._asdict(), 5) == "0.90±0.05 (3 of 5 seeds)"
+    assert exponent(Estimate(0.9, nan, 1)._asdict(), 5) == "0.90 (1 of 5 seeds)"
+    none = Estimate(nan, nan, 0)
+    assert exponent(none._asdict(), 5) == "-" and reading([(none, 1.0)]) == "not fitted"
+    assert reading([], (Estimate(0.9, 0.05, 5), none)) == "not fitted"
+
+
+def test_recovery_says_how_many_converged() -> None:
+    points = [{"status": status} for status in ("converged", "converged", "out_of_budget", "failed", "unverified")]
+    assert how_they_ended(points[:2]) == "2 of 2 runs converged."
+    assert how_they_ended(points) == "2 of 5 runs converged, 1 ended at their budget, 2 failed and are left out."
 
 
 def test_curves_are_not_printed(whole: Path) -> None:
-    assert "curves" not in json.dumps(without_curves(data(whole)))
+    said = json.dumps(without_curves(data(whole)))
+    assert "curves" not in said and '"points"' not in said
 
 
 # ------------------------------------------------------------------------------------------------------------ verdicts
@@ -214,22 +252,23 @@ def test_curves_are_not_printed(whole: Path) -> None:
 CLAIM = Claim("NCGS", "the best rule", 6.0, "")
 
 
-def row(whose: str, cpu: float | None, end: float = 1e-4, spent: float = 10.0) -> dict[str, Any]:
-    return {"method": f"a {whose}", "whose": whose, "cpu": cpu, "mapping at the end": end, "cpu spent": spent}
+def row(whose: str, cpu: float | None, end: float = 1e-4, spent: float = 10.0, **more: Any) -> dict[str, Any]:
+    at = {"method": f"a {whose}", "whose": whose, "cpu": cpu, "mapping at the end": end, "cpu spent": spent}
+    return {**at, "reached": 5 if cpu else 0, "runs": 5, "steps": 9, "failed": 0, "why": "", **more}
 
 
 @pytest.mark.parametrize(
     ("own", "rival", "said"),
     [
-        (row(OURS, 1.0), row(RIVAL, 7.0), "7 times as long. This agrees with the paper (6 times or more)."),
-        (row(OURS, 1.0), row(RIVAL, 3.0), "in direction, but by less than a factor of 6."),
-        (row(OURS, 1.0), row(RIVAL, None, 0.1), "more than 10 times as long. This agrees with the paper (6"),
+        (row(PAPER, 1.0), row(RIVAL, 7.0), "7 times as long. This agrees with the paper (6 times or more)."),
+        (row(PAPER, 1.0), row(RIVAL, 3.0), "in direction, but by less than a factor of 6."),
+        (row(TUNED, 1.0), row(RIVAL, None, 0.1), "more than 10 times as long. This agrees with the paper (6"),
         (
-            row(OURS, 4.0),
+            row(PAPER, 4.0),
             row(RIVAL, None, 0.1),
             "more than 2.5 times as long. This agrees with the paper in direction; whether",
         ),
-        (row(OURS, 20.0), row(RIVAL, None, 0.1), "can't be judged: the rival was given less time"),
+        (row(PAPER, 20.0), row(RIVAL, None, 0.1), "can't be judged: the rival was given less time"),
         (row(PAPER, 3.0), row(RIVAL, 2.0), "0.67 times as long. This disagrees with the paper: the order is reversed."),
         (
             row(PAPER, None, 0.5),
@@ -239,16 +278,62 @@ def row(whose: str, cpu: float | None, end: float = 1e-4, spent: float = 10.0) -
         (row(PAPER, None, 0.5), row(RIVAL, 2.0), "This disagrees with the paper: the order is reversed."),
         (row(TUNED, None, 0.5), row(RIVAL, None, 0.1), "NCGS's mapping is not the lower one."),
         (row(TUNED, None, 0.05), row(RIVAL, None, 0.1), "NCGS's mapping is the lower one."),
+        (
+            row(PAPER, 1.0),
+            row(RIVAL, None, 0.1, reached=2),
+            "0.001 in 10 s (it came to 0.1) in the median; 2 of 5 seeds did. This agrees with the paper in direction, in the",
+        ),
+        (row(PAPER, 1.0), row(RIVAL, None, 0.1, failed=5), "failed in 5 of 5 runs, after 10 s (it came to 0.1)"),
+        (row(PAPER, 1.0), row(RIVAL, None, 0.1, failed=5), "The claim can't be judged: the best rule failed."),
+        (row(PAPER, None, 0.1, failed=1), row(RIVAL, 1.0), "The claim can't be judged: NCGS failed."),
+        (row(PAPER, None, 30.0, steps=0), row(RIVAL, 1.0), "did not finish its first step in 10 s; the best rule"),
+        (row(PAPER, None, 30.0, steps=0), row(RIVAL, None, 50.0), ". The claim can't be judged."),
+        (row(OURS, 1.0), row(RIVAL, 7.0), "7 times as long. This is condgrad's implementation (spectral solver, adap"),
     ],
 )
 def test_the_verdict_says_what_the_rows_say(own: dict[str, Any], rival: dict[str, Any], said: str) -> None:
     (sentence,) = verdict([own, rival], CLAIM, 1e-3)
     assert said in sentence
+    assert own["whose"] != OURS or "agrees" not in sentence
+    assert not (rival["failed"] or (rival["reached"] and rival["cpu"] is None)) or "more than" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("ended", "said"),
+    [
+        (row(RIVAL, 1.0), ""),
+        (row(RIVAL, None, 0.1), "ended at its budget, after 10 s, at 0.1"),
+        (row(RIVAL, None, 0.1, reached=1), "ended at its budget, after 10 s, at 0.1; 1 of 5 seeds reached the target"),
+        (row(RIVAL, None, 0.1, steps=0), "did not finish its first step in 10 s"),
+        (row(RIVAL, None, 0.1, failed=2, why="NaN."), "2 of 5 runs failed: NaN."),
+    ],
+)
+def test_a_curve_says_why_it_ends(ended: dict[str, Any], said: str) -> None:
+    assert note(ended) == said
+
+
+def test_a_failed_run_is_not_said_to_take_longer() -> None:
+    def outcome(status: str, found: float) -> dict[str, Any]:
+        trace = {"mapping": [1.0, found], **{unit: [0.0, 1.0] for unit in ("cpu", "fo", "ifo", "lo")}}
+        return {"status": status, "message": "Why.", "steps": 3, "cpu": 2.0, "trace": trace}
+
+    figure = TINY.sections(0)["fig1a"]
+    there, not_there, failed = outcome("converged", 1e-4), outcome("out_of_budget", 0.1), outcome("failed", 0.1)
+    assert figure.row(FIGURE_1A[0], 0, [there, not_there, not_there])["cpu"] is None
+    with_failures = figure.row(FIGURE_1A[0], 0, [there, failed, failed])
+    assert with_failures["cpu"] == 1.0 and with_failures["reached"] == 1 and with_failures["failed"] == 2
+    none = figure.row(FIGURE_1A[0], 0, [failed, failed])
+    assert none["cpu"] is None and note(none) == "2 of 2 runs failed: Why."
+
+
+def test_the_verdict_of_figure_1a_speaks_of_the_rough_oracle() -> None:
+    rows = [row(PAPER, 5.0), row(RIVAL, 8.0)]
+    assert "'rough frank-wolfe'" in verdict(rows, module.CLAIM_1A, 1e-3)[-1] and len(verdict(rows, CLAIM, 1e-3)) == 1
 
 
 def test_the_verdict_takes_the_best_of_each_side() -> None:
     rows = [row(OURS, 5.0), row(OURS, 1.0), row(PAPER, None), row(RIVAL, 8.0), row(RIVAL, None, 1e-9)]
-    ours, paper = verdict(rows, CLAIM, 1e-3)
+    paper, ours = verdict(rows, CLAIM, 1e-3)
     assert "8 times as long" in ours and ours.startswith("NCGS, as a user gets it")
     assert paper.startswith("NCGS, the paper to the letter") and "reversed" in paper
 

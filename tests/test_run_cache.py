@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from condgrad.experiments import cache as caching
 from condgrad.experiments import pool
+from condgrad.experiments import runs as module
+from condgrad.experiments.cache import Cache, code, digest
 from condgrad.experiments.pool import Progress, make_all
-from condgrad.experiments.runs import Cache, Run, perform
+from condgrad.experiments.runs import Outcome, Run, perform
+from condgrad.experiments.worker import sentence
 
 
 def small(steps: int = 3, seed: int = 0, name: str = "ncgs") -> dict[str, Any]:
@@ -33,11 +39,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     """The runs that are made, here and not in a process of their own."""
     seen: list[Run] = []
 
-    def here(runs: list[Run], folder: Path, jobs: int) -> Iterator[Run]:
+    def here(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, Outcome]]:
         for run in runs:
-            Cache(folder, pool.__version__).put(run, perform(run))
+            outcome = module.perform(run, jobs)
+            Cache(folder, code()).put(run, outcome)
             seen.append(run)
-            yield run
+            yield run, outcome
 
     monkeypatch.setattr(pool, "made", here)
     return seen
@@ -64,22 +71,32 @@ def test_the_same_run_twice_is_made_once(tmp_path: Path, made: list[Run]) -> Non
 
 
 def test_the_key_is_that_of_the_content(tmp_path: Path) -> None:
-    cache, run = Cache(tmp_path, "1.0"), small()
+    cache, run = Cache(tmp_path, {"condgrad": "1.0"}), small()
     assert cache.key(run) == cache.key(dict(reversed(run.items())))
     others = [small(steps=4), small(seed=1), {**run, "keep": {"what": "trace"}}]
     assert len({cache.key(other) for other in [run, *others]}) == 4
-    assert Cache(tmp_path, "1.1").key(run) != cache.key(run)
+    assert Cache(tmp_path, {"condgrad": "1.1"}).key(run) != cache.key(run)
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"run": {}, "outcome": {}}', "another run", "half"])
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"run": {}, "outcome": {}}', "another run", "half", "no gap", "list"]
+)
 def test_a_damaged_file_is_said_and_made_again(
     damage: str, tmp_path: Path, made: list[Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_all(RUNS, tmp_path)
-    path = Cache(tmp_path, pool.__version__).path(RUNS[0])
+    path = Cache(tmp_path, code()).path(RUNS[0])
     good = path.read_text()
-    other = Cache(tmp_path, pool.__version__).path(RUNS[1]).read_text()
-    path.write_text({"another run": other, "half": good[: len(good) // 2]}.get(damage, damage))
+    other = Cache(tmp_path, code()).path(RUNS[1]).read_text()
+    lists, lacks = ({"run": RUNS[0], "outcome": outcome} for outcome in ([], json.loads(good)["outcome"]))
+    lacks["outcome"].pop("gap")
+    damages = {
+        "another run": other,
+        "half": good[: len(good) // 2],
+        "no gap": json.dumps(lacks),
+        "list": json.dumps(lists),
+    }
+    path.write_text(damages.get(damage, damage))
     make_all(RUNS, tmp_path)
     assert made == [*RUNS, RUNS[0]]
     error = capsys.readouterr().err
@@ -88,15 +105,92 @@ def test_a_damaged_file_is_said_and_made_again(
 
 
 def test_a_write_that_is_cut_short_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = Cache(tmp_path, "1.0")
+    cache = Cache(tmp_path, {"condgrad": "1.0"})
 
     def cut(descriptor: int) -> None:
         raise OSError("no space left")
 
     monkeypatch.setattr(os, "fsync", cut)
     with pytest.raises(OSError, match="no space"):
-        cache.put(small(), {"mapping": 1.0})
+        cache.put(small(), {"status": "converged", "mapping": 1.0})
     assert cache.get(small()) is None
+
+
+def test_the_key_is_that_of_the_source_too(tmp_path: Path) -> None:
+    for name in ("solvers/ncgs.py", "experiments/runs.py", "experiments/verdicts.py", "report/page.py", "cli.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 1")
+
+    def after_a_change_of(name: str) -> str:
+        (tmp_path / name).write_text("x = 2")
+        return digest(tmp_path)
+
+    first = digest(tmp_path)
+    assert {after_a_change_of(name) for name in ("report/page.py", "cli.py", "experiments/verdicts.py")} == {first}
+    assert len({first, after_a_change_of("experiments/runs.py"), after_a_change_of("solvers/ncgs.py")}) == 3
+    assert {"source", "numpy", "scipy", "numba"} <= set(code())
+
+
+def test_a_failed_run_is_not_kept_but_told(tmp_path: Path, made: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "perform", lambda run, jobs: {**perform(run, jobs), "status": "failed"})
+    first = make_all([small()], tmp_path)
+    assert first[small()]["status"] == "failed" and not list(tmp_path.iterdir())
+    assert make_all([small()], tmp_path, before=first)[small()] == first[small()] and len(made) == 1
+    make_all([small()], tmp_path)
+    assert len(made) == 2
+
+
+def test_fresh_deletes_the_wanted_files_alone(tmp_path: Path, made: list[Run]) -> None:
+    make_all(RUNS, tmp_path)
+    first = make_all(RUNS[:2], tmp_path, fresh=True)
+    make_all(RUNS[:3], tmp_path, before=first, fresh=True)
+    assert made == [*RUNS, *RUNS[:3]] and len(list(tmp_path.iterdir())) == len(RUNS)
+
+
+def test_what_dead_writers_left_is_removed(tmp_path: Path, made: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("abc.1234", f"abc.{os.getpid()}", "abc.txt"):
+        (tmp_path / name).write_text("{")
+    monkeypatch.setattr(caching, "alive", lambda process: process == os.getpid())
+    make_all([small()], tmp_path)
+    kept = {path.name for path in tmp_path.iterdir() if path.suffix != ".json"}
+    assert kept == {f"abc.{os.getpid()}", "abc.txt"}
+
+
+def test_who_is_alive() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    assert caching.alive(os.getpid()) and (os.name != "posix" or not caching.alive(gone.pid))
+
+
+def test_outcomes_say_where_and_when_they_were_made(tmp_path: Path, made: list[Run]) -> None:
+    outcomes = make_all(RUNS[:2], tmp_path)
+    one, two = (outcomes[run]["made"] for run in RUNS[:2])
+    one |= {"date": "2026-01-01 00:00 UTC", "load": 0.5, "machine": "A", "jobs": 1}
+    two |= {"date": "2026-01-02 00:00 UTC", "load": 2.5, "machine": "A", "jobs": 2}
+    assert outcomes.circumstances() == {
+        "runs made": "2026-01-01 00:00 UTC to 2026-01-02 00:00 UTC",
+        "on": "A",
+        "side by side": "mixed: 1, 2",
+        "largest load average": "2.50",
+    }
+
+
+def test_a_worker_whose_asker_is_gone_ends_quietly(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "condgrad.experiments.worker", str(tmp_path), "1"]
+    worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert worker.stdin and worker.stdout and worker.stderr
+    worker.stdout.close()
+    worker.stdin.write(json.dumps(small()) + "\n")
+    worker.stdin.close()
+    assert worker.stderr.read() == "" and worker.wait() == 0
+    worker.stderr.close()
+    assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+def test_any_error_is_said() -> None:
+    assert sentence(ValueError("Give a set.")) == "Give a set."
+    assert sentence(ZeroDivisionError("by zero")) == "ZeroDivisionError: by zero"
+    assert sentence(ValueError()) == "ValueError: "
 
 
 def test_two_processes_give_the_outcomes_of_one(tmp_path: Path) -> None:
@@ -104,6 +198,7 @@ def test_two_processes_give_the_outcomes_of_one(tmp_path: Path) -> None:
     for run in RUNS:
         a, b = dict(one[run]), dict(two[run])
         assert a.pop("cpu") >= 0 and b.pop("cpu") >= 0
+        assert a.pop("made")["jobs"] == 1 and b.pop("made")["jobs"] == min(2, pool.cores())
         assert a == b
 
 
@@ -128,7 +223,7 @@ def test_a_run_that_fails_is_said(tmp_path: Path) -> None:
 
 def test_a_worker_that_dies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = pool.start
-    monkeypatch.setattr(pool, "start", lambda folder: killed(begin(folder)))
+    monkeypatch.setattr(pool, "start", lambda folder, jobs: killed(begin(folder, jobs)))
     with pytest.raises(ValueError, match="its process ended before it did"):
         make_all([small()], tmp_path)
 
@@ -140,8 +235,8 @@ def killed(worker: Any) -> Any:
 
 
 def test_an_interruption_says_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def two_and_no_more(runs: list[Run], folder: Path, jobs: int) -> Iterator[Run]:
-        yield from runs[:2]
+    def two_and_no_more(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, Outcome]]:
+        yield from ((run, {}) for run in runs[:2])
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pool, "made", two_and_no_more)

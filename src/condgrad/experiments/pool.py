@@ -14,10 +14,10 @@ from threading import Thread
 from time import monotonic
 from typing import IO, Any
 
-from condgrad import __version__
 from condgrad.checks import whole
 from condgrad.driver.progress import duration
-from condgrad.experiments.runs import Cache, Outcome, Run
+from condgrad.experiments.cache import Cache, code
+from condgrad.experiments.runs import Outcome, Run
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 """CPU time is that of a process; with threads of its own that wait for each other it would not be that of the method."""
@@ -32,30 +32,54 @@ class Outcomes:
     def __getitem__(self, run: Run) -> Outcome:
         return self.known[self.cache.key(run)]
 
+    def circumstances(self) -> dict[str, str]:
+        """When, where and beside how many others the runs were made; "mixed" where that differs."""
+        made = [outcome["made"] for outcome in self.known.values()]
+        dates = sorted({at["date"] for at in made})
+        loads = [at["load"] for at in made if at["load"] is not None]
+        return {
+            "runs made": " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "none",
+            "on": several(sorted({at["machine"] for at in made}), "; "),
+            "side by side": several([str(jobs) for jobs in sorted({at["jobs"] for at in made})], ", "),
+            "largest load average": f"{max(loads):.2f}" if loads else "not known",
+        }
 
-def make_all(runs: Sequence[Run], folder: Path, jobs: int = 1, title: str = "runs") -> Outcomes:
-    """The outcomes of the runs; what the folder has is not made again, and what is made is kept there."""
-    cache = Cache(folder, __version__)
+
+def several(found: Sequence[str], between: str) -> str:
+    return f"mixed: {between.join(found)}" if len(found) > 1 else "".join(found)
+
+
+def make_all(
+    runs: Sequence[Run],
+    folder: Path,
+    jobs: int = 1,
+    title: str = "runs",
+    before: Outcomes | None = None,
+    fresh: bool = False,
+) -> Outcomes:
+    """The outcomes of the runs; what was made before or is in the folder is not made again, and what is made is kept there.
+
+    With ``fresh`` the folder's files of these runs are deleted first, and no others.
+    """
+    cache = Cache(folder, code())
     wanted = {cache.key(run): run for run in runs}
-    known = {key: outcome for key, run in wanted.items() if (outcome := cache.get(run)) is not None}
+    known = {key: outcome for key, outcome in (before.known if before else {}).items() if key in wanted}
+    for key, run in wanted.items():
+        if fresh and key not in known:
+            cache.drop(run)
+        if key not in known and (outcome := cache.get(run)) is not None:
+            known[key] = outcome
     missing = [run for key, run in wanted.items() if key not in known]
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
+        cache.sweep()
         jobs = min(allowed(jobs), len(missing))
         progress = Progress(title, len(wanted), list(missing), jobs)
         with closed_to_interruption(progress, folder):
-            for run in made(missing, folder, jobs):
+            for run, outcome in made(missing, folder, jobs):
+                known[cache.key(run)] = outcome
                 progress.done(run)
-        for run in missing:
-            known[cache.key(run)] = read_back(cache, run)
     return Outcomes(cache, known)
-
-
-def read_back(cache: Cache, run: Run) -> Outcome:
-    outcome = cache.get(run)
-    if outcome is None:
-        raise ValueError(f"{cache.path(run)} was just written and can't be read: has something changed the folder?")
-    return outcome
 
 
 def allowed(jobs: int) -> int:
@@ -79,13 +103,13 @@ def closed_to_interruption(progress: Progress, folder: Path) -> Iterator[None]:
         progress.close()
 
 
-def made(runs: list[Run], folder: Path, jobs: int) -> Iterator[Run]:
-    """Each run when it has been made. Every worker has a thread here that hands it the next run when it answers."""
+def made(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, Outcome]]:
+    """Each run when it has been made, and its outcome. Every worker has a thread here that hands it run after run."""
     todo: SimpleQueue[Run] = SimpleQueue()
     for run in runs:
         todo.put(run)
-    answers: SimpleQueue[Run | Exception] = SimpleQueue()
-    workers = [start(folder) for _ in range(jobs)]
+    answers: SimpleQueue[tuple[Run, Outcome] | Exception] = SimpleQueue()
+    workers = [start(folder, jobs) for _ in range(jobs)]
     feeders = [Thread(target=feed, args=(worker, todo, answers), daemon=True) for worker in workers]
     try:
         for feeder in feeders:
@@ -103,10 +127,10 @@ def made(runs: list[Run], folder: Path, jobs: int) -> Iterator[Run]:
             worker.communicate()
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
+def start(folder: Path, jobs: int = 1) -> subprocess.Popen[str]:
     """In a session of its own, so that Ctrl-C comes to us and not to it; where we are killed, it ends after its run."""
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "condgrad.experiments.worker", str(folder)],
+        [sys.executable, "-P", "-m", "condgrad.experiments.worker", str(folder), str(jobs)],
         env={**os.environ, **ONE_THREAD},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -115,7 +139,9 @@ def start(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def feed(worker: subprocess.Popen[str], todo: SimpleQueue[Run], answers: SimpleQueue[Run | Exception]) -> None:
+def feed(
+    worker: subprocess.Popen[str], todo: SimpleQueue[Run], answers: SimpleQueue[tuple[Run, Outcome] | Exception]
+) -> None:
     assert worker.stdin is not None and worker.stdout is not None
     while True:
         try:
@@ -127,7 +153,7 @@ def feed(worker: subprocess.Popen[str], todo: SimpleQueue[Run], answers: SimpleQ
         except (OSError, ValueError):
             answer = {"error": "its process ended before it did; was there memory enough?"}
         said = f"A run of {run['method']['name']} failed: {answer['error']}" if "error" in answer else None
-        answers.put(ValueError(said) if said else run)
+        answers.put(ValueError(said) if said else (run, answer["outcome"]))
 
 
 def ask(stdin: IO[str], stdout: IO[str], run: Run) -> dict[str, Any]:

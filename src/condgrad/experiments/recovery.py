@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from condgrad.experiments.pool import Outcomes
-from condgrad.experiments.runs import Run
+from condgrad.experiments.runs import Run, failed
 from condgrad.experiments.sections import Told
-from condgrad.experiments.spec import paper_matrix
-from condgrad.report import Picture, Table, Text
+from condgrad.experiments.spec import paper_matrix, to_twelve
+from condgrad.report import Picture, Table, Text, quartiles
 
 LOSSES = {"welsch": "smoothed l0 loss", "squared": "squared loss"}
 OBSERVE, NOISE = 0.5, 10.0
@@ -41,24 +42,34 @@ class Recovery:
         recipe = self.recipe(share, seed)
         return {
             "problem": {"objective": "paper", "loss": loss, **recipe},
-            "set": {"name": "nuclear-ball", "radius": paper_matrix(**recipe).nuclear_norm},
+            "set": {"name": "nuclear-ball", "radius": radius(recipe)},
             "method": {"name": "ncgs"},
             "stop": self.stop,
             "keep": {"what": "recovery", "point": share == DRAWN and seed == self.seeds[0]},
         }
 
     def tell(self, made: Outcomes) -> Told:
-        errors = {
-            (loss, share): [made[self.run(loss, share, seed)]["error"] for seed in self.seeds]
+        outcomes = {
+            (loss, share): [made[self.run(loss, share, seed)] for seed in self.seeds]
             for loss in LOSSES
             for share in SHARES
         }
-        rows = [
-            {"corrupted": share, **{loss: float(np.median(errors[loss, share])) for loss in LOSSES}} for share in SHARES
+        errors = {at: [o["error"] for o in found if not failed(o)] for at, found in outcomes.items()}
+        rows = [{"corrupted": share, **{loss: median(errors[loss, share]) for loss in LOSSES}} for share in SHARES]
+        points = [
+            {"loss": loss, "corrupted": share, "seed": seed, "status": o["status"], "error": o["error"]}
+            for (loss, share), found in outcomes.items()
+            for seed, o in zip(self.seeds, found, strict=True)
         ]
-        spans = {loss: [[min(errors[loss, s]), max(errors[loss, s])] for s in SHARES] for loss in LOSSES}
-        facts = {"size": self.size, "rank": self.rank, "seeds": list(self.seeds), "rows": rows, "spans": spans}
-        text = Text("Recovery: what the robust loss is for", [self.told(), self.seen(rows)])
+        facts = {
+            "size": self.size,
+            "rank": self.rank,
+            "seeds": list(self.seeds),
+            "R": [radius(self.recipe(0.0, seed)) for seed in self.seeds],
+            "rows": rows,
+            "points": points,
+        }
+        text = Text("Recovery: what the robust loss is for", [self.told(), self.seen(rows), how_they_ended(points)])
         return Told("recovery", [text, self.table(errors), self.picture(made)], facts)
 
     def told(self) -> str:
@@ -71,10 +82,11 @@ class Recovery:
             "[-5, 5] the losses were less far apart."
         )
 
-    def seen(self, rows: list[dict[str, float]]) -> str:
-        wins = [row for row in rows if row["corrupted"] > 0 and row["welsch"] < row["squared"]]
+    def seen(self, rows: list[dict[str, Any]]) -> str:
+        both = [row for row in rows if row["corrupted"] > 0 and None not in row.values()]
+        wins = [row for row in both if row["welsch"] < row["squared"]]
         least = min((row["squared"] / row["welsch"] for row in wins), default=0.0)
-        corrupted = len(rows) - 1
+        corrupted = len(SHARES) - 1
         nearer = "Where entries are corrupted the smoothed l0 loss is nearer to the truth at"
         if len(wins) == corrupted:
             return f"{nearer} every share, by a factor of {least:.2g} or more."
@@ -87,7 +99,7 @@ class Recovery:
             cells: list[Any] = [f"{share:.0%}"]
             for loss in LOSSES:
                 found = errors[loss, share]
-                cells += [float(np.median(found)), f"{min(found):.3g} .. {max(found):.3g}"]
+                cells += [median(found), f"{min(found):.3g} .. {max(found):.3g}" if found else None]
             rows.append(cells)
         note = f"|X - Y| / |Y|, Frobenius norms, over all entries, observed or not; medians over {len(self.seeds)} seed(s)."
         return Table("Relative recovery error", header, rows, note)
@@ -99,4 +111,21 @@ class Recovery:
         observed[data.rows, data.cols] = data.values
         found = {said: np.array(made[self.run(loss, DRAWN, seed)]["point"]) for loss, said in LOSSES.items()}
         title = f"The truth, what is seen of it with {DRAWN:.0%} corrupted, and what is recovered"
-        return Picture("recovery", title, {"truth": data.truth, "observed": observed, **found})
+        note = "The colours are scaled to the truth; what is observed beyond that has the last colour."
+        return Picture("recovery", title, {"truth": data.truth, "observed": observed, **found}, note, scaled_by="truth")
+
+
+def radius(recipe: dict[str, Any]) -> float:
+    return to_twelve(paper_matrix(**recipe).nuclear_norm)
+
+
+def median(errors: list[float]) -> float | None:
+    return float(quartiles(errors)[1]) if errors else None
+
+
+def how_they_ended(points: list[dict[str, Any]]) -> str:
+    """So that an error that is large for want of time is not taken for the loss's."""
+    counts = Counter("failed" if failed(point) else point["status"] for point in points)
+    said = f"{counts['converged']} of {len(points)} runs converged"
+    said += f", {counts['out_of_budget']} ended at their budget" if counts["out_of_budget"] else ""
+    return said + (f", {counts['failed']} failed and are left out." if counts["failed"] else ".")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 from time import monotonic
 from typing import Any
 
 from condgrad.checks import choice, whole
 from condgrad.driver.progress import duration
-from condgrad.experiments.figures import FIGURE_1A, FIGURE_1B, RECIPE, Figure
-from condgrad.experiments.pool import allowed, cores, make_all
+from condgrad.experiments.figures import FIGURE_1A, FIGURE_1B, ORACLES, RECIPE, Figure
+from condgrad.experiments.pool import allowed, make_all
 from condgrad.experiments.recovery import Recovery
 from condgrad.experiments.sections import Section, Told
 from condgrad.experiments.tables import Tables
@@ -25,6 +24,7 @@ CLAIM_1A = Claim(
     "the best Frank-Wolfe rule",
     2.0,
     "The paper: NCGS is much better than non-convex Frank-Wolfe. No number is given; here twice as fast is taken for 'much'.",
+    ORACLES,
 )
 CLAIM_1B = Claim(
     "NCGS-VR",
@@ -130,24 +130,24 @@ def reproduce(
     whole(seed, "The seed", least=0)
     if seeds is not None:
         whole(seeds, "The number of seeds")
-    side_by_side, begun = allowed(jobs), monotonic()
+    allowed(jobs)
+    begun = monotonic()
     sections = [section for name, section in form.sections(seed, seeds).items() if name in parts]
     folder = out / "runs"
-    if fresh and folder.exists():
-        rmtree(folder)
     runs = [run for section in sections for run in section.runs()]
-    made = make_all(runs, folder, jobs, "reproduce")
+    made = make_all(runs, folder, jobs, "reproduce", fresh=fresh)
     more = [run for section in sections for run in section.more(made)]
-    made = make_all([*runs, *more], folder, jobs, "reproduce, tuned settings on the other seeds")
+    made = make_all([*runs, *more], folder, jobs, "reproduce, tuned settings on the other seeds", made, fresh)
     told = [section.tell(made) for section in sections]
     facts = {
-        **surroundings(),
+        **{name: value for name, value in surroundings().items() if name not in ("machine", "date")},
+        **made.circumstances(),
+        "threads": "one in each run; CPU seconds are of the run's process, which shares caches and memory with those beside it",
         "command": command,
         "form": form.name,
         "seeds": ", ".join(f"{part.name} {part.facts['seeds'][0]} to {part.facts['seeds'][-1]}" for part in told),
-        "runs side by side": f"{side_by_side} of {cores()} cores, one thread each; CPU seconds are of the run's process"
-        + (", which shares caches and memory with the others" if side_by_side > 1 else ""),
-        "runs": len(runs) + len(more),
+        "runs": len(made.known),
+        "report written": surroundings()["date"],
         "time": f"{duration(monotonic() - begun)}, without what was there already",
     }
     blocks: list[Block] = [Text("Problem (5)", RECIPE)] if {"fig1a", "fig1b"} & set(parts) else []
@@ -169,7 +169,7 @@ def in_text(blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def without_curves(facts: Any) -> Any:
-    """Plain data without the points of the curves, which fill screens."""
+    """Plain data without the points of the curves and of the fits, which fill screens."""
     if isinstance(facts, dict):
-        return {key: without_curves(value) for key, value in facts.items() if key != "curves"}
-    return facts
+        return {key: without_curves(value) for key, value in facts.items() if key not in ("curves", "points")}
+    return [without_curves(value) for value in facts] if isinstance(facts, list) else facts

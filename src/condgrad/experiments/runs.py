@@ -5,11 +5,9 @@ A run has the four sections of a spec file (see spec.py), problem, set, method a
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import sys
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
@@ -21,21 +19,35 @@ from condgrad.driver import Result, Trace, wolfe_gap
 from condgrad.driver.metrics import mapping
 from condgrad.experiments.spec import Spec, build, paper_matrix
 from condgrad.protocols import Problem
+from condgrad.report.facts import machine
 from condgrad.solvers import METHODS
 
 Run = Mapping[str, Any]
 Outcome = dict[str, Any]
 
-FORMAT = 1
-"""Of the files of outcomes; a file of another format, or of another version of condgrad, is not used."""
 SECTIONS = ("problem", "set", "method", "stop")
 COLUMNS = ("k", "cpu", "seconds", "fo", "ifo", "lo", "values", "fun", "mapping")
+ENDED = ("status", "message", "steps", "counts", "cpu", "warnings")
+MADE = ("jobs", "machine", "date", "load")
 
 
-def perform(run: Run) -> Outcome:
-    """Do the run; what came of it, with how it ended and what it took."""
+def perform(run: Run, jobs: int = 1) -> Outcome:
+    """Do the run; what came of it, with how it ended, what it took, and when and beside how many jobs it was made."""
     keep = dict(run["keep"])
-    return KEEP[choice(keep.pop("what"), KEEP, "thing to keep")](run, **keep)
+    made = circumstances(jobs)
+    return {**KEEP[choice(keep.pop("what"), KEEP, "thing to keep")](run, **keep), "made": made}
+
+
+def circumstances(jobs: int) -> dict[str, Any]:
+    """At the start of a run; the load is that of the last minute, None where the system does not tell."""
+    load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return {"jobs": jobs, "machine": machine(), "date": date, "load": load}
+
+
+def failed(outcome: Mapping[str, Any]) -> bool:
+    """A run ends when it is done or when its budget is; whatever else ends it is a failure."""
+    return outcome["status"] not in ("converged", "out_of_budget")
 
 
 def spec_of(run: Run) -> Spec:
@@ -43,8 +55,7 @@ def spec_of(run: Run) -> Spec:
 
 
 def ended(result: Result) -> Outcome:
-    facts = {"status": result.status, "message": result.message, "steps": result.steps, "counts": result.counts}
-    return {**facts, "cpu": result.cpu, "warnings": list(result.warnings)}
+    return {name: list(result.warnings) if name == "warnings" else getattr(result, name) for name in ENDED}
 
 
 def trace(run: Run) -> Outcome:
@@ -105,45 +116,3 @@ def recovery(run: Run, point: bool = False) -> Outcome:
 
 
 KEEP: dict[str, Callable[..., Outcome]] = {"trace": trace, "output": output, "recovery": recovery}
-
-
-# --------------------------------------------------------------------------------------------------------------- cache
-
-
-class Cache:
-    """Outcomes in a folder, each in a file that is named after the hash of its run."""
-
-    def __init__(self, folder: Path, version: str):
-        self.folder, self.version = folder, version
-
-    def key(self, run: Run) -> str:
-        whole = {"format": FORMAT, "condgrad": self.version, "run": run}
-        return hashlib.sha256(json.dumps(whole, sort_keys=True, allow_nan=False).encode()).hexdigest()[:24]
-
-    def path(self, run: Run) -> Path:
-        return self.folder / f"{self.key(run)}.json"
-
-    def get(self, run: Run) -> Outcome | None:
-        """None where the run has not been made; a file that can't be read is said, and taken for none."""
-        path = self.path(run)
-        try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            if kept["run"] != json.loads(json.dumps(run)):
-                raise ValueError("it is of another run")
-            return dict(kept["outcome"])
-        except FileNotFoundError:
-            return None
-        except (ValueError, KeyError, TypeError) as error:
-            print(f"condgrad: {path} is damaged ({error}): its run is made again.", file=sys.stderr)
-            return None
-
-    def put(self, run: Run, outcome: Outcome) -> None:
-        """All or nothing: whoever is killed while writing leaves no file of this name."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.path(run)
-        beside = path.with_suffix(f".{os.getpid()}")
-        with open(beside, "w", encoding="utf-8") as file:
-            json.dump({"run": run, "outcome": outcome}, file, allow_nan=False)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)

@@ -183,6 +183,11 @@ def paper_matrix(
     return paper_data(m, n, rank, seed=seed, generator=generator, observe=observe, corrupt=corrupt, noise=noise)
 
 
+def to_twelve(value: float) -> float:
+    """Significant digits: so that a radius that was computed is the same in the spec, whichever BLAS computed it."""
+    return float(f"{value:.12g}")
+
+
 def robust_regression(folder: Path, terms: int, dimension: int = 10, seed: int = 0, spread: float = 0.2) -> LinearModel:
     """The family of the exponents: (1/n) sum_i 1 - exp(-(a_i'x - y_i)^2), each |a_i| = 1, so each term has L = 2.
 

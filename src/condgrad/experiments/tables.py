@@ -10,7 +10,7 @@ from typing import Any
 
 from condgrad.experiments.exponents import Estimate, Growth, estimate, growth
 from condgrad.experiments.pool import Outcomes
-from condgrad.experiments.runs import Run
+from condgrad.experiments.runs import Run, failed
 from condgrad.experiments.sections import Told
 from condgrad.report import Table, Text
 
@@ -29,7 +29,8 @@ class Entry:
     """Which of the form's lists of N it is run with."""
     criterion: str
     gradients: str
-    bound: Fraction
+    bound: Fraction | None
+    """None where no theorem speaks of it, of LO neither."""
     bound_lo: Fraction = Fraction(2)
     bound_n: Fraction | None = None
     note: str = ""
@@ -39,17 +40,23 @@ def sliding(label: str, name: str, steps: str, gradients: str, bound: int, **mor
     return Entry(label, {"name": name, **CONDG}, steps, MAPPING, gradients, Fraction(bound), **more)
 
 
-def by_gap(label: str, steps: str, gradients: str, bound: Fraction, method: dict[str, Any], **more: Any) -> Entry:
+def by_gap(
+    label: str, steps: str, gradients: str, bound: Fraction | None, method: dict[str, Any], **more: Any
+) -> Entry:
     return Entry(label, method, steps, GAP, gradients, bound, **more)
 
 
-RULES = {"short": "short step", "bounded": "bounded step", "open-loop": "2/(k+2)"}
+RULES = {
+    "short": ("short step", Fraction(2)),
+    "bounded": ("bounded step", Fraction(2)),
+    "open-loop": ("2/(k+2)", None),
+}
 TABLE_1 = (
     sliding("NCGS I", "ncgs", "sliding", "fo", 1),
     sliding("NCGS II", "ncgs-ii", "sliding", "fo", 1),
     *(
-        by_gap(f"FW, {said}", "frank-wolfe", "fo", Fraction(2), {"name": "frank-wolfe", "rule": rule})
-        for rule, said in RULES.items()
+        by_gap(f"FW, {said}", "frank-wolfe", "fo", bound, {"name": "frank-wolfe", "rule": rule})
+        for rule, (said, bound) in RULES.items()
     ),
 )
 TABLE_2 = (
@@ -113,41 +120,55 @@ class Tables:
         facts: dict[str, Any] = {"seeds": list(self.seeds), "steps": self.steps, "terms": self.terms, "tables": {}}
         blocks: list[Any] = [Text("Tables 1 to 3: orders of cost", [RECIPE, READING])]
         for number, entries in TABLES.items():
-            rows = [self.row(entry, self.terms[number], made) for entry in entries]
-            blocks.append(table(number, rows))
+            rows = [self.row(entry, self.points(entry, self.terms[number], made)) for entry in entries]
+            blocks.append(table(number, rows, len(self.seeds)))
             facts["tables"][str(number)] = rows
         return Told("tables", blocks, facts)
 
-    def row(self, entry: Entry, terms: tuple[int, ...], made: Outcomes) -> dict[str, Any]:
-        eps: list[float] = []
+    def points(self, entry: Entry, terms: tuple[int, ...], made: Outcomes) -> list[dict[str, Any]]:
+        """What the exponents are fitted to; a run that failed has nothing to say."""
+        design = [(seed, n, N) for seed in self.seeds for n in terms for N in self.steps[entry.steps]]
+        outcomes = [(at, made[self.run(entry, at[2], at[1], at[0])]) for at in design]
+        return [
+            {"seed": seed, "n": n, "N": N, "eps": outcome[entry.criterion], "counts": outcome["counts"]}
+            for (seed, n, N), outcome in outcomes
+            if not failed(outcome)
+        ]
+
+    def row(self, entry: Entry, points: list[dict[str, Any]]) -> dict[str, Any]:
         found: dict[str, list[Growth]] = {entry.gradients: [], "lo": []}
         for seed in self.seeds:
-            design = [(N, n) for n in terms for N in self.steps[entry.steps]]
-            outcomes = [made[self.run(entry, N, n, seed)] for N, n in design]
-            here = [outcome[entry.criterion] for outcome in outcomes]
-            sizes = [n for _, n in design] if len(terms) > 1 else None
-            eps += here
+            here = [point for point in points if point["seed"] == seed]
+            sizes = [point["n"] for point in here] if entry.bound_n else None
             for oracle, growths in found.items():
-                growths.append(growth(here, [outcome["counts"][oracle] for outcome in outcomes], sizes))
+                costs = [point["counts"][oracle] for point in here]
+                growths.append(growth([point["eps"] for point in here], costs, sizes))
         gradients, calls = (estimate(g.in_eps for g in found[oracle]) for oracle in (entry.gradients, "lo"))
         in_n = estimate(g.in_n for g in found[entry.gradients]) if entry.bound_n else None
-        bounds = [(gradients, entry.bound), (calls, entry.bound_lo)] + ([(in_n, entry.bound_n)] if in_n else [])
+        bounds = [(gradients, entry.bound), (calls, entry.bound_lo)] if entry.bound else []
+        bounds += [(in_n, entry.bound_n)] if in_n and entry.bound_n else []
+        eps = [point["eps"] for point in points]
         return {
             "method": entry.label,
             "criterion": SAID[entry.criterion],
-            "eps": [max(eps), min(eps)],
+            "eps": [max(eps), min(eps)] if eps else None,
             "gradients": gradients._asdict(),
-            "gradients bound": f"{entry.bound}{f' ({entry.note})' * bool(entry.note)}",
+            "gradients bound": f"{entry.bound}{f' ({entry.note})' * bool(entry.note)}" if entry.bound else None,
             "lo": calls._asdict(),
-            "lo bound": str(entry.bound_lo),
+            "lo bound": str(entry.bound_lo) if entry.bound else None,
             "n": in_n._asdict() if in_n else None,
             "n bound": str(entry.bound_n) if entry.bound_n else None,
-            "reading": reading([(measured, float(bound)) for measured, bound in bounds if measured and bound]),
+            "reading": reading([(measured, float(bound)) for measured, bound in bounds], (gradients, calls)),
+            "points": points,
         }
 
 
-def reading(pairs: list[tuple[Estimate, float]]) -> str:
+def reading(pairs: list[tuple[Estimate, float]], fitted: Sequence[Estimate] = ()) -> str:
     """Of all the exponents of a row: where their intervals lie, seen from their bounds."""
+    if any(measured.n == 0 for measured in [*fitted, *(measured for measured, _ in pairs)]):
+        return "not fitted"
+    if not pairs:
+        return "no bound"
     if not all(isfinite(measured.half) for measured, _ in pairs):
         return "no interval from one seed"
     if any(measured.half > bound / 2 for measured, bound in pairs):
@@ -159,21 +180,27 @@ def reading(pairs: list[tuple[Estimate, float]]) -> str:
     return "at the bounds or below"
 
 
-def table(number: int, rows: list[dict[str, Any]]) -> Table:
+def exponent(found: dict[str, Any], seeds: int) -> str:
+    """With how many of the seeds it is from, where that is not all of them."""
+    said = str(Estimate(**found))
+    return f"{said.removesuffix(' (one seed)')} ({found['n']} of {seeds} seeds)" if 0 < found["n"] < seeds else said
+
+
+def table(number: int, rows: list[dict[str, Any]], seeds: int) -> Table:
     oracle = {1: "FO", 2: "SFO", 3: "IFO"}[number]
     in_n = number == 3
     header = ["method", "criterion", "eps", f"{oracle}, in 1/eps", "bound", "LO, in 1/eps", "bound"]
     header += [f"{oracle}, in n", "bound"] if in_n else []
     lines = []
     for row in rows:
-        cells = [row["method"], row["criterion"], "{:.0e} .. {:.0e}".format(*row["eps"])]
+        cells = [row["method"], row["criterion"], "{:.0e} .. {:.0e}".format(*row["eps"]) if row["eps"] else None]
         cells += [
-            str(Estimate(**row["gradients"])),
+            exponent(row["gradients"], seeds),
             row["gradients bound"],
-            str(Estimate(**row["lo"])),
+            exponent(row["lo"], seeds),
             row["lo bound"],
         ]
-        cells += [str(Estimate(**row["n"])), row["n bound"]] if in_n else []
+        cells += [exponent(row["n"], seeds), row["n bound"]] if in_n else []
         lines.append([*cells, row["reading"]])
     return Table(CAPTIONS[number], [*header, "seen from the bounds"], lines, NOTES[number])
 

@@ -1,4 +1,4 @@
-"""A process that makes runs, one a line of JSON on stdin, and answers each with a line: done, or what went wrong.
+"""A process that makes runs, one a line of JSON on stdin, and answers each with a line: its outcome, or what went wrong.
 
 It is started with one thread (see pool.py), and has everything compiled, loaded and imported before the first run's clock starts.
 """
@@ -6,12 +6,13 @@ It is started with one thread (see pool.py), and has everything compiled, loaded
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from condgrad import __version__
-from condgrad.experiments.runs import Cache, perform
+from condgrad.experiments.cache import Cache, code
+from condgrad.experiments.runs import perform
 from condgrad.experiments.spec import build
 
 WARM: tuple[dict[str, Any], ...] = (
@@ -32,18 +33,28 @@ def warm_up() -> None:
             build({**small, "method": {**method, "measure": True}, "stop": {"steps": 3}}, Path()).solve(progress=False)
 
 
-def main(folder: str) -> None:
-    cache = Cache(Path(folder), __version__)
+def main(folder: str, jobs: str) -> None:
+    cache = Cache(Path(folder), code())
     warm_up()
     for line in sys.stdin:
         run = json.loads(line)
         try:
-            cache.put(run, perform(run))
-            answer: dict[str, Any] = {"done": True}
-        except (ValueError, TypeError, OSError) as error:
-            answer = {"done": False, "error": str(error)}
-        print(json.dumps(answer), flush=True)
+            outcome = perform(run, int(jobs))
+            cache.put(run, outcome)
+            answer: dict[str, Any] = {"outcome": outcome}
+        except Exception as error:
+            answer = {"error": sentence(error)}
+        try:
+            print(json.dumps(answer), flush=True)
+        except BrokenPipeError:  # whoever asked was killed; what was made is kept
+            os._exit(0)
+
+
+def sentence(error: Exception) -> str:
+    """What was written for people to read, or else what kind of error it was too."""
+    meant = isinstance(error, ValueError | TypeError | OSError) and str(error)
+    return str(error) if meant else f"{type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -34,7 +34,7 @@ def bands(plot: Plot, unit: str) -> list[Band | None]:
 
 
 def band(curve: Curve, unit: str, units: Sequence[str], floor: float) -> Band | None:
-    """Step functions on a common logarithmic grid, and the quartiles of the logarithm of y; a zero is drawn at ``floor``.
+    """Step functions on a common logarithmic grid, and the quartiles of y; a zero is drawn at ``floor``.
 
     A run that has ended keeps its last value and one that has not begun counts with its first, so a median never rises;
     but the line begins where half of the runs have begun and ends where fewer than half still go on: beyond that it
@@ -51,8 +51,17 @@ def band(curve: Curve, unit: str, units: Sequence[str], floor: float) -> Band | 
     if all((x == np.round(x)).all() for x, _ in steps):
         grid = np.unique(np.round(grid))  # there is no half of a call
     logs = np.array([_at(grid, x, np.log10(np.maximum(y, floor))) for x, y in steps])
-    low, middle, high = 10 ** np.quantile(logs, [0.25, 0.5, 0.75], axis=0)
+    low, middle, high = 10 ** quartiles(logs)
     return Band(grid, low, middle, high, len(steps))
+
+
+def quartiles(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """25, 50 and 75 % over the first axis, always one of the values: of two neighbours the larger, for 25 % the smaller.
+
+    So they are sound where a value is infinite, as the time to a target that was not reached is.
+    """
+    rules = ((0.25, "lower"), (0.5, "higher"), (0.75, "higher"))
+    return np.array([np.quantile(values, share, axis=0, method=rule) for share, rule in rules])  # type: ignore[call-overload]
 
 
 def best_so_far(run: Mapping[str, Column], unit: str, units: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import positive
+from condgrad.checks import choice, positive
 
 Column = Sequence[float] | np.ndarray
 
@@ -42,12 +42,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Curve:
-    """One method: a run for each seed, its keys the units of cost and ``y``. A note says that it ended early, and is drawn."""
+    """One method: a run for each seed, its keys the units of cost and ``y``. A note says that it ended early, and is drawn.
+
+    A headline has a colour that it shares with no other curve, as long as there are colours.
+    """
 
     label: str
     runs: Sequence[Mapping[str, Column]]
     group: str = ""
     note: str = ""
+    headline: bool = False
 
     def __post_init__(self) -> None:
         for run in self.runs:
@@ -82,17 +86,20 @@ class Plot:
 
 @dataclass(frozen=True)
 class Picture:
-    """Matrices side by side on one colour scale; NaN is an entry that is not known."""
+    """Matrices side by side on one colour scale, that of the matrix ``scaled_by`` or of all; NaN is an entry not known."""
 
     name: str
     title: str
     images: Mapping[str, np.ndarray]
     note: str = ""
+    scaled_by: str | None = None
 
     def __post_init__(self) -> None:
         _file_name(self.name, "picture")
         if not self.images:
             raise ValueError(f"The picture '{self.name}' has no matrix in it: give at least one.")
+        if self.scaled_by is not None:
+            choice(self.scaled_by, self.images, "matrix to scale the colours by")
         for label, image in self.images.items():
             if np.ndim(image) != 2 or not np.isfinite(image).any():
                 raise ValueError(
@@ -103,7 +110,8 @@ class Picture:
     @property
     def scale(self) -> float:
         """The colours reach from minus this to this: the 99.5th percentile, so that no outlier bleaches all the rest."""
-        entries = np.concatenate([np.abs(image[np.isfinite(image)]) for image in map(np.asarray, self.images.values())])
+        images = [image for label, image in self.images.items() if self.scaled_by in (None, label)]
+        entries = np.concatenate([np.abs(image[np.isfinite(image)]) for image in map(np.asarray, images)])
         return float(np.quantile(entries, 0.995)) or 1.0
 
 

@@ -16,9 +16,13 @@ def surroundings() -> dict[str, str]:
         "condgrad": __version__,
         "Python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "scipy", "numba")},
-        "machine": f"{platform.system()} {platform.machine()}, {_processor()}, {os.cpu_count()} cores",
+        "machine": machine(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }
+
+
+def machine() -> str:
+    return f"{platform.system()} {platform.machine()}, {_processor()}, {os.cpu_count()} cores"
 
 
 def _processor() -> str:

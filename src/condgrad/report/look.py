@@ -30,16 +30,21 @@ class Look:
 
 
 def looks(curves: Sequence[Curve]) -> list[Look]:
-    """Each curve has its own colour and marker; the dashes tell groups apart, and come to help where colours run out."""
+    """Each curve has its own colour and marker; the dashes tell groups apart, and come to help where colours run out.
+
+    Headlines have the first colours, and the others share what is left.
+    """
     groups = list(dict.fromkeys(curve.group for curve in curves))
-    return [
-        Look(
-            COLOURS[i % len(COLOURS)],
-            DASHES[(groups.index(curve.group) + i // len(COLOURS)) % len(DASHES)],
-            MARKERS[i % len(MARKERS)],
-        )
-        for i, curve in enumerate(curves)
-    ]
+    kept = min(sum(curve.headline for curve in curves), len(COLOURS) - 1)
+    palettes = {True: COLOURS[:kept], False: COLOURS[kept:]}
+    count = {True: 0, False: 0}
+    found = []
+    for i, curve in enumerate(curves):
+        palette, j = palettes[curve.headline], count[curve.headline]
+        count[curve.headline] += 1
+        dashes = DASHES[(groups.index(curve.group) + j // len(palette)) % len(DASHES)]
+        found.append(Look(palette[j % len(palette)], dashes, MARKERS[i % len(MARKERS)]))
+    return found
 
 
 def painted(image: np.ndarray, scale: float) -> np.ndarray:

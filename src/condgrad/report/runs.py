@@ -62,6 +62,11 @@ def read(path: Path) -> Run:
     """A folder of ``condgrad solve``, or a trace in CSV (``trace.csv`` stands for its folder)."""
     if path.name == "trace.csv":
         path = path.parent
+    if path.suffix == ".json":
+        raise ValueError(
+            f"{path} is JSON, as the runs that `condgrad reproduce` keeps are, which stand in its own report.html: give a folder "
+            "that `condgrad solve` wrote, or a trace in CSV."
+        )
     if not path.is_dir():
         return Run(path, path.stem, read_trace(path), {})
     if not (path / "trace.csv").exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ def write(folder: Path, title: str, blocks: Sequence[Block], facts: Mapping[str,
             )
     folder.mkdir(parents=True, exist_ok=True)
     data = json.dumps(plain(raw), allow_nan=False)
-    (folder / "data.json").write_text(data + "\n", encoding="utf-8")
+    write_whole(folder / "data.json", data + "\n")
     try:
         for block in blocks:
             if isinstance(block, Plot):
@@ -42,5 +43,19 @@ def write(folder: Path, title: str, blocks: Sequence[Block], facts: Mapping[str,
         warnings.warn(str(error), NoFigures, stacklevel=2)
         drawn = False
     path = folder / "report.html"
-    path.write_text(page.page(title, blocks, facts, data, drawn), encoding="utf-8")
+    write_whole(path, page.page(title, blocks, facts, data, drawn))
     return path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """All or nothing: whoever is killed while writing leaves the file as it was, and beside it one that ends in its number."""
+    beside = path.with_suffix(f".{os.getpid()}")
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
