@@ -23,6 +23,8 @@ from condgrad.points import LowRank, norm2
 from condgrad.points.krylov import RITZ, SPARE, TIMES, outer, random_block, rank_of, spare_columns, wider
 from condgrad.protocols import InnerStop, Point, Prox
 
+AIM = 1 / 4
+"""The share of the allowed gap that is aimed at: as it is a bound, all of it would be stated where less was reached."""
 REFINED = 6
 """So many passes of a prox refine the block before the outside is looked at all the same."""
 
@@ -74,7 +76,7 @@ class Spectral:
             image = times(z, right)
             rest = values - np.where(np.arange(len(values)) < k, kept, 0.0)
             level = max(np.sort(rest[:k])[-domain.narrowest] if k >= domain.narrowest else -inf, domain.floor)
-            enough = level + gamma * allowed / domain.trace
+            enough = level + gamma * AIM * allowed / domain.trace
             coupling = left * -values
             coupling += image
             apart = Seen(domain.spectrum, np.clip(rest, domain.floor, level), coupling, level)
@@ -92,7 +94,7 @@ class Spectral:
             size = float(np.abs(values).max())
             bound, found = domain.beyond(z, left[:, :n], right[:, :n], max(limit, comfortable), size)
             calls += 1
-            V = allowed if bound <= limit else domain.trace / gamma * (apart.reach(bound) - level)
+            V = AIM * allowed if bound <= limit else domain.trace / gamma * (apart.reach(bound) - level)
             if bound <= limit or len(values) == most:
                 break
             if 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * (sqrt(norm2(u_t)) + domain.trace) >= V:
