@@ -24,8 +24,9 @@ import numba
 import numpy as np
 
 import condgrad as cg
-from benchmarks.harness import Claim, Row, arguments, finish, slope, table
+from benchmarks.harness import Claim, Row, arguments, finish, table
 from condgrad import kernels
+from condgrad.experiments.exponents import slope
 from condgrad.points import SparsePlusLowRank
 from condgrad.points.krylov import singular_ritz
 
