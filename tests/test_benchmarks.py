@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,8 @@ def test_the_claims_hold(name: str, tmp_path: Path) -> None:
     assert all(
         set(claim) == {"claim", "required", "measured", "holds"} and claim["holds"] for claim in written["claims"]
     )
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_every_benchmark_can_be_imported(path: Path) -> None:
+    import_module(f"benchmarks.{path.stem}")
