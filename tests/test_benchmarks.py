@@ -26,6 +26,7 @@ def test_the_claims_hold(name: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # copt's
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
 def test_every_benchmark_can_be_imported(path: Path) -> None:
     import_module(f"benchmarks.{path.stem}")
