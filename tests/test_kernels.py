@@ -99,6 +99,14 @@ def test_adding_in_place(real, size):
     assert total.dtype == real and np.allclose(total, expected, rtol=0, atol=4 * FLOATS[real])
 
 
+@pytest.mark.parametrize("size", [0, 1, 100, kernels.CHUNK + 1, 400_000])
+def test_sums_over_all_entries(size):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, size))
+    assert kernels.dot(x, y) == pytest.approx(np.vdot(x, y), rel=1e-12, abs=1e-10)
+    assert kernels.distance2(2.0, x, 0.5, y) == pytest.approx(np.sum((2 * x - y / 2) ** 2), rel=1e-12)
+
+
 @pytest.mark.parametrize("width", range(1, 34))
 def test_every_width_of_a_block(width):
     at = Entries(12, 9, 0.5, seed=width)

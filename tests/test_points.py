@@ -293,6 +293,18 @@ def test_distances_keep_their_digits(apart):
     assert distance2(np.ones(3), np.zeros(3)) == 3.0
 
 
+@pytest.mark.parametrize("columns", ["all", "one twice", "one zero"])
+@pytest.mark.parametrize("condition", [1.0, 1e4, 1e8])
+def test_a_small_distance_of_factors_that_are_nearly_dependent(columns, condition):
+    rng = np.random.default_rng(0)
+    U, V = rng.standard_normal((30, 4)) * np.geomspace(1, 1 / condition, 4), rng.standard_normal((20, 4))
+    U[:, 1] = {"all": U[:, 1], "one twice": U[:, 0], "one zero": 0 * U[:, 0]}[columns]
+    E = 1e-6 * rng.standard_normal(U.shape)
+    expected = np.sum((E @ V.T) ** 2)
+    for x, y in ((LowRank(U + E, V), LowRank(U, V)), (LowRank(U, V), LowRank(U + E, V))):
+        assert distance2(x, y) == pytest.approx(expected, rel=1e-6)
+
+
 def test_a_frank_wolfe_walk_samples_each_atom_once_and_keeps_its_digits(sampled):
     rng = np.random.default_rng(0)
     pattern, x = pattern_of(20, 15, rng), LowRank.zeros((20, 15))

@@ -17,7 +17,7 @@ LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "
 SMALL = 300_000
 """Multiplications below which a second thread does not pay."""
 CHUNK = 8192
-"""Values of the loss are summed in chunks of so many, then the chunks: the same sum for any number of threads."""
+"""Sums over all entries are taken in chunks of so many, then over the chunks: the same for any number of threads."""
 
 
 def sample(indptr: np.ndarray, indices: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -53,6 +53,22 @@ def transposed_times(
 def add(total: np.ndarray, c: float, part: np.ndarray) -> None:
     """total += c part, with no array in between."""
     _run("add", len(total), total, c, part)
+
+
+def dot(x: np.ndarray, y: np.ndarray) -> float:
+    """sum x y"""
+    if len(x) < SMALL:
+        return float(np.vdot(x, y))
+    sums = np.zeros(-(-len(x) // CHUNK))
+    _run("dot", len(x), x, y, CHUNK, sums)
+    return float(sums.sum())
+
+
+def distance2(a: float, x: np.ndarray, b: float, y: np.ndarray) -> float:
+    """sum (a x - b y)^2, with no array in between."""
+    sums = np.zeros(-(-len(x) // CHUNK))
+    _run("distance2", len(x), a, x, b, y, CHUNK, sums)
+    return float(sums.sum())
 
 
 def loss(

@@ -102,6 +102,25 @@ def add(total, c, part):  # type: ignore[no-untyped-def]
         total[p] += c * part[p]
 
 
+@_compiled
+def dot(x, y, chunk, sums):  # type: ignore[no-untyped-def]
+    for s in prange(len(sums)):
+        total = 0.0
+        for p in range(s * chunk, min((s + 1) * chunk, len(x))):
+            total += x[p] * y[p]
+        sums[s] = total
+
+
+@_compiled
+def distance2(a, x, b, y, chunk, sums):  # type: ignore[no-untyped-def]
+    for s in prange(len(sums)):
+        total = 0.0
+        for p in range(s * chunk, min((s + 1) * chunk, len(x))):
+            apart = a * x[p] - b * y[p]
+            total += apart * apart
+        sums[s] = total
+
+
 @numba.njit(inline="always")
 def _sigmoid(t):  # type: ignore[no-untyped-def]
     if t >= 0:

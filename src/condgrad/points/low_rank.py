@@ -51,8 +51,7 @@ class Factors:
             parts = self.inner(self), other.inner(other)
             found = sum(parts) - 2 * self.inner(other)
             if found < CANCELLED * max(parts):
-                both = np.concatenate([self.U, -other.U], axis=1), np.concatenate([self.V, other.V], axis=1)
-                found = float(np.sum(svd(*both)[1] ** 2))
+                found = small_distance2(self.U, self.V, other.U, other.V)
             self.apart[other] = other.apart[self] = found
         return self.apart[other]
 
@@ -222,6 +221,18 @@ class LowRank(Structured):
 
     def __repr__(self) -> str:
         return f"LowRank({self.shape[0]} x {self.shape[1]}, rank at most {self.rank})"
+
+
+def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) -> float:
+    """|U V' - P Q'|^2 where the two nearly cancel.
+
+    With the T for which P T comes nearest to U, the difference is (U - P T) V' + P (V T' - Q)': both parts are small, and
+    they are orthogonal but for rounding, so that their squares keep their digits.
+    """
+    T = np.linalg.pinv(P.T @ P, hermitian=True) @ (P.T @ U)
+    A, B = U - P @ T, V @ T.T - Q
+    squares = np.vdot(A.T @ A, V.T @ V) + np.vdot(P.T @ P, B.T @ B) + 2 * np.vdot(A.T @ P, V.T @ B)
+    return max(float(squares), 0.0)
 
 
 def svd(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

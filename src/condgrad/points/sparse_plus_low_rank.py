@@ -7,12 +7,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from condgrad import kernels
 from condgrad.checks import read_only
 from condgrad.points.arithmetic import Structured
 from condgrad.points.low_rank import CANCELLED, Factors, LowRank
 from condgrad.points.pattern import Pattern
-
-PIECE = 2**16
 
 
 class SparsePlusLowRank(Structured):
@@ -74,7 +73,7 @@ class SparsePlusLowRank(Structured):
 
     def _parts(self, other: SparsePlusLowRank) -> tuple[float, float, float]:
         """Of <self, other>: sparse with sparse, sparse with low rank, low rank with low rank. No array as long as the values."""
-        sparse = self.scale * other.scale * float(np.vdot(self.values, other.values))
+        sparse = self.scale * other.scale * kernels.dot(self.values, other.values)
         mixed = self.scale * sum(c * self._with(f) for c, f in other.low.terms)
         mixed += other.scale * sum(c * other._with(f) for c, f in self.low.terms)
         return sparse, mixed, self.low.inner(other.low)
@@ -86,19 +85,14 @@ class SparsePlusLowRank(Structured):
             return sum(parts)
         on = self.low.at(self.pattern)
         both = self.sparse_values() + on
-        return float(np.vdot(both, both)) + max(self.low.inner(self.low) - float(np.vdot(on, on)), 0.0)
+        return kernels.dot(both, both) + max(self.low.inner(self.low) - kernels.dot(on, on), 0.0)
 
     def distance2(self, other: Structured) -> float:
-        """Piece by piece where both are sparse alone: no array as long as the values."""
+        """Where both are sparse alone, without an array as long as the values."""
         if not isinstance(other, SparsePlusLowRank) or (self.low - other.low).terms:
             return super().distance2(other)
         self._same_pattern(other)
-        total = 0.0
-        for at in range(0, len(self.values), PIECE):
-            piece = slice(at, at + PIECE)
-            apart = self.scale * self.values[piece] - other.scale * other.values[piece]
-            total += float(np.vdot(apart, apart))
-        return total
+        return kernels.distance2(self.scale, self.values, other.scale, other.values)
 
     def _same_pattern(self, other: SparsePlusLowRank) -> None:
         if other.pattern is not self.pattern:
@@ -111,7 +105,7 @@ class SparsePlusLowRank(Structured):
             if factors.U.shape[1] == 1 and not carried:
                 self.met[factors] = float(np.vdot(factors.U, self.pattern.times(self.values, factors.V)))
             else:
-                self.met[factors] = float(np.vdot(self.values, factors.at(self.pattern)))
+                self.met[factors] = kernels.dot(self.values, factors.at(self.pattern))
         return self.met[factors]
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
