@@ -325,9 +325,12 @@ def test_a_report_that_is_cut_short_leaves_the_old_one(tmp_path: Path, monkeypat
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "data.json"}
 
 
-def test_a_run_that_reproduce_keeps_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "abc.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"abc.json is JSON, .*: give a folder that `condgrad solve` wrote"):
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", "no", '{"run": {"method": {"name": "x"}}, "outcome": {"trace": {"cpu": []}}}']
+)
+def test_json_that_is_no_kept_run_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "abc.json").write_text(text)
+    with pytest.raises(ValueError, match=r"abc.json is not a run with a trace that `condgrad reproduce` kept: give"):
         read_all([tmp_path / "abc.json"])
 
 

@@ -64,9 +64,13 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="print the result for machines")
     command.add_argument("--quiet", action="store_true", help="no progress")
     command.set_defaults(run=solve)
-    command = commands.add_parser("report", help="one page with plots and tables of runs that `solve` wrote")
+    command = commands.add_parser("report", help="one page with plots and tables of runs")
     command.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="a folder of `condgrad solve`, or a trace CSV"
+        "runs",
+        type=Path,
+        nargs="+",
+        metavar="RUN",
+        help="a folder of `condgrad solve`, a trace in CSV, or a file in runs/ of `condgrad reproduce`",
     )
     command.add_argument("--out", type=Path, default=Path("report"), help="folder for the report (default: report)")
     command.add_argument("--title", default="Runs of condgrad", help="the heading of the page")
