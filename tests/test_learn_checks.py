@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
+from condgrad.learn import RobustLinearRegressor, RobustPCA, SigmoidClassifier
 
 pytestmark = pytest.mark.filterwarnings("default")  # the checks try what warns, and look at the warnings themselves
 
@@ -21,10 +21,10 @@ def why_not(estimator: Any) -> dict[str, str]:
 
 ESTIMATORS = [
     RobustLinearRegressor(),
-    RobustLinearRegressor("squared", constraint=None),
     RobustLinearRegressor("huber", constraint="nuclear", radius=3.0),
     SigmoidClassifier(),
-    SigmoidClassifier("logistic", constraint="l1"),
+    SigmoidClassifier("logistic", constraint="l1", radius=2.0),
+    RobustPCA(),
 ]
 
 

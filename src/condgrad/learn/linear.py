@@ -56,7 +56,9 @@ class _Linear(Saved, BaseEstimator):
         self.coef_ = coef.T
         unit = fits.design.unit
         self.radius_ = None if radius is None else radius / unit
-        self.path_ = np.array([(step.radius / unit, step.score) for step in steps if step.radius is not None]).reshape(-1, 2)
+        self.path_ = np.array([(step.radius / unit, step.score) for step in steps if step.radius is not None]).reshape(
+            -1, 2
+        )
         self.n_iter_ = max(1, fit.result.steps)
         self.status_ = fit.result.status
         self.mapping_ = fit.result.certificate.upper if fit.result.certificate else math.inf
@@ -213,10 +215,14 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         check_classification_targets(y)
         loss: Loss = {"sigmoid": Sigmoid, "logistic": Logistic}[choice(self.loss, ("sigmoid", "logistic"), "loss")]()
         if self.constraint is None:
-            raise ValueError("Without a constraint separable classes have no best coefficients: give one, such as 'l2'.")
+            raise ValueError(
+                "Without a constraint separable classes have no best coefficients: give one, such as 'l2'."
+            )
         self.classes_, number = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"SigmoidClassifier needs at least two classes, but y has only one class, {self.classes_[0]!r}.")
+            raise ValueError(
+                f"SigmoidClassifier needs at least two classes, but y has only one class, {self.classes_[0]!r}."
+            )
         columns = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         Y = np.column_stack([np.where(number == column, 1.0, -1.0) for column in columns])
         fits = self._fits(X, Y)

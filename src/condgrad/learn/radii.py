@@ -14,7 +14,7 @@ from condgrad.learn.scales import CONVEX, loss_for, spread
 from condgrad.objectives import Loss
 from condgrad.protocols import Point
 
-RATIO, PATIENCE, LONGEST = 1.5, 4, 40
+RATIO, PATIENCE, LONGEST = 1.5, 3, 40
 """Of the path of radii: how they grow, after how many that are worse, or do not bind, it ends, and at the latest."""
 WORSE = 2e-3
 """By this share a held-out loss must be above the best to count as worse: of those that do not, the smallest radius is taken."""
@@ -22,10 +22,14 @@ ROUNDS = 3
 """So often the path is refined about the radius chosen."""
 ROUGH = 10.0
 """Fits on the path are made to a tolerance so many times larger."""
-NOISELESS = 1e-3
+NOISELESS = 1e-2
 """Errors are taken to be at least this share of the spread of the data: below, there is nothing to be robust against."""
 SETTLED = 0.95
 """Sigma is found when another fit with it would make it no smaller than this share."""
+
+
+NEAR = 1
+"""So many radii on each side of the best are tried again with a smaller sigma."""
 
 
 class Fit(NamedTuple):
@@ -86,7 +90,8 @@ def robust_fit(
 def _search(
     train: Data, held: Data, name: str, radius: Any, sigma: float | None, scale: float, zero: Point
 ) -> tuple[list[Step], float]:
-    """Along the radii with Huber's loss, which has no bad minima and finds sigma; then with the loss, from each of its fits."""
+    """Along the radii with Huber's loss, which has no bad minima and finds sigma; then with the loss, from each of its fits, and,
+    while its errors are smaller still, near the best of them again."""
     auto = radius == "auto"
     radii = rising(train.first_radius(scale)) if auto else [radius]
     pilot_name = "squared" if name == "squared" else "huber"
@@ -105,20 +110,39 @@ def _search(
     steps = path(radii, pilot, zero)
     if name in CONVEX and fixed:
         return (refined(steps, pilot) if auto else steps), fixed
-    pilots, best = {step.radius: step.fit.x for step in steps}, chosen(steps).radius
+    starts, best = {step.radius: step.fit.x for step in steps}, chosen(steps).radius
     while not fixed:
         before = min(spreads)
-        pilots[best] = pilot(best, pilots[best])[0].x
+        starts[best] = pilot(best, starts[best])[0].x
         if spreads[-1] > SETTLED * before:
             fixed = min(spreads)
-    width = fixed
 
-    def robust(radius: Any, start: Point) -> tuple[Fit, float]:
-        fit = train.at(loss_for(name, 1.0), radius, pilots.get(radius, start), width)
-        return fit, mean_loss(loss_for(name, width), held.errors(fit.x))
+    def again(starts: dict[Any, Point], width: float) -> tuple[list[Step], float]:
+        """Along these radii with the loss, and the spread of the errors that are left."""
 
-    steps = path(pilots, robust, zero)
-    return (refined(steps, robust) if auto else steps), width
+        def robust(radius: Any, start: Point) -> tuple[Fit, float]:
+            if radius not in starts:  # a fit at a smaller radius may be a bad place to begin: Huber's never is
+                starts[radius] = train.at(loss_for("huber", 1.0), radius, start, width).x
+            fit = train.at(loss_for(name, 1.0), radius, starts[radius], width)
+            return fit, mean_loss(loss_for(name, width), held.errors(fit.x))
+
+        steps = path(list(starts), robust, zero)
+        steps = refined(steps, robust) if auto else steps
+        return steps, max(spread(held.errors(chosen(steps).fit.x)), NOISELESS * scale)
+
+    steps, left = again(starts, fixed)
+    while sigma is None and left < SETTLED * fixed:
+        narrower, still_left = again(_near(steps), left)
+        if still_left > left:  # too narrow to see the data
+            break
+        steps, fixed, left = narrower, left, still_left
+    return steps, fixed
+
+
+def _near(steps: list[Step]) -> dict[Any, Point]:
+    """The radii about the chosen one, with their fits to begin at."""
+    at = steps.index(chosen(steps))
+    return {step.radius: step.fit.x for step in steps[max(at - NEAR, 0) : at + NEAR + 1]}
 
 
 def mean_loss(loss: Loss, errors: np.ndarray) -> float:

@@ -16,15 +16,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from condgrad.checks import choice, positive, whole
 from condgrad.domains import NuclearBall
 from condgrad.driver import minimize
-from condgrad.learn.radii import ROUGH, Fit, robust_fit
+from condgrad.learn.radii import Fit, robust_fit
 from condgrad.learn.saving import Saved
 from condgrad.learn.scales import LOSSES, NOT_BELIEVED, loss_for, spread
 from condgrad.objectives import Completion, Loss
 from condgrad.points import LowRank
+from condgrad.protocols import Point
 
-HELD_OUT = 0.1
-RANK = 1e-3
-"""Singular values below this share of the largest are not counted as components."""
+HELD_OUT, ROUGHER = 0.1, 100.0
+"""The share of entries that is held out, and how many times larger the tolerance on the path is."""
+SMALL = 500
+"""Up to so many rows or columns a full SVD is cheap, and takes fewer steps than one that keeps a few singular values."""
 ROUNDS = 30
 """Of reweighting, when new rows are laid into the components."""
 
@@ -43,17 +45,17 @@ class Entries:
     def part(self, which: np.ndarray, tol: float) -> Entries:
         return Entries(self.rows[which], self.cols[which], self.values[which], self.shape, tol, self.max_iter)
 
-    def at(self, loss: Loss, radius: float, start: LowRank, scale: float) -> Fit:
+    def at(self, loss: Loss, radius: float, start: Point, scale: float) -> Fit:
         F = Completion(self.rows, self.cols, self.values / scale, self.shape, loss)
         ball = NuclearBall(self.shape, radius / scale)
         x0 = ball.project(start / scale)
         tol = self.tol * len(self.values)  # F is a sum
-        result = minimize(F, ball, x0, tol=tol, max_steps=self.max_iter, every=10, progress=False)
+        inner = "auto" if isinstance(x0, LowRank) else "exact"
+        result = minimize(F, ball, x0, tol=tol, max_steps=self.max_iter, inner=inner, every=10, progress=False)
         return Fit(scale * result.x, result, ball.norm(result.x) >= (1 - 1e-6) * ball.radius)
 
-    def errors(self, X: LowRank) -> np.ndarray:
-        U, V = X.factors()
-        return (np.sum(U[self.rows] * V[self.cols], axis=1) - self.values)[:, None]
+    def errors(self, x: Point) -> np.ndarray:
+        return (np.asarray(x)[self.rows, self.cols] - self.values)[:, None]
 
     def spread(self) -> float:
         return spread(self.values) or float(np.abs(self.values).mean()) or 1.0
@@ -73,7 +75,7 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Parameters
     ----------
-    n_components : keep at most so many; by default all that the fit has.
+    n_components : keep so many; by default those with a singular value above the largest of noise of size sigma.
     loss : "welsch", "geman-mcclure", "cauchy", "huber" or "squared". The first two forget an error that is large enough.
     radius : of the nuclear-norm ball, or "auto": the best on held-out entries along a path of radii.
     sigma : the standard deviation of ordinary errors; by default estimated from the median error on held-out entries.
@@ -138,14 +140,14 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.mean_ = np.nanmedian(X, axis=0) if self.center else np.zeros(X.shape[1])
         rows, cols = np.nonzero(seen)
         entries = Entries(rows, cols, (X - self.mean_)[seen], X.shape, self.tol, self.max_iter)
-        found = robust_fit(
-            entries, lambda: self._split(entries), self.loss, self.radius, sigma, LowRank.zeros(X.shape)
-        )
-        self._settle(found.fit)
+        zero = np.zeros(X.shape) if min(X.shape) <= SMALL else LowRank.zeros(X.shape)
+        found = robust_fit(entries, lambda: self._split(entries), self.loss, self.radius, sigma, zero)
+        sigma = spread(entries.errors(found.fit.x)) if self.loss == "squared" else found.sigma
+        self._settle(found.fit, sigma)
         self.radius_ = found.radius
         self.path_ = np.array([(step.radius, step.score) for step in found.steps]).reshape(-1, 2)
         errors = np.where(seen, X - self.low_rank_, 0.0)
-        self.sigma_ = spread(errors[seen]) if self.loss == "squared" else found.sigma
+        self.sigma_ = sigma
         self.outliers_ = np.abs(errors) > NOT_BELIEVED * self.sigma_
         self.sparse_ = np.where(self.outliers_, errors, 0.0)
         return self
@@ -154,14 +156,13 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Entries to fit on, to a rough tolerance, and entries held out."""
         order = check_random_state(self.random_state).permutation(len(entries.values))
         held = max(1, round(HELD_OUT * len(order)))
-        return entries.part(order[held:], ROUGH * self.tol), entries.part(order[:held], ROUGH * self.tol)
+        return entries.part(order[held:], ROUGHER * self.tol), entries.part(order[:held], ROUGHER * self.tol)
 
-    def _settle(self, fit: Fit) -> None:
-        left, values, right = fit.x.svd()
-        kept = int(np.sum(values > RANK * values.max(initial=0.0)))
-        kept = max(1, min(kept, kept if self.n_components is None else whole(self.n_components, "n_components")))
-        if not values.size:  # nothing but noise: one component of no size, since a transform needs one
-            left, values, right = np.zeros((fit.x.shape[0], 1)), np.zeros(1), np.eye(fit.x.shape[1], 1)
+    def _settle(self, fit: Fit, sigma: float) -> None:
+        left, values, right = _svd(fit.x)
+        m, n = fit.x.shape
+        kept = int(np.sum(values > sigma * (math.sqrt(m) + math.sqrt(n))))  # the largest singular value of noise
+        kept = max(1, kept if self.n_components is None else min(whole(self.n_components, "n_components"), len(values)))
         left, values, right = left[:, :kept], values[:kept], right[:, :kept]
         signs = np.sign(right[np.abs(right).argmax(axis=0), np.arange(kept)])
         self.components_, self.singular_values_, self.n_components_ = (right * signs).T, values, kept
@@ -189,11 +190,14 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         pairs = (V[:, None, :] * V[None, :, :]).reshape(-1, V.shape[1]).T
         widest = np.maximum(np.abs(Z).max(axis=1, keepdims=True) / (NOT_BELIEVED * self.sigma_), 1.0)
         weights = seen.astype(float)
+        counted = seen | ~seen.any(axis=1, keepdims=True)  # of an empty row all, which are 0
         for k in range(ROUNDS):
             normal = (weights @ pairs).reshape(len(Z), len(V), len(V))
             scores = (np.linalg.pinv(normal, hermitian=True) @ (weights * Z @ V.T)[:, :, None])[:, :, 0]
-            width = self.sigma_ * widest ** max(1 - 1.5 * k / ROUNDS, 0.0)
-            weights = seen * _belief(loss_for(self.loss, 1.0), (Z - scores @ V) / width)
+            errors = Z - scores @ V
+            typical = 1.4826 * np.nanmedian(np.where(counted, np.abs(errors), np.nan), axis=1, keepdims=True)
+            width = np.maximum(self.sigma_ * widest ** max(1 - 1.5 * k / ROUNDS, 0.0), typical)
+            weights = seen * _belief(loss_for(self.loss, 1.0), errors / width)
         return scores
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -208,6 +212,14 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _svd(x: Point) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Left vectors, singular values and right vectors; of 0 too."""
+    if isinstance(x, LowRank) and x.svd()[1].size:
+        return x.svd()
+    left, values, right = np.linalg.svd(np.asarray(x), full_matrices=False)
+    return left, values, right.T
 
 
 def _belief(loss: Loss, errors: np.ndarray) -> np.ndarray:
