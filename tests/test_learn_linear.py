@@ -88,14 +88,14 @@ def test_groups_come_and_go_together():
 
 
 def test_units_do_not_matter():
-    X, y, w, _ = spoiled()
+    X, y, _, _ = spoiled()
     plain, scaled = RobustLinearRegressor().fit(X, y), RobustLinearRegressor().fit(1e-3 * X, 1e4 * y)
     assert np.allclose(scaled.coef_, 1e7 * plain.coef_, rtol=1e-6, atol=1e2)
     assert scaled.sigma_ == pytest.approx(1e4 * plain.sigma_, rel=1e-6)
 
 
 def test_works_among_scikit_learns_own():
-    X, y, _, wrong = spoiled()
+    X, y, _, _ = spoiled()
     pipe = make_pipeline(StandardScaler(), RobustLinearRegressor())
     scores = cross_validate(pipe, X, y, cv=3, n_jobs=1, scoring="neg_median_absolute_error")["test_score"]
     assert (scores > -0.3).all()

@@ -18,7 +18,7 @@ from condgrad.learn.scales import spread
 from condgrad.objectives import LinearModel, Loss
 from condgrad.objectives._matrices import spectral_norm
 
-CONSTRAINTS = ("l1", "l2", "group", "nuclear", None)
+CONSTRAINTS = ("l1", "l2", "group", "nuclear")
 GROWTHS = 30
 """So often, four times each, a ball grows that must not bind."""
 
@@ -72,7 +72,8 @@ class Fits:
     max_iter: int
 
     def __post_init__(self) -> None:
-        choice(self.constraint, CONSTRAINTS, "constraint")  # type: ignore[arg-type]
+        if self.constraint is not None:
+            choice(self.constraint, CONSTRAINTS, "constraint")
 
     def rows(self, chosen: np.ndarray, tol: float) -> Fits:
         return Fits(self.design.rows(chosen), self.Y[chosen], self.constraint, self.groups, tol, self.max_iter)

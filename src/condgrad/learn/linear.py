@@ -42,7 +42,8 @@ class _Linear(Saved, BaseEstimator):
         n = len(fits.Y)
         order = check_random_state(self.random_state).permutation(n)
         held = max(1, round(HELD_OUT * n))
-        return tuple(fits.rows(np.sort(part), ROUGH * self.tol) for part in (order[held:], order[:held]))
+        rough = ROUGH * self.tol
+        return fits.rows(np.sort(order[held:]), rough), fits.rows(np.sort(order[:held]), rough)
 
     def _radius(self, fits: Fits) -> Any:
         """In the units of the design; None where there is no constraint."""
@@ -213,7 +214,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
     def fit(self, X: Any, y: Any) -> Self:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
-        loss: Loss = {"sigmoid": Sigmoid, "logistic": Logistic}[choice(self.loss, ("sigmoid", "logistic"), "loss")]()
+        loss: Loss = Sigmoid() if choice(self.loss, ("sigmoid", "logistic"), "loss") == "sigmoid" else Logistic()
         if self.constraint is None:
             raise ValueError(
                 "Without a constraint separable classes have no best coefficients: give one, such as 'l2'."

@@ -14,7 +14,7 @@ from condgrad.learn.scales import CONVEX, loss_for, spread
 from condgrad.objectives import Loss
 from condgrad.protocols import Point
 
-RATIO, PATIENCE, LONGEST = 1.5, 3, 40
+RATIO, PATIENCE, LONGEST = 1.5, 5, 40
 """Of the path of radii: how they grow, after how many that are worse, or do not bind, it ends, and at the latest."""
 WORSE = 2e-3
 """By this share a held-out loss must be above the best to count as worse: of those that do not, the smallest radius is taken."""
