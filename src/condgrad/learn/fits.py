@@ -39,14 +39,14 @@ class Design:
     @classmethod
     def of(cls, X: Any, intercept: bool) -> Design:
         n, d = X.shape
-        X = csr_array(X) if issparse(X) else X
-        centre = X.mean(axis=0) if intercept and not issparse(X) else np.zeros(d)
-        A = X if issparse(X) else X - centre
+        sparse: bool = issparse(X)
+        centre = X.mean(axis=0) if intercept and not sparse else np.zeros(d)
+        A: Any = csr_array(X) if sparse else X - centre
         unit = spectral_norm(A) / math.sqrt(n) or 1.0
         A = A / unit
         if intercept:
-            ones = np.ones((n, 1))
-            A = csr_array(hstack([A, ones])) if issparse(A) else np.hstack([A, ones])
+            ones: Any = np.ones((n, 1))
+            A = csr_array(hstack([A, csr_array(ones)])) if sparse else np.hstack([A, ones])
         return cls(A, centre, unit, intercept)
 
     def rows(self, chosen: np.ndarray) -> Design:
