@@ -94,6 +94,11 @@ def test_units_do_not_matter():
     assert scaled.sigma_ == pytest.approx(1e4 * plain.sigma_, rel=1e-6)
 
 
+def test_a_constant_y_is_its_intercept():
+    model = RobustLinearRegressor().fit(np.random.default_rng(0).normal(size=(20, 3)), np.full(20, 7.0))
+    assert np.allclose(model.coef_, 0) and model.intercept_ == pytest.approx(7.0)
+
+
 def test_works_among_scikit_learns_own():
     X, y, _, _ = spoiled()
     pipe = make_pipeline(StandardScaler(), RobustLinearRegressor())

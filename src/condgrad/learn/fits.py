@@ -133,7 +133,7 @@ class Fits:
         vertex = np.zeros_like(down)
         vertex[: self.shape[0]] = self.ball(1.0).lmo(down[: self.shape[0]])
         curvature = float(np.sum((A @ vertex) ** 2)) / n
-        return -float(np.vdot(vertex, down)) / curvature if curvature > 0 else 1.0
+        return (-float(np.vdot(vertex, down)) / curvature if curvature > 0 else 0.0) or 1.0
 
 
 def with_intercept(ball: Any, reach: float) -> Any:

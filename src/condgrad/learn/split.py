@@ -63,7 +63,7 @@ class Entries:
     def first_radius(self, scale: float) -> float:
         dense = np.zeros(self.shape)
         dense[self.rows, self.cols] = np.clip(self.values, -scale, scale)
-        return float(np.linalg.norm(dense, 2)) * dense.size / len(self.values)
+        return float(np.linalg.norm(dense, 2)) * dense.size / len(self.values) or 1.0
 
 
 class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
