@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -98,9 +99,16 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert not outside[table], f"{table} is imported at module level"
     if "numba" in outside:
         assert room(path) == "kernels"
-    allowed = {"numpy", "numba", "scipy", "condgrad", "matplotlib", "pandas", "pyarrow"}
+    if "sklearn" in outside:
+        assert room(path) == "learn"
+    allowed = {"numpy", "numba", "scipy", "condgrad", "matplotlib", "pandas", "pyarrow", "sklearn"}
     foreign = {name for name in outside if name not in allowed and name not in sys.stdlib_module_names}
     assert not foreign, f"{where(path)} imports {sorted(foreign)}, which nobody declared"
+
+
+def test_estimators_are_imported_by_name_only() -> None:
+    code = "import sys, condgrad; sys.exit(bool({'sklearn', 'condgrad.learn'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
 @pytest.mark.parametrize("path", FILES, ids=where)
