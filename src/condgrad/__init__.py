@@ -20,13 +20,16 @@ from condgrad.driver import (
     Calls,
     CpuSeconds,
     Gap,
+    GradientCheck,
     Mapping,
+    Memory,
     Result,
     Seconds,
     SmoothnessWarning,
     Stagnation,
     Steps,
     Trace,
+    check_gradient,
     iterate,
     minimize,
     run,
@@ -51,6 +54,7 @@ from condgrad.objectives import (
     paper_data,
 )
 from condgrad.points import LowRank, SparsePlusLowRank
+from condgrad.points.aside import InexactOracleWarning
 from condgrad.protocols import Problem
 from condgrad.solvers import METHODS, practical, theory
 
@@ -77,7 +81,9 @@ __all__ = [
     "FunctionSum",
     "Gap",
     "GemanMcClure",
+    "GradientCheck",
     "Huber",
+    "InexactOracleWarning",
     "KyFanBall",
     "L1Ball",
     "L2Ball",
@@ -87,6 +93,7 @@ __all__ = [
     "LowRank",
     "LpBall",
     "Mapping",
+    "Memory",
     "NuclearBall",
     "Problem",
     "Quadratic",
@@ -104,6 +111,7 @@ __all__ = [
     "Steps",
     "Trace",
     "Welsch",
+    "check_gradient",
     "iterate",
     "minimize",
     "paper_data",

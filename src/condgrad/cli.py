@@ -14,6 +14,7 @@ import numpy as np
 
 from condgrad import __version__
 from condgrad.domains import DOMAINS
+from condgrad.driver.interruption import held_back, terminable
 from condgrad.driver.trace import COLUMNS
 from condgrad.experiments.text import table
 from condgrad.objectives import LOSSES
@@ -23,14 +24,15 @@ BAD_INPUT, FAILED, INTERRUPTED = 2, 3, 130
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 interrupted."""
+    """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 Ctrl-C or SIGTERM."""
     said = sys.argv[1:] if argv is None else argv
     arguments = parser().parse_args(said)
     arguments.said = said
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *where: print(f"condgrad: {message}", file=sys.stderr)
-            return arguments.run(arguments)
+            with terminable():
+                return arguments.run(arguments)
     except (ValueError, TypeError, ImportError) as error:
         print(f"condgrad: {error}", file=sys.stderr)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
@@ -63,6 +65,11 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--json", action="store_true", help="print the result for machines")
     command.add_argument("--quiet", action="store_true", help="no progress")
+    command.add_argument("--seconds", type=float, metavar="S", help="and stop after so many seconds")
+    command.add_argument("--memory", type=float, metavar="MB", help="and stop at so many megabytes of memory")
+    command.add_argument(
+        "--check-gradient", action="store_true", help="compare the gradient with differences of values first"
+    )
     command.set_defaults(run=solve)
     command = commands.add_parser("report", help="one page with plots and tables of runs that `solve` wrote")
     command.add_argument(
@@ -141,13 +148,14 @@ def solve(arguments: Any) -> int:
     from condgrad.experiments.spec import load
     from condgrad.report.runs import Run, report_runs
 
-    spec = load(arguments.spec)
-    result = spec.solve(progress=False if arguments.quiet else None)
+    spec = load(arguments.spec).within(seconds=arguments.seconds, memory=arguments.memory)
+    result = spec.solve(progress=False if arguments.quiet else None, check_gradient=arguments.check_gradient)
     out = arguments.out or arguments.spec.with_name(arguments.spec.stem + "-run")
-    out.mkdir(parents=True, exist_ok=True)
-    result.to_json(out / "result.json")
-    result.trace.to_csv(out / "trace.csv")
-    np.save(out / "x.npy", np.asarray(result.x))
+    with held_back():
+        out.mkdir(parents=True, exist_ok=True)
+        result.to_json(out / "result.json")
+        result.trace.to_csv(out / "trace.csv")
+        np.save(out / "x.npy", np.asarray(result.x))
     columns = {name: result.trace[name] for name in COLUMNS}
     run = Run(out, result.method, columns, result.summary())
     report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name})

@@ -17,6 +17,7 @@ from condgrad.domains._ball import Shape
 from condgrad.domains.simplex import onto_simplex
 from condgrad.points import LowRank, inner, norm2
 from condgrad.points.arithmetic import Structured
+from condgrad.points.aside import beat
 from condgrad.points.edge import Edge, edge
 from condgrad.points.krylov import RITZ, SPARE, lowest_eigen, outer, random_block, symmetric_times, top_singular, wider
 from condgrad.protocols import Point
@@ -166,6 +167,7 @@ def project_structured(domain: Any, z: Structured) -> LowRank:
     most, last, before = min(z.shape), None, np.zeros((z.shape[1], 0))
     block = z.low_rank_part().factors()[1]
     for _ in range(PASSES):
+        beat()
         left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, most))
         kept = domain.shrink(values)
         k = int(np.count_nonzero(kept))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import choice, positive, whole
+from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
+from condgrad.driver import gradient
 from condgrad.driver.entry import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.progress import Progress
 from condgrad.driver.result import Result
@@ -43,6 +44,7 @@ def minimize(
     validate: int = 10_000,
     callback: Callback | None = None,
     progress: bool | None = None,
+    check_gradient: bool = False,
     **options: Any,
 ) -> Result:
     r"""Minimise a smooth, possibly non-convex function over a convex set, without projecting.
@@ -79,6 +81,8 @@ def minimize(
         still, in place of what the method proves on its way: for comparing methods. Matrices of up to 512 x 512 by a full SVD.
     callback : ``callback(record, x)`` at the start and after each step; a true answer stops.
     progress : show it; by default on a terminal when it takes more than two seconds.
+    check_gradient : compare the gradient with differences of values before the run (:func:`condgrad.check_gradient`), and
+        refuse one that does not match.
     options : the method's own, such as ``rule="short"``; see ``condgrad methods``.
 
     Returns
@@ -127,6 +131,10 @@ def minimize(
         objective = not_vacuous(objective, domain, entry, eps)
     problem = Problem(objective, domain)
     start = check_start(problem, x0)
+    if yes_or_no(check_gradient, "check_gradient"):
+        compared = gradient.check_gradient(objective, domain, start, seed=seed)
+        if not compared.matches:
+            raise BadOracle(f"{compared} Correct {type(objective).__name__}, or leave check_gradient out.")
     if warm_start is None:
         from_nothing = x0 is None and isinstance(schedule, practical) and isinstance(inner, Spectral)
         warm_start = WARM_START if from_nothing and fits(objective, Objective) else 0

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import warnings as python_warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from math import ceil, isfinite, nan
+from math import inf, isfinite, nan
 from typing import Any
 
 from condgrad.certificate import Certificate, witness
 from condgrad.checks import BadOracle, NonFinite, read_only
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
-from condgrad.driver.metrics import mapping, said, validation, value, wolfe_gap
+from condgrad.driver.interruption import held_back, said, terminable
+from condgrad.driver.metrics import mapping, named, validation, value, wolfe_gap
 from condgrad.driver.result import Result
-from condgrad.driver.stopping import Rule
+from condgrad.driver.safety import Lookout, later
+from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
+from condgrad.points.aside import listening
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
-from condgrad.solvers.smoothness import Backtracking, Curvature
-from condgrad.solvers.states import Descent
+from condgrad.solvers.smoothness import Backtracking
 
 HEARTBEAT = 0.5
 """Listeners hear from a long step every so many seconds."""
@@ -28,13 +29,8 @@ DONE = ("converged", "failed", "interrupted")
 """Endings after which nothing more is measured: it is known, can't be, or somebody waits."""
 
 
-class SmoothnessWarning(UserWarning):
-    """The smoothness that was given is too small."""
-
-
-def later(k: int) -> int:
-    """The next step on which to measure: ever further apart, so that measuring costs no more than the run."""
-    return max(k + 1, ceil(1.1 * k))
+GRACE = 0.1
+"""The share of a deadline that the last measurement may take beyond it."""
 
 
 class _End(Exception):
@@ -108,10 +104,11 @@ class _Run:
     verified: Certificate | None = None
     """The check of a claim that it confirmed, on which the run ends."""
     next_check: int = 0
-    curvature: Curvature = field(default_factory=Curvature)
     next_measure: int = 0
     next_gap: int = 0
     next_beat: float = 0.0
+    late: float | None = None
+    """By when the last measurement must be done, once the run has ended."""
     watch: Watch = field(default_factory=Watch)
     counts: Counts = field(default_factory=Counts)
     trace: Trace = field(default_factory=Trace)
@@ -119,6 +116,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.has_value = fits(self.problem.objective, Objective)
         self.measured = self.problem
+        self.lookout = Lookout(self.problem, given=not isinstance(self.solver, Backtracking))
         self.budgets = self.stop.budgets()
         self.counted = count(self.problem, self.counts, self.allow)
         self.watches = self.stop.watches()
@@ -145,13 +143,38 @@ class _Run:
             record, seconds=self.watch.seconds, cpu=self.watch.cpu, wall=self.watch.wall, **asdict(self.counts)
         )
 
+    def alive(self) -> None:
+        """Asked by long computations between two oracle calls: is there time for more?"""
+        if self.late is None:
+            self.allow({})
+        elif self.watch.wall > self.late:
+            raise _End(Reason("out_of_budget", ""))
+
     def to_the_end(self, callback: Callback | None) -> Result:
-        reason = Reason("stopped", "")
+        with terminable(), listening(self.alive) as self.lookout.heard:
+            try:
+                reason = self.loop(callback)
+                with self.watch.paused():
+                    reason = self.look_at_the_last(reason)
+                    self.close()
+                    return self.result(*self.answer(reason))
+            except KeyboardInterrupt as interruption:  # while the result was checked: it is given back as it stands
+                with held_back() as waiting:
+                    self.close()
+                    x = self.best.x if self.best and self.keep_best else self.last()
+                    waiting.clear()
+                    unchecked = "What is returned was not checked, as that was interrupted: it has no certificate."
+                    return self.result(x, nan, None, Reason("interrupted", f"{said(interruption)} {unchecked}"))
+
+    def loop(self, callback: Callback | None) -> Reason:
+        """Step by step until something ends it, and what that was."""
         try:
             for state in iterate(self.solver, self.counted, self.x0):
                 with self.watch.paused():
-                    self.notice_curvature(state)
+                    self.lookout.at(state)
+                    before, record = self.state, self.record
                     self.state, self.record = state, self.observe(state)
+                    self.lookout.between(before, state, record, self.record)
                     ending = self.confirmed(self.stop(self.record, self.trace), state.k)
                     if callback and callback(self.record, read_only(state.x)):
                         ending = ending or Reason("stopped", "The callback asked to stop.")
@@ -159,20 +182,19 @@ class _Run:
                     if state.k % self.every == 0 or ending:
                         self.trace.append(self.record)
                 if ending:
-                    reason = ending
-                    break
-        except KeyboardInterrupt:
-            reason = Reason("interrupted", "Interrupted from the keyboard.")
+                    return ending
+        except KeyboardInterrupt as interruption:
+            return Reason("interrupted", said(interruption))
         except _End as end:
-            reason = end.reason
-        except BadOracle as error:
+            return end.reason
+        except (BadOracle, MemoryError) as error:
             if self.state is None or self.state.k == 0:
                 raise
-            reason = Reason("failed", f"In step {self.state.k + 1}: {error} The result is what stood before it.")
-        with self.watch.paused():
-            reason = self.look_at_the_last(reason)
-            self.close()
-            return self.result(reason)
+            what = f"Memory ran out ({error})." if isinstance(error, MemoryError) else error
+            return Reason("failed", f"In step {self.state.k + 1}: {what} The result is what stood before it.")
+        finally:
+            self.late = inf
+        return Reason("stopped", "")
 
     def close(self) -> None:
         """A last row where the run ended inside a step, so that the trace has all that was spent."""
@@ -182,19 +204,6 @@ class _Run:
             name: getattr(self.trace[-1], name) for name in asdict(self.counts)
         }:
             self.trace.append(replace(self.spent(self.record), gap=nan, mapping=nan, mapping_lower=nan))
-
-    def notice_curvature(self, state: Any) -> None:
-        """Two gradients that differ by more than L times their points' distance prove that a given L is too small."""
-        if self.state is None or isinstance(self.solver, Backtracking) or not (self.state.descent and state.descent):
-            return
-        self.curvature = self.curvature.after(self.state.descent, state.descent)
-
-    def notice_at(self, certificate: Certificate) -> None:
-        """A run that converges at once has no two gradients to compare: take those at the point and at its prox."""
-        if not isinstance(self.solver, Backtracking) and self.state is not None and self.state.descent:
-            grad = self.measured.objective.grad
-            at = (Descent(p, grad(p)) for p in (certificate.x, certificate.prox))
-            self.curvature = self.curvature.after(*at)
 
     def observe(self, state: Any) -> Record:
         """What is known after this step; the best certificate so far is kept."""
@@ -236,20 +245,19 @@ class _Run:
         """The step's own certificate, or a measured one when it is due."""
         own = state.certificate
         if own is not None and not self.measure and not (self.by_gap and own.prox is not own.x):
-            return own
+            return replace(own, gap=own.gap + error) if (error := self.lookout.error()) else own
         if state.k < self.next_measure or (state.k == 0 and not self.measure):
             return None
         self.next_measure = later(state.k)
         gamma = 1 / (2 * state.L)
         if self.by_gap:
-            return witness(self.measured, state.x, state.x, gamma, said(self.measured))
+            return witness(self.measured, state.x, state.x, gamma, named(self.measured))
         return mapping(self.measured, state.x, gamma, self.eps, exact=self.measure)
 
     def rank(self, certificate: Certificate) -> float:
         return certificate.gap if self.by_gap else certificate.upper
 
-    def result(self, reason: Reason) -> Result:
-        x, fun, certificate, reason = self.answer(reason)
+    def result(self, x: Point, fun: float, certificate: Certificate | None, reason: Reason) -> Result:
         return Result(
             x=x,
             fun=fun,
@@ -263,7 +271,7 @@ class _Run:
             cpu=self.watch.cpu,
             method=self.name,
             smoothness=nan if self.state is None else self.state.L,
-            warnings=self.too_small(),
+            warnings=self.lookout.warn(self.state),
         )
 
     def look_at_the_last(self, reason: Reason) -> Reason:
@@ -274,10 +282,14 @@ class _Run:
         if self.state is None or self.state.k == 0:
             return reason
         self.next_measure = 0
+        deadlines = [budget.limit for budget in self.budgets if isinstance(budget, Seconds)]
+        self.late = self.watch.wall + GRACE * min(deadlines, default=inf)
         try:
             self.record = self.observe(self.state)
-        except BadOracle:
+        except (BadOracle, _End):
             return reason
+        finally:
+            self.late = inf
         self.trace.amend(self.record)
         ending = self.stop(self.record, self.trace)
         return ending if ending is not None and ending.status == "converged" else reason
@@ -288,28 +300,40 @@ class _Run:
         if claimed is not None and self.keep_best:
             try:
                 known = self.verified if reason.status == "converged" else None
-                verified = known or claimed.verify(self.measured)
+                verified = known or self.verify(claimed)
                 return verified.x, self.value(verified.x), verified, self.checked(reason, verified)
             except BadOracle as error:
                 reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
-        x, certificate = self.x0 if self.state is None else self.state.x, None
+        x, certificate = self.last(), None
         try:
             fun = self.value(x)
             if reason.status == "converged":
-                certificate = mapping(self.measured, x, 1 / (2 * self.state.L), self.eps).verify(self.measured)
+                certificate = self.verify(mapping(self.measured, x, 1 / (2 * self.state.L), self.eps))
                 reason = self.checked(reason, certificate)
         except BadOracle as error:
             fun, reason = nan, Reason("failed", f"{reason.message} The last iterate could not be evaluated: {error}")
         return x, fun, certificate, reason
+
+    def last(self) -> Point:
+        return self.x0 if self.state is None else self.state.x
+
+    def verify(self, claim: Certificate) -> Certificate:
+        """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for:
+        with a longer one the mapping of any point is small."""
+        L = self.problem.objective.smoothness
+        if L and claim.gamma > (1 + 1e-9) / (2 * L):
+            claim = replace(claim, gamma=1 / (2 * L), step=claim.step or claim.gamma)
+        return claim.verify(self.measured)
 
     def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
         """A claim of convergence is checked before the run ends on it; where the check does not confirm it, go on."""
         if ending is None or ending.status != "converged" or self.current is None or not self.keep_best:
             return ending
         if k >= self.next_check:
-            verified = self.current.verify(self.measured)
+            verified = self.verify(self.current)
             if self.satisfied(verified):
-                self.notice_at(verified)
+                if self.state is not None and self.state.descent:
+                    self.lookout.alone(verified)
                 self.verified = verified
                 return ending
             self.best, self.unconfirmed, self.next_check = verified, ending, later(k)
@@ -321,11 +345,14 @@ class _Run:
             return False
         gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
         seen = replace(self.record, mapping=(1 - 1e-6) * certificate.upper, gap=(1 - 1e-6) * gap)
-        again = self.stop(seen, self.trace)
-        return again is not None and again.status == "converged"
+        unseen = replace(self.record, mapping=inf, gap=inf)
+        again, blind = self.stop(seen, self.trace), self.stop(unseen, self.trace)
+        return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")
 
     def checked(self, reason: Reason, certificate: Certificate) -> Reason:
         """The reason as it stands after the check of what is returned, and what that is."""
+        if unfit := self.lookout.unfit(certificate, reason.status == "converged"):
+            return Reason("failed", f"{reason.message} {unfit}")
         pending = self.unconfirmed if reason.status == "out_of_budget" else None
         if pending and self.satisfied(certificate):  # the budget ended between two checks
             reason, pending = pending, None
@@ -362,15 +389,3 @@ class _Run:
         if lowest.fun >= self.value(certificate.x):
             return ""
         return f" F was lower at step {lowest.k}, {lowest.fun:.6g}; output='last' returns the last iterate."
-
-    def too_small(self) -> tuple[str, ...]:
-        if self.state is None or self.curvature.largest <= self.state.L * (1 + 1e-6):
-            return ()
-        L, seen = self.state.L, self.curvature.largest
-        sentence = (
-            f"The smoothness L = {L:.3g} is too small: between two points of the run the gradient changed by "
-            f"{seen:.3g} times their distance, so the method's guarantees do not hold. "
-            f"Leave smoothness out to have it estimated, or give at least {seen:.3g}."
-        )
-        python_warnings.warn(sentence, SmoothnessWarning, stacklevel=6)  # the line that called minimize
-        return (sentence,)

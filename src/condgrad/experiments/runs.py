@@ -55,6 +55,8 @@ def spec_of(run: Run) -> Spec:
 
 
 def ended(result: Result) -> Outcome:
+    if result.status == "interrupted":  # half a run is none: it must not be kept
+        raise KeyboardInterrupt(result.message)
     return {name: list(result.warnings) if name == "warnings" else getattr(result, name) for name in ENDED}
 
 

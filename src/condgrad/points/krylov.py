@@ -14,6 +14,7 @@ import numpy as np
 
 from condgrad.checks import BadOracle
 from condgrad.points.arithmetic import Structured
+from condgrad.points.aside import beat
 from condgrad.points.low_rank import LowRank
 from condgrad.points.orthonormal import by_cholesky, qr
 
@@ -94,6 +95,7 @@ class _Bidiagonal:
         looks: list[tuple[int, float]] = []
         next_look = self.j + 3
         while self.j < len(U):
+            beat()
             j = self.j
             u = _beyond(self.A @ V[j], U[:j])
             B[j, j] = np.linalg.norm(u)
@@ -266,6 +268,7 @@ class _Eigenbasis:
         looks: list[tuple[int, float]] = []
         blocks, next_look = max(self.j // self.k, 1), max(self.j // self.k, 1) + 3
         while self.j + len(self.next) <= len(self.Q):
+            beat()
             old, self.j = self.j, self.j + len(self.next)
             new, j = slice(old, self.j), self.j
             self.Q[new] = self.next
