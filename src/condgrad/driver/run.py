@@ -9,6 +9,7 @@ from typing import Any
 
 from condgrad.certificate import Certificate, witness
 from condgrad.checks import BadOracle, NonFinite, read_only
+from condgrad.driver.answer import answer, result
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
 from condgrad.driver.interruption import held_back, said, terminable
@@ -157,14 +158,14 @@ class _Run:
                 with self.watch.paused():
                     reason = self.look_at_the_last(reason)
                     self.close()
-                    return self.result(*self.answer(reason))
+                    return result(self, *answer(self, reason))
             except KeyboardInterrupt as interruption:  # while the result was checked: it is given back as it stands
                 with held_back() as waiting:
                     self.close()
                     x = self.best.x if self.best and self.keep_best else self.last()
                     waiting.clear()
                     unchecked = "What is returned was not checked, as that was interrupted: it has no certificate."
-                    return self.result(x, nan, None, Reason("interrupted", f"{said(interruption)} {unchecked}"))
+                    return result(self, x, nan, None, Reason("interrupted", f"{said(interruption)} {unchecked}"))
 
     def loop(self, callback: Callback | None) -> Reason:
         """Step by step until something ends it, and what that was."""
@@ -257,23 +258,6 @@ class _Run:
     def rank(self, certificate: Certificate) -> float:
         return certificate.gap if self.by_gap else certificate.upper
 
-    def result(self, x: Point, fun: float, certificate: Certificate | None, reason: Reason) -> Result:
-        return Result(
-            x=x,
-            fun=fun,
-            status=reason.status,
-            message=reason.message,
-            certificate=certificate,
-            counts=asdict(self.counts),
-            trace=self.trace,
-            steps=0 if self.state is None else self.state.k,
-            seconds=self.watch.seconds,
-            cpu=self.watch.cpu,
-            method=self.name,
-            smoothness=nan if self.state is None else self.state.L,
-            warnings=self.lookout.warn(self.state),
-        )
-
     def look_at_the_last(self, reason: Reason) -> Reason:
         """A method that is measured on some steps only is measured once more where it ended."""
         measured = self.measure or self.state is None or self.state.certificate is None
@@ -293,26 +277,6 @@ class _Run:
         self.trace.amend(self.record)
         ending = self.stop(self.record, self.trace)
         return ending if ending is not None and ending.status == "converged" else reason
-
-    def answer(self, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
-        """What met the tolerance, or the best certified iterate, verified; else the last one."""
-        claimed = self.current if reason.status == "converged" else self.best
-        if claimed is not None and self.keep_best:
-            try:
-                known = self.verified if reason.status == "converged" else None
-                verified = known or self.verify(claimed)
-                return verified.x, self.value(verified.x), verified, self.checked(reason, verified)
-            except BadOracle as error:
-                reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
-        x, certificate = self.last(), None
-        try:
-            fun = self.value(x)
-            if reason.status == "converged":
-                certificate = self.verify(mapping(self.measured, x, 1 / (2 * self.state.L), self.eps))
-                reason = self.checked(reason, certificate)
-        except BadOracle as error:
-            fun, reason = nan, Reason("failed", f"{reason.message} The last iterate could not be evaluated: {error}")
-        return x, fun, certificate, reason
 
     def last(self) -> Point:
         return self.x0 if self.state is None else self.state.x
@@ -348,44 +312,3 @@ class _Run:
         unseen = replace(self.record, mapping=inf, gap=inf)
         again, blind = self.stop(seen, self.trace), self.stop(unseen, self.trace)
         return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")
-
-    def checked(self, reason: Reason, certificate: Certificate) -> Reason:
-        """The reason as it stands after the check of what is returned, and what that is."""
-        if unfit := self.lookout.unfit(certificate, reason.status == "converged"):
-            return Reason("failed", f"{reason.message} {unfit}")
-        pending = self.unconfirmed if reason.status == "out_of_budget" else None
-        if pending and self.satisfied(certificate):  # the budget ended between two checks
-            reason, pending = pending, None
-        if pending or (reason.status == "converged" and not self.satisfied(certificate)):
-            found = f"a squared mapping of {certificate.upper:.3g}"
-            why = (
-                "the gradient or the linear oracle is not accurate enough for this tolerance"
-                if self.keep_best
-                else "output='best' returns the iterate that was certified"
-            )
-            claim = f"{reason.message} {pending.message}" if pending else reason.message
-            return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
-        if not self.keep_best:
-            return Reason(reason.status, f"{reason.message} Returned: the last iterate.")
-        if reason.status == "converged":
-            k = self.record.k if self.record else 0
-            returned = f"Returned: the iterate that was certified, from step {k}."
-            if k <= 1:
-                returned += (
-                    " The start was already within the tolerance: lower tol if F or the set are on another scale."
-                )
-        else:
-            which = "gap" if self.by_gap else "mapping"
-            returned = f"Returned: the iterate with the smallest certified {which}, from step {self.best_k}."
-            returned += self.lower_elsewhere(certificate)
-        return Reason(reason.status, f"{reason.message} {returned}")
-
-    def lower_elsewhere(self, certificate: Certificate) -> str:
-        """The smallest mapping need not go with the smallest F; where the run is not done, say so."""
-        rows = [row for row in self.trace if isfinite(row.fun)]
-        if not rows or not self.has_value:
-            return ""
-        lowest = min(rows, key=lambda row: row.fun)
-        if lowest.fun >= self.value(certificate.x):
-            return ""
-        return f" F was lower at step {lowest.k}, {lowest.fun:.6g}; output='last' returns the last iterate."
