@@ -64,7 +64,7 @@ class Counted:
 
 
 def found(answer: Any) -> str:
-    """What is wrong with an answer whose square is not finite, and where; of a structured matrix, in the numbers that it keeps."""
+    """What is wrong with an answer whose square is not finite, and where; of a structured matrix, in the numbers it keeps."""
     numbers = getattr(answer, "values", answer)
     if not isinstance(numbers, np.ndarray | float):
         return "holds NaN or Inf, or is too large to square"
