@@ -14,7 +14,7 @@ from condgrad.protocols import FiniteSum, Objective, Point, Problem, fits
 
 RTOL = 1e-4
 """The relative error that is granted to a slope."""
-LENGTHS = 10.0 ** -np.arange(1, 8)
+LENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 """Of the differences, relative to the way across the set: the best of them counts. Long ones are wrong by F's curvature, short
 ones by rounding."""
 ROUNDING = 1e-14

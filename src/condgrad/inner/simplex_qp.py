@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from condgrad.points.aside import beat
-
 
 @dataclass(frozen=True)
 class Factor:
@@ -64,7 +62,6 @@ def nearest_weights(
     w, last = weights, np.inf
     noise = 64 * np.finfo(float).eps * max(float(np.abs(gram).max()), float(np.abs(pull).max()), np.finfo(float).tiny)
     while True:
-        beat()
         slope = gram @ w - pull
         value = (slope @ w - pull @ w) / 2
         steepest = int(np.argmin(slope))
