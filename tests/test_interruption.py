@@ -217,7 +217,7 @@ def test_a_deadline_holds_between_two_oracle_calls(
 ) -> None:
     objective, domain = wide()
     if "oracle" in where:
-        ticking(monkeypatch, fake_clock, "condgrad.points.krylov", "_beyond", 0.01)
+        ticking(monkeypatch, fake_clock, "condgrad.points.krylov", "_beyond", 0.05)
         options: dict[str, Any] = {"method": "frank-wolfe"}
     else:
         monkeypatch.setitem(krylov.RITZ, "singular", passing(fake_clock, 0.3, krylov.RITZ["singular"]))
