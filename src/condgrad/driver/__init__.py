@@ -1,5 +1,6 @@
 """The loop and all around it: minimize, run, iterate, stopping rules, counts, trace, metrics."""
 
+from condgrad.driver.checkpoint import Checkpoint, CheckpointWarning
 from condgrad.driver.gradient import GradientCheck, check_gradient
 from condgrad.driver.metrics import mapping, value, wolfe_gap
 from condgrad.driver.minimize import minimize
@@ -11,6 +12,8 @@ from condgrad.driver.trace import Trace
 
 __all__ = [
     "Calls",
+    "Checkpoint",
+    "CheckpointWarning",
     "CpuSeconds",
     "Gap",
     "GradientCheck",

@@ -10,6 +10,7 @@ from condgrad.certificate import Certificate
 from condgrad.checks import BadOracle
 from condgrad.driver.metrics import mapping
 from condgrad.driver.result import Result
+from condgrad.driver.surroundings import threads, versions
 from condgrad.protocols import Point, Reason
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ def result(run: _Run, x: Point, fun: float, certificate: Certificate | None, rea
         cpu=run.watch.cpu,
         method=run.name,
         smoothness=nan if run.state is None else run.state.L,
-        warnings=run.lookout.warn(run.state),
+        seed=run.seed,
+        spec=run.spec,
+        made_with={**versions(), "threads": threads()},
+        warnings=(*run.lookout.warn(run.state), *(run.saving.warnings() if run.saving else ())),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite, nan
 from typing import Any
@@ -10,12 +10,14 @@ from typing import Any
 from condgrad.certificate import Certificate, witness
 from condgrad.checks import BadOracle, NonFinite, read_only
 from condgrad.driver.answer import answer, result
+from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
+from condgrad.driver.fingerprint import digest, fingerprint
 from condgrad.driver.interruption import held_back, said, terminable
 from condgrad.driver.metrics import mapping, named, validation, value, wolfe_gap
 from condgrad.driver.result import Result
-from condgrad.driver.safety import Lookout, later
+from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
 from condgrad.points.aside import listening
@@ -41,9 +43,9 @@ class _End(Exception):
         self.reason = reason
 
 
-def iterate(solver: Solver, problem: Problem, x0: Point) -> Iterator[Any]:
-    """The states of a method, from its start, without end."""
-    state = solver.init(problem, x0)
+def iterate(solver: Solver, problem: Problem, x0: Point, state: Any = None) -> Iterator[Any]:
+    """The states of a method, from its start (or from ``state``), without end."""
+    state = solver.init(problem, x0) if state is None else state
     while True:
         yield state
         state = solver.step(problem, state)
@@ -67,16 +69,29 @@ def run(
     seed: int = 0,
     callback: Callback | None = None,
     listeners: Sequence[Listener] = (),
+    checkpoint: Checkpoint | None = None,
+    resume: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> Result:
     """Run ``solver`` until ``stop``; return the best certified iterate, or the last one where ``best`` is False.
 
     Every ``every``-th step is recorded. A method that proves nothing on its way is measured from outside, on steps ever
     further apart; an expectation on a batch of ``validate`` samples. With ``measure`` every method is, at the iterate that it
     reports, in place of what it proves itself (Frank-Wolfe's own bound, gap/gamma, is a loose one).
+
+    With a ``checkpoint`` the run is saved as it goes; with ``resume`` it goes on from there. ``options`` are what else the
+    solver was built from: a checkpoint of others is refused.
     """
-    going = _Run(problem, solver, x0, stop, name or type(solver).__name__, every, best, measure, listeners)
+    name = name or type(solver).__name__
+    asked = {"every": every, "best": best, "measure": measure, "validate": validate, "seed": seed, **(options or {})}
+    asked |= {"watches": sorted(stop.watches()), "tolerance": stop.tolerance(), "name": name}
+    spec = digest(fingerprint(problem, solver, x0, asked, probing=False))
+    going = _Run(problem, solver, x0, stop, name, every, best, measure, listeners, seed, spec)
     if not going.has_value:
         going.measured = validation(problem, validate, seed)
+    if checkpoint:
+        going.saving = Saving(checkpoint, fingerprint(problem, solver, x0, asked), resume)
+        going.saving.restore(going)
     return going.to_the_end(callback)
 
 
@@ -93,6 +108,8 @@ class _Run:
     keep_best: bool
     measure: bool
     listeners: Sequence[Listener]
+    seed: int
+    spec: str
 
     state: Any = None
     record: Record | None = None
@@ -113,6 +130,7 @@ class _Run:
     watch: Watch = field(default_factory=Watch)
     counts: Counts = field(default_factory=Counts)
     trace: Trace = field(default_factory=Trace)
+    saving: Saving | None = None
 
     def __post_init__(self) -> None:
         self.has_value = fits(self.problem.objective, Objective)
@@ -144,6 +162,14 @@ class _Run:
             record, seconds=self.watch.seconds, cpu=self.watch.cpu, wall=self.watch.wall, **asdict(self.counts)
         )
 
+    @property
+    def noticed(self) -> Noticed:
+        return self.lookout.noticed
+
+    @noticed.setter
+    def noticed(self, noticed: Noticed) -> None:
+        self.lookout.noticed = noticed
+
     def alive(self) -> None:
         """Asked by long computations between two oracle calls: is there time for more?"""
         if self.late is None:
@@ -152,7 +178,7 @@ class _Run:
             raise _End(Reason("out_of_budget", ""))
 
     def to_the_end(self, callback: Callback | None) -> Result:
-        with terminable(), listening(self.alive) as self.lookout.heard:
+        with terminable(), listening(self.alive, self.lookout.heard):
             try:
                 reason = self.loop(callback)
                 with self.watch.paused():
@@ -170,18 +196,9 @@ class _Run:
     def loop(self, callback: Callback | None) -> Reason:
         """Step by step until something ends it, and what that was."""
         try:
-            for state in iterate(self.solver, self.counted, self.x0):
+            for state in iterate(self.solver, self.counted, self.x0, self.state):
                 with self.watch.paused():
-                    self.lookout.at(state)
-                    before, record = self.state, self.record
-                    self.state, self.record = state, self.observe(state)
-                    self.lookout.between(before, state, record, self.record)
-                    ending = self.confirmed(self.stop(self.record, self.trace), state.k)
-                    if callback and callback(self.record, read_only(state.x)):
-                        ending = ending or Reason("stopped", "The callback asked to stop.")
-                    self.tell(self.record)
-                    if state.k % self.every == 0 or ending:
-                        self.trace.append(self.record)
+                    ending = self.after(state, callback)
                 if ending:
                     return ending
         except KeyboardInterrupt as interruption:
@@ -193,9 +210,32 @@ class _Run:
                 raise
             what = f"Memory ran out ({error})." if isinstance(error, MemoryError) else error
             return Reason("failed", f"In step {self.state.k + 1}: {what} The result is what stood before it.")
-        finally:
+        finally:  # also where a callback raises, or a user's function: that is theirs, but what was reached is not lost
             self.late = inf
+            if self.saving:
+                with held_back():
+                    self.saving.save(self.trace)
         return Reason("stopped", "")
+
+    def after(self, state: Any, callback: Callback | None) -> Reason | None:
+        """Look at the state after a step, and say why to end, if so. A state that was restored has been looked at."""
+        record, new = self.record, state is not self.state
+        if record is None or new:
+            self.lookout.at(state)
+            before = self.state
+            self.state, self.record = state, (now := self.observe(state))
+            self.lookout.between(before, state, record, now)
+            record = now
+        ending = self.confirmed(self.stop(record, self.trace), state.k)
+        if new:
+            if callback and callback(record, read_only(state.x)):
+                ending = ending or Reason("stopped", "The callback asked to stop.")
+            self.tell(record)
+            if self.saving:
+                self.saving.after(self)
+        if state.k % self.every == 0 or ending:
+            self.trace.append(record)
+        return ending
 
     def close(self) -> None:
         """A last row where the run ended inside a step, so that the trace has all that was spent."""
@@ -246,7 +286,7 @@ class _Run:
         """The step's own certificate, or a measured one when it is due."""
         own = state.certificate
         if own is not None and not self.measure and not (self.by_gap and own.prox is not own.x):
-            return replace(own, gap=own.gap + error) if (error := self.lookout.error()) else own
+            return replace(own, gap=own.gap + self.lookout.error) if self.lookout.error else own
         if state.k < self.next_measure or (state.k == 0 and not self.measure):
             return None
         self.next_measure = later(state.k)

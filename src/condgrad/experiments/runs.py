@@ -17,9 +17,9 @@ import numpy as np
 from condgrad.checks import choice
 from condgrad.driver import Result, Trace, wolfe_gap
 from condgrad.driver.metrics import mapping
+from condgrad.driver.surroundings import machine
 from condgrad.experiments.spec import Spec, build, paper_matrix
 from condgrad.protocols import Problem
-from condgrad.report.facts import machine
 from condgrad.solvers import METHODS
 
 Run = Mapping[str, Any]

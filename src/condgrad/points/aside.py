@@ -34,9 +34,9 @@ _EARS: ContextVar[tuple[_Ear, ...]] = ContextVar("ears", default=())
 
 
 @contextmanager
-def listening(on_beat: Callable[[], None] | None = None) -> Iterator[list[Inexact]]:
-    """What is said meanwhile, in this thread: answers that are not exact, as a list that grows; ``on_beat`` may raise."""
-    ear = _Ear(on_beat, [])
+def listening(on_beat: Callable[[], None] | None = None, heard: list[Inexact] | None = None) -> Iterator[list[Inexact]]:
+    """What is said meanwhile, in this thread: answers that are not exact, in a list that grows; ``on_beat`` may raise."""
+    ear = _Ear(on_beat, [] if heard is None else heard)
     token = _EARS.set((*_EARS.get(), ear))
     try:
         yield ear.heard
