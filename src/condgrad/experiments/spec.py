@@ -75,7 +75,8 @@ class Spec:
         more = [STOPS[name](limit) for name, limit in limits.items() if limit is not None]
         return replace(self, stop=reduce(or_, more, self.stop))
 
-    def solve(self, progress: bool | None, callback: Callback | None = None, check_gradient: bool = False) -> Result:
+    def solve(self, progress: bool | None, callback: Callback | None = None, **more: Any) -> Result:
+        """``more`` is checkpoint=, resume= and check_gradient= of minimize."""
         return minimize(
             self.objective,
             self.domain,
@@ -83,7 +84,7 @@ class Spec:
             stop=self.stop,
             progress=progress,
             callback=callback,
-            check_gradient=check_gradient,
+            **more,
             **self.keywords,
         )
 
