@@ -259,3 +259,22 @@ def test_beats_are_heard_by_all_who_listen_and_by_nobody_else() -> None:
         beat()
     beat()
     assert heard == ["outer", "inner", "outer"]
+
+
+# -------------------------------------------------------------------------------------------------- with a checkpoint
+
+
+def test_sigterm_leaves_a_checkpoint_from_which_the_run_goes_on(tmp_path: Path) -> None:
+    """And what had been noticed before is still said after."""
+    wrong = cg.Function(lambda x: -CONVEX.value(x), lambda x: CONVEX.grad(x) / 3, (3,), smoothness=3.0)
+    saved = cg.Checkpoint(tmp_path / "run.ckpt", seconds=1e6)
+    given: dict[str, Any] = {"stop": NEVER | cg.Steps(9), "adaptive": False, "checkpoint": saved}
+    with pytest.warns(cg.SmoothnessWarning):
+        ended = cg.minimize(wrong, SIMPLEX, X0, callback=lambda record, x: record.k == 4 and terminate(), **given)
+    assert ended.status == "interrupted" and (tmp_path / "run.ckpt").exists()
+    with pytest.warns(cg.SmoothnessWarning):
+        resumed = cg.minimize(wrong, SIMPLEX, X0, resume=True, **given)
+    with pytest.warns(cg.SmoothnessWarning):
+        whole = cg.minimize(wrong, SIMPLEX, X0, **given | {"checkpoint": None})
+    assert resumed.x.tobytes() == whole.x.tobytes() and resumed.warnings == whole.warnings != ()
+    assert "In step 1 F came to" in resumed.warnings[0] and resumed.spec == whole.spec
