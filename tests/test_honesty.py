@@ -116,6 +116,7 @@ def test_no_point_outside_is_called_a_solution(domain: Any) -> None:
     )
     result = cg.run(cg.Problem(CONVEX, domain), solver, X0, cg.Mapping(TOL) | cg.Steps(3))
     assert result.status == "failed" and "the point that is returned lies outside of the set" in result.message
+    assert result.certificate is None
 
 
 @dataclass(frozen=True)

@@ -250,6 +250,18 @@ def test_a_watch_that_stands_still_may_be_stopped_again(fake_clock: list[float])
     assert watch.seconds == 1.0 and watch.wall == 5.0
 
 
+def test_a_deadline_does_not_reach_into_a_run_inside(fake_clock: list[float]) -> None:
+    """The inner run is a callback's own business; the outer one ends when it is back."""
+    ends = []
+
+    def inside(record: Any, x: np.ndarray) -> None:
+        slow = function(grad=passing(fake_clock, 5.0, CONVEX.grad))
+        ends.append(cg.minimize(slow, SIMPLEX, X0, inner="condg", stop=cg.Steps(3)).message)
+
+    result = cg.minimize(CONVEX, SIMPLEX, X0, callback=inside, stop=NEVER | cg.Seconds(1.0))
+    assert ends[0].startswith("The budget of 3 steps") and result.message.startswith("The budget of 1 seconds")
+
+
 def test_beats_are_heard_by_all_who_listen_and_by_nobody_else() -> None:
     heard: list[str] = []
     beat()

@@ -45,7 +45,7 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
         try:
             known = run.verified if reason.status == "converged" else None
             verified = known or run.verify(claimed)
-            return verified.x, run.value(verified.x), verified, checked(run, reason, verified)
+            return verified.x, run.value(verified.x), *confirmed(run, reason, verified)
         except BadOracle as error:
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     x, certificate = run.last(), None
@@ -53,16 +53,21 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
         fun = run.value(x)
         if reason.status == "converged":
             certificate = run.verify(mapping(run.measured, x, 1 / (2 * run.state.L), run.eps))
-            reason = checked(run, reason, certificate)
+            certificate, reason = confirmed(run, reason, certificate)
     except BadOracle as error:
         fun, reason = nan, Reason("failed", f"{reason.message} The last iterate could not be evaluated: {error}")
     return x, fun, certificate, reason
 
 
+def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
+    """What is known of a point outside of the set is no certificate."""
+    if unfit := run.lookout.unfit(certificate, reason.status == "converged"):
+        return None, Reason("failed", f"{reason.message} {unfit}")
+    return certificate, checked(run, reason, certificate)
+
+
 def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
     """The reason as it stands after the check of what is returned, and what that is."""
-    if unfit := run.lookout.unfit(certificate, reason.status == "converged"):
-        return Reason("failed", f"{reason.message} {unfit}")
     pending = run.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None

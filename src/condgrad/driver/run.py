@@ -178,7 +178,7 @@ class _Run:
             raise _End(Reason("out_of_budget", ""))
 
     def to_the_end(self, callback: Callback | None) -> Result:
-        with terminable(), listening(self.alive, self.lookout.heard):
+        with terminable(), listening(self.alive, self.lookout.heard, alone=True):
             try:
                 reason = self.loop(callback)
                 with self.watch.paused():
@@ -189,9 +189,10 @@ class _Run:
                 with held_back() as waiting:
                     self.close()
                     x = self.best.x if self.best and self.keep_best else self.last()
-                    waiting.clear()
                     unchecked = "What is returned was not checked, as that was interrupted: it has no certificate."
-                    return result(self, x, nan, None, Reason("interrupted", f"{said(interruption)} {unchecked}"))
+                    found = result(self, x, nan, None, Reason("interrupted", f"{said(interruption)} {unchecked}"))
+                    waiting.clear()
+                return found
 
     def loop(self, callback: Callback | None) -> Reason:
         """Step by step until something ends it, and what that was."""

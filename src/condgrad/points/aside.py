@@ -34,10 +34,15 @@ _EARS: ContextVar[tuple[_Ear, ...]] = ContextVar("ears", default=())
 
 
 @contextmanager
-def listening(on_beat: Callable[[], None] | None = None, heard: list[Inexact] | None = None) -> Iterator[list[Inexact]]:
-    """What is said meanwhile, in this thread: answers that are not exact, in a list that grows; ``on_beat`` may raise."""
+def listening(
+    on_beat: Callable[[], None] | None = None, heard: list[Inexact] | None = None, alone: bool = False
+) -> Iterator[list[Inexact]]:
+    """What is said meanwhile, in this thread: answers that are not exact, in a list that grows; ``on_beat`` may raise.
+
+    ``alone``: nobody else listens, as in a run inside a run.
+    """
     ear = _Ear(on_beat, [] if heard is None else heard)
-    token = _EARS.set((*_EARS.get(), ear))
+    token = _EARS.set((ear,) if alone else (*_EARS.get(), ear))
     try:
         yield ear.heard
     finally:
