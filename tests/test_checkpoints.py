@@ -167,7 +167,7 @@ def test_of_a_user_s_function_its_answers_are_compared(tmp_path):
     path, ball = tmp_path / "c", cg.Simplex(3)
     cg.minimize(function(1.0), ball, np.array([1.0, 0, 0]), max_steps=2, checkpoint=path)
     cg.minimize(function(1.0), ball, np.array([1.0, 0, 0]), max_steps=3, checkpoint=path, resume=True)
-    with pytest.raises(ValueError, match="the gradient's length at x0 was 2.0, is 4.0"):
+    with pytest.raises(ValueError, match="the gradient's length at x0 was"):
         cg.minimize(function(2.0), ball, np.array([1.0, 0, 0]), max_steps=2, checkpoint=path, resume=True)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -52,6 +52,7 @@ def _states(cls: type[State]) -> Iterator[type]:
         yield from _states(below)
 
 
+@cache
 def _attributes(cls: type) -> tuple[str, ...]:
     """What is kept of an object; of dataclasses also what they have cached, which the last bits may depend on."""
     if cls in POINTS:
