@@ -88,6 +88,46 @@ def test_a_foreign_file_is_refused(tmp_path):
         resumed(path)
 
 
+@pytest.mark.parametrize("change", [{"problem": 3}, {"counts": {"x": 1}}, {"rows": 7}, {"tree": 1}, {"more": 0}])
+def test_a_file_that_was_made_up_is_refused(path, change):
+    data, arrays = archive.read(path, "checkpoint", 1)
+    archive.previous(path).unlink()
+    archive.write(path, "checkpoint", 1, data | change, arrays)
+    with pytest.raises(BadArchive, match="can't be used: "):
+        resumed(path)
+
+
+def test_an_objective_that_remembers_is_asked(tmp_path):
+    class Drifting:
+        """Its answers depend on how often it was asked."""
+
+        shape, smoothness = (3,), 4.0
+
+        def __init__(self):
+            self.asked = 0
+
+        def value(self, x):
+            return float(x @ x)
+
+        def grad(self, x):
+            self.asked += 1
+            return (2 + 1 / self.asked) * x - np.arange(3.0)
+
+        def remembered(self):
+            return self.asked
+
+        def remember(self, asked):
+            self.asked = asked
+
+    def solve(steps, **saving):
+        asked = {"method": "frank-wolfe", "output": "last", "max_steps": steps}
+        return cg.minimize(Drifting(), cg.Box(np.full(3, -1.0), np.ones(3)), **asked, **saving)
+
+    whole, path = solve(12, checkpoint=tmp_path / "whole"), tmp_path / "c"
+    solve(5, checkpoint=path)
+    assert solve(12, checkpoint=path, resume=True).x.tobytes() == whole.x.tobytes()
+
+
 def test_a_checkpoint_is_not_overwritten_by_another_run(path):
     with pytest.raises(ValueError, match=r"already: continue it with resume=True"):
         Walk("linear-model", path, **ASKED)

@@ -21,6 +21,8 @@ Fingerprint = dict[str, Any]
 
 DEEP = 6
 """So deep an object is looked into."""
+OWN = ("condgrad.", "array ", "scipy.sparse", "builtins.")
+"""What has content, and nothing of the user's own in it."""
 
 
 def digest(found: Fingerprint) -> str:
@@ -34,6 +36,7 @@ def fingerprint(
     """Classes, parameters, and checksums of all arrays. A user's function has no content to look at: its name stands for it, and
     where ``probing``, what it answers at the start."""
     objective, domain = unwrapped(problem.objective), problem.domain
+<<<<<<< HEAD
     found: Fingerprint = {"objective.smoothness": describe_number(problem.objective.smoothness)}
     for path, thing in (("objective", objective), ("set", domain), ("method", solver), ("x0", x0)):
         describe(path, thing, found, DEEP)
@@ -46,13 +49,22 @@ def fingerprint(
         for path, value in found.items()
         if path.startswith(("objective", "set"))
     ):
+=======
+    found: Fingerprint = {}
+    describe("objective", objective, found, DEEP)
+    describe("set", domain, found, DEEP)
+    if any(isinstance(value, str) and not value.startswith(OWN) for value in found.values()):
+>>>>>>> checkpoints
         found |= probe(Problem(objective, domain), x0)
+    found["objective.smoothness"] = problem.objective.smoothness
+    for name, asked in {"method": solver, "x0": x0, **options}.items():
+        describe(name, asked, found, DEEP)
     return found
 
 
 def describe(path: str, thing: Any, found: Fingerprint, deep: int) -> None:
     if isinstance(thing, bool | int | float | str | np.generic) or thing is None:
-        found[path] = describe_number(thing)
+        found[path] = thing.item() if isinstance(thing, np.generic) else thing
     elif isinstance(thing, np.ndarray):
         found[path] = checksum(thing)
     elif isinstance(thing, type) or (callable(thing) and hasattr(thing, "__qualname__")):
@@ -63,10 +75,6 @@ def describe(path: str, thing: Any, found: Fingerprint, deep: int) -> None:
         found[path] = f"{type(thing).__module__}.{type(thing).__qualname__}"
         for name, part in _parts(thing).items() if deep else ():
             describe(f"{path}.{name}", part, found, deep - 1)
-
-
-def describe_number(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _parts(thing: Any) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _states(cls: type[State]) -> Iterator[type]:
 
 
 @cache
-def _attributes(cls: type) -> tuple[str, ...]:
+def _attributes(cls: Any) -> tuple[str, ...]:
     """What is kept of an object; of dataclasses also what they have cached, which the last bits may depend on."""
     if cls in POINTS:
         return POINTS[cls]
@@ -88,7 +88,7 @@ class _Freezer:
         tree = self.take(thing)
         for reference, node in self.weak:  # only what is held by something else too
             pairs = reference.items() if isinstance(reference, WeakKeyDictionary) else [(reference(), None)]
-            node += [[self.numbers[id(key)], value] for key, value in pairs if id(key) in self.numbers]
+            node += [[self.numbers[id(key)], self.take(value)] for key, value in pairs if id(key) in self.numbers]
         return Frozen(tree, self.nodes, self.arrays)
 
     def take(self, thing: Any) -> Any:
@@ -120,17 +120,15 @@ class _Freezer:
             node: list[Any] = ["weak keys" if isinstance(thing, WeakKeyDictionary) else "weak"]
             self.weak.append((thing, node))
             return node
-        if type(thing) in self.names:
-            held = {name: getattr(thing, name) for name in _attributes(type(thing)) if _is_there(thing, name)}
-            return ["object", self.names[type(thing)], {name: self.take(value) for name, value in held.items()}]
+        kind: Any = type(thing)
+        if kind in self.names:
+            there = vars(thing) if is_dataclass(thing) else _attributes(kind)
+            held = {name: self.take(getattr(thing, name)) for name in _attributes(kind) if name in there}
+            return ["object", self.names[kind], held]
         raise TypeError(
-            f"A checkpoint can't hold a {type(thing).__name__}, which the method keeps in its state: it takes numbers, "
+            f"A checkpoint can't hold a {kind.__name__}, which the method keeps in its state: it takes numbers, "
             "arrays of numbers, tuples, condgrad's own points and dataclasses derived from condgrad.solvers.states.State."
         )
-
-
-def _is_there(thing: Any, name: str) -> bool:
-    return name in vars(thing) if is_dataclass(thing) else True
 
 
 def thaw(frozen: Frozen, known: Mapping[str, Pattern]) -> Any:
@@ -151,7 +149,7 @@ class _Thawer:
         thing = self.put(self.frozen.tree)
         for dictionary, pairs in self.weak:
             for number, value in pairs:
-                dictionary[self.made[number]] = value
+                dictionary[self.made[number]] = self.put(value)
         return thing
 
     def put(self, tree: Any) -> Any:

@@ -9,9 +9,14 @@ from typing import Any
 
 import numpy as np
 
+<<<<<<< HEAD
 from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
 from condgrad.driver import gradient
 from condgrad.driver.checkpoint import Checkpoint, as_checkpoint
+=======
+from condgrad.checks import choice, positive, whole
+from condgrad.driver.checkpoint import Checkpoint
+>>>>>>> checkpoints
 from condgrad.driver.entry import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.progress import Progress
 from condgrad.driver.result import Result
@@ -114,6 +119,8 @@ def minimize(
         raise TypeError(f"The callback is {callback!r}, a function of (record, x) was expected.")
     if stop is not None and not isinstance(stop, Rule):
         raise TypeError(f"stop is {stop!r}, a rule was expected, such as Mapping(1e-6) | Seconds(60).")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
     if resume and checkpoint is None:
         raise TypeError("resume=True continues from a checkpoint: give its path, checkpoint=PATH.")
     check_problem(Problem(objective, domain))
@@ -186,7 +193,7 @@ def minimize(
             seed=seed,
             callback=callback,
             listeners=[bar] if shown else [],
-            checkpoint=None if checkpoint is None else as_checkpoint(checkpoint),
+            checkpoint=checkpoint,
             resume=resume,
             options={"options": options, "output": output},
         )
