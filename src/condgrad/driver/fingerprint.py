@@ -36,25 +36,10 @@ def fingerprint(
     """Classes, parameters, and checksums of all arrays. A user's function has no content to look at: its name stands for it, and
     where ``probing``, what it answers at the start."""
     objective, domain = unwrapped(problem.objective), problem.domain
-<<<<<<< HEAD
-    found: Fingerprint = {"objective.smoothness": describe_number(problem.objective.smoothness)}
-    for path, thing in (("objective", objective), ("set", domain), ("method", solver), ("x0", x0)):
-        describe(path, thing, found, DEEP)
-    for name, value in options.items():
-        describe(name, value, found, DEEP)
-    if not probing:
-        return found
-    if any(not type(part).__module__.startswith("condgrad.") for part in (objective, domain)) or any(
-        isinstance(value, str) and value.startswith("function ")
-        for path, value in found.items()
-        if path.startswith(("objective", "set"))
-    ):
-=======
     found: Fingerprint = {}
     describe("objective", objective, found, DEEP)
     describe("set", domain, found, DEEP)
-    if any(isinstance(value, str) and not value.startswith(OWN) for value in found.values()):
->>>>>>> checkpoints
+    if probing and any(isinstance(value, str) and not value.startswith(OWN) for value in found.values()):
         found |= probe(Problem(objective, domain), x0)
     found["objective.smoothness"] = problem.objective.smoothness
     for name, asked in {"method": solver, "x0": x0, **options}.items():

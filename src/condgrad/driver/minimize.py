@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 
-<<<<<<< HEAD
 from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
 from condgrad.driver import gradient
-from condgrad.driver.checkpoint import Checkpoint, as_checkpoint
-=======
-from condgrad.checks import choice, positive, whole
 from condgrad.driver.checkpoint import Checkpoint
->>>>>>> checkpoints
 from condgrad.driver.entry import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.progress import Progress
 from condgrad.driver.result import Result
