@@ -1,5 +1,6 @@
 """condgrad: minimise smooth, possibly non-convex functions over convex sets, without projecting."""
 
+from condgrad.archive import BadArchive
 from condgrad.certificate import Certificate
 from condgrad.domains import (
     DOMAINS,
@@ -19,15 +20,20 @@ from condgrad.domains import (
 )
 from condgrad.driver import (
     Calls,
+    Checkpoint,
+    CheckpointWarning,
     CpuSeconds,
     Gap,
+    GradientCheck,
     Mapping,
+    Memory,
     Result,
     Seconds,
     SmoothnessWarning,
     Stagnation,
     Steps,
     Trace,
+    check_gradient,
     iterate,
     minimize,
     run,
@@ -52,6 +58,7 @@ from condgrad.objectives import (
     paper_data,
 )
 from condgrad.points import LowRank, SparsePlusLowRank
+from condgrad.points.aside import InexactOracleWarning
 from condgrad.protocols import Problem
 from condgrad.solvers import METHODS, practical, theory
 
@@ -63,10 +70,13 @@ __all__ = [
     "LOSSES",
     "METHODS",
     "OBJECTIVES",
+    "BadArchive",
     "Box",
     "Calls",
     "Cauchy",
     "Certificate",
+    "Checkpoint",
+    "CheckpointWarning",
     "Completion",
     "CondG",
     "Corrective",
@@ -79,7 +89,9 @@ __all__ = [
     "Gap",
     "GemanMcClure",
     "GroupBall",
+    "GradientCheck",
     "Huber",
+    "InexactOracleWarning",
     "KyFanBall",
     "L1Ball",
     "L2Ball",
@@ -89,6 +101,7 @@ __all__ = [
     "LowRank",
     "LpBall",
     "Mapping",
+    "Memory",
     "NuclearBall",
     "Problem",
     "Quadratic",
@@ -106,6 +119,7 @@ __all__ = [
     "Steps",
     "Trace",
     "Welsch",
+    "check_gradient",
     "iterate",
     "minimize",
     "paper_data",

@@ -81,6 +81,11 @@ def loss(
     return float(sums.sum()), deriv
 
 
+def threads() -> int | None:
+    """How many threads the loops may use; None before they are loaded."""
+    return int(_loops().numba.get_num_threads()) if _loops.cache_info().currsize else None
+
+
 def _run(kernel: str, work: int, *args: Any) -> None:
     """On one thread where the work is small: waking another one takes longer."""
     loops = _loops()
