@@ -50,8 +50,8 @@ def read(
     pieces = chunks(path, limits, notes)
     for piece in pieces:
         begun.append(piece)
-        sample = list(islice(_data_lines(piece), SAMPLE))
-        if sample:
+        sample += islice(_data_lines(piece), SAMPLE)
+        if len(sample) > 1:  # a header and a line
             break
     if not sample:
         notes.refuse("the file is empty, but lines of row, column and value were expected", "give a file that has some")
@@ -214,7 +214,7 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 def _data_lines(piece: tuple[int, bytes]) -> Iterator[tuple[int, str]]:
     first, chunk = piece
-    for k, line in enumerate(chunk.split(b"\n", 20 * SAMPLE)[:-1]):
+    for k, line in enumerate(chunk.split(b"\n")[:-1]):
         text = line.decode(errors="ignore")
         if text.strip() and not text.lstrip().startswith("#"):
             yield first + k, text

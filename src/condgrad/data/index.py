@@ -51,7 +51,7 @@ class _Codes(dict[bytes, int]):
 
 
 class Names:
-    """Names: integers where all are such, else strings. They get positions: integers sorted, strings as they come."""
+    """Names: integers where all are such, else strings. Sorted, they get positions."""
 
     def __init__(self, what: str, notes: Notes, limits: Limits, numbers: bool = True):
         self.what, self.notes, self.limits = what, notes, limits
@@ -102,11 +102,13 @@ class Names:
             self._bounded(len(ids))
             return positions, ids, len(ids)
         self._bounded(len(self.codes))
-        texts = [name.decode() for name in self.codes]
-        if all(map(INTEGER.fullmatch, texts)):
-            ids, order = np.unique(np.array(texts, dtype=np.int64), return_inverse=True)
-            return order[given], ids, len(ids)
-        return given, np.array(texts, dtype=object), len(texts)
+        ids = np.array([name.decode() for name in self.codes], dtype=object)
+        if all(map(INTEGER.fullmatch, ids)):
+            ids = ids.astype(np.int64)
+        order = np.argsort(ids, kind="stable")
+        rank = np.empty(len(ids), dtype=np.int64)
+        rank[order] = np.arange(len(ids))
+        return rank[given], ids[order], len(ids)
 
     def _settle(self) -> None:
         if self.loose:

@@ -95,8 +95,7 @@ class Reader:
         start, end = (side[chosen].reshape(-1, layout.width) for side in (fields.start, fields.end))
         if (quotes := lines_with(data, QUOTE)).any():
             opens, closes = data[start] == QUOTE, data[np.maximum(end - 1, 0)] == QUOTE
-            ok = (opens == closes).all(axis=1) & (end - start != 1)[opens | closes].all()
-            ok &= quotes[good] == 2 * opens.sum(axis=1)
+            ok = (opens == closes).all(axis=1) & (quotes[good] == 2 * opens.sum(axis=1))
             start, end = start + (opens & ok[:, None]), end - (opens & ok[:, None])
         else:
             ok = np.ones(len(start), dtype=bool)

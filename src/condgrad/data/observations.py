@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from condgrad.data.index import INTEGER
 from condgrad.data.notes import Cleanup, Limits, Notes, shortly
 
 
@@ -44,13 +45,16 @@ class Observations:
 
 
 def _among(positions: np.ndarray, own: np.ndarray | None, other: Any) -> np.ndarray:
-    names = np.arange(positions.max(initial=-1) + 1) if own is None else own
+    if own is None and other is None:
+        return positions
+    names, where = np.unique(positions, return_inverse=True) if own is None else (own, positions)
+    texts = map(str, names.tolist())
     if other is None:
-        found = [int(name) if str(name).isdecimal() else -1 for name in names.tolist()]
+        found = [int(text) if INTEGER.fullmatch(text) and text[0] != "-" else -1 for text in texts]
     else:
         known = {str(name): i for i, name in enumerate(np.asarray(other, dtype=object).tolist())}
-        found = [known.get(str(name), -1) for name in names.tolist()]
-    return np.array(found, dtype=np.int64)[positions]
+        found = [known.get(text, -1) for text in texts]
+    return np.array(found, dtype=np.int64)[where]
 
 
 Side = tuple[np.ndarray, np.ndarray | None, int]
