@@ -19,6 +19,9 @@ DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 200
 """Lines that are looked at before the file is read."""
 
+PATIENCE = 8
+"""Chunks that may hold nothing but blank lines and comments before the first data."""
+
 NAMES: tuple[set[str], ...] = (
     {"row", "rows", "i", "u", "user", "users", "customer", "reviewer", "rater"},
     {"col", "cols", "column", "columns", "j", "item", "items", "movie", "product", "book", "track", "artist"},
@@ -51,10 +54,11 @@ def read(
     for piece in pieces:
         begun.append(piece)
         sample += islice(_data_lines(piece), SAMPLE)
-        if len(sample) > 1:  # a header and a line
+        if len(sample) > 1 or len(begun) == PATIENCE:  # a header and a line
             break
     if not sample:
-        notes.refuse("the file is empty, but lines of row, column and value were expected", "give a file that has some")
+        empty = "the file is empty" if len(begun) < PATIENCE else f"the first {len(begun)} MiB hold no data"
+        notes.refuse(f"{empty}, but lines of row, column and value were expected", "give a file that has some")
     delimiter = delimiter or sniff(sample, needed, columns, header, notes)
     layout, top = lay_out(sample, delimiter, needed, columns, header, notes)
     rows, cols = sides(layout, [line for number, line in sample if number != top], notes, limits, ids, base, shape)

@@ -151,8 +151,10 @@ def text_lines(
 ) -> Iterator[tuple[int, str]]:
     """(number, line) of those of these lines that have data; the others are counted."""
     ends = np.flatnonzero(data == ord("\n"))
-    for k in which.tolist():
-        start, end = int(ends[k - 1]) + 1 if k else 0, int(ends[k])
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    full = which[ends[which] > starts[which]]
+    notes.blank += len(which) - len(full)
+    for k, start, end in zip(full.tolist(), starts[full].tolist(), ends[full].tolist(), strict=True):
         number = first + k
         line = data[start : min(end, start + limits.line)].tobytes().decode(errors="ignore")
         if not line.strip():

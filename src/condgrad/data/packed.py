@@ -103,7 +103,7 @@ def _array(members: zipfile.ZipFile, name: str, limits: Limits) -> np.ndarray:
         version = npy.read_magic(member)
         head = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, _, dtype = head(member)
-        if dtype.kind not in "biufSU" or len(shape) > 1:
+        if dtype.kind not in "biufSU":
             raise ValueError
         if prod(shape) > limits.entries + 1:
             raise _TooLarge

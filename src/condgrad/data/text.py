@@ -16,6 +16,9 @@ BLOCK = 2**20
 FREE = 64 * 2**20
 """Bytes that a file may always decompress to."""
 
+TEXT = bytes({*range(256)} - {*range(32)} | {*b"\t\n\f\r"})
+"""All bytes but control characters: of those a text may hold one in twenty."""
+
 GZIP = b"\x1f\x8b"
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 PACKED = {
@@ -94,9 +97,9 @@ def _utf8(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
         for magic, what in PACKED.items():
             if first.startswith(magic):
                 notes.refuse(f"this is {what}, but text was expected", "unpack it, or say which format it has")
-        if b"\0" in first[:4096]:
+        if 20 * len(first[:4096].translate(None, TEXT)) > len(first[:4096]):
             notes.refuse(
-                "the file is binary (it holds NUL bytes), but text was expected",
+                "the file is binary, but text was expected",
                 "check its format; UTF-16 needs a byte order mark",
             )
         yield first.removeprefix(codecs.BOM_UTF8)
