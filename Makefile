@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow lint format docs bench lock clean
+.PHONY: demo test test-slow lint format docs bench fuzz lock clean
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -40,6 +41,14 @@ bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-resu
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.problem5 --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --check
 
+$(FUZZ)/ready: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(FUZZ)
+	$(FUZZ)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[fuzz]'
+	touch $@
+
+fuzz: $(FUZZ)/ready  ## all that reads files, by hypothesis and by a coverage-guided fuzzer in its own environment: about 20 minutes
+	OPENBLAS_NUM_THREADS=1 $(FUZZ)/bin/python -m benchmarks.fuzz --check
+
 lock:  ## new exact versions for requirements.lock
 	$(PYTHON) -m venv --clear .lock-venv
 	.lock-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]'
@@ -47,4 +56,4 @@ lock:  ## new exact versions for requirements.lock
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) .lock-venv site demo-report reproduction bench-results .coverage
+	rm -rf $(VENV) $(FUZZ) .lock-venv site demo-report reproduction bench-results .coverage

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -37,6 +38,7 @@ FAULTS = (
     EOFError,
     OverflowError,
     RuntimeError,
+    TokenError,
 )
 """What zipfile, json and numpy raise of a file that is not what they expect."""
 DEEP = 200

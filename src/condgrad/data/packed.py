@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ DAMAGE = (
     NotImplementedError,
     RuntimeError,
     SyntaxError,
+    TokenError,
     OSError,
 )
 """What zipfile and numpy raise of bytes that are not what they expect."""
