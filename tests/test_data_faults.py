@@ -236,6 +236,14 @@ def test_options_that_make_no_sense(options: dict[str, Any], sentence: str, tmp_
         Limits(side=0)
 
 
+def test_rows_without_entries_are_counted(tmp_path: Path) -> None:
+    found = load(put(tmp_path, b"0,0,1\n4,0,2\n"), ids=False, shape=(6, 2))
+    assert found.shape == (6, 2) and found.cleanup.empty == (4, 1) and found.cleanup.clean
+    assert str(found.cleanup) == "x.csv: 2 entries from 2 lines, 4 rows and 1 columns without entries"
+    found = load(put(tmp_path, MM.replace(b"general", b"symmetric") + b"3 3 1\n2 1 7\n", "x.mtx"))
+    assert len(found) == 2 and found.cleanup.empty == (1, 1)
+
+
 # ---------------------------------------------------------------------------------------------------------- LIBSVM
 
 

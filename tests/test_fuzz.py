@@ -6,46 +6,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.fuzzing import attempt, cases, npy, targets, zipped
+from benchmarks.fuzzing import TARGETS, attempt, cases, npy, target, zipped
 from hypothesis import HealthCheck, given, settings
 
 from condgrad.data import BadData, load
 
-NAMES = (
-    "csv",
-    "csv, strict",
-    "csv of positions",
-    "pairs",
-    "gzip",
-    "matrix-market",
-    "libsvm",
-    "npz",
-    "npz of any members",
-    "parquet",
-    "spec",
-    "trace",
-    "result",
-    "archive",
-    "checkpoint",
-)
 
-
-def test_every_target_is_fuzzed(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    known = targets(tmp_path)
-    assert set(known) == set(NAMES)
-    assert all(attempt(target, seed) for target in known.values() for seed in target.seeds), "a valid file is refused"
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TARGETS)
 def test_no_error_but_the_documented_ones(name: str, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    target = targets(tmp_path)[name]
+    reads = target(name, tmp_path)
+    assert all(attempt(reads, seed) for seed in reads.seeds), "a valid file is refused"
 
     @settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(case=cases(target))
+    @given(case=cases(reads))
     def check(case: bytes) -> None:
-        attempt(target, case)
+        attempt(reads, case)
 
     check()
 

@@ -12,7 +12,7 @@ from condgrad.data.fields import cells, decimals, split
 from condgrad.data.index import Positions, Unusable
 from condgrad.data.lines import BLANKS, Layout, Reader, number_of, text_lines
 from condgrad.data.notes import Limits, Notes, shortly
-from condgrad.data.observations import Observations, bounded, observations
+from condgrad.data.observations import Observations, bounded, empty_sides, observations
 from condgrad.data.text import chunks
 
 MAGIC = b"%%MatrixMarket"
@@ -159,5 +159,5 @@ def _mirrored(given: Observations, symmetry: str, values: bool) -> Observations:
         if numbers is not None:
             numbers = np.concatenate([numbers, (-1.0 if symmetry == "skew-symmetric" else 1.0) * numbers[off]])
         rows, cols = np.concatenate([rows, cols[off]]), np.concatenate([cols, rows[off]])
-    cleanup = replace(given.cleanup, entries=len(rows))
+    cleanup = replace(given.cleanup, entries=len(rows), empty=empty_sides(rows, cols, given.shape))
     return replace(given, rows=rows, cols=cols, values=numbers, cleanup=cleanup)

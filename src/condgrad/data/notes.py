@@ -75,7 +75,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Cleanup:
-    """What was read, kept, dropped and merged. ``lines`` are those with data: neither blank, nor comment, nor header."""
+    """What was read, kept, dropped and merged. ``lines`` are those with data: neither blank, nor comment, nor header.
+
+    ``empty`` are the rows and the columns without any entry, which a file with positions may have.
+    """
 
     file: str
     encoding: str
@@ -83,6 +86,7 @@ class Cleanup:
     entries: int
     blank: int
     comments: int
+    empty: tuple[int, int]
     faults: tuple[Fault, ...]
 
     @property
@@ -101,6 +105,7 @@ class Cleanup:
         skipped = [f"{n:,} {what}" for n, what in ((self.blank, "blank"), (self.comments, "of comment")) if n]
         beside = f" (and {' and '.join(skipped)})" if skipped else ""
         told = "" if self.encoding == "utf-8" else f", {self.encoding}"
+        told += f", {self.empty[0]:,} rows and {self.empty[1]:,} columns without entries" if any(self.empty) else ""
         head = f"{self.file}: {self.entries:,} entries from {self.lines:,} lines{beside}{told}"
         return "\n".join([head, *(f"  {fault}" for fault in self.faults)])
 
@@ -141,12 +146,12 @@ class Notes:
         where = self.name if line is None else f"{self.name}, {self.unit} {line}"
         raise BadData(f"{where}: {fault}: {advice}.")
 
-    def close(self, entries: int) -> Cleanup:
+    def close(self, entries: int, empty: tuple[int, int] = (0, 0)) -> Cleanup:
         """What was taken down; refused where nothing, or less than half of the lines, could be used."""
         faults = tuple(
             Fault(kind, count, KINDS[kind].done, tuple(self._examples[kind])) for kind, count in self._counts.items()
         )
-        cleanup = Cleanup(self.name, self.encoding, self.lines, entries, self.blank, self.comments, faults)
+        cleanup = Cleanup(self.name, self.encoding, self.lines, entries, self.blank, self.comments, empty, faults)
         if not self.lines:
             self.refuse("there is no data, but at least one entry was expected", "give a file that has some")
         if 2 * cleanup.dropped > self.lines or not entries:
