@@ -236,6 +236,12 @@ def test_options_that_make_no_sense(options: dict[str, Any], sentence: str, tmp_
         Limits(side=0)
 
 
+def test_a_field_of_blanks_takes_no_time(tmp_path: Path) -> None:
+    """The blanks around all fields of a chunk were cut off one by one."""
+    found = load(put(tmp_path, ROWS * 20_000 + b"a," + b" " * 500_000 + b"b   ,7\n"))
+    assert found.col_ids is not None and found.col_ids.tolist() == ["1", "2", "b"]
+
+
 def test_rows_without_entries_are_counted(tmp_path: Path) -> None:
     found = load(put(tmp_path, b"0,0,1\n4,0,2\n"), ids=False, shape=(6, 2))
     assert found.shape == (6, 2) and found.cleanup.empty == (4, 1) and found.cleanup.clean
@@ -255,6 +261,7 @@ def test_rows_without_entries_are_counted(tmp_path: Path) -> None:
         (b"1 2:", "the value is '', but a number was expected"),
         (b"1 2: 5", "the value is ''"),
         (b"1 25", "'25' is no pair, but a label and pairs index:value were expected"),
+        (b"\x0b# 1:2", "the value is '', but a number"),
         (b"1,2 2:5", "the value is '1,2', but a number"),
         (b"1 2:1 2:3", "('2', '1') is 3 here and 1 on line 3"),
     ],

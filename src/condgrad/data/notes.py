@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn
+
+import numpy as np
 
 from condgrad.checks import BadData, whole
 
@@ -133,14 +135,12 @@ class Notes:
         if len(examples) < SHOWN:
             examples.append((line, found))
 
-    def faults(self, kind: str, lines: Iterable[int], found: Callable[[int], str], expected: str) -> None:
+    def faults(self, kind: str, lines: np.ndarray, found: Callable[[int], str], expected: str) -> None:
         """The same fault on many lines; ``found(i)`` tells of the i-th."""
-        count = -1
-        for count, line in enumerate(lines):
-            if count < SHOWN:
-                self.fault(kind, int(line), found(count), expected)
-        if count >= SHOWN:
-            self._counts[kind] += count + 1 - SHOWN
+        for i, line in enumerate(lines[:SHOWN].tolist()):
+            self.fault(kind, line, found(i), expected)
+        if len(lines) > SHOWN:
+            self._counts[kind] += len(lines) - SHOWN
 
     def refuse(self, fault: str, advice: str, line: int | None = None) -> NoReturn:
         where = self.name if line is None else f"{self.name}, {self.unit} {line}"
