@@ -14,6 +14,7 @@ import numpy as np
 
 from condgrad import __version__
 from condgrad.domains import DOMAINS
+from condgrad.driver import Checkpoint
 from condgrad.driver.trace import COLUMNS
 from condgrad.experiments.text import table
 from condgrad.objectives import LOSSES
@@ -63,6 +64,16 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--json", action="store_true", help="print the result for machines")
     command.add_argument("--quiet", action="store_true", help="no progress")
+    command.add_argument("--checkpoint", type=Path, metavar="FILE", help="save the run here as it goes, and at its end")
+    command.add_argument(
+        "--checkpoint-every",
+        type=interval,
+        metavar="30s",
+        help="seconds (30s) or steps (100) between checkpoints (default: 30s)",
+    )
+    command.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint, if there is one, as the run would have"
+    )
     command.set_defaults(run=solve)
     command = commands.add_parser("report", help="one page with plots and tables of runs that `solve` wrote")
     command.add_argument(
@@ -86,6 +97,14 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="print what was found for machines")
     command.set_defaults(run=reproduce)
     return top
+
+
+def interval(text: str) -> dict[str, Any]:
+    """30s: so many seconds; 100: so many steps."""
+    try:
+        return {"seconds": float(text[:-1])} if text.endswith("s") else {"steps": int(text)}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: give seconds, such as 30s, or steps, such as 100") from None
 
 
 def listing(arguments: Any, header: list[str], rows: list[dict[str, Any]]) -> int:
@@ -141,8 +160,16 @@ def solve(arguments: Any) -> int:
     from condgrad.experiments.spec import load
     from condgrad.report.runs import Run, report_runs
 
+    if arguments.checkpoint is None and (arguments.resume or arguments.checkpoint_every):
+        raise ValueError("--resume and --checkpoint-every go with --checkpoint FILE: add it.")
+    saving = {}
+    if arguments.checkpoint:
+        saving = {
+            "checkpoint": Checkpoint(arguments.checkpoint, **arguments.checkpoint_every or {}),
+            "resume": arguments.resume,
+        }
     spec = load(arguments.spec)
-    result = spec.solve(progress=False if arguments.quiet else None)
+    result = spec.solve(progress=False if arguments.quiet else None, **saving)
     out = arguments.out or arguments.spec.with_name(arguments.spec.stem + "-run")
     out.mkdir(parents=True, exist_ok=True)
     result.to_json(out / "result.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import warnings as python_warnings
 from dataclasses import asdict, dataclass
@@ -89,17 +90,17 @@ class Saving:
         self.failure = ""
         self.keep = True
         self.due = monotonic() + checkpoint.seconds
+        self._try_the_folder()
         if not resume and (self.path.exists() or archive.previous(self.path).exists()):
             raise ValueError(
                 f"There is a checkpoint at {self.path} already: continue it with resume=True, or move it away to begin anew."
             )
-        self._try_the_folder()
 
     def _try_the_folder(self) -> None:
         trial = Path(f"{self.path}.partial")
         try:
             if self.path.is_dir():
-                raise IsADirectoryError(None, "it is a folder")
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             with open(trial, "wb"):
                 pass
             trial.unlink()

@@ -31,6 +31,7 @@ from condgrad.solvers.states import Descent, State
 
 PLAIN = (type(None), bool, int, float, str)
 NAMED = {cls.__name__: cls for cls in (Curvature, Descent, Reason, Snapshot, Table)}
+NUMBERS = {np.dtype(kind).str: kind for kind in (np.float64, np.float32, np.int64, np.int32, np.bool_)}
 POINTS: dict[type, tuple[str, ...]] = {
     Factors: ("U", "V", "base", "norm2", "seen", "apart"),
     LowRank: ("terms", "shape"),
@@ -98,7 +99,7 @@ class _Freezer:
             return ["dict", {key: self.take(value) for key, value in thing.items()}]
         if NAMED.get(kind.__name__) is kind:
             return ["named", kind.__name__, *map(self.take, thing)]
-        if isinstance(thing, np.generic) and thing.dtype.kind in "biuf":
+        if NUMBERS.get(thing.dtype.str if isinstance(thing, np.generic) else "") is kind:
             return ["number", thing.dtype.str, thing.item()]
         if kind is Pattern and id(thing) in self.patterns:
             return ["pattern", self.patterns[id(thing)]]
@@ -162,7 +163,7 @@ class _Thawer:
         if kind == "named":
             return NAMED[rest[0]](*map(self.put, rest[1:]))
         if kind == "number":
-            return np.dtype(rest[0]).type(rest[1])
+            return NUMBERS[rest[0]](rest[1])
         if kind == "pattern":
             return self.known[rest[0]]
         if kind != "node":

@@ -69,7 +69,8 @@ class Spec:
     stop: Rule
     keywords: dict[str, Any]
 
-    def solve(self, progress: bool | None, callback: Callback | None = None) -> Result:
+    def solve(self, progress: bool | None, callback: Callback | None = None, **saving: Any) -> Result:
+        """``saving`` is checkpoint= and resume= of minimize."""
         return minimize(
             self.objective,
             self.domain,
@@ -77,6 +78,7 @@ class Spec:
             stop=self.stop,
             progress=progress,
             callback=callback,
+            **saving,
             **self.keywords,
         )
 
