@@ -46,7 +46,7 @@ $(FUZZ)/ready: requirements.lock pyproject.toml
 	$(FUZZ)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[fuzz]'
 	touch $@
 
-fuzz: $(FUZZ)/ready  ## all that reads files, by hypothesis and by a coverage-guided fuzzer in its own environment: about 20 minutes
+fuzz: $(FUZZ)/ready  ## all that reads files, by hypothesis and by a coverage-guided fuzzer, which has an environment of its own
 	OPENBLAS_NUM_THREADS=1 $(FUZZ)/bin/python -m benchmarks.fuzz --check
 
 faults: $(VENV)/ready  ## 200 runs killed at random moments, on failing disks too, and resumed: the same to the bit?

@@ -50,7 +50,7 @@ def main() -> None:
         sys.exit(
             "The guided engine needs atheris: run `make fuzz`, which installs it, or pip install 'condgrad[fuzz]'."
         )
-    amounts = {"hypothesis": 200, "guided": 5} if args.quick else {"hypothesis": 2000, "guided": 30}
+    amounts = {"hypothesis": 200, "guided": 5} if args.quick else {"hypothesis": 1000, "guided": 30}
     jobs = [
         Job(1.0, lambda name=name, engine=engine: fuzz(name, engine, amounts[engine]))
         for name in TARGETS

@@ -346,7 +346,7 @@ def by_guidance(name: str, seconds: int, folder: Path) -> None:
     """libFuzzer's loop, which ends the process: its last lines on stderr count the cases."""
     import atheris
 
-    with atheris.instrument_imports(include=["condgrad"], exclude=_others()):
+    with atheris.instrument_imports(include=["condgrad", "tomllib"], exclude=_others()):
         reads = target(name, folder)
     corpus = folder / "corpus"
     corpus.mkdir()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import warnings as python_warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
@@ -179,18 +181,25 @@ class Saving:
         if found is None:
             return
         data, arrays = found
-        changed = differences(data["problem"], self.problem)
+        with self._fitting():
+            saved, changed = data["k"], differences(data["problem"], self.problem)
         if changed:
             more = f", and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
             raise ValueError(
                 f"The checkpoint {self.path} is of another run: {'; '.join(changed[:SHOWN])}{more}. Ask for what it was asked, "
                 "or name another file."
             )
-        try:
+        with self._fitting():
             self._put(data, arrays, run)
+        self.saved = saved
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """A file whose checksums hold may be a stranger's all the same: what it lacks is refused in one sentence."""
+        try:
+            yield
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise BadArchive(f"{self.path} can't be used: what it holds does not fit together.") from error
-        self.saved = data["k"]
 
     def _put(self, data: Any, arrays: dict[str, np.ndarray], run: Any) -> None:
         objective = run.problem.objective
