@@ -341,8 +341,11 @@ def test_nothing_in_an_npz_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ({"row": [0], "col": [0, 1], "data": [1.0]}, "row, col and data have different lengths"),
         ({"row": [0.5], "col": [0], "data": [1.0]}, "entry 1 of 'row' is 0.5, but whole numbers were expected"),
         ({"row": [10**18], "col": [0], "data": [1.0]}, "the shape is 1000000000000000001 x 1, but at most"),
-        ({"row": [3], "col": [0], "data": [1.0], "shape": [2, 2]}, "entry 1: the row is 3, but a number from 0 to 1"),
-        ({"row": [0], "col": [0], "data": [np.nan], "shape": [2, 2]}, "entry 1: the value is nan, but a finite number"),
+        ({"row": [3], "col": [0], "data": [1.0], "shape": [2, 2]}, "element 1: the row is 3, but a number from 0 to 1"),
+        (
+            {"row": [0], "col": [0], "data": [np.nan], "shape": [2, 2]},
+            "element 1: the value is nan, but a finite number",
+        ),
         ({"row": [0], "col": [0], "data": [1.0], "shape": [2]}, "the shape has 1 sizes, but rows and columns"),
     ],
 )
@@ -350,6 +353,12 @@ def test_arrays_that_do_not_fit(arrays: dict[str, Any], sentence: str, tmp_path:
     np.savez(tmp_path / "x.npz", **arrays)
     with pytest.raises(BadData, match=re.escape(sentence)):
         load(tmp_path / "x.npz", strict=True)
+
+
+def test_a_clean_up_of_arrays_speaks_of_elements(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", row=[0, 1, 5], col=[0, 1, 0], data=[1.0, 2.0, 3.0], shape=[2, 2])
+    told = "x.npz: 2 entries from 3 elements\n  bad index: 1 dropped (element 3: the row is 5)"
+    assert str(load(tmp_path / "x.npz").cleanup) == told
 
 
 def test_a_sparse_matrix_that_is_broken_or_of_another_format(tmp_path: Path) -> None:

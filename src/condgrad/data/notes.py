@@ -69,9 +69,10 @@ class Fault:
     count: int
     done: str
     examples: tuple[tuple[int, str], ...]
+    unit: str = "line"
 
     def __str__(self) -> str:
-        shown = "; ".join(f"line {line}: {found}" for line, found in self.examples)
+        shown = "; ".join(f"{self.unit} {line}: {found}" for line, found in self.examples)
         return f"{self.kind}: {self.count:,} {self.done} ({shown}{', ...' if self.count > len(self.examples) else ''})"
 
 
@@ -90,6 +91,7 @@ class Cleanup:
     comments: int
     empty: tuple[int, int]
     faults: tuple[Fault, ...]
+    unit: str = "line"
 
     @property
     def clean(self) -> bool:
@@ -108,7 +110,7 @@ class Cleanup:
         beside = f" (and {' and '.join(skipped)})" if skipped else ""
         told = "" if self.encoding == "utf-8" else f", {self.encoding}"
         told += f", {self.empty[0]:,} rows and {self.empty[1]:,} columns without entries" if any(self.empty) else ""
-        head = f"{self.file}: {self.entries:,} entries from {self.lines:,} lines{beside}{told}"
+        head = f"{self.file}: {self.entries:,} entries from {self.lines:,} {self.unit}s{beside}{told}"
         return "\n".join([head, *(f"  {fault}" for fault in self.faults)])
 
     def summary(self) -> dict[str, Any]:
@@ -149,9 +151,12 @@ class Notes:
     def close(self, entries: int, empty: tuple[int, int] = (0, 0)) -> Cleanup:
         """What was taken down; refused where nothing, or less than half of the lines, could be used."""
         faults = tuple(
-            Fault(kind, count, KINDS[kind].done, tuple(self._examples[kind])) for kind, count in self._counts.items()
+            Fault(kind, count, KINDS[kind].done, tuple(self._examples[kind]), self.unit)
+            for kind, count in self._counts.items()
         )
-        cleanup = Cleanup(self.name, self.encoding, self.lines, entries, self.blank, self.comments, empty, faults)
+        cleanup = Cleanup(
+            self.name, self.encoding, self.lines, entries, self.blank, self.comments, empty, faults, self.unit
+        )
         if not self.lines:
             self.refuse("there is no data, but at least one entry was expected", "give a file that has some")
         if 2 * cleanup.dropped > self.lines or not entries:
