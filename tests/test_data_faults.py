@@ -300,6 +300,22 @@ def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             load(tmp_path / "x.parquet", limits=limits)
 
 
+def test_a_column_that_a_parquet_file_has_twice(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.Table.from_arrays(
+        [pa.array([1]), pa.array([2]), pa.array([3.0]), pa.array([4])], names=["a", "b", "c", "a"]
+    )
+    parquet.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(BadData, match=r"x\.parquet: this is no Parquet file, or it is damaged \(.*exists 2 times"):
+        load(tmp_path / "x.parquet", columns=("a", "b", "c"))
+
+
+def test_a_long_comment_takes_no_time(tmp_path: Path) -> None:
+    """All that followed a comment was copied for each line of it."""
+    found = load(put(tmp_path, MM + b"%\n" * 600_000 + b"2 2 1\n1 2 3\n", "x.mtx"), strict=True)
+    assert found.cleanup.comments == 600_000 and found.matrix().toarray().tolist() == [[0, 3], [0, 0]]
+
+
 def test_more_names_than_allowed(tmp_path: Path) -> None:
     for names in (b"1,a,1\n2,a,1\n3,a,1\n", b"u,a,1\nv,a,1\nw,a,1\n"):
         with pytest.raises(BadData, match="there are more than 2 rows, but no more are allowed"):
