@@ -181,7 +181,7 @@ class Saving:
             return
         data, arrays = found
         try:
-            changed = differences(data["problem"], self.problem)
+            saved, changed = data["k"], differences(data["problem"], self.problem)
             if not changed:
                 self._put(data, arrays, run)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -192,7 +192,7 @@ class Saving:
                 f"The checkpoint {self.path} is of another run: {'; '.join(changed[:SHOWN])}{more}. Ask for what it was asked, "
                 "or name another file."
             )
-        self.saved = data["k"]
+        self.saved = saved
 
     def _put(self, data: Any, arrays: dict[str, np.ndarray], run: Any) -> None:
         objective = run.problem.objective
