@@ -312,7 +312,8 @@ def disturbed(number: int, task: Task, fault: str) -> Row:
         "resumed from": min(last.iterates, default=len(whole.iterates)) - 1,
         "lives with a failed write": sum(life.unwritten > 0 for life in lives),
         "iterates compared": len(seen),
-        "same iterates": all(whole.iterates[k] == digest for k, digest in seen),
+        "same iterates": all(whole.iterates[k] == digest for k, digest in seen)
+        and {k for k, _ in seen} == {*whole.iterates},
         "same end": last.end["told"] == whole.end["told"],
         "tidy": set(left) <= {"c", "c.previous"},
         "mounted": disk.mounted,
