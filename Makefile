@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow lint format docs bench lock clean
+.PHONY: demo test test-slow lint format docs bench mutants lock clean
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -39,6 +39,9 @@ bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-resu
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.corrective --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.problem5 --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --check
+
+mutants: $(VENV)/ready  ## wrong changes to the core, and which test notices each
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --check
 
 lock:  ## new exact versions for requirements.lock
 	$(PYTHON) -m venv --clear .lock-venv

@@ -14,7 +14,7 @@ from tests.problems import projection
 import condgrad as cg
 from condgrad.inner import INNERS, absolute, inner_solver, relative
 from condgrad.inner.corrective import Hull
-from condgrad.inner.simplex_qp import nearest_weights
+from condgrad.inner.simplex_qp import factored, nearest_weights
 from condgrad.protocols import Projectable, SpectralSet, fits
 
 quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -350,6 +350,18 @@ def test_nearest_weights_on_random_atoms(seed, n, d, inside):
     w, _ = check_weights(P, z, rng.dirichlet(np.ones(n)))
     if inside:
         assert np.linalg.norm(w @ P - z) <= 1e-6
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_a_factor_takes_up_what_is_independent_whatever_its_scale(scale):
+    atoms = scale * np.random.default_rng(0).standard_normal((4, 6))
+    gram = atoms @ atoms.T
+    factor = factored(gram, np.arange(3)).with_atom(gram, 3)
+    assert np.allclose(factor.R.T @ factor.R, gram + factor.shift, rtol=1e-12, atol=0)
+    atoms[3] = atoms[:3].mean(axis=0)
+    gram = atoms @ atoms.T
+    with pytest.raises(np.linalg.LinAlgError, match="depends"):
+        factored(gram, np.arange(3)).with_atom(gram, 3)
 
 
 # ------------------------------------------------------------------------------------------------------------------- at the edges
