@@ -169,17 +169,17 @@ class Bench:
             shutil.copy2(ROOT / name, tree)
         return cls(tree)
 
-    def pytest(self, suite: str, limit: float) -> tuple[str, float]:
+    def pytest(self, suite: str, limit: float, bytecode: bool) -> tuple[str, float]:
         """Which test failed first, '' for none; and the seconds."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
-        # bytecode is told by its file's second and size: two mutants of a file may agree in both
-        paths = {"PYTHONPATH": str(self.tree / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "--assert=plain"]
+        paths = {"PYTHONPATH": str(self.tree / "src"), "PYTHONDONTWRITEBYTECODE": "" if bytecode else "1"}
+        threads = {"OPENBLAS_NUM_THREADS": "1"}
         begun = monotonic()
         try:
             done = subprocess.run(
-                [*command, "--hypothesis-seed=0", *shlex.split(suite)],
+                [*command, "-p", "no:cacheprovider", "--hypothesis-seed=0", *shlex.split(suite)],
                 cwd=self.tree,
-                env={**os.environ, **paths},
+                env={**os.environ, **paths, **threads},
                 capture_output=True,
                 text=True,
                 timeout=limit,
@@ -199,7 +199,7 @@ class Bench:
     def unchanged(self, suite: str) -> float:
         """The seconds of a suite without a change, measured once; it must pass."""
         if suite not in self.seconds:
-            failed, seconds = self.pytest(suite, 1800)
+            failed, seconds = self.pytest(suite, 1800, bytecode=True)
             if failed:
                 raise RuntimeError(f"Without any change, pytest {suite} fails: {failed}.")
             self.seconds[suite] = seconds
@@ -208,14 +208,16 @@ class Bench:
     def caught(self, mutant: Mutant, suites: Iterable[str]) -> tuple[str, float]:
         """Which test noticed the mutant, '' for none; and the seconds."""
         path, spent = self.tree / PACKAGE / mutant.file, 0.0
-        source = path.read_bytes()
+        source, times = path.read_bytes(), (path.stat().st_atime, path.stat().st_mtime)
         for suite in suites:
             limit = max(LEAST, PATIENCE * self.unchanged(suite))
             try:
                 path.write_bytes(mutant.applied(source))
-                by, seconds = self.pytest(suite, limit)
+                os.utime(path, (1, 1))  # bytecode is told by its file's second and size: these may agree
+                by, seconds = self.pytest(suite, limit, bytecode=False)
             finally:
                 path.write_bytes(source)
+                os.utime(path, times)
             spent += seconds
             if by:
                 return by, spent

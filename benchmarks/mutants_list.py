@@ -10,7 +10,7 @@ LOCKSTEP, INNERS, SPECTRAL = (
 DRIVER = "tests/test_driver.py tests/test_endings.py tests/contract/test_counts.py"
 
 FIRST: dict[str, tuple[str, ...]] = {
-    "inner/condg.py": (INNERS,),
+    "inner/condg.py": (f"{LOCKSTEP} -k ncgs-ii", INNERS),
     "inner/corrective.py": (INNERS,),
     "inner/exact.py": (INNERS,),
     "inner/simplex_qp.py": (INNERS,),
