@@ -207,6 +207,12 @@ def test_values_that_the_method_asks_for_do_count(fake_clock: list[float], L: fl
     assert result.seconds == result.counts["values"] > 0
 
 
+def test_the_step_on_which_a_run_ends_has_its_row_with_its_measures() -> None:
+    result = cg.minimize(CONVEX, SIMPLEX, X0, tol=1e-6, every=1000)
+    assert result.status == "converged" and [row.k for row in result.trace] == [0, result.steps]
+    assert result.trace[-1].mapping <= 1e-6
+
+
 def test_steps_that_are_measured_are_a_tenth_apart() -> None:
     """So a run goes on for a tenth too long at most, and measuring takes a number of steps that grows like a logarithm."""
     result = cg.minimize(CONVEX, SIMPLEX, X0, method="cgs", stop=NEVER | cg.Steps(300))
