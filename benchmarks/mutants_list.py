@@ -39,7 +39,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/stochastic_ncgs.py": (f"{LOCKSTEP} -k stochastic", "tests/test_theorems.py"),
     "solvers/svfw.py": (f"{LOCKSTEP} -k svfw",),
     "solvers/warm_start.py": ("tests/test_adaptive.py -k warm",),
-    "estimators/minibatch.py": (f"{LOCKSTEP} -k sfw",),
+    "estimators/minibatch.py": (f"{LOCKSTEP} -k sfw", "tests/test_equivalences.py"),
     "estimators/saga.py": (f"{LOCKSTEP} -k sagafw",),
     "estimators/svrg.py": (f"{LOCKSTEP} -k svfw",),
     "driver/counting.py": (DRIVER, "tests/test_bad_answers.py"),
@@ -190,7 +190,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("term_rows(x, terms[I]) - rows[I]", "term_rows(x, terms[I]) - rows[J[0]]",
          "every term against the same row"),
         ("terms[I]) + mean", "terms[I])", "the table's mean forgotten"),
-        ("np.unique(self.pick(len(terms), rng))", "np.unique(I)", "one batch where two independent ones are needed"),
+        ("I, J = self.pick(len(terms), rng), np.unique", "I = J = np.unique", "one batch where two independent ones are needed"),
     ],
     "driver/counting.py": [
         ('"lmo": lambda domain, args: {"lo": 1}', '"lmo": lambda domain, args: {"lo": 0}', "linear oracle calls for free"),

@@ -97,6 +97,18 @@ def test_stalled_by_the_value() -> None:
     assert cg.Stagnation(5)(a_record(k=5), rows).status == "stalled"
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_stalled_on_any_scale(scale: float) -> None:
+    """A share of what there is, whatever the scale of F is, and whatever its sign."""
+    rule = cg.Stagnation(5)
+    by_mapping = cg.Trace([a_record(k=k, mapping=scale) for k in range(5)])
+    assert rule(a_record(k=5, mapping=0.9 * scale), by_mapping) is None
+    assert rule(a_record(k=5, mapping=0.9999 * scale), by_mapping).status == "stalled"
+    by_value = cg.Trace([a_record(k=k, fun=-scale) for k in range(5)])
+    assert rule(a_record(k=5, fun=-1.1 * scale), by_value) is None
+    assert rule(a_record(k=5, fun=-1.0001 * scale), by_value).status == "stalled"
+
+
 def test_stopped_by_the_callback() -> None:
     seen = []
     result = cg.minimize(CONVEX, SIMPLEX, X0, stop=NEVER, callback=lambda record, x: seen.append(x) or record.k == 3)
