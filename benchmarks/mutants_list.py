@@ -10,6 +10,7 @@ LOCKSTEP, INNERS, SPECTRAL = (
 CERTIFICATES = "tests/test_certificates.py"
 BY_HAND = f"{CERTIFICATES} -k 'not witness and not prox_point and not reports and not projects'"
 """Those of its tests that do not draw hundreds of cases."""
+TRUTH = "tests/contract/test_methods.py -k certifies_the_truth"
 DRIVER = "tests/test_driver.py tests/test_endings.py tests/contract/test_counts.py"
 
 FIRST: dict[str, tuple[str, ...]] = {
@@ -20,15 +21,16 @@ FIRST: dict[str, tuple[str, ...]] = {
     "inner/spectral.py": (f"{INNERS} -k spectral", SPECTRAL),
     "inner/stops.py": (INNERS, LOCKSTEP),
     "certificate.py": (BY_HAND, CERTIFICATES),
-    "solvers/accelerated_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k accelerated",),
+    "solvers/accelerated_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k accelerated", TRUTH),
     "solvers/cgs.py": (f"{LOCKSTEP} tests/test_baselines.py -k 'cgs and not ncgs'",),
-    "solvers/frank_wolfe.py": (f"{LOCKSTEP} tests/test_baselines.py -k frank",),
+    "solvers/frank_wolfe.py": (f"{LOCKSTEP} tests/test_baselines.py -k frank", TRUTH),
     "solvers/ncgs.py": (
         f"{LOCKSTEP} -k 'ncgs and not ncgs-ii and not ncgs-vr and not stochastic'",
+        TRUTH,
         "tests/test_adaptive.py -k iterate",
         "tests/test_adaptive.py",
     ),
-    "solvers/ncgs_ii.py": (f"{LOCKSTEP} -k ncgs-ii",),
+    "solvers/ncgs_ii.py": (f"{LOCKSTEP} -k ncgs-ii", TRUTH),
     "solvers/ncgs_vr.py": (f"{LOCKSTEP} tests/test_theorems.py -k vr", "tests/test_adaptive.py"),
     "solvers/projected_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k projected",),
     "solvers/sagafw.py": (f"{LOCKSTEP} -k sagafw",),
