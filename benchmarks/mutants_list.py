@@ -34,7 +34,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/ncgs_vr.py": (f"{LOCKSTEP} tests/test_theorems.py -k vr", "tests/test_adaptive.py"),
     "solvers/projected_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k projected",),
     "solvers/sagafw.py": (f"{LOCKSTEP} -k sagafw",),
-    "solvers/schedules.py": (f"{LOCKSTEP} -k ncgs",),
+    "solvers/schedules.py": (f"{LOCKSTEP} -k cgs",),
     "solvers/sfw.py": (f"{LOCKSTEP} -k sfw",),
     "solvers/smoothness.py": ("tests/test_smoothness.py",),
     "solvers/stochastic_frank_wolfe.py": (f"{LOCKSTEP} -k sfw", "tests/test_theorems.py -k uniform"),
