@@ -228,5 +228,13 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
 
 EQUIVALENT: dict[tuple[str, str], str] = {
     ("solvers/smoothness.py", "return 2.0"): "the linear oracle answers x itself: x is stationary, whatever L is",
+    (
+        "inner/spectral.py",
+        "while high < inf and high - low >= 0.01 * high > EPS * abs(self.level):",
+    ): "differs where the bracket is a hundredth wide to the last bit; both ends of it are valid bounds",
+    (
+        "inner/spectral.py",
+        "if spare >= most:",
+    ): "that many spare columns are all there are, twice as many are the same ones; the gap that was reached is said",
 }
 """(file, line after the change) -> why a drawn change breaks nothing that is promised."""
