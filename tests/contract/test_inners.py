@@ -300,6 +300,19 @@ def test_what_corrective_remembers_is_its_point(domain, seed):
     assert np.allclose(hull.gram, exact, atol=1e-12 * (1 + domain.max_norm**2))
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("domain", POLYTOPES.values(), ids=POLYTOPES.keys())
+def test_corrective_is_no_worse_than_its_centre_whatever_it_remembers(domain, seed):
+    """The centre is an atom too: with the memory of another point and one call, the prox objective does not go up."""
+    rng = np.random.default_rng(seed)
+    u, elsewhere = domain.project(rng.standard_normal(domain.shape)), domain.lmo(rng.standard_normal(domain.shape))
+    g = 0.1 * rng.standard_normal(domain.shape)
+    solver = cg.Corrective(1)
+    p = solver.solve(domain, g, u, 0.5, absolute(0.0), solver.init(domain, elsewhere)).point
+    z = u - 0.5 * g
+    assert np.linalg.norm(p - z) <= np.linalg.norm(u - z) + 1e-12
+
+
 # ------------------------------------------------------------------------------------------- the small quadratic programme
 
 
