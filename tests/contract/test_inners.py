@@ -399,6 +399,17 @@ def test_corrective_ends_at_the_rounding_of_an_interior_solution(domain):
     assert calls < 2000
 
 
+def test_corrective_ends_where_the_oracle_has_nothing_new():
+    """With a step far beyond the set the answer is a vertex, known after two calls; what seems left of the gap is rounding."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        region, calls = watched(cg.LinfBall(25, 10.0))
+        u, g = region.project(10 * rng.standard_normal(25)), rng.standard_normal(25)
+        solver = cg.Corrective(100)
+        solver.solve(region, g, u, 1e4, absolute(0.0), solver.init(region, u))
+        assert len(calls) <= 5, seed
+
+
 def test_corrective_where_atoms_are_a_rounding_apart():
     """And the gradient is 1e16 times as large as the set is wide."""
     one, other = np.array([np.nextafter(0.01, 1.0)]), np.array([0.01])
