@@ -18,7 +18,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "inner/corrective.py": (INNERS,),
     "inner/exact.py": (INNERS,),
     "inner/simplex_qp.py": (INNERS,),
-    "inner/spectral.py": (f"{INNERS} -k spectral", SPECTRAL),
+    "inner/spectral.py": (f"{INNERS} {SPECTRAL} -k 'spectral- or at_its_limit'", SPECTRAL),
     "inner/stops.py": (INNERS, LOCKSTEP),
     "certificate.py": (BY_HAND, CERTIFICATES),
     "solvers/accelerated_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k accelerated", TRUTH),
