@@ -133,7 +133,7 @@ class Fit:
         out = self.rng.random(everything.n_terms) < 0.1
         rows, held_rows = self.rows[~out], self.rows[out]
         held_cols, held = everything.pattern.cols[out], everything.values[out]
-        train = Completion(rows, everything.pattern.cols[~out], everything.values[~out], self.rows_cols)
+        train = Completion(rows, everything.pattern.cols[~out], everything.values[~out], everything.pattern.shape)
         model = self.start(train, rows)
         first = self.first_radius(train, rows, model)
         radius, best, best_left, worse = min(first, up_to), model, held - model.at(held_rows, held_cols), 0
