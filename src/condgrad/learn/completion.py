@@ -323,9 +323,9 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         left = values - self.mean_ - self.col_biases_[cols]
         order = np.argsort(rows, kind="stable")
         cuts = np.searchsorted(rows[order], np.arange(1, m))
-        by_row = (np.split(left[order], cuts), np.split(cols[order], cuts)) if m else ([], [])
-        arguments = (self._loss, self.multiplier_, bool(self.biases))
-        return folded(self.components_.T, self.singular_values_, *by_row, *arguments)
+        lists = zip(np.split(left[order], cuts), np.split(cols[order], cuts), strict=True) if m else ()
+        price, biased = self.multiplier_, bool(self.biases)
+        return folded(self.components_.T, self.singular_values_, list(lists), self._loss, price, biased)
 
     def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """For each row the k columns with the largest predictions, best first, and these; without those observed in it.
@@ -367,6 +367,21 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def load(cls, path: Any) -> Self:
         """What ``save`` wrote."""
         return stored.read(path, cls)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For joblib: the entries as arrays, and no record of the engine's run."""
+        state = dict(super().__getstate__())
+        if "_seen" in state:
+            seen = state["_seen"]
+            state["_seen"] = (seen.pattern.rows, seen.pattern.cols, seen.values, seen.pattern.shape)
+            state["result_"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_seen" in state:
+            rows, cols, values, shape = state["_seen"]
+            state = {**state, "_seen": Completion(rows, cols, values, shape, state["_loss"])}
+        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
