@@ -45,7 +45,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     radius : of the nuclear ball, or "auto".
     biases : whether rows and columns have biases, and there is a mean.
     clip : whether predictions are kept within the range of the entries that are believed.
-    tol : the last fit ends when four steps bring the loss down by less than this share.
+    tol : the last fit ends when two steps bring the loss down by less than this share.
     max_steps : and at the latest after so many steps.
     certify : go on until the squared gradient mapping of the last fit is at most this, proven by ``result_.certificate``;
         by default nothing is proven, which is several times as fast.

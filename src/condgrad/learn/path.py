@@ -32,7 +32,7 @@ HELD = 0.1
 """The share of entries that is held out."""
 GROWTH = 1.3
 """From radius to radius."""
-STEPS = 4
+STEPS = 2
 """Of the engine at each radius."""
 BETTER = 1e-4
 """By this share the held-out loss must fall to count as better."""
