@@ -174,7 +174,7 @@ class Fit:
         model = self.start(train, rows)
         radius, worse = min(self.first_radius(train, rows, model), up_to), 0
         best = best_in_ball = held.judged(self, model)
-        while worse < PATIENCE and len(self.path) < LONGEST:
+        while np.isfinite(up_to) or (worse < PATIENCE and len(self.path) < LONGEST):
             now = held.judged(self, self.improve(train, rows, self.wide(model), radius))
             model = now.model
             self.path.append(Radius(radius, now.error, model.x.rank))
