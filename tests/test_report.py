@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
 import io
-import json
 import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from html.parser import HTMLParser
 from math import ceil, inf, log10, nan
 from pathlib import Path
 from typing import Any
@@ -23,14 +17,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.pages import Elements, strictly, undrawn
 
-from condgrad.cli import BAD_INPUT, main
-from condgrad.report import Curve, NoFigures, Picture, Plot, Table, Text, figures, surroundings, write
+from condgrad.report import Curve, NoFigures, Picture, Plot, Table, Text, surroundings, write
 from condgrad.report.bands import Band, band, bands, best_so_far
 from condgrad.report.look import COLOURS, UNKNOWN, looks, painted
 from condgrad.report.page import _png
 from condgrad.report.plain import plain, shown
-from condgrad.report.runs import read, read_all, report_runs
 
 ROOT = Path(__file__).parents[1]
 UNITS = {"cpu": "CPU seconds", "lo": "linear oracle calls"}
@@ -49,47 +42,9 @@ def a_plot(label: str = "a method", seeds: int = 3, **keywords: Any) -> Plot:
     return Plot("fig", "A figure", "squared mapping", UNITS, curves, target=0.5, **keywords)
 
 
-@contextmanager
-def undrawn() -> Iterator[None]:
-    """Without the figures for print, which take a second each and have tests of their own."""
-    with pytest.MonkeyPatch.context() as patch:
-        for draw in ("draw_plot", "draw_picture"):
-            patch.setattr(figures, draw, lambda block, folder: None)
-        yield
-
-
 def written(folder: Path, *blocks: Any, title: str = "A title", facts: Any = None, raw: Any = None) -> str:
     with undrawn():
         return write(folder, title, blocks, facts or {}, raw).read_text(encoding="utf-8")
-
-
-class Elements(HTMLParser):
-    """The page as a browser takes it apart."""
-
-    def __init__(self, page: str):
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[tuple[str, str]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append((self.tags[-1][1].get("id") or self.tags[-1][0] if self.tags else "", data))
-
-    def text(self, of: str) -> str:
-        return "".join(data for where, data in self.texts if where == of)
-
-    def named(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
-
-
-def strictly(text: str) -> Any:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
 
 
 # --------------------------------------------------------------------------------------------------------------- bands
@@ -325,12 +280,6 @@ def test_a_report_that_is_cut_short_leaves_the_old_one(tmp_path: Path, monkeypat
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "data.json"}
 
 
-def test_a_run_that_reproduce_keeps_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "abc.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"abc.json is JSON, .*: give a folder that `condgrad solve` wrote"):
-        read_all([tmp_path / "abc.json"])
-
-
 def test_two_figures_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Two plots or pictures are named 'fig'"):
         write(tmp_path / "r", "T", [a_plot(), a_plot()], {}, None)
@@ -347,148 +296,3 @@ def test_what_the_page_is_made_of_is_installed_with_it() -> None:
 def test_surroundings_name_versions_and_machine() -> None:
     facts = surroundings()
     assert facts["numpy"] == np.__version__ and "cores" in facts["machine"]
-
-
-# ----------------------------------------------------------------------------------------------------- condgrad report
-
-SPEC = """
-[problem]
-objective = "quadratic"
-matrix = "Q.npy"
-[set]
-name = "simplex"
-[method]
-name = "METHOD"
-[stop]
-steps = 6
-"""
-
-
-def solved(folder: Path, name: str, method: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    Q = np.random.default_rng(0).normal(size=(12, 12))
-    np.save(folder / "Q.npy", Q + Q.T)
-    spec = folder / f"{name}.toml"
-    spec.write_text(SPEC.replace("METHOD", method), encoding="utf-8")
-    with undrawn():
-        assert main(["solve", str(spec), "--quiet", "--out", str(folder / name)]) == 0
-    return folder / name
-
-
-def labels_of(page: Path) -> list[str]:
-    (plot,) = strictly(Elements(page.read_text(encoding="utf-8")).text("plots"))
-    return [curve["label"] for curve in plot["curves"]]
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs")
-    solved(folder, "one", "ncgs")
-    solved(folder, "two", "frank-wolfe")
-    solved(folder / "more", "two", "frank-wolfe")
-    return folder
-
-
-def test_runs_become_a_report(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = [str(runs / name) for name in ("one", "two")]
-    assert main(["report", *given, "--out", str(tmp_path / "r"), "--title", "Mine & yours"]) == 0
-    page = tmp_path / "r" / "report.html"
-    assert capsys.readouterr().out == f"Report: {page}\n"
-    assert labels_of(page) == ["ncgs", "frank-wolfe"]
-    elements = Elements(page.read_text(encoding="utf-8"))
-    assert elements.text("title").strip() == "Mine & yours" and "out of budget" in elements.text("td")
-    data = strictly((tmp_path / "r" / "data.json").read_text(encoding="utf-8"))
-    assert data["ncgs"]["summary"]["steps"] == 6 and len(data["frank-wolfe"]["trace"]["lo"]) == 7
-    (plot,) = strictly(elements.text("plots"))
-    assert [unit["key"] for unit in plot["units"]] == ["cpu", "lo", "fo", "po", "k"]
-
-
-def test_solve_writes_the_same_report_of_its_run(runs: Path) -> None:
-    assert labels_of(runs / "one" / "report.html") == ["ncgs"]
-
-
-def test_labels_say_as_much_as_is_needed(runs: Path, tmp_path: Path) -> None:
-    (tmp_path / "bare.csv").write_bytes((runs / "one" / "trace.csv").read_bytes())
-    given = [runs / "two", runs / "more" / "two" / "trace.csv", tmp_path / "bare.csv"]
-    with undrawn():
-        assert main(["report", *map(str, given), "--out", str(tmp_path / "r")]) == 0
-    same = [f"frank-wolfe ({(runs / name).as_posix()})" for name in ("two", "more/two")]
-    assert labels_of(tmp_path / "r" / "report.html") == [*same, "bare"]
-
-
-@pytest.mark.filterwarnings("default")
-def test_missing_figures_are_said_in_a_sentence(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["report", str(runs / "one"), "--out", str(tmp_path / "r")]) == 0
-    error = capsys.readouterr().err
-    assert error.startswith("condgrad: Matplotlib is not installed") and error.count("\n") == 1
-
-
-def damaged(runs: Path, folder: Path, what: str) -> list[Path]:
-    """A run that is none, in one of the ways in which that happens."""
-    trace = (runs / "one" / "trace.csv").read_text(encoding="utf-8")
-    run = folder / "run"
-    run.mkdir()
-    (run / "trace.csv").write_text(trace, encoding="utf-8")
-    if what == "an empty folder":
-        (run / "trace.csv").unlink()
-    elif what == "a result that is none":
-        (run / "result.json").write_text("[1, 2", encoding="utf-8")
-    elif what == "another table":
-        (run / "trace.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    elif what == "no rows":
-        (run / "trace.csv").write_text(trace.splitlines()[0] + "\n", encoding="utf-8")
-    elif what == "a cost that is none":
-        (run / "trace.csv").write_text(trace.replace("\n1,", "\nnan,"), encoding="utf-8")
-    elif what == "a row cut short":
-        (run / "trace.csv").write_text(trace[: len(trace) - 30], encoding="utf-8")
-    elif what == "bytes":
-        (run / "trace.csv").write_bytes(b"\xff\xfe\x00")
-    elif what == "no such thing":
-        return [folder / "nowhere"]
-    elif what == "a duplicate":
-        return [runs / "one", runs / "two", runs / "one" / "trace.csv"]
-    elif what == "nothing measured":
-        header, *rows = csv.reader(trace.splitlines())
-        at = header.index("mapping")
-        lines = [header, *([*row[:at], "nan", *row[at + 1 :]] for row in rows)]
-        (run / "trace.csv").write_text("\n".join(map(",".join, lines)), encoding="utf-8")
-    return [run]
-
-
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("an empty folder", "holds no trace.csv: give a folder that `condgrad solve` wrote"),
-        ("a result that is none", "result.json is not the result of a run"),
-        ("another table", "is not the trace of a run, as it has no column k"),
-        ("no rows", "is not the trace of a run, as it has no rows"),
-        ("a cost that is none", "holds a cost that is not a number"),
-        ("a row cut short", "a row that is cut short"),
-        ("bytes", "is not a CSV file"),
-        ("no such thing", "No such file or directory"),
-        ("a duplicate", "trace.csv is given twice: name each run once"),
-        ("nothing measured", "set measure = true in its spec"),
-    ],
-)
-def test_what_is_no_run_is_said_in_a_sentence(
-    what: str, said: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = damaged(runs, tmp_path, what)
-    capsys.readouterr()
-    assert main(["report", *map(str, given), "--out", str(tmp_path / "r")]) == BAD_INPUT
-    error = capsys.readouterr().err
-    assert said in error and error.startswith("condgrad: ") and error.count("\n") == 1
-    assert not (tmp_path / "r").exists()
-
-
-def test_a_run_without_a_measurement_is_in_the_table_and_the_report_says_what_to_do(runs: Path, tmp_path: Path) -> None:
-    """As when a run that has just ended never finished its first step."""
-    ended = read(runs / "one")
-    silent = replace(ended, trace={**ended.trace, "mapping": np.full(len(ended.trace["k"]), nan)})
-    with undrawn():
-        elements = Elements(report_runs([silent], tmp_path, "T", {}).read_text(encoding="utf-8"))
-    assert strictly(elements.text("plots")) == [] and "set measure = true" in elements.text("p")
-    assert "out of budget" in elements.text("td")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,10 +141,31 @@ def test_the_command_prints_tables_and_the_path(whole: Path, tiny: None, capsys:
     assert said.endswith(f"Report: {whole / 'report.html'}\n")
 
 
-def test_the_command_prints_json(whole: Path, tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "tables", "--quick", "--json", "--out", str(whole)]) == 0
+def test_the_command_prints_json(whole: Path, tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    assert main(["reproduce", "tables", "--quick", "--json", "--out", str(tmp_path)]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert list(printed) == ["tables"] and printed["tables"] == without_curves(data(whole)["tables"])
+
+
+def test_fresh_makes_the_runs_of_its_part_anew(whole: Path, undrawn: None, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    for path in (tmp_path / "runs").iterdir():
+        os.utime(path, (1, 1))
+    reproduce(tmp_path, TINY, ["recovery"], fresh=True)
+    anew = [path for path in (tmp_path / "runs").iterdir() if path.stat().st_mtime > 1]
+    assert anew and all('"what": "recovery"' in path.read_text() for path in anew)
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == sorted(p.name for p in (whole / "runs").iterdir())
+    assert but_for_times(data(tmp_path)["recovery"]) == but_for_times(data(whole)["recovery"])
+
+
+def test_what_it_kept_can_be_made_into_a_report(whole: Path, undrawn: None, tmp_path: Path) -> None:
+    kept = [path for path in sorted((whole / "runs").iterdir()) if '"what": "trace"' in path.read_text()][:3]
+    assert main(["report", *map(str, kept), "--out", str(tmp_path)]) == 0
+    drawn = json.loads((tmp_path / "data.json").read_text())
+    assert len(drawn) == 3
+    for path, run in zip(kept, drawn.values(), strict=True):
+        assert run["trace"]["mapping"] == json.loads(path.read_text())["outcome"]["trace"]["mapping"]
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         everything = Completion(given.rows, given.cols, given.values, given.shape)
         rng = np.random.default_rng(seed)
         fit = Fit(everything, loss, sigma, bool(self.biases), rng, Telling() if self.verbose else silent)
-        with kernels.threads(1 if everything.n_terms < SMALL else None):
+        with kernels.at_most(1 if everything.n_terms < SMALL else None):
             best = fit.follow(radius) if last is None else last
             if last is not None:
                 fit.path = list(self.path_)

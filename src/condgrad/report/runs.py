@@ -1,4 +1,4 @@
-"""A report of runs: of folders that ``condgrad solve`` wrote, of traces in CSV, or of a run that has just ended."""
+"""A report of runs: of folders that ``condgrad solve`` wrote, of traces, of what ``reproduce`` kept, or of a run just ended."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.driver.surroundings import surroundings
 from condgrad.driver.trace import COLUMNS
 from condgrad.report.blocks import Block, Curve, Plot, Table
-from condgrad.report.facts import surroundings
 from condgrad.report.writing import write
 
 UNITS = {
@@ -59,14 +59,11 @@ def read_all(paths: Sequence[Path]) -> list[Run]:
 
 
 def read(path: Path) -> Run:
-    """A folder of ``condgrad solve``, or a trace in CSV (``trace.csv`` stands for its folder)."""
+    """A folder of ``condgrad solve``, a trace in CSV (``trace.csv`` stands for its folder), or a run that ``reproduce`` kept."""
     if path.name == "trace.csv":
         path = path.parent
     if path.suffix == ".json":
-        raise ValueError(
-            f"{path} is JSON, as the runs that `condgrad reproduce` keeps are, which stand in its own report.html: give a folder "
-            "that `condgrad solve` wrote, or a trace in CSV."
-        )
+        return read_kept(path)
     if not path.is_dir():
         return Run(path, path.stem, read_trace(path), {})
     if not (path / "trace.csv").exists():
@@ -97,6 +94,26 @@ def read_trace(path: Path) -> dict[str, np.ndarray]:
     if not sound:
         raise ValueError(f"{path} holds a cost that is not a number, or a row that is cut short: {advice}.")
     return columns
+
+
+def read_kept(path: Path) -> Run:
+    """A file of the folder runs/ of ``condgrad reproduce``: what it did not keep of the trace counts as not spent."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        trace, outcome = kept["outcome"]["trace"], kept["outcome"]
+        columns = {name: np.array(column, dtype=float) for name, column in trace.items()}
+        (rows,) = {len(column) for column in columns.values()}
+        missing = {name: np.zeros(rows) if name in UNITS else np.full(rows, np.nan) for name in COLUMNS}
+        sound = rows > 0 and all(np.isfinite(columns[unit]).all() for unit in columns.keys() & UNITS.keys())
+        method = str(kept["run"]["method"]["name"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        sound = False
+    if not sound:
+        raise ValueError(
+            f"{path} is not a run with a trace that `condgrad reproduce` kept: give one of those in runs/ that belong to a "
+            "figure, a folder that `condgrad solve` wrote, or a trace in CSV."
+        )
+    return Run(path, method, {**missing, **columns}, {"status": outcome["status"]})
 
 
 def read_summary(path: Path) -> dict[str, Any]:
