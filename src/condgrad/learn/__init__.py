@@ -1,6 +1,7 @@
 """Estimators in the manner of scikit-learn; the only folder that imports it, and imported by name only."""
 
+from condgrad.learn.completion import RobustCompletion
 from condgrad.learn.linear import RobustLinearRegressor, SigmoidClassifier
 from condgrad.learn.split import RobustPCA
 
-__all__ = ["RobustLinearRegressor", "RobustPCA", "SigmoidClassifier"]
+__all__ = ["RobustCompletion", "RobustLinearRegressor", "RobustPCA", "SigmoidClassifier"]

@@ -1,0 +1,167 @@
+"""The observed entries of a matrix, whichever way they are given: a sparse matrix, an array with NaN, a table, three arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from condgrad.checks import NonFinite
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Values at (row, column); where rows and columns have names, ``row_ids`` and ``col_ids`` tell them, sorted."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+    values: np.ndarray
+    shape: tuple[int, int]
+    row_ids: np.ndarray | None = None
+    col_ids: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.values):
+            raise ValueError(
+                "Found no observed entry (0 sample(s)), at least one was expected: NaN stands for what is missing."
+            )
+        bad = ~np.isfinite(self.values)
+        if bad.any():
+            raise NonFinite(f"{bad.sum()} of {len(bad)} values are NaN or infinity: leave out what is not known.")
+
+
+def is_listed(X: Any, y: Any) -> bool:
+    """Are these entries one by one (a table, three arrays, pairs with their values), or a matrix?"""
+    if isinstance(X, tuple):
+        return True
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    width = shape[1] if len(shape) == 2 and not sp.issparse(X) else 0
+    return (hasattr(X, "columns") and width == 3 and y is None) or (width == 2 and y is not None)
+
+
+def listed(X: Any, y: Any = None) -> Entries:
+    """From (rows, columns, values), a table of these, or pairs and their values y."""
+    if isinstance(X, tuple):
+        if len(X) != 3:
+            raise ValueError(f"A tuple of {len(X)} was given: (rows, columns, values) was expected.")
+        parts = list(X)
+    else:
+        parts = [*columns(X), *([] if y is None else [y])]
+    rows, cols, values = (np.asarray(part) for part in parts)
+    if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
+        raise ValueError(
+            f"Rows, columns and values have shapes {rows.shape}, {cols.shape} and {values.shape}: give lists of the same length."
+        )
+    row_ids, rows = _unique(rows, "row")
+    col_ids, cols = _unique(cols, "column")
+    return Entries(rows, cols, _numbers(values), (len(row_ids), len(col_ids)), row_ids, col_ids)
+
+
+def from_matrix(X: Any) -> Entries:
+    """From a sparse matrix, whose stored entries are what is observed, or an array in which NaN is what is not."""
+    if not sp.issparse(X):
+        rows, cols = np.nonzero(~np.isnan(X))
+        return Entries(rows, cols, X[rows, cols], X.shape)
+    X = sp.csr_array(X)  # type: ignore[call-overload]
+    if not X.has_canonical_format:
+        ordered = X.copy()
+        ordered.sum_duplicates()
+        if ordered.nnz < X.nnz:
+            raise ValueError(
+                "The sparse matrix holds an entry more than once: call its sum_duplicates() if the sum is meant."
+            )
+        X = ordered
+    rows = np.repeat(np.arange(X.shape[0], dtype=X.indices.dtype), np.diff(X.indptr))
+    return Entries(rows, X.indices, X.data, X.shape)
+
+
+def columns(X: Any) -> list[np.ndarray]:
+    """The columns of a table or an array."""
+    if hasattr(X, "iloc"):
+        return [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"Expected a 2D array of pairs (row, column), got shape {X.shape}. Reshape your data.")
+    return list(X.T)
+
+
+def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The ids in an array or a table of two columns."""
+    found = columns(X)
+    if len(found) != 2:
+        raise ValueError(f"Pairs (row, column) were expected, but got {len(found)} columns: give two.")
+    return found[0], found[1]
+
+
+def places(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
+    """Where each id stands among the known ones; -1 for those that are new."""
+    ids = np.atleast_1d(np.asarray(ids))
+    if known is None:
+        if ids.dtype.kind == "f" and (ids == np.floor(ids)).all():
+            ids = ids.astype(np.int64)
+        if ids.dtype.kind not in "iu":
+            raise TypeError(f"Rows and columns are known by their numbers, but got {ids.dtype}: give whole numbers.")
+        return np.where((ids >= 0) & (ids < size), ids, -1)
+    if known.dtype.kind == "U":
+        ids = _strings(ids)
+    elif ids.dtype.kind not in "biuf":
+        try:
+            ids = ids.astype(known.dtype)
+        except (TypeError, ValueError):
+            raise TypeError("The ids are not numbers, but the model was fitted with numbers: give these.") from None
+    found = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[found] == ids, found, -1)
+
+
+def merged(old: Entries, new: Entries) -> Entries:
+    """The entries of both, under the names of both; where both have one, the new one."""
+    if old.row_ids is None:
+        shape, row_ids, col_ids = (max(old.shape[0], new.shape[0]), old.shape[1]), None, None
+        rows, cols = np.concatenate([new.rows, old.rows]), np.concatenate([new.cols, old.cols])
+    else:
+        row_ids, rows = _united(old.row_ids, new.row_ids, old.rows, new.rows)
+        col_ids, cols = _united(old.col_ids, new.col_ids, old.cols, new.cols)
+        shape = len(row_ids), len(col_ids)
+    flat, first = np.unique(rows.astype(np.int64) * shape[1] + cols, return_index=True)
+    values = np.concatenate([new.values, old.values])[first]
+    return Entries(flat // shape[1], flat % shape[1], values, shape, row_ids, col_ids)
+
+
+def _united(
+    old: np.ndarray | None, new: np.ndarray | None, old_places: np.ndarray, new_places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The names of both, and where the entries, new ones first, stand among these."""
+    assert old is not None and new is not None
+    if old.dtype.kind == "U":
+        new = _strings(new)
+    elif new.dtype.kind == "U":
+        raise TypeError("The ids are strings, but the model was fitted with numbers: give these.")
+    ids = np.union1d(old, new)
+    return ids, np.concatenate([np.searchsorted(ids, new)[new_places], np.searchsorted(ids, old)[old_places]])
+
+
+def _unique(ids: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted ids and the place of each among them: strings, unless all are numbers."""
+    if ids.dtype.kind == "O":
+        kinds = {type(i) for i in ids.tolist()}
+        ids = ids.astype(np.int64) if kinds <= {int} else _strings(ids)
+    elif ids.dtype.kind not in "biufU":
+        ids = _strings(ids)
+    if ids.dtype.kind == "f" and not np.isfinite(ids).all():
+        raise NonFinite(f"A {what} id is NaN or infinity: leave out entries whose place is not known.")
+    return np.unique(ids, return_inverse=True)
+
+
+def _strings(ids: np.ndarray) -> np.ndarray:
+    return np.array([str(i) for i in ids.tolist()], dtype=np.str_) if len(ids) else np.empty(0, "U1")
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: give real numbers.")
+    try:
+        return values.astype(float, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The values must be numbers, but {error}.") from None
