@@ -1,5 +1,6 @@
 """condgrad: minimise smooth, possibly non-convex functions over convex sets, without projecting."""
 
+from condgrad.archive import BadArchive
 from condgrad.certificate import Certificate
 from condgrad.domains import (
     DOMAINS,
@@ -18,6 +19,8 @@ from condgrad.domains import (
 )
 from condgrad.driver import (
     Calls,
+    Checkpoint,
+    CheckpointWarning,
     CpuSeconds,
     Gap,
     Mapping,
@@ -62,10 +65,13 @@ __all__ = [
     "LOSSES",
     "METHODS",
     "OBJECTIVES",
+    "BadArchive",
     "Box",
     "Calls",
     "Cauchy",
     "Certificate",
+    "Checkpoint",
+    "CheckpointWarning",
     "Completion",
     "CondG",
     "Corrective",

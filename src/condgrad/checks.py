@@ -20,6 +20,10 @@ class NonFinite(BadOracle):
     """NaN or Inf where numbers are needed."""
 
 
+class BadData(ValueError):
+    """A data file that can't be used, or a line of it that a strict reader refuses."""
+
+
 class NotGiven(ValueError):
     """Something was asked of a user's object that was never declared."""
 

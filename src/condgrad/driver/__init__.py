@@ -1,6 +1,7 @@
 """The loop and all around it: minimize, run, iterate, stopping rules, counts, trace, metrics."""
 
 from condgrad.driver.answer import SmoothnessWarning
+from condgrad.driver.checkpoint import Checkpoint, CheckpointWarning
 from condgrad.driver.metrics import mapping, value, wolfe_gap
 from condgrad.driver.minimize import minimize
 from condgrad.driver.result import Result
@@ -10,6 +11,8 @@ from condgrad.driver.trace import Trace
 
 __all__ = [
     "Calls",
+    "Checkpoint",
+    "CheckpointWarning",
     "CpuSeconds",
     "Gap",
     "Mapping",

@@ -36,7 +36,7 @@ def result(run: _Run, reason: Reason) -> Result:
         cpu=run.watch.cpu,
         method=run.name,
         smoothness=nan if run.state is None else run.state.L,
-        warnings=too_small(run),
+        warnings=(*too_small(run), *(run.saving.warnings() if run.saving else ())),
     )
 
 

@@ -81,6 +81,13 @@ def with_smoothness(objective: Any, smoothness: float | None) -> Any:
     return type(type(objective).__name__, (_WithSmoothness,), {})(objective, smoothness)
 
 
+def unwrapped(objective: Any) -> Any:
+    """The objective that the user gave."""
+    while isinstance(objective, _WithSmoothness):
+        objective = objective._objective
+    return objective
+
+
 def diameter(domain: Any) -> float | None:
     """The set's diameter, None where a user's set does not say."""
     try:

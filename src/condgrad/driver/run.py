@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import ceil, isfinite, nan
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 from condgrad.certificate import Certificate, witness
 from condgrad.checks import BadOracle, NonFinite, read_only
 from condgrad.driver.answer import result
+from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
+from condgrad.driver.fingerprint import fingerprint
 from condgrad.driver.metrics import mapping, said, validation, value, wolfe_gap
 from condgrad.driver.result import Result
 from condgrad.driver.stopping import Rule
@@ -40,9 +42,9 @@ class _End(Exception):
         self.reason = reason
 
 
-def iterate(solver: Solver, problem: Problem, x0: Point) -> Iterator[Any]:
-    """The states of a method, from its start, without end."""
-    state = solver.init(problem, x0)
+def iterate(solver: Solver, problem: Problem, x0: Point, state: Any = None) -> Iterator[Any]:
+    """The states of a method, from its start (or from ``state``), without end."""
+    state = solver.init(problem, x0) if state is None else state
     while True:
         yield state
         state = solver.step(problem, state)
@@ -66,16 +68,34 @@ def run(
     seed: int = 0,
     callback: Callback | None = None,
     listeners: Sequence[Listener] = (),
+    checkpoint: Checkpoint | None = None,
+    resume: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> Result:
     """Run ``solver`` until ``stop``; return the best certified iterate, or the last one where ``best`` is False.
 
     Every ``every``-th step is recorded. A method that proves nothing on its way is measured from outside, on steps ever
     further apart; an expectation on a batch of ``validate`` samples. With ``measure`` every method is, at the iterate that it
     reports, in place of what it proves itself (Frank-Wolfe's own bound, gap/gamma, is a loose one).
+
+    With a ``checkpoint`` the run is saved as it goes; with ``resume`` it goes on from there. ``options`` are what else the
+    solver was built from: a checkpoint of others is refused.
     """
     going = _Run(problem, solver, x0, stop, name or type(solver).__name__, every, best, measure, listeners)
     if not going.has_value:
         going.measured = validation(problem, validate, seed)
+    if checkpoint:
+        asked = {
+            "every": every,
+            "best": best,
+            "measure": measure,
+            "validate": validate,
+            "seed": seed,
+            **(options or {}),
+        }
+        asked |= {"watches": sorted(going.watches), "tolerance": going.eps, "name": going.name}
+        going.saving = Saving(checkpoint, fingerprint(problem, solver, x0, asked), resume)
+        going.saving.restore(going)
     return going.to_the_end(callback)
 
 
@@ -111,6 +131,7 @@ class _Run:
     watch: Watch = field(default_factory=Watch)
     counts: Counts = field(default_factory=Counts)
     trace: Trace = field(default_factory=Trace)
+    saving: Saving | None = None
 
     def __post_init__(self) -> None:
         self.has_value = fits(self.problem.objective, Objective)
@@ -144,16 +165,9 @@ class _Run:
     def to_the_end(self, callback: Callback | None) -> Result:
         reason = Reason("stopped", "")
         try:
-            for state in iterate(self.solver, self.counted, self.x0):
+            for state in iterate(self.solver, self.counted, self.x0, self.state):
                 with self.watch.paused():
-                    self.notice_curvature(state)
-                    self.state, self.record = state, self.observe(state)
-                    ending = self.confirmed(self.stop(self.record, self.trace), state.k)
-                    if callback and callback(self.record, read_only(state.x)):
-                        ending = ending or Reason("stopped", "The callback asked to stop.")
-                    self.tell(self.record)
-                    if state.k % self.every == 0 or ending:
-                        self.trace.append(self.record)
+                    ending = self.after(state, callback)
                 if ending:
                     reason = ending
                     break
@@ -165,10 +179,33 @@ class _Run:
             if self.state is None or self.state.k == 0:
                 raise
             reason = Reason("failed", f"In step {self.state.k + 1}: {error} The result is what stood before it.")
+        except BaseException:  # a callback's, or the user's function's: it is theirs, but what was reached is not lost
+            if self.saving:
+                self.saving.save(self.trace)
+            raise
         with self.watch.paused():
+            if self.saving:
+                self.saving.save(self.trace)
             reason = self.look_at_the_last(reason)
             self.close()
             return result(self, reason)
+
+    def after(self, state: Any, callback: Callback | None) -> Reason | None:
+        """Look at the state after a step, and say why to end, if so. A state that was restored has been looked at."""
+        record, new = self.record, state is not self.state
+        if record is None or new:
+            self.notice_curvature(state)
+            self.state, self.record = state, (record := self.observe(state))
+        ending = self.confirmed(self.stop(record, self.trace), state.k)
+        if new:
+            if callback and callback(record, read_only(state.x)):
+                ending = ending or Reason("stopped", "The callback asked to stop.")
+            self.tell(record)
+            if self.saving:
+                self.saving.after(self)
+        if state.k % self.every == 0 or ending:
+            self.trace.append(record)
+        return ending
 
     def close(self) -> None:
         """A last row where the run ended inside a step, so that the trace has all that was spent."""
