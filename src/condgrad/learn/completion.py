@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from condgrad.learn import entries
 from condgrad.learn.path import Fit, Model
-from condgrad.learn.scale import belief
+from condgrad.learn.biases import belief
 from condgrad.objectives import Completion
 
 

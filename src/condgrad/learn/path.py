@@ -2,6 +2,9 @@
 
 Each radius begins where the last one ended, with a few steps of the engine and biases fitted anew in between. The scale of the
 loss is that of the held-out residuals, which no fit has seen: it falls as the model gets better, down to the noise.
+
+A ball shrinks all singular values, the large ones too. Where there is a gap between them, those above it are let go at the end
+of the path: if the held-out entries like that better, the radius is what they then add up to.
 """
 
 from __future__ import annotations
@@ -17,20 +20,27 @@ from condgrad.domains import NuclearBall
 from condgrad.driver import Result, Steps, minimize
 from condgrad.inner import Subspace
 from condgrad.learn.biases import Biases, refitted
-from condgrad.learn.scale import loss_of, parameter, spread
+from condgrad.learn.scales import loss_for, spread
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.points import LowRank
 
+HELD = 0.1
+"""The share of entries that is held out."""
 GROWTH = 1.3
 """From radius to radius."""
 STEPS = 4
 """Of the engine at each radius."""
+BETTER = 1e-4
+"""By this share the held-out loss must fall to count as better."""
 PATIENCE = 2
 """So many radii in a row that are no better end the path."""
 LONGEST = 60
-LEAST = 1e-4
-"""The scale of the loss never falls below this part of the first one."""
+LEAST, SLOWLY = 1e-6, 0.6
+"""The scale of the loss never falls below this part of the first one, nor at once below this part of the last one: rows that
+are fitted later than others must not be given up before."""
+GAP = 5.0
+"""A singular value that is so many times the next one ends what is signal, where as many are beyond it."""
 
 
 class Radius(NamedTuple):
@@ -50,11 +60,15 @@ class Model:
     loss: Loss
     sigma: float
     radius: float = 0.0
+    rank: int | None = None
+    """The rank that x may have, where it is not the radius that limits it."""
     result: Result | None = None
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         U, V = self.x.factors()
-        return kernels.sample_at(rows, cols, U, V) + self.biases.at(rows, cols)
+        found = kernels.sample_at(rows, cols, U, V)
+        found += self.biases.at(rows, cols)
+        return found
 
 
 @dataclass(eq=False)
@@ -62,109 +76,165 @@ class Fit:
     """What is fixed for a fit: the entries, all and without those held out, and the loss as it was asked for."""
 
     everything: Completion
-    loss: Any
+    loss: str | Loss
     sigma: float | None
     """As given; None where it is estimated."""
     biased: bool
     rng: np.random.Generator
+    tell: Callable[[str, int], None] = lambda line, rounds: None
+    """Told after each round what it was, and how many more are expected."""
     path: list[Radius] = field(default_factory=list)
-    tell: Callable[[str], None] = lambda line: None
 
     def __post_init__(self) -> None:
         self.rows = self.everything.pattern.rows
+
+    def scaled(self, model: Model, deviation: float) -> Model:
+        """The model with the loss for residuals of this size."""
+        if not isinstance(self.loss, str):
+            return model
+        sigma = deviation if self.sigma is None else self.sigma
+        return replace(model, loss=loss_for(self.loss, sigma), sigma=sigma)
 
     def start(self, objective: Completion, rows: np.ndarray) -> Model:
         """Biases alone, fitted and scaled by turns."""
         values, pattern = objective.values, objective.pattern
         (m, n), mean = pattern.shape, float(np.median(values)) if self.biased else 0.0
-        model = Model(
-            LowRank.zeros((m, n)), Biases(mean, np.zeros(m), np.zeros(n)), *self.scaled(spread(values - mean))
-        )
+        given = loss_for("squared", 1.0) if isinstance(self.loss, str) else self.loss
+        unit = spread(values - mean) or float(np.abs(values - mean).mean()) or 1.0
+        model = Model(LowRank.zeros((m, n)), Biases(mean, np.zeros(m), np.zeros(n)), given, unit)
+        model = self.scaled(model, unit)
         for _ in range(4 if self.biased else 0):
             left = values - model.biases.at(rows, pattern.cols)
             model = replace(model, biases=refitted(model.biases, pattern, left, model.loss, turns=2))
-            left = values - model.biases.at(rows, pattern.cols)
-            loss, sigma = self.scaled(spread(left))
-            model = replace(model, loss=loss, sigma=sigma)
+            model = self.scaled(model, max(spread(values - model.biases.at(rows, pattern.cols)), LEAST * unit))
         return model
 
-    def scaled(self, deviation: float) -> tuple[Loss, float]:
-        """The loss for residuals of this size, and its parameter."""
-        if not isinstance(self.loss, str):
-            loss = loss_of(self.loss, 1.0)
-            return loss, float(getattr(loss, "sigma", getattr(loss, "delta", np.nan)))
-        sigma = parameter(self.loss, deviation or 1.0) if self.sigma is None else self.sigma
-        return loss_of(self.loss, sigma), sigma
-
     def first_radius(self, objective: Completion, rows: np.ndarray, model: Model) -> float:
-        """Where the best matrix of rank one would lie, were it spread evenly; a part of it."""
+        """A part of where the best matrix of rank one would lie, were it spread evenly."""
         objective = objective.replaced(self.left(objective, rows, model), model.loss)
-        gradient = objective.grad(model.x)
-        m, n = objective.shape
-        top = NuclearBall((m, n), 1.0).lmo_near(gradient, None, 0.1 * float(np.linalg.norm(gradient.values)))[0]
-        return 0.25 * abs(gradient.inner(top)) * m * n / (objective.n_terms * objective.smoothness)
+        gradient: Any = objective.grad(model.x)
+        (m, n), size = objective.pattern.shape, float(np.linalg.norm(gradient.values))
+        top = NuclearBall((m, n), 1.0).lmo_near(gradient, None, 0.1 * size)[0]
+        found = 0.25 * abs(gradient.inner(top)) * m * n / (objective.n_terms * objective.smoothness)
+        return found or model.sigma
 
     def left(self, objective: Completion, rows: np.ndarray, model: Model) -> np.ndarray:
         """What the biases leave over of the values."""
-        return objective.values - model.biases.at(rows, objective.pattern.cols)
+        left = model.biases.at(rows, objective.pattern.cols)
+        return np.subtract(objective.values, left, out=left)
 
     def improve(self, objective: Completion, rows: np.ndarray, model: Model, radius: float, steps: int) -> Model:
         """A few steps within this radius, on what the biases leave over; then the biases, on what the steps leave over."""
         current = objective.replaced(self.left(objective, rows, model), model.loss)
         result = minimize(
             current,
-            NuclearBall(objective.shape, radius),
+            NuclearBall(objective.pattern.shape, radius),
             model.x,
             stop=Steps(steps),
-            inner=Subspace(),
+            inner=Subspace(model.rank),
             output="last",
             every=steps,
             progress=False,
         )
-        biases = model.biases
+        biases, x = model.biases, result.x
+        assert isinstance(x, LowRank)
         if self.biased:
-            left = current.values - result.x.at(objective.pattern)
-            biases = refitted(biases, objective.pattern, left, model.loss)
-        return replace(model, x=result.x, biases=biases, radius=radius, result=result)
+            biases = refitted(biases, objective.pattern, current.values - x.at(objective.pattern), model.loss)
+        return replace(model, x=x, biases=biases, radius=radius, result=result)
 
     def follow(self, up_to: float = np.inf) -> Model:
         """The best model of the path, with the scale that its held-out residuals have."""
-        everything = self.everything
-        out = self.rng.random(everything.n_terms) < 0.1
-        rows, held_rows = self.rows[~out], self.rows[out]
-        held_cols, held = everything.pattern.cols[out], everything.values[out]
-        train = Completion(rows, everything.pattern.cols[~out], everything.values[~out], everything.pattern.shape)
+        train, rows, held = self.split()
         model = self.start(train, rows)
-        first = self.first_radius(train, rows, model)
-        radius, best, best_left, worse = min(first, up_to), model, held - model.at(held_rows, held_cols), 0
-        floor = LEAST * spread(best_left)
+        radius, worse = min(self.first_radius(train, rows, model), up_to), 0
+        best = held.judged(self, model)
         while worse < PATIENCE and len(self.path) < LONGEST:
-            model = self.improve(train, rows, model, radius, STEPS)
-            left = held - model.at(held_rows, held_cols)
-            loss, sigma = self.scaled(max(spread(left), floor))
-            error = mean_loss(best.loss, left)
-            self.path.append(Radius(radius, float(np.sqrt(2 * mean_loss(loss, left) / loss.smoothness)), model.x.rank))
-            model = replace(model, loss=loss, sigma=sigma)
-            if error < mean_loss(best.loss, best_left):
-                best, best_left, worse = model, left, 0
-            else:
-                worse += 1
+            now = held.judged(self, self.improve(train, rows, model, radius, STEPS))
+            model = now.model
+            self.path.append(Radius(radius, now.error, model.x.rank))
+            worse = 0 if now.beats(best) else worse + 1
+            best = now if worse == 0 else best
+            self.tell(f"radius {radius:.4g}, held-out error {now.error:.4g}", PATIENCE - worse + 3)
             if radius >= up_to:
-                break
+                return now.model
+            if np.isinf(up_to) and worse == 0:
+                freed = self.let_go(train, rows, held, best, GAP)
+                if freed is not best:
+                    return freed.model
             radius = min(GROWTH * radius, up_to)
+        return self.let_go(train, rows, held, best, 1.0).model
+
+    def let_go(self, train: Completion, rows: np.ndarray, held: Held, best: Judged, gap: float) -> Judged:
+        """The singular values above the largest gap, free of the ball, as long as the held-out entries like it better."""
+        left, values, right = best.model.x.svd()
+        ratios = values[:-1] / values[1:]
+        k = 1 + int(np.argmax(ratios)) if len(ratios) else 0
+        if len(ratios) == 0 or (gap > 1 and (ratios[k - 1] <= gap or len(values) < 2 * k)):
+            return best
+        model = replace(best.model, x=LowRank(left[:, :k] * values[:k], right[:, :k]), rank=k)
+        for _ in range(LONGEST):
+            model = self.improve(train, rows, model, 4 * values.sum(), STEPS)
+            now = held.judged(self, replace(model, radius=float(model.x.svd()[1].sum())))
+            if not now.beats(best):
+                break
+            enough = not now.beats(best, 0.01)
+            best, model = now, now.model
+            self.path.append(Radius(model.radius, now.error, k))
+            self.tell(f"rank {k}, held-out error {now.error:.4g}", 4)
+            if enough:
+                break
         return best
+
+    def split(self) -> tuple[Completion, np.ndarray, Held]:
+        """The entries to fit, their rows, and those held out; of a single entry, all are both."""
+        everything, count = self.everything, self.everything.n_terms
+        out = np.zeros(count, dtype=bool)
+        out[self.rng.choice(count, max(int(HELD * count), 1), replace=False)] = True
+        cols, values = everything.pattern.cols, everything.values
+        held = Held(self.rows[out], cols[out], values[out])
+        if count == 1:
+            return everything, self.rows, held
+        return Completion(self.rows[~out], cols[~out], values[~out], everything.pattern.shape), self.rows[~out], held
 
     def finish(self, model: Model, radius: float, steps: int, tol: float) -> Model:
         """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself."""
-        before = np.inf
-        while steps > 0:
-            model = self.improve(self.everything, self.rows, model, radius, min(STEPS, steps))
-            steps -= STEPS
+        before, room = np.inf, radius if model.rank is None else 4 * radius
+        for done in range(0, steps, STEPS):
+            model = self.improve(self.everything, self.rows, model, room, min(STEPS, steps - done))
             assert model.result is not None
+            self.tell(f"all entries, loss {model.result.fun:.6g}", 2)
             if model.result.fun > (1 - tol) * before:
                 break
             before = model.result.fun
-        return model
+        return model if model.rank is None else replace(model, radius=float(model.x.svd()[1].sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Entries that no fit has seen."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+    values: np.ndarray
+
+    def judged(self, fit: Fit, model: Model) -> Judged:
+        left = self.values - model.at(self.rows, self.cols)
+        model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma))
+        return Judged(model, left, float(np.sqrt(2 * mean_loss(model.loss, left) / model.loss.smoothness)))
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A model, scaled to its held-out residuals, and these."""
+
+    model: Model
+    left: np.ndarray
+    error: float
+
+    def beats(self, other: Judged, by: float = BETTER) -> bool:
+        """By the other's loss: a scale that falls would make everything look worse."""
+        loss = other.model.loss
+        return mean_loss(loss, self.left) < (1 - by) * mean_loss(loss, other.left)
 
 
 def mean_loss(loss: Loss, left: np.ndarray) -> float:
