@@ -55,6 +55,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--top", type=int, metavar="K", help="in place of pairs: for each row the K best columns that it has no entry in"
     )
+    command.add_argument("--rows", metavar="IDS", help="with --top: these rows only, such as ann,bob")
     _reading(command, "user,item")
     command.set_defaults(run=predict)
 
@@ -95,18 +96,25 @@ def _fitting(command: Any) -> None:
     command.add_argument(
         "--radius", type=_auto, default="auto", help="of the nuclear ball (default: chosen on held-out entries)"
     )
+    command.add_argument(
+        "--certify", type=_positive, metavar="TOL", help="go on until the squared gradient mapping is proven to be below"
+    )
     command.add_argument("--seed", type=int, default=0, help="of the choice of held-out entries (default: 0)")
     command.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def _auto(text: str) -> float | str:
+    return text if text == "auto" else _positive(text)
+
+
+def _positive(text: str) -> float:
     try:
-        number = 1.0 if text == "auto" else float(text)
+        number = float(text)
     except ValueError:
         number = np.nan
-    if not (np.isfinite(number) and number > 0):
-        raise argparse.ArgumentTypeError(f"a number above 0 or auto was expected, but got {text!r}")
-    return text if text == "auto" else number
+    if not 0 < number < np.inf:
+        raise argparse.ArgumentTypeError(f"a number above 0 was expected, but got {text!r}")
+    return number
 
 
 def complete(arguments: Any) -> int:
@@ -136,6 +144,7 @@ def complete(arguments: Any) -> int:
 
 def predict(arguments: Any) -> int:
     from condgrad.learn import RobustCompletion
+    from condgrad.learn.entries import pair_places
 
     if (arguments.top is None) == (arguments.pairs is None):
         raise ValueError("Either PAIRS or --top K was expected: give a file of pairs, or how many columns for each row.")
@@ -143,22 +152,19 @@ def predict(arguments: Any) -> int:
         writable(arguments.out)
     model = RobustCompletion.load(arguments.model)
     if arguments.top is not None:
-        write_table(arguments.out, *recommended(model, arguments.top))
+        write_table(arguments.out, *recommended(model, arguments.top, arguments.rows))
         return 0
     given = read(arguments, arguments.pairs, values=False)
     tell(given.cleanup, sys.stderr)
-    rows, cols = given.positions(model.row_ids_, model.col_ids_)
-    m, n = model.shape_
-    rows, cols = np.where(rows < m, rows, -1), np.where(cols < n, cols, -1)
-    values = model.at(rows, cols)
     row_ids, col_ids = names(given.row_ids, given.rows), names(given.col_ids, given.cols)
-    write_table(arguments.out, row_ids, col_ids, values)
+    write_table(arguments.out, row_ids, col_ids, model.predict(given))
+    shape = len(model.row_biases_), len(model.col_biases_)
+    rows, cols = pair_places(given, (model.row_ids_, model.col_ids_), shape)
     for what, new, ids in (("row", rows < 0, row_ids), ("column", cols < 0, col_ids)):
         if new.any():
-            known = len(set(ids[new].tolist()))
             print(
-                f"condgrad: {new.sum():,} of {len(given):,} pairs have a {what} that the model has not seen ({known:,} of "
-                f"them, such as {str(ids[new][0])!r}): predicted without it, by the biases.",
+                f"condgrad: {new.sum():,} of {len(given):,} pairs have a {what} that the model has not seen, such as "
+                f"{str(ids[new][0])!r}: predicted without it, by the biases.",
                 file=sys.stderr,
             )
     if arguments.out is not None:
@@ -204,6 +210,7 @@ def estimator(arguments: Any) -> RobustCompletion:
         sigma=arguments.sigma,
         radius=arguments.radius,
         random_state=arguments.seed,
+        certify=arguments.certify,
         verbose=not arguments.quiet,
     )
 
@@ -247,6 +254,20 @@ def writable(path: Path) -> None:
         raise OSError(error.errno, error.strerror, str(path.parent)) from None
 
 
+def recommended(model: RobustCompletion, k: int, said: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, prediction), the best columns of each row."""
+    rows: Any = np.arange(len(model.row_biases_)) if model.row_ids_ is None else model.row_ids_
+    if said is not None:
+        known = {str(row): row for row in rows.tolist()}
+        for name in said.split(","):
+            if name not in known:
+                raise ValueError(f"The model has no row {name!r}: give rows of the file that it was fitted to.")
+        rows = np.array([known[name] for name in said.split(",")])
+    best, values = model.recommend(rows, k)
+    there = np.isfinite(values)
+    return np.broadcast_to(rows[:, None], best.shape)[there], best[there], values[there]
+
+
 def names(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:
     return positions if ids is None else ids[positions]
 
@@ -277,7 +298,8 @@ def tell(cleanup: Cleanup, stream: Any = None) -> None:
 
 
 def show(found: dict[str, Any]) -> None:
+    """Name and value, one a line, without what is not known."""
     width = max(map(len, found))
-    for name, value in found.items():
+    for name, value in ((name, value) for name, value in found.items() if value is not None):
         text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value
         print(f"{name.ljust(width)}  {text}")

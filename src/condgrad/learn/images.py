@@ -55,15 +55,15 @@ def restore(image: Image, fit: RobustCompletion, correct: bool = True) -> Restor
     height, width, channels = image.pixels.shape
     side_by_side = image.pixels.transpose(0, 2, 1).reshape(height, channels * width)
     model = fit.fit(side_by_side)
-    believed = model.fill(side_by_side)
-    wrong = np.zeros(side_by_side.shape, dtype=bool)
-    if correct:
-        wrong[model.outliers_.rows, model.outliers_.cols] = True
-    found = np.where(np.isnan(side_by_side) | wrong, believed, side_by_side)
-    found = np.clip(found, 0.0, image.top) if np.isfinite(image.top) else found
-    pixels = found.reshape(height, channels, width).transpose(0, 2, 1)
-    corrected = wrong.reshape(height, channels, width).any(axis=1)
-    return Restored(Image(pixels, image.top, image.kind), image.lost, corrected, model)
+    found = model.fill(keep="believed" if correct else "observed")
+    if image.kind != "F":
+        found = np.clip(found, 0.0, image.top)
+    corrected = ~np.isnan(side_by_side) & (found != side_by_side)
+
+    def pixels(matrix: np.ndarray) -> np.ndarray:
+        return matrix.reshape(height, channels, width).transpose(0, 2, 1)
+
+    return Restored(Image(pixels(found), image.top, image.kind), image.lost, pixels(corrected).any(axis=2), model)
 
 
 def read(path: str | os.PathLike[str]) -> Image:

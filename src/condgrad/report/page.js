@@ -38,11 +38,11 @@
   }
 
   // A linear axis from one pixel to another: a map, and ticks with labels.
-  function linear(low, high, from, to) {
+  function linear(low, high, from, to, whole) {
     const span = high - low || Math.abs(high) || 1, pad = 0.05 * span;
     const a = low - pad, b = high + pad, room = Math.abs(to - from) / (to > from ? 80 : 48);
     const rough = (b - a) / room, unit = 10 ** Math.floor(Math.log10(rough));
-    const step = unit * [1, 2, 5, 10].find((factor) => factor * unit >= rough);
+    const round = unit * [1, 2, 5, 10].find((factor) => factor * unit >= rough), step = whole ? Math.max(round, 1) : round;
     const map = (value) => from + ((value - a) / (b - a)) * (to - from);
     const ticks = [];
     for (let k = Math.ceil(a / step); k * step <= b; k++) ticks.push({ value: k * step, label: String(Number((k * step).toPrecision(6))) });
@@ -107,7 +107,7 @@
         return;
       }
       const [x, y] = [[xs, left, right], [ys, bottom, top]].map(([values, from, to], i) =>
-        (plot.scales[i] === "linear" ? linear : log)(Math.min(...values), Math.max(...values), from, to));
+        (plot.scales[i] === "linear" ? linear : log)(Math.min(...values), Math.max(...values), from, to, values.every(Number.isInteger)));
 
       for (const value of x.lines) make(svg, "line", { class: "grid", x1: x.map(value), x2: x.map(value), y1: top, y2: bottom });
       for (const value of y.lines) make(svg, "line", { class: "grid", x1: left, x2: right, y1: y.map(value), y2: y.map(value) });
