@@ -17,7 +17,7 @@ import numpy as np
 
 from condgrad import kernels
 from condgrad.domains import NuclearBall
-from condgrad.driver import Result, Steps, minimize
+from condgrad.driver import Mapping, Result, Steps, minimize
 from condgrad.inner import Subspace
 from condgrad.learn.biases import Biases, refitted
 from condgrad.learn.scales import loss_for, spread
@@ -207,6 +207,15 @@ class Fit:
                 break
             before = model.result.fun
         return model if model.rank is None else replace(model, radius=float(model.x.svd()[1].sum()))
+
+    def certified(self, model: Model, tol: float, steps: int) -> Model:
+        """Go on within the radius, with biases as they are, until the engine proves that x is nearly stationary."""
+        current = self.everything.replaced(self.left(self.everything, self.rows, model), model.loss)
+        domain = NuclearBall(current.pattern.shape, model.radius)
+        stop = Mapping(tol) | Steps(steps)
+        result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False)
+        assert isinstance(result.x, LowRank)
+        return replace(model, x=result.x, result=result)
 
 
 @dataclass(frozen=True, eq=False)
