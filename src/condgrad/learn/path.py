@@ -84,6 +84,8 @@ class Fit:
     tell: Callable[[str, int], None] = lambda line, rounds: None
     """Told after each round what it was, and how many more are expected."""
     path: list[Radius] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    """After each round of the last fit."""
 
     def __post_init__(self) -> None:
         self.rows = self.everything.pattern.rows
@@ -136,6 +138,7 @@ class Fit:
             every=steps,
             progress=False,
         )
+        go_on(result)
         biases, x = model.biases, result.x
         assert isinstance(x, LowRank)
         if self.biased:
@@ -202,6 +205,7 @@ class Fit:
         for done in range(0, steps, STEPS):
             model = self.improve(self.everything, self.rows, model, room, min(STEPS, steps - done))
             assert model.result is not None
+            self.losses.append(model.result.fun)
             self.tell(f"all entries, loss {model.result.fun:.6g}", 2)
             if model.result.fun > (1 - tol) * before:
                 break
@@ -214,6 +218,7 @@ class Fit:
         domain = NuclearBall(current.pattern.shape, model.radius)
         stop = Mapping(tol) | Steps(steps)
         result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False)
+        go_on(result)
         assert isinstance(result.x, LowRank)
         return replace(model, x=result.x, result=result)
 
@@ -244,6 +249,12 @@ class Judged:
         """By the other's loss: a scale that falls would make everything look worse."""
         loss = other.model.loss
         return mean_loss(loss, self.left) < (1 - by) * mean_loss(loss, other.left)
+
+
+def go_on(result: Result) -> None:
+    """A run ends in good order where it is interrupted; a fit, which is many runs, is then left."""
+    if result.status == "interrupted":
+        raise KeyboardInterrupt("interrupted: nothing was fitted.")
 
 
 def mean_loss(loss: Loss, left: np.ndarray) -> float:
