@@ -113,7 +113,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Fit the observed entries.
 
         X is a scipy sparse matrix (what it stores is observed, zeros too), an array with NaN, a DataFrame of (row, column,
-        value), a tuple (rows, columns, values), what ``condgrad.data.load`` gives, or pairs (n x 2) with their values y. With a matrix, y is ignored.
+        value), a tuple (rows, columns, values), what ``condgrad.data.load`` gives, or pairs (n x 2) with their values y. With a
+        matrix, y is ignored.
         """
         again = self.warm_start and hasattr(self, "singular_values_")
         given = self._read(X, y, reset=True)
