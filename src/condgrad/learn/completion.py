@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from time import monotonic
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad import checks, kernels
-from condgrad.driver.progress import duration
 from condgrad.learn import entries, stored
 from condgrad.learn.biases import Biases, belief
 from condgrad.learn.entries import Entries
 from condgrad.learn.folding import folded
 from condgrad.learn.path import Fit, Model
 from condgrad.learn.scales import LOSSES
+from condgrad.learn.telling import Telling, silent
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
 from condgrad.points import LowRank
@@ -142,12 +140,12 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31 - 1)
         everything = Completion(given.rows, given.cols, given.values, given.shape)
         rng = np.random.default_rng(seed)
-        fit = Fit(everything, loss, sigma, bool(self.biases), rng, _Telling() if self.verbose else _silent)
+        fit = Fit(everything, loss, sigma, bool(self.biases), rng, Telling() if self.verbose else silent)
         with kernels.threads(1 if everything.n_terms < SMALL else None):
             best = fit.follow(radius) if last is None else last
             if last is not None:
                 fit.path = list(self.path_)
-            model = fit.finish(best, best.radius or fit.path[0].radius, steps, tol)
+            model = fit.finish(best if best.radius else replace(best, radius=fit.path[0].radius), steps, tol)
             if self.certify is not None:
                 model = fit.certified(model, checks.positive(self.certify, "certify"), steps)
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
@@ -259,8 +257,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._kept(found, given.rows, given.cols, given.values, "believed")
 
     def fill(self, keep: str = "believed") -> np.ndarray:
-        """The whole fitted matrix, m x n: predictions, with those observed entries in their places that are ``"believed"`` (by half
-        or more), or all that are ``"observed"``, or ``"nothing"``."""
+        """The whole fitted matrix, m x n: predictions, with those observed entries in their places that are ``"believed"`` (by
+        half or more), or all that are ``"observed"``, or ``"nothing"``."""
         check_is_fitted(self)
         checks.choice(keep, KEEP, "choice of what to keep")
         found = self.row_factors_ @ self.components_
@@ -382,27 +380,3 @@ def _united(
         raise TypeError("The ids are strings, but the model was fitted with numbers: give these.")
     ids = np.union1d(old, new)
     return ids, np.searchsorted(ids, old)[old_places], np.searchsorted(ids, new)[new_places]
-
-
-def _silent(line: str, rounds: int) -> None:
-    pass
-
-
-class _Telling:
-    """A line on stderr after each round, once two seconds have passed, with a guess of the time left."""
-
-    def __init__(self) -> None:
-        self.begun = self.last = monotonic()
-        self.said = 0.0
-
-    def __call__(self, line: str, rounds: int) -> None:
-        now = monotonic()
-        took, self.last = now - self.last, now
-        if now - self.begun > 2 and now - self.said > 1:
-            self.said = now
-            left = duration(took * rounds)
-            print(
-                f"RobustCompletion: {line}  [{duration(now - self.begun)}, about {left} left]",
-                file=sys.stderr,
-                flush=True,
-            )

@@ -79,7 +79,7 @@ def from_matrix(X: Any) -> Entries:
     if not sp.issparse(X):
         rows, cols = np.nonzero(~np.isnan(X))
         return Entries(rows, cols, X[rows, cols], X.shape)
-    X = X.tocsr()
+    X = sp.csr_array(X)  # type: ignore[call-overload]
     if not X.has_canonical_format:
         ordered = X.copy()
         ordered.sum_duplicates()

@@ -17,13 +17,16 @@ import numpy as np
 
 from condgrad import kernels
 from condgrad.domains import NuclearBall
-from condgrad.driver import Mapping, Result, Steps, minimize
+from condgrad.driver import Mapping, Result, Steps, minimize, run
 from condgrad.inner import Subspace
 from condgrad.learn.biases import Biases, refitted
 from condgrad.learn.scales import loss_for, spread
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.points import LowRank
+from condgrad.protocols import Problem
+from condgrad.solvers import practical
+from condgrad.solvers.ncgs import NCGS, NCGSState
 
 HELD = 0.1
 """The share of entries that is held out."""
@@ -39,8 +42,12 @@ LONGEST = 60
 LEAST, SLOWLY = 1e-6, 0.6
 """The scale of the loss never falls below this part of the first one, nor at once below this part of the last one: rows that
 are fitted later than others must not be given up before."""
-GAP = 5.0
-"""A singular value that is so many times the next one ends what is signal, where as many are beyond it."""
+WIDE = 2.0
+"""So much wider is the loss on the path than at its end: what is large is not taken for an outlier before it had its chance."""
+GAP, FLOOR = 5.0, 3
+"""A singular value that is so many times the next one ends what is signal, where as many and some more are beyond it."""
+ENOUGH = 0.01
+"""What is let go has come to rest when the held-out loss falls by less than this share."""
 
 
 class Radius(NamedTuple):
@@ -62,7 +69,20 @@ class Model:
     radius: float = 0.0
     rank: int | None = None
     """The rank that x may have, where it is not the radius that limits it."""
+    state: NCGSState | None = None
+    """Of the engine, which led to x."""
+    value: float = np.nan
+    """Of the loss, before the biases were fitted anew."""
     result: Result | None = None
+
+    def begun(self, solver: NCGS, problem: Problem) -> NCGSState:
+        """The state to begin with: that in which the last steps ended, for what the problem is now."""
+        if self.state is None:
+            return solver.init(problem, self.x)
+        L = problem.objective.smoothness
+        return replace(
+            self.state, k=0, x=self.x, theta_ag=self.x, L=L, local=self.state.local * L / self.state.L, due=False
+        )
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         U, V = self.x.factors()
@@ -89,6 +109,12 @@ class Fit:
 
     def __post_init__(self) -> None:
         self.rows = self.everything.pattern.rows
+
+    def wide(self, model: Model) -> Model:
+        """The model with a wider loss, as it is on the path."""
+        if not isinstance(self.loss, str) or self.sigma is not None:
+            return model
+        return replace(model, loss=loss_for(self.loss, WIDE * model.sigma))
 
     def scaled(self, model: Model, deviation: float) -> Model:
         """The model with the loss for residuals of this size."""
@@ -125,63 +151,63 @@ class Fit:
         left = model.biases.at(rows, objective.pattern.cols)
         return np.subtract(objective.values, left, out=left)
 
-    def improve(self, objective: Completion, rows: np.ndarray, model: Model, radius: float, steps: int) -> Model:
-        """A few steps within this radius, on what the biases leave over; then the biases, on what the steps leave over."""
+    def improve(
+        self, objective: Completion, rows: np.ndarray, model: Model, radius: float, steps: int = STEPS
+    ) -> Model:
+        """A few steps within this radius, on what the biases leave over; then the biases, on what the steps leave over.
+
+        The engine goes on from the state it was in, step size and singular vectors included: a state is a value, and what has
+        changed of the problem since is no more than one step would change.
+        """
         current = objective.replaced(self.left(objective, rows, model), model.loss)
-        result = minimize(
-            current,
-            NuclearBall(objective.pattern.shape, radius),
-            model.x,
-            stop=Steps(steps),
-            inner=Subspace(model.rank),
-            output="last",
-            every=steps,
-            progress=False,
-        )
-        go_on(result)
-        biases, x = model.biases, result.x
-        assert isinstance(x, LowRank)
+        problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), engine(model)
+        state = model.begun(solver, problem)
+        for _ in range(steps):
+            state = solver.step(problem, state)
+        state = replace(state, certificate=None, descent=None)
+        biases = model.biases
         if self.biased:
-            biases = refitted(biases, objective.pattern, current.values - x.at(objective.pattern), model.loss)
-        return replace(model, x=x, biases=biases, radius=radius, result=result)
+            biases = refitted(biases, objective.pattern, current.values - state.x.at(objective.pattern), model.loss)
+        return replace(model, x=state.x, biases=biases, radius=radius, state=state, value=current.value(state.x))
 
     def follow(self, up_to: float = np.inf) -> Model:
         """The best model of the path, with the scale that its held-out residuals have."""
         train, rows, held = self.split()
         model = self.start(train, rows)
         radius, worse = min(self.first_radius(train, rows, model), up_to), 0
-        best = held.judged(self, model)
+        best = best_in_ball = held.judged(self, model)
         while worse < PATIENCE and len(self.path) < LONGEST:
-            now = held.judged(self, self.improve(train, rows, model, radius, STEPS))
+            now = held.judged(self, self.improve(train, rows, self.wide(model), radius))
             model = now.model
             self.path.append(Radius(radius, now.error, model.x.rank))
-            worse = 0 if now.beats(best) else worse + 1
-            best = now if worse == 0 else best
             self.tell(f"radius {radius:.4g}, held-out error {now.error:.4g}", PATIENCE - worse + 3)
             if radius >= up_to:
-                return now.model
-            if np.isinf(up_to) and worse == 0:
-                freed = self.let_go(train, rows, held, best, GAP)
-                if freed is not best:
-                    return freed.model
+                return model
+            before = best
+            if now.beats(best):
+                best = now
+            if now.beats(best_in_ball):
+                best_in_ball = now
+                if np.isinf(up_to):
+                    best = self.let_go(train, rows, held, now, best, GAP)
+            worse = worse + 1 if best is before else 0
             radius = min(GROWTH * radius, up_to)
-        return self.let_go(train, rows, held, best, 1.0).model
+        return self.let_go(train, rows, held, best_in_ball, best, 0.0).model
 
-    def let_go(self, train: Completion, rows: np.ndarray, held: Held, best: Judged, gap: float) -> Judged:
-        """The singular values above the largest gap, free of the ball, as long as the held-out entries like it better."""
-        left, values, right = best.model.x.svd()
+    def let_go(self, train: Completion, rows: np.ndarray, held: Held, now: Judged, best: Judged, gap: float) -> Judged:
+        """The singular values above the largest gap, free of the ball, if the held-out entries like it better; and again."""
+        left, values, right = now.model.x.svd()
         ratios = values[:-1] / values[1:]
         k = 1 + int(np.argmax(ratios)) if len(ratios) else 0
-        if len(ratios) == 0 or (gap > 1 and (ratios[k - 1] <= gap or len(values) < 2 * k)):
+        if k == 0 or (gap > 0 and (ratios[k - 1] < gap or len(values) < 2 * k + FLOOR)):
             return best
-        model = replace(best.model, x=LowRank(left[:, :k] * values[:k], right[:, :k]), rank=k)
+        model = replace(now.model, x=LowRank(left[:, :k] * values[:k], right[:, :k]), rank=k, state=None)
         for _ in range(LONGEST):
-            model = self.improve(train, rows, model, 4 * values.sum(), STEPS)
+            model = self.improve(train, rows, self.wide(model), 4 * values.sum())
             now = held.judged(self, replace(model, radius=float(model.x.svd()[1].sum())))
             if not now.beats(best):
                 break
-            enough = not now.beats(best, 0.01)
-            best, model = now, now.model
+            enough, best, model = not now.beats(best, ENOUGH), now, now.model
             self.path.append(Radius(model.radius, now.error, k))
             self.tell(f"rank {k}, held-out error {now.error:.4g}", 4)
             if enough:
@@ -199,18 +225,26 @@ class Fit:
             return everything, self.rows, held
         return Completion(self.rows[~out], cols[~out], values[~out], everything.pattern.shape), self.rows[~out], held
 
-    def finish(self, model: Model, radius: float, steps: int, tol: float) -> Model:
-        """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself."""
-        before, room = np.inf, radius if model.rank is None else 4 * radius
-        for done in range(0, steps, STEPS):
-            model = self.improve(self.everything, self.rows, model, room, min(STEPS, steps - done))
-            assert model.result is not None
-            self.losses.append(model.result.fun)
-            self.tell(f"all entries, loss {model.result.fun:.6g}", 2)
-            if model.result.fun > (1 - tol) * before:
+    def finish(self, model: Model, steps: int, tol: float) -> Model:
+        """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself; the last one is recorded."""
+        before, radius = np.inf, model.radius
+        room = radius if model.rank is None else 4 * radius
+        for _ in range(STEPS, steps, STEPS):
+            model = self.improve(self.everything, self.rows, model, room)
+            self.losses.append(model.value)
+            self.tell(f"all entries, loss {model.value:.6g}", 2)
+            if model.value > (1 - tol) * before:
                 break
-            before = model.result.fun
-        return model if model.rank is None else replace(model, radius=float(model.x.svd()[1].sum()))
+            before = model.value
+        current = self.everything.replaced(self.left(self.everything, self.rows, model), model.loss)
+        problem, solver = Problem(current, NuclearBall(current.pattern.shape, room)), engine(model)
+        begun = Continued(solver, model.begun(solver, problem))
+        result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False)
+        go_on(result)
+        self.losses.append(result.fun)
+        assert isinstance(result.x, LowRank)
+        radius = radius if model.rank is None else float(result.x.svd()[1].sum())
+        return replace(model, x=result.x, radius=radius, result=result)
 
     def certified(self, model: Model, tol: float, steps: int) -> Model:
         """Go on within the radius, with biases as they are, until the engine proves that x is nearly stationary."""
@@ -221,6 +255,24 @@ class Fit:
         go_on(result)
         assert isinstance(result.x, LowRank)
         return replace(model, x=result.x, result=result)
+
+
+def engine(model: Model) -> NCGS:
+    return NCGS(practical(), Subspace(model.rank), adaptive=True)
+
+
+@dataclass(frozen=True)
+class Continued:
+    """The solver, from a state that it was in before."""
+
+    solver: NCGS
+    state: NCGSState
+
+    def init(self, problem: Problem, x0: Any) -> NCGSState:
+        return self.state
+
+    def step(self, problem: Problem, state: NCGSState) -> NCGSState:
+        return self.solver.step(problem, state)
 
 
 @dataclass(frozen=True, eq=False)
