@@ -112,15 +112,15 @@ class Fit:
 
     def wide(self, model: Model) -> Model:
         """The model with a wider loss, as it is on the path."""
-        if not isinstance(self.loss, str) or self.sigma is not None:
+        if not isinstance(self.loss, str):
             return model
         return replace(model, loss=loss_for(self.loss, WIDE * model.sigma))
 
     def scaled(self, model: Model, deviation: float) -> Model:
-        """The model with the loss for residuals of this size."""
+        """The model with the loss for residuals of this size; a scale that is given is where it ends, not where it begins."""
         if not isinstance(self.loss, str):
             return model
-        sigma = deviation if self.sigma is None else self.sigma
+        sigma = deviation if self.sigma is None else max(deviation, self.sigma)
         return replace(model, loss=loss_for(self.loss, sigma), sigma=sigma)
 
     def start(self, objective: Completion, rows: np.ndarray) -> Model:
@@ -227,6 +227,7 @@ class Fit:
 
     def finish(self, model: Model, steps: int, tol: float) -> Model:
         """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself; the last is recorded."""
+        model = model if self.sigma is None else self.scaled(model, 0.0)
         before, radius = np.inf, model.radius
         room = radius if model.rank is None else 4 * radius
         for _ in range(STEPS, steps, STEPS):
