@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         print(f"condgrad: {error.strerror or error}: {error.filename}.", file=sys.stderr)
     except KeyboardInterrupt as interruption:
-        print(f"condgrad: {interruption or 'interrupted.'}", file=sys.stderr)
+        print(f"condgrad: {str(interruption) or 'interrupted.'}", file=sys.stderr)
         return INTERRUPTED
     return BAD_INPUT
 

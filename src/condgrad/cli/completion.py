@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgrad.checks import BadData
+from condgrad.checks import BadData, choice
 
 if TYPE_CHECKING:
     from condgrad.data import Cleanup, Observations
@@ -124,11 +124,12 @@ def complete(arguments: Any) -> int:
     folder = None if arguments.no_report else arguments.report or arguments.out.with_name(arguments.out.stem + "-report")
     if folder is not None:
         writable(folder / "report.html")
+    model = estimator(arguments)
     given = read(arguments, arguments.data)
     if not arguments.json:
         tell(given.cleanup)
     begun = perf_counter()
-    model = estimator(arguments).fit(given)
+    model.fit(given)
     found = {**summary(model, given), "seconds": perf_counter() - begun}
     model.save(arguments.out)
     written = {"model": str(arguments.out)}
@@ -176,13 +177,15 @@ def fill(arguments: Any) -> int:
     from condgrad.learn import images
 
     writable(arguments.out)
+    model = estimator(arguments)
     image = images.read(arguments.image)
     if arguments.mask is not None:
         image = image.without(images.read_mask(arguments.mask) != arguments.invert)
     elif arguments.invert:
         raise ValueError("--invert is said of a mask, but none is given: give --mask too.")
+    images.check_name(image, arguments.out)
     begun = perf_counter()
-    restored = images.restore(image, estimator(arguments), correct=not arguments.keep)
+    restored = images.restore(image, model, correct=not arguments.keep)
     images.write(restored.image, arguments.out)
     height, width, channels = image.pixels.shape
     found = {
@@ -204,9 +207,10 @@ def fill(arguments: Any) -> int:
 
 def estimator(arguments: Any) -> RobustCompletion:
     from condgrad.learn import RobustCompletion
+    from condgrad.learn.scales import LOSSES
 
     return RobustCompletion(
-        loss=arguments.loss,
+        loss=choice(arguments.loss, LOSSES, "loss"),
         sigma=arguments.sigma,
         radius=arguments.radius,
         random_state=arguments.seed,
@@ -239,8 +243,9 @@ def in_options() -> Iterator[None]:
     try:
         yield
     except BadData as error:
-        advice = str(error).replace("header=False", "--no-header").replace("columns=(row, column, value)", "--columns")
-        raise BadData(re.sub(r"\b(columns|delimiter|format)=", r"--\1 ", advice)) from None
+        advice = str(error).replace("header=False", "--no-header").replace("=(row, column, value)", "=")
+        advice = re.sub(r"\bformat='([\w-]+)'", r"--format \1", advice)
+        raise BadData(re.sub(r"\b(columns|delimiter)=", r"--\1", advice)) from None
 
 
 def writable(path: Path) -> None:

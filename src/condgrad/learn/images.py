@@ -16,6 +16,10 @@ PIXELS = 100_000_000
 """More than this is refused before memory is taken."""
 
 
+DEEP = (".png", ".tif", ".tiff")
+"""Names of formats for 16 bits; floats need the last two."""
+
+
 class BadImage(ValueError):
     """A file that is no picture, or one that can't be used."""
 
@@ -53,6 +57,8 @@ class Restored:
 def restore(image: Image, fit: RobustCompletion, correct: bool = True) -> Restored:
     """Fill what is lost; replace what the fit does not believe, unless ``correct`` is False; leave all else as it is."""
     height, width, channels = image.pixels.shape
+    if image.lost.all():
+        raise BadImage("Every pixel is lost, but some were expected to be there: is the mask the other way round?")
     side_by_side = image.pixels.transpose(0, 2, 1).reshape(height, channels * width)
     model = fit.fit(side_by_side)
     found = model.fill(keep="believed" if correct else "observed")
@@ -85,19 +91,30 @@ def read_mask(path: str | os.PathLike[str]) -> np.ndarray:
     return (read(path).pixels > 0).any(axis=2)
 
 
+def check_name(image: Image, path: str | os.PathLike[str]) -> None:
+    """Refuses a name whose format can't hold such pixels, before there is anything to lose."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in {"F": DEEP[1:], "I;16": DEEP}.get(image.kind, _suffixes()):
+        known = {"F": "a .tiff", "I;16": "a .png or .tiff"}.get(image.kind, "a .png, .tiff or .jpg")
+        raise BadImage(f"Pixels of the kind {image.kind} can't be written to {path}: give the name of {known}.")
+
+
 def write(image: Image, path: str | os.PathLike[str]) -> None:
     """In the format that the name tells, with the depth that the picture had."""
     from PIL import Image as pillow
 
+    check_name(image, path)
     dtype = {"F": np.float32, "I;16": np.uint16}.get(image.kind, np.uint8)
     pixels = image.pixels if image.kind == "F" else image.pixels.round()
     squeezed = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
-    try:
-        pillow.fromarray(np.ascontiguousarray(squeezed.astype(dtype))).save(path)
-    except (ValueError, KeyError):
-        raise BadImage(
-            f"Pixels of the kind {image.kind} can't be written to {path}: give a name that ends with .png or .tiff."
-        ) from None
+    pillow.fromarray(np.ascontiguousarray(squeezed.astype(dtype))).save(path)
+
+
+def _suffixes() -> set[str]:
+    """Those of the formats that pillow writes."""
+    from PIL import Image as pillow
+
+    return {suffix for suffix, kind in pillow.registered_extensions().items() if kind in pillow.SAVE}
 
 
 def _kind(opened: Any, path: Path) -> str:
