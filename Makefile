@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow lint format docs bench lock clean
+.PHONY: demo test test-slow lint format docs bench soak faults fuzz lock clean
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -40,6 +41,20 @@ bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-resu
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.problem5 --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --check
 
+soak: $(VENV)/ready  ## 1,000 solves in one process: memory flat, nothing left
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --check
+
+$(FUZZ)/ready: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(FUZZ)
+	$(FUZZ)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[fuzz]'
+	touch $@
+
+fuzz: $(FUZZ)/ready  ## all that reads files, by hypothesis and by a coverage-guided fuzzer, which has an environment of its own
+	OPENBLAS_NUM_THREADS=1 $(FUZZ)/bin/python -m benchmarks.fuzz --check
+
+faults: $(VENV)/ready  ## 200 runs killed at random moments, on failing disks too, and resumed: the same to the bit?
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.faults --check
+
 lock:  ## new exact versions for requirements.lock
 	$(PYTHON) -m venv --clear .lock-venv
 	.lock-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]'
@@ -47,4 +62,4 @@ lock:  ## new exact versions for requirements.lock
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) .lock-venv site demo-report reproduction bench-results .coverage
+	rm -rf $(VENV) $(FUZZ) .lock-venv site demo-report reproduction bench-results .coverage

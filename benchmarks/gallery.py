@@ -1,6 +1,6 @@
 """The pictures and figures of docs/gallery.md: an image, metro flow, ratings. Run by `make gallery`.
 
-    python -m benchmarks.gallery [--out docs] [--only image|metro|ratings]
+python -m benchmarks.gallery [--out docs] [--only image|metro|ratings]
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ def flow() -> np.ndarray:
     return loadmat(_data("traffic/Hangzhou_tensor.mat"))["tensor"].astype(float)
 
 
-def lose_days(flow: np.ndarray, share: float = 0.2, faulty: float = 0.05, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def lose_days(
+    flow: np.ndarray, share: float = 0.2, faulty: float = 0.05, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """(the flow with whole days lost at some stations and some readings anything up to the largest, which days are lost)."""
     rng = np.random.default_rng(seed)
     lost = rng.random(flow.shape[:2]) < share
@@ -208,7 +210,9 @@ def rate() -> list[list[str]]:
 
 def _data(name: str) -> Path:
     if not (DATA / name).exists():
-        raise FileNotFoundError(2, "The gallery's data are not in the folder shared/data beside the project", str(DATA / name))
+        raise FileNotFoundError(
+            2, "The gallery's data are not in the folder shared/data beside the project", str(DATA / name)
+        )
     return DATA / name
 
 

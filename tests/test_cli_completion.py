@@ -128,9 +128,7 @@ def test_columns_can_be_named(truth: np.ndarray, tmp_path: Path, capsys: pytest.
         assert "u0" in RobustCompletion.load(tmp_path / "m.npz").row_ids_
 
 
-def test_duplicates_and_blanks_are_told(
-    truth: np.ndarray, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_duplicates_and_blanks_are_told(truth: np.ndarray, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good = [f"{u},{i},{r:.4f}" for u, i, r in cells(truth)]
     bad = ["", "u1,i1,", ",i2,3", good[5], "u2,i2,many", "u1,i1,3.5", "u1,i1,2.5"]
     path = write(tmp_path / "r.csv", "user,item,rating", [*good, *bad])
@@ -186,7 +184,9 @@ def test_parquet_npz_and_matrix_market(truth: np.ndarray, folder: Path, tmp_path
         assert found == pytest.approx(known.predict(np.array([["u3", "i4"]])), abs=0.05)
 
 
-def test_where_nothing_can_be_written(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+def test_where_nothing_can_be_written(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
     out = tmp_path / "new" / "folder" / "m.npz"
     assert main(["complete", str(folder / "ratings.csv"), "--out", str(out), "--quiet", "--no-report"]) == 0
     assert out.exists()
@@ -214,7 +214,7 @@ def test_an_interrupted_fit_ends_with_a_sentence(
     monkeypatch.setattr("condgrad.learn.path.refitted", interrupted)
     capsys.readouterr()
     assert main(["complete", str(folder / "ratings.csv"), "--out", str(tmp_path / "m.npz")]) == 130
-    assert capsys.readouterr().err == "condgrad: interrupted.\n" and not (tmp_path / "m.npz").exists()
+    assert capsys.readouterr().err == "condgrad: Interrupted from the keyboard.\n" and not (tmp_path / "m.npz").exists()
 
 
 # ----------------------------------------------------------------------------------------------------------- predict
@@ -310,7 +310,9 @@ def test_fill_restores_grey_and_leaves_good_pixels_alone(picture: Any, tmp_path:
     assert kept[10, 10] == 255 and (kept[lost] == found[lost]).all()
 
 
-def test_fill_takes_transparent_pixels_for_lost(picture: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fill_takes_transparent_pixels_for_lost(
+    picture: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pillow, pixels, lost = picture
     colour = np.stack([pixels, 255 - pixels, pixels // 2], axis=-1)
     clear = np.dstack([np.where(lost[..., None], 0, colour), np.where(lost, 0, 255)]).astype(np.uint8)
@@ -346,7 +348,9 @@ def test_what_fill_refuses(picture: Any, tmp_path: Path, capsys: pytest.CaptureF
     assert "is no picture" in refused(capsys, "fill", tmp_path / "words.png", "--out", out)
     assert "give --mask too" in refused(capsys, "fill", tmp_path / "in.png", "--invert", "--out", out)
     pillow.fromarray(np.full((48, 64), 255, np.uint8)).save(tmp_path / "all.png")
-    assert "Every pixel is lost" in refused(capsys, "fill", tmp_path / "in.png", "--mask", tmp_path / "all.png", "--out", out)
+    assert "Every pixel is lost" in refused(
+        capsys, "fill", tmp_path / "in.png", "--mask", tmp_path / "all.png", "--out", out
+    )
     mask = ["--mask", tmp_path / "mask.png"]
     assert "a .png, .tiff or .jpg" in refused(capsys, "fill", tmp_path / "in.png", *mask, "--out", tmp_path / "x.nope")
     monkeypatch.setitem(sys.modules, "PIL", None)

@@ -87,7 +87,9 @@ cell = st.one_of(
     st.sampled_from(
         ["", " ", "1.5", "007", "+7", "-0", "1e3", "1e999", "nan", "inf", "1_0", "1.2.3", "-", ".", "5.", "a b", '"a"']
     ),
-    st.sampled_from(['"', '"a,b"', '"a""b"', '"7"', ' "x"', "é", "\0", "#", "x" * 70, "9" * 25, "0." + "1" * 30]),
+    st.sampled_from(
+        ['"', '"a,b"', '"a""b"', '"7"', ' "x"', "é", "\0", "\x0b", "1\x0b2", "#", "x" * 70, "9" * 25, "0." + "1" * 30]
+    ),
 )
 anything = st.lists(st.lists(cell, min_size=1, max_size=4).map(",".join), max_size=8)
 sound = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 5)), min_size=3, max_size=20)

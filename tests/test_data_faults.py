@@ -114,7 +114,12 @@ MM = b"%%MatrixMarket matrix coordinate real general\n"
 FILES: dict[str, tuple[str, bytes, str, dict[str, Any]]] = {
     "empty": ("x.csv", b"", "x.csv: the file is empty, but lines of row, column and value were expected", {}),
     "comments only": ("x.csv", b"# a\n\n", "the file is empty", {}),
-    "a header only": ("x.csv", b"user,item,rating\n", "x.csv: there is no data, but at least one entry was expected", {}),
+    "a header only": (
+        "x.csv",
+        b"user,item,rating\n",
+        "x.csv: there is no data, but at least one entry was expected",
+        {},
+    ),
     "no delimiter": (
         "x.csv",
         b"a:b:1\na:c:2\n",
@@ -236,6 +241,20 @@ def test_options_that_make_no_sense(options: dict[str, Any], sentence: str, tmp_
         Limits(side=0)
 
 
+def test_a_field_of_blanks_takes_no_time(tmp_path: Path) -> None:
+    """The blanks around all fields of a chunk were cut off one by one."""
+    found = load(put(tmp_path, ROWS * 20_000 + b"a," + b" " * 500_000 + b"b   ,7\n"))
+    assert found.col_ids is not None and found.col_ids.tolist() == ["1", "2", "b"]
+
+
+def test_rows_without_entries_are_counted(tmp_path: Path) -> None:
+    found = load(put(tmp_path, b"0,0,1\n4,0,2\n"), ids=False, shape=(6, 2))
+    assert found.shape == (6, 2) and found.cleanup.empty == (4, 1) and found.cleanup.clean
+    assert str(found.cleanup) == "x.csv: 2 entries from 2 lines, 4 rows and 1 columns without entries"
+    found = load(put(tmp_path, MM.replace(b"general", b"symmetric") + b"3 3 1\n2 1 7\n", "x.mtx"))
+    assert len(found) == 2 and found.cleanup.empty == (1, 1)
+
+
 # ---------------------------------------------------------------------------------------------------------- LIBSVM
 
 
@@ -247,6 +266,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], sentence: str, tmp_
         (b"1 2:", "the value is '', but a number was expected"),
         (b"1 2: 5", "the value is ''"),
         (b"1 25", "'25' is no pair, but a label and pairs index:value were expected"),
+        (b"\x0b# 1:2", "the value is '', but a number"),
         (b"1,2 2:5", "the value is '1,2', but a number"),
         (b"1 2:1 2:3", "('2', '1') is 3 here and 1 on line 3"),
     ],
@@ -283,6 +303,22 @@ def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for limits in (Limits(entries=99_999), Limits(bytes=1000)):
         with pytest.raises(BadData, match="in 100000 rows, but"):
             load(tmp_path / "x.parquet", limits=limits)
+
+
+def test_a_column_that_a_parquet_file_has_twice(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.Table.from_arrays(
+        [pa.array([1]), pa.array([2]), pa.array([3.0]), pa.array([4])], names=["a", "b", "c", "a"]
+    )
+    parquet.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(BadData, match=r"x\.parquet: this is no Parquet file, or it is damaged \(.*exists 2 times"):
+        load(tmp_path / "x.parquet", columns=("a", "b", "c"))
+
+
+def test_a_long_comment_takes_no_time(tmp_path: Path) -> None:
+    """All that followed a comment was copied for each line of it."""
+    found = load(put(tmp_path, MM + b"%\n" * 600_000 + b"2 2 1\n1 2 3\n", "x.mtx"), strict=True)
+    assert found.cleanup.comments == 600_000 and found.matrix().toarray().tolist() == [[0, 3], [0, 0]]
 
 
 def test_more_names_than_allowed(tmp_path: Path) -> None:
@@ -326,8 +362,11 @@ def test_nothing_in_an_npz_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ({"row": [0], "col": [0, 1], "data": [1.0]}, "row, col and data have different lengths"),
         ({"row": [0.5], "col": [0], "data": [1.0]}, "entry 1 of 'row' is 0.5, but whole numbers were expected"),
         ({"row": [10**18], "col": [0], "data": [1.0]}, "the shape is 1000000000000000001 x 1, but at most"),
-        ({"row": [3], "col": [0], "data": [1.0], "shape": [2, 2]}, "entry 1: the row is 3, but a number from 0 to 1"),
-        ({"row": [0], "col": [0], "data": [np.nan], "shape": [2, 2]}, "entry 1: the value is nan, but a finite number"),
+        ({"row": [3], "col": [0], "data": [1.0], "shape": [2, 2]}, "element 1: the row is 3, but a number from 0 to 1"),
+        (
+            {"row": [0], "col": [0], "data": [np.nan], "shape": [2, 2]},
+            "element 1: the value is nan, but a finite number",
+        ),
         ({"row": [0], "col": [0], "data": [1.0], "shape": [2]}, "the shape has 1 sizes, but rows and columns"),
     ],
 )
@@ -335,6 +374,12 @@ def test_arrays_that_do_not_fit(arrays: dict[str, Any], sentence: str, tmp_path:
     np.savez(tmp_path / "x.npz", **arrays)
     with pytest.raises(BadData, match=re.escape(sentence)):
         load(tmp_path / "x.npz", strict=True)
+
+
+def test_a_clean_up_of_arrays_speaks_of_elements(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", row=[0, 1, 5], col=[0, 1, 0], data=[1.0, 2.0, 3.0], shape=[2, 2])
+    told = "x.npz: 2 entries from 3 elements\n  bad index: 1 dropped (element 3: the row is 5)"
+    assert str(load(tmp_path / "x.npz").cleanup) == told
 
 
 def test_a_sparse_matrix_that_is_broken_or_of_another_format(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -187,6 +188,11 @@ def test_radius_and_sigma_can_be_given(noisy: tuple) -> None:
     assert np.isclose(model.singular_values_.sum(), 20.0)
 
 
+def test_a_radius_beyond_the_best_is_reached_too(noisy: tuple) -> None:
+    _, holes, model = noisy
+    assert RobustCompletion(radius=3 * model.radius_).fit(holes).radius_ == 3 * model.radius_
+
+
 def test_a_certificate_is_there_where_it_is_asked_for(noisy: tuple) -> None:
     _, holes, _ = noisy
     model = RobustCompletion(radius=40.0, certify=1e-1, max_steps=300).fit(holes)
@@ -236,6 +242,7 @@ def test_it_works_with_the_tools_of_scikit_learn(noisy: tuple) -> None:
     scaled = make_pipeline(RobustCompletion(), StandardScaler()).fit_transform(holes, np.zeros(60))
     assert scaled.shape == holes.shape and np.allclose(scaled.mean(axis=0), 0.0)
     assert clone(RobustCompletion(sigma=2.0)).sigma == 2.0
+    assert np.array_equal(pickle.loads(pickle.dumps(search.best_estimator_)).predict(pairs), search.predict(pairs))
     again = RobustCompletion(random_state=0).fit(holes)
     assert np.array_equal(again.fill(), RobustCompletion(random_state=0).fit(holes).fill())
 
@@ -250,10 +257,22 @@ def test_progress_is_shown_after_two_seconds(monkeypatch: pytest.MonkeyPatch) ->
     assert "held-out error" in out.getvalue() and "left]" in out.getvalue()
 
 
-NOT_APPLICABLE = {
-    "check_methods_subset_invariance": "predict takes pairs (row, column), not the matrix that fit takes",
-    "check_methods_sample_order_invariance": "predict takes pairs (row, column), not the matrix that fit takes",
-}
+PAIRS = "predict takes pairs (row, column), not the matrix that fit takes"
+NOT_APPLICABLE = dict.fromkeys(
+    (
+        "check_methods_subset_invariance",
+        "check_methods_sample_order_invariance",
+        "check_n_features_in_after_fitting",
+        "check_estimators_dtypes",
+        "check_dtype_object",
+        "check_estimator_sparse_array",
+        "check_estimator_sparse_matrix",
+        "check_estimators_pickle",
+        "check_f_contiguous_array_estimator",
+        "check_dict_unchanged",
+    ),
+    PAIRS,
+)
 
 
 @parametrize_with_checks([RobustCompletion()], expected_failed_checks=lambda estimator: NOT_APPLICABLE)

@@ -6,6 +6,7 @@ from condgrad.domains import (
     DOMAINS,
     Box,
     Fantope,
+    GroupBall,
     KyFanBall,
     L1Ball,
     L2Ball,
@@ -23,13 +24,16 @@ from condgrad.driver import (
     CheckpointWarning,
     CpuSeconds,
     Gap,
+    GradientCheck,
     Mapping,
+    Memory,
     Result,
     Seconds,
     SmoothnessWarning,
     Stagnation,
     Steps,
     Trace,
+    check_gradient,
     iterate,
     minimize,
     run,
@@ -54,6 +58,7 @@ from condgrad.objectives import (
     paper_data,
 )
 from condgrad.points import LowRank, SparsePlusLowRank
+from condgrad.points.aside import InexactOracleWarning
 from condgrad.protocols import Problem
 from condgrad.solvers import METHODS, practical, theory
 
@@ -83,7 +88,10 @@ __all__ = [
     "FunctionSum",
     "Gap",
     "GemanMcClure",
+    "GradientCheck",
+    "GroupBall",
     "Huber",
+    "InexactOracleWarning",
     "KyFanBall",
     "L1Ball",
     "L2Ball",
@@ -93,6 +101,7 @@ __all__ = [
     "LowRank",
     "LpBall",
     "Mapping",
+    "Memory",
     "NuclearBall",
     "Problem",
     "Quadratic",
@@ -110,6 +119,7 @@ __all__ = [
     "Steps",
     "Trace",
     "Welsch",
+    "check_gradient",
     "iterate",
     "minimize",
     "paper_data",

@@ -53,7 +53,10 @@ def add(commands: Any) -> None:
     command.add_argument("pairs", type=Path, metavar="PAIRS", nargs="?", help=f"rows and columns in {FORMATS}")
     command.add_argument("--out", type=Path, metavar="FILE.csv", help="where to write (default: the screen)")
     command.add_argument(
-        "--top", type=int, metavar="K", help="in place of pairs: for each row the K best columns that it has no entry in"
+        "--top",
+        type=int,
+        metavar="K",
+        help="in place of pairs: for each row the K best columns that it has no entry in",
     )
     command.add_argument("--rows", metavar="IDS", help="with --top: these rows only, such as ann,bob")
     _reading(command, "user,item")
@@ -84,7 +87,9 @@ def _reading(command: Any, example: str) -> None:
     )
     command.add_argument("--delimiter", help="between the cells of text (default: as the file has it)")
     command.add_argument("--no-header", action="store_true", help="the first line of text is data")
-    command.add_argument("--format", choices=["csv", "parquet", "npz", "matrix-market"], help="(default: the name tells)")
+    command.add_argument(
+        "--format", choices=["csv", "parquet", "npz", "matrix-market"], help="(default: the name tells)"
+    )
     command.add_argument("--strict", action="store_true", help="refuse the file at its first fault")
 
 
@@ -97,7 +102,10 @@ def _fitting(command: Any) -> None:
         "--radius", type=_auto, default="auto", help="of the nuclear ball (default: chosen on held-out entries)"
     )
     command.add_argument(
-        "--certify", type=_positive, metavar="TOL", help="go on until the squared gradient mapping is proven to be below"
+        "--certify",
+        type=_positive,
+        metavar="TOL",
+        help="go on until the squared gradient mapping is proven to be below",
     )
     command.add_argument("--seed", type=int, default=0, help="of the choice of held-out entries (default: 0)")
     command.add_argument("--quiet", action="store_true", help="no progress")
@@ -121,7 +129,9 @@ def complete(arguments: Any) -> int:
     from condgrad.learn.fit_report import report_fit, summary
 
     writable(arguments.out)
-    folder = None if arguments.no_report else arguments.report or arguments.out.with_name(arguments.out.stem + "-report")
+    folder = (
+        None if arguments.no_report else arguments.report or arguments.out.with_name(arguments.out.stem + "-report")
+    )
     if folder is not None:
         writable(folder / "report.html")
     model = estimator(arguments)
@@ -148,7 +158,9 @@ def predict(arguments: Any) -> int:
     from condgrad.learn.entries import pair_places
 
     if (arguments.top is None) == (arguments.pairs is None):
-        raise ValueError("Either PAIRS or --top K was expected: give a file of pairs, or how many columns for each row.")
+        raise ValueError(
+            "Either PAIRS or --top K was expected: give a file of pairs, or how many columns for each row."
+        )
     if arguments.out is not None:
         writable(arguments.out)
     model = RobustCompletion.load(arguments.model)

@@ -56,7 +56,7 @@ def load(
     path = Path(path)
     notes = Notes(path, yes_or_no(strict, "strict"))
     reader, known = READERS[format_of(path, format, notes)]
-    notes.unit = {packed.read: "entry", parquet.read: "row"}.get(reader, "line")
+    notes.unit = {packed.read: "element", parquet.read: "row"}.get(reader, "line")
     said: dict[str, Any] = {"columns": columns, "delimiter": delimiter, "header": header, "shape": shape}
     said = {name: value for name, value in said.items() if value is not None}
     said |= ({} if yes_or_no(ids, "ids") else {"ids": False}) | ({"base": whole(base, "base", 0)} if base != 0 else {})

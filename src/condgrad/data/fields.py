@@ -12,6 +12,9 @@ import numpy as np
 LONGEST = 64
 """Bytes of a field that is read here."""
 
+FEW = 3
+"""Blanks around a field that are cut off here."""
+
 NEWLINE, QUOTE, MINUS, POINT, ZERO = b'\n"-.0'
 DECIMAL = np.zeros(256, dtype=bool)
 DECIMAL[[0, *b"0123456789+-.eE"]] = True
@@ -52,14 +55,13 @@ def lines_with(data: np.ndarray, byte: int) -> np.ndarray:
     return np.bincount(np.searchsorted(newlines, np.flatnonzero(data == byte)), minlength=len(newlines))
 
 
-def trim(data: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Without blanks at either end."""
+def trim(data: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Without a few blanks at either end; and which have no more of them."""
     start, end = start.copy(), end.copy()
-    while (blank := (start < end) & _blank(data[start])).any():
-        start += blank
-    while (blank := (start < end) & _blank(data[end - 1])).any():
-        end -= blank
-    return start, end
+    for _ in range(FEW):
+        start += (start < end) & _blank(data[start])
+        end -= (start < end) & _blank(data[end - 1])
+    return start, end, (start == end) | ~(_blank(data[start]) | _blank(data[end - 1]))
 
 
 def _blank(bytes_: np.ndarray) -> np.ndarray:

@@ -97,22 +97,23 @@ class _Reader:
         self.count += len(labels[0]) + len(entries[0])
 
     def _with_care(self, first: int, data: np.ndarray, which: np.ndarray) -> None:
+        lines, labels, where, positions, values = [], [], [], [], []
         for number, line in text_lines(first, data, which, "#", self.notes, self.limits):
             try:
-                label, *pairs = line.partition("#")[0].split()
+                label, *pairs = line.partition("#")[0].split() or [""]
                 read = [self._pair(pair) for pair in pairs]
-                y = number_of(label)
+                labels.append(number_of(label))
             except Unusable as error:
                 self.notes.fault(error.args[0], number, *error.args[1:])
                 continue
-            self._keep(
-                (np.array([number]), np.array([y])),
-                (
-                    np.full(len(read), number),
-                    np.array([i for i, _ in read], dtype=np.int64),
-                    np.array([v for _, v in read], dtype=float),
-                ),
-            )
+            lines.append(number)
+            where += [number] * len(read)
+            positions += [position for position, _ in read]
+            values += [value for _, value in read]
+        self._keep(
+            (np.array(lines, dtype=np.int64), np.array(labels, dtype=float)),
+            (np.array(where, dtype=np.int64), np.array(positions, dtype=np.int64), np.array(values, dtype=float)),
+        )
 
     def _pair(self, pair: str) -> tuple[int, float]:
         index, colon, value = pair.partition(":")

@@ -39,7 +39,8 @@ def fields_of(line: str, delimiter: str) -> list[str]:
     if delimiter == BLANKS:
         line = line.replace("\t", " ").strip(" ")
     if '"' not in line:
-        return line.split() if delimiter == BLANKS else [cell.strip(" \t") for cell in line.split(delimiter)]
+        found = (cell.strip(" \t") for cell in line.split(delimiter))
+        return [cell for cell in found if cell] if delimiter == BLANKS else list(found)
     row = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True))
     return [cell.strip(" \t") for cell in row]
 
@@ -100,9 +101,11 @@ class Reader:
         else:
             ok = np.ones(len(start), dtype=bool)
         columns = [c for c in (layout.row, layout.col, layout.value) if c is not None]
-        edges = [trim(data, start[:, c], end[:, c]) for c in columns]
-        ok &= data[trim(data, start[:, 0], end[:, 0])[0]] != ord(layout.comment)
-        rows, cols, *value = (cells(data, *edge) for edge in edges)
+        for c in {0, *columns}:
+            start[:, c], end[:, c], bare = trim(data, start[:, c], end[:, c])
+            ok &= bare
+        ok &= data[start[:, 0]] != ord(layout.comment)
+        rows, cols, *value = (cells(data, start[:, c], end[:, c]) for c in columns)
         ok &= self.rows.easy(rows) & self.cols.easy(cols)
         if value:
             numbers, easy = decimals(value[0])

@@ -12,7 +12,7 @@ from condgrad.data.fields import cells, decimals, split
 from condgrad.data.index import Positions, Unusable
 from condgrad.data.lines import BLANKS, Layout, Reader, number_of, text_lines
 from condgrad.data.notes import Limits, Notes, shortly
-from condgrad.data.observations import Observations, bounded, observations
+from condgrad.data.observations import Observations, bounded, empty_sides, observations
 from condgrad.data.text import chunks
 
 MAGIC = b"%%MatrixMarket"
@@ -22,17 +22,19 @@ HEADER = "%%MatrixMarket matrix coordinate|array real|integer|pattern general|sy
 def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
     pieces = chunks(path, limits, notes)
     number, lines = next(pieces, (1, b""))
-    top, _, lines = lines.partition(b"\n")
-    layout, kind, symmetry = _header(top.decode(), notes)
+    at = lines.find(b"\n") + 1
+    layout, kind, symmetry = _header(lines[: max(at - 1, 0)].decode(), notes)
     if kind == "pattern" and values:
         notes.refuse("the matrix is a pattern, but values were expected", "give a file that has them", 1)
     number += 1
     while True:  # up to the line with the sizes
-        if not lines:
+        if at == len(lines):
             number, lines = next(pieces, (number, b""))
             if not lines:
                 notes.refuse("the file ends before its sizes", "copy or download it anew")
-        line, _, lines = lines.partition(b"\n")
+            at = 0
+        end = lines.index(b"\n", at)
+        line, at = lines[at:end], end + 1
         number += 1
         if line.strip() and not line.lstrip().startswith(b"%"):
             break
@@ -48,7 +50,7 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
             f"{due} entries are announced, but {limits.entries} are allowed", "raise Limits(entries=...)", number - 1
         )
     reader = _Dense(m, n, symmetry, notes, limits) if count is None else _coordinates(m, n, kind, notes, limits)
-    reader.read(number, lines)
+    reader.read(number, lines[at:])
     for first, chunk in pieces:
         reader.read(first, chunk)
     if (found := notes.lines) != due:
@@ -159,5 +161,5 @@ def _mirrored(given: Observations, symmetry: str, values: bool) -> Observations:
         if numbers is not None:
             numbers = np.concatenate([numbers, (-1.0 if symmetry == "skew-symmetric" else 1.0) * numbers[off]])
         rows, cols = np.concatenate([rows, cols[off]]), np.concatenate([cols, rows[off]])
-    cleanup = replace(given.cleanup, entries=len(rows))
+    cleanup = replace(given.cleanup, entries=len(rows), empty=empty_sides(rows, cols, given.shape))
     return replace(given, rows=rows, cols=cols, values=numbers, cleanup=cleanup)

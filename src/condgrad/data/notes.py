@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn
+
+import numpy as np
 
 from condgrad.checks import BadData, whole
 
@@ -67,15 +69,19 @@ class Fault:
     count: int
     done: str
     examples: tuple[tuple[int, str], ...]
+    unit: str = "line"
 
     def __str__(self) -> str:
-        shown = "; ".join(f"line {line}: {found}" for line, found in self.examples)
+        shown = "; ".join(f"{self.unit} {line}: {found}" for line, found in self.examples)
         return f"{self.kind}: {self.count:,} {self.done} ({shown}{', ...' if self.count > len(self.examples) else ''})"
 
 
 @dataclass(frozen=True)
 class Cleanup:
-    """What was read, kept, dropped and merged. ``lines`` are those with data: neither blank, nor comment, nor header."""
+    """What was read, kept, dropped and merged. ``lines`` are those with data: neither blank, nor comment, nor header.
+
+    ``empty`` are the rows and the columns without any entry, which a file with positions may have.
+    """
 
     file: str
     encoding: str
@@ -83,7 +89,9 @@ class Cleanup:
     entries: int
     blank: int
     comments: int
+    empty: tuple[int, int]
     faults: tuple[Fault, ...]
+    unit: str = "line"
 
     @property
     def clean(self) -> bool:
@@ -101,7 +109,8 @@ class Cleanup:
         skipped = [f"{n:,} {what}" for n, what in ((self.blank, "blank"), (self.comments, "of comment")) if n]
         beside = f" (and {' and '.join(skipped)})" if skipped else ""
         told = "" if self.encoding == "utf-8" else f", {self.encoding}"
-        head = f"{self.file}: {self.entries:,} entries from {self.lines:,} lines{beside}{told}"
+        told += f", {self.empty[0]:,} rows and {self.empty[1]:,} columns without entries" if any(self.empty) else ""
+        head = f"{self.file}: {self.entries:,} entries from {self.lines:,} {self.unit}s{beside}{told}"
         return "\n".join([head, *(f"  {fault}" for fault in self.faults)])
 
     def summary(self) -> dict[str, Any]:
@@ -128,25 +137,26 @@ class Notes:
         if len(examples) < SHOWN:
             examples.append((line, found))
 
-    def faults(self, kind: str, lines: Iterable[int], found: Callable[[int], str], expected: str) -> None:
+    def faults(self, kind: str, lines: np.ndarray, found: Callable[[int], str], expected: str) -> None:
         """The same fault on many lines; ``found(i)`` tells of the i-th."""
-        count = -1
-        for count, line in enumerate(lines):
-            if count < SHOWN:
-                self.fault(kind, int(line), found(count), expected)
-        if count >= SHOWN:
-            self._counts[kind] += count + 1 - SHOWN
+        for i, line in enumerate(lines[:SHOWN].tolist()):
+            self.fault(kind, line, found(i), expected)
+        if len(lines) > SHOWN:
+            self._counts[kind] += len(lines) - SHOWN
 
     def refuse(self, fault: str, advice: str, line: int | None = None) -> NoReturn:
         where = self.name if line is None else f"{self.name}, {self.unit} {line}"
         raise BadData(f"{where}: {fault}: {advice}.")
 
-    def close(self, entries: int) -> Cleanup:
+    def close(self, entries: int, empty: tuple[int, int] = (0, 0)) -> Cleanup:
         """What was taken down; refused where nothing, or less than half of the lines, could be used."""
         faults = tuple(
-            Fault(kind, count, KINDS[kind].done, tuple(self._examples[kind])) for kind, count in self._counts.items()
+            Fault(kind, count, KINDS[kind].done, tuple(self._examples[kind]), self.unit)
+            for kind, count in self._counts.items()
         )
-        cleanup = Cleanup(self.name, self.encoding, self.lines, entries, self.blank, self.comments, faults)
+        cleanup = Cleanup(
+            self.name, self.encoding, self.lines, entries, self.blank, self.comments, empty, faults, self.unit
+        )
         if not self.lines:
             self.refuse("there is no data, but at least one entry was expected", "give a file that has some")
         if 2 * cleanup.dropped > self.lines or not entries:

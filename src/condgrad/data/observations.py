@@ -73,7 +73,13 @@ def observations(
         values = None if values is None else values[order]
     stay = _last_of_each(i, j, n, values, lines, notes, row_ids, col_ids) if len(i) else slice(None)
     i, j, values = i[stay], j[stay], None if values is None else values[stay]
-    return Observations(i, j, values, (m, n), row_ids, col_ids, notes.close(len(i)))
+    empty = (0, 0) if row_ids is not None else empty_sides(i, j, (m, n))
+    return Observations(i, j, values, (m, n), row_ids, col_ids, notes.close(len(i), empty))
+
+
+def empty_sides(i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -> tuple[int, int]:
+    """How many rows and how many columns have no entry."""
+    return shape[0] - len(np.unique(i)), shape[1] - len(np.unique(j))
 
 
 def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import struct
+import warnings
 import zipfile
 import zlib
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ DAMAGE = (
     NotImplementedError,
     RuntimeError,
     SyntaxError,
+    TokenError,
     OSError,
 )
 """What zipfile and numpy raise of bytes that are not what they expect."""
@@ -102,7 +105,9 @@ def _array(members: zipfile.ZipFile, name: str, limits: Limits) -> np.ndarray:
     with members.open(info) as member:
         version = npy.read_magic(member)
         head = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = head(member)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # numpy's advice about headers of Python 2
+            shape, _, dtype = head(member)
         if dtype.kind not in "biufSU":
             raise ValueError
         if prod(shape) > limits.entries + 1:

@@ -45,7 +45,7 @@ def read(
                 reader.read(*(batch.column(name) for name in names))
                 if notes.lines > limits.entries:
                     raise pa.ArrowInvalid("more rows than announced")
-        except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
+        except (pa.ArrowException, OSError, MemoryError, LookupError, UnicodeDecodeError) as error:
             said = str(error).splitlines()[0] if str(error) else type(error).__name__
             notes.refuse(f"this is no Parquet file, or it is damaged ({said[:100].rstrip('.')})", "write it anew")
     return reader.close(values, limits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import warnings as python_warnings
 from dataclasses import asdict, dataclass
@@ -15,6 +16,7 @@ from condgrad import archive
 from condgrad.archive import BadArchive
 from condgrad.checks import positive, whole
 from condgrad.driver.clock import Watch
+from condgrad.driver.counting import Counts
 from condgrad.driver.fingerprint import Fingerprint, differences
 from condgrad.driver.freezing import Frozen, freeze, thaw
 from condgrad.driver.trace import COLUMNS, Trace
@@ -34,11 +36,15 @@ MOVES = (
     "unconfirmed",
     "verified",
     "next_check",
-    "curvature",
+    "noticed",
     "next_measure",
     "next_gap",
 )
 """What of a run moves and is not counted, timed or traced."""
+
+
+HELD = {"k", "problem", "counts", "spent", "rows", "tree", "nodes"}
+"""The plain data in the file."""
 
 
 class CheckpointWarning(UserWarning):
@@ -50,7 +56,7 @@ class Checkpoint:
     """Where and how often a run is saved: every so many ``seconds`` (further apart where saving would take more than a
     twentieth of the time), or after every so many ``steps``."""
 
-    path: str | Path
+    path: str | os.PathLike[str]
     seconds: float = 30.0
     steps: int | None = None
 
@@ -60,10 +66,6 @@ class Checkpoint:
         positive(self.seconds, "The seconds between checkpoints")
         if self.steps is not None:
             whole(self.steps, "The number of steps between checkpoints")
-
-
-def as_checkpoint(given: Any) -> Checkpoint:
-    return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
 
 @dataclass(frozen=True)
@@ -89,17 +91,17 @@ class Saving:
         self.failure = ""
         self.keep = True
         self.due = monotonic() + checkpoint.seconds
+        self._try_the_folder()
         if not resume and (self.path.exists() or archive.previous(self.path).exists()):
             raise ValueError(
                 f"There is a checkpoint at {self.path} already: continue it with resume=True, or move it away to begin anew."
             )
-        self._try_the_folder()
 
     def _try_the_folder(self) -> None:
         trial = Path(f"{self.path}.partial")
         try:
             if self.path.is_dir():
-                raise IsADirectoryError(None, "it is a folder")
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             with open(trial, "wb"):
                 pass
             trial.unlink()
@@ -137,14 +139,14 @@ class Saving:
             self.saved, self.failure, self.keep = moment.k, "", True
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or "not enough memory"
-            if not self.failure:
+            first, self.failure = not self.failure, reason
+            if first:
                 python_warnings.warn(
                     f"The checkpoint {self.path} could not be written after step {moment.k}: {reason}. The run goes on and "
                     "tries again.",
                     CheckpointWarning,
                     stacklevel=2,
                 )
-            self.failure = reason
         now = monotonic()
         self.due = now + max(self.checkpoint.seconds, (now - begun) / SHARE)
 
@@ -178,33 +180,32 @@ class Saving:
         if found is None:
             return
         data, arrays = found
-        changed = differences(data["problem"], self.problem)
+        try:
+            saved, changed = data["k"], differences(data["problem"], self.problem)
+            if not changed:
+                self._put(data, arrays, run)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise BadArchive(f"{self.path} can't be used: what it holds does not fit together.") from error
         if changed:
             more = f", and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
             raise ValueError(
                 f"The checkpoint {self.path} is of another run: {'; '.join(changed[:SHOWN])}{more}. Ask for what it was asked, "
                 "or name another file."
             )
-        try:
-            self._put(data, arrays, run)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise BadArchive(f"{self.path} can't be used: what it holds does not fit together.") from error
-        self.saved = data["k"]
+        self.saved = saved
 
     def _put(self, data: Any, arrays: dict[str, np.ndarray], run: Any) -> None:
         objective = run.problem.objective
         numbered = [arrays[str(number)] for number in range(len(arrays) - len(COLUMNS) * bool(data["rows"]))]
         moving, remembered = thaw(Frozen(data["tree"], data["nodes"], numbered), _patterns(objective))
         columns = [arrays[f"trace.{name}"].tolist() for name in COLUMNS] if data["rows"] else []
-        trace = Trace([Record(*row) for row in zip(*columns, strict=True)])
-        watch = Watch(**data["spent"])
-        if tuple(moving["state"].x.shape) != tuple(run.x0.shape) or len(trace) != data["rows"]:
+        run.trace = Trace([Record(*row) for row in zip(*columns, strict=True)])
+        run.watch = Watch(**data["spent"])
+        if tuple(moving["state"].x.shape) != tuple(run.x0.shape) or len(run.trace) != data["rows"]:
             raise ValueError("another shape")
         for name in MOVES:
             setattr(run, name, moving[name])
-        for oracle, calls in data["counts"].items():
-            setattr(run.counts, oracle, calls)
-        run.trace, run.watch = trace, watch
+        vars(run.counts).update(vars(Counts(**data["counts"])))
         if remembered is not None:
             objective.remember(remembered)
 
@@ -212,12 +213,12 @@ class Saving:
         """The last checkpoint, or the one before it where the last is damaged."""
         older = archive.previous(self.path)
         try:
-            return archive.read(self.path, KIND, VERSION)
+            return _read(self.path)
         except FileNotFoundError:  # never written, or killed between its two renames
-            return archive.read(older, KIND, VERSION) if older.exists() else None
+            return _read(older) if older.exists() else None
         except BadArchive as error:
             try:
-                found = archive.read(older, KIND, VERSION)
+                found = _read(older)
             except FileNotFoundError:
                 raise error from None
             except BadArchive as worse:
@@ -229,6 +230,13 @@ class Saving:
                 stacklevel=2,
             )
             return found
+
+
+def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
+    data, arrays = archive.read(path, KIND, VERSION)
+    if not isinstance(data, dict) or set(data) != HELD:
+        raise BadArchive(f"{path} can't be used: it does not hold what a checkpoint does.")
+    return data, arrays
 
 
 def _patterns(objective: Any) -> dict[str, Any]:

@@ -29,6 +29,9 @@ class Watch:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
+        if self._stopped is not None:  # it stands still already
+            yield
+            return
         self._stopped = stopped = now()
         try:
             yield

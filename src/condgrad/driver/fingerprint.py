@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from math import isclose, sqrt
@@ -20,29 +21,35 @@ Fingerprint = dict[str, Any]
 
 DEEP = 6
 """So deep an object is looked into."""
+OWN = ("condgrad.", "array ", "scipy.sparse", "builtins.")
+"""What has content, and nothing of the user's own in it."""
 
 
-def fingerprint(problem: Problem, solver: Any, x0: Point, options: Mapping[str, Any]) -> Fingerprint:
+def digest(found: Fingerprint) -> str:
+    """A fingerprint in 16 characters."""
+    return hashlib.sha256(json.dumps(found, sort_keys=True, default=repr).encode()).hexdigest()[:16]
+
+
+def fingerprint(
+    problem: Problem, solver: Any, x0: Point, options: Mapping[str, Any], probing: bool = True
+) -> Fingerprint:
     """Classes, parameters, and checksums of all arrays. A user's function has no content to look at: its name stands for it, and
-    what it answers at the start."""
+    where ``probing``, what it answers at the start."""
     objective, domain = unwrapped(problem.objective), problem.domain
-    found: Fingerprint = {"objective.smoothness": describe_number(problem.objective.smoothness)}
-    for path, thing in (("objective", objective), ("set", domain), ("method", solver), ("x0", x0)):
-        describe(path, thing, found, DEEP)
-    for name, value in options.items():
-        describe(name, value, found, DEEP)
-    if any(not type(part).__module__.startswith("condgrad.") for part in (objective, domain)) or any(
-        isinstance(value, str) and value.startswith("function ")
-        for path, value in found.items()
-        if path.startswith(("objective", "set"))
-    ):
+    found: Fingerprint = {}
+    describe("objective", objective, found, DEEP)
+    describe("set", domain, found, DEEP)
+    if probing and any(isinstance(value, str) and not value.startswith(OWN) for value in found.values()):
         found |= probe(Problem(objective, domain), x0)
+    found["objective.smoothness"] = problem.objective.smoothness
+    for name, asked in {"method": solver, "x0": x0, **options}.items():
+        describe(name, asked, found, DEEP)
     return found
 
 
 def describe(path: str, thing: Any, found: Fingerprint, deep: int) -> None:
     if isinstance(thing, bool | int | float | str | np.generic) or thing is None:
-        found[path] = describe_number(thing)
+        found[path] = thing.item() if isinstance(thing, np.generic) else thing
     elif isinstance(thing, np.ndarray):
         found[path] = checksum(thing)
     elif isinstance(thing, type) or (callable(thing) and hasattr(thing, "__qualname__")):
@@ -53,10 +60,6 @@ def describe(path: str, thing: Any, found: Fingerprint, deep: int) -> None:
         found[path] = f"{type(thing).__module__}.{type(thing).__qualname__}"
         for name, part in _parts(thing).items() if deep else ():
             describe(f"{path}.{name}", part, found, deep - 1)
-
-
-def describe_number(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _parts(thing: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from condgrad.archive import BadArchive
 from condgrad.certificate import Certificate
+from condgrad.driver.safety import Noticed
 from condgrad.estimators.saga import Table
 from condgrad.estimators.svrg import Snapshot
 from condgrad.inner.corrective import Hull
@@ -30,7 +31,8 @@ from condgrad.solvers.smoothness import Curvature
 from condgrad.solvers.states import Descent, State
 
 PLAIN = (type(None), bool, int, float, str)
-NAMED = {cls.__name__: cls for cls in (Curvature, Descent, Reason, Snapshot, Table)}
+NAMED = {cls.__name__: cls for cls in (Curvature, Descent, Noticed, Reason, Snapshot, Table)}
+NUMBERS = {np.dtype(kind).str: kind for kind in (np.float64, np.float32, np.int64, np.int32, np.bool_)}
 POINTS: dict[type, tuple[str, ...]] = {
     Factors: ("U", "V", "base", "norm2", "seen", "apart"),
     LowRank: ("terms", "shape"),
@@ -50,7 +52,8 @@ def _states(cls: type[State]) -> Iterator[type]:
         yield from _states(below)
 
 
-def _attributes(cls: type) -> tuple[str, ...]:
+@cache
+def _attributes(cls: Any) -> tuple[str, ...]:
     """What is kept of an object; of dataclasses also what they have cached, which the last bits may depend on."""
     if cls in POINTS:
         return POINTS[cls]
@@ -85,7 +88,7 @@ class _Freezer:
         tree = self.take(thing)
         for reference, node in self.weak:  # only what is held by something else too
             pairs = reference.items() if isinstance(reference, WeakKeyDictionary) else [(reference(), None)]
-            node += [[self.numbers[id(key)], value] for key, value in pairs if id(key) in self.numbers]
+            node += [[self.numbers[id(key)], self.take(value)] for key, value in pairs if id(key) in self.numbers]
         return Frozen(tree, self.nodes, self.arrays)
 
     def take(self, thing: Any) -> Any:
@@ -98,7 +101,7 @@ class _Freezer:
             return ["dict", {key: self.take(value) for key, value in thing.items()}]
         if NAMED.get(kind.__name__) is kind:
             return ["named", kind.__name__, *map(self.take, thing)]
-        if isinstance(thing, np.generic) and thing.dtype.kind in "biuf":
+        if NUMBERS.get(thing.dtype.str if isinstance(thing, np.generic) else "") is kind:
             return ["number", thing.dtype.str, thing.item()]
         if kind is Pattern and id(thing) in self.patterns:
             return ["pattern", self.patterns[id(thing)]]
@@ -117,17 +120,15 @@ class _Freezer:
             node: list[Any] = ["weak keys" if isinstance(thing, WeakKeyDictionary) else "weak"]
             self.weak.append((thing, node))
             return node
-        if type(thing) in self.names:
-            held = {name: getattr(thing, name) for name in _attributes(type(thing)) if _is_there(thing, name)}
-            return ["object", self.names[type(thing)], {name: self.take(value) for name, value in held.items()}]
+        kind: Any = type(thing)
+        if kind in self.names:
+            there = vars(thing) if is_dataclass(thing) else _attributes(kind)
+            held = {name: self.take(getattr(thing, name)) for name in _attributes(kind) if name in there}
+            return ["object", self.names[kind], held]
         raise TypeError(
-            f"A checkpoint can't hold a {type(thing).__name__}, which the method keeps in its state: it takes numbers, "
+            f"A checkpoint can't hold a {kind.__name__}, which the method keeps in its state: it takes numbers, "
             "arrays of numbers, tuples, condgrad's own points and dataclasses derived from condgrad.solvers.states.State."
         )
-
-
-def _is_there(thing: Any, name: str) -> bool:
-    return name in vars(thing) if is_dataclass(thing) else True
 
 
 def thaw(frozen: Frozen, known: Mapping[str, Pattern]) -> Any:
@@ -148,7 +149,7 @@ class _Thawer:
         thing = self.put(self.frozen.tree)
         for dictionary, pairs in self.weak:
             for number, value in pairs:
-                dictionary[self.made[number]] = value
+                dictionary[self.made[number]] = self.put(value)
         return thing
 
     def put(self, tree: Any) -> Any:
@@ -162,7 +163,7 @@ class _Thawer:
         if kind == "named":
             return NAMED[rest[0]](*map(self.put, rest[1:]))
         if kind == "number":
-            return np.dtype(rest[0]).type(rest[1])
+            return NUMBERS[rest[0]](rest[1])
         if kind == "pattern":
             return self.known[rest[0]]
         if kind != "node":

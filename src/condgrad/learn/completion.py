@@ -45,7 +45,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     radius : of the nuclear ball, or "auto".
     biases : whether rows and columns have biases, and there is a mean.
     clip : whether predictions are kept within the range of the entries that are believed.
-    tol : the last fit ends when four steps bring the loss down by less than this share.
+    tol : the last fit ends when two steps bring the loss down by less than this share.
     max_steps : and at the latest after so many steps.
     certify : go on until the squared gradient mapping of the last fit is at most this, proven by ``result_.certificate``;
         by default nothing is proven, which is several times as fast.
@@ -141,7 +141,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         everything = Completion(given.rows, given.cols, given.values, given.shape)
         rng = np.random.default_rng(seed)
         fit = Fit(everything, loss, sigma, bool(self.biases), rng, Telling() if self.verbose else silent)
-        with kernels.threads(1 if everything.n_terms < SMALL else None):
+        with kernels.at_most(1 if everything.n_terms < SMALL else None):
             best = fit.follow(radius) if last is None else last
             if last is not None:
                 fit.path = list(self.path_)
@@ -325,9 +325,9 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         left = values - self.mean_ - self.col_biases_[cols]
         order = np.argsort(rows, kind="stable")
         cuts = np.searchsorted(rows[order], np.arange(1, m))
-        by_row = (np.split(left[order], cuts), np.split(cols[order], cuts)) if m else ([], [])
-        arguments = (self._loss, self.multiplier_, bool(self.biases))
-        return folded(self.components_.T, self.singular_values_, *by_row, *arguments)
+        lists = zip(np.split(left[order], cuts), np.split(cols[order], cuts), strict=True) if m else ()
+        price, biased = self.multiplier_, bool(self.biases)
+        return folded(self.components_.T, self.singular_values_, list(lists), self._loss, price, biased)
 
     def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """For each row the k columns with the largest predictions, best first, and these; without those observed in it.
@@ -369,6 +369,21 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def load(cls, path: Any) -> Self:
         """What ``save`` wrote."""
         return stored.read(path, cls)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For joblib: the entries as arrays, and no record of the engine's run."""
+        state = dict(super().__getstate__())
+        if "_seen" in state:
+            seen = state["_seen"]
+            state["_seen"] = (seen.pattern.rows, seen.pattern.cols, seen.values, seen.pattern.shape)
+            state["result_"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_seen" in state:
+            rows, cols, values, shape = state["_seen"]
+            state = {**state, "_seen": Completion(rows, cols, values, shape, state["_loss"])}
+        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

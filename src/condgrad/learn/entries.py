@@ -37,7 +37,8 @@ def is_listed(X: Any, y: Any) -> bool:
     """Are these entries one by one (a table, three arrays, pairs with their values), or a matrix?"""
     if isinstance(X, tuple | Observations):
         return True
-    width = np.shape(X)[1] if len(np.shape(X)) == 2 and not sp.issparse(X) else 0
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    width = shape[1] if len(shape) == 2 and not sp.issparse(X) else 0
     return (hasattr(X, "columns") and width == 3 and y is None) or (width == 2 and y is not None)
 
 
@@ -69,7 +70,9 @@ def unnamed(X: Any) -> Any:
 def _loaded(X: Observations) -> Entries:
     """Each name is looked at once, not once for each entry."""
     if X.values is None or X.row_ids is None or X.col_ids is None:
-        raise ValueError("Observations with values and names were expected: load the file with values=True and ids=True.")
+        raise ValueError(
+            "Observations with values and names were expected: load the file with values=True and ids=True."
+        )
     (row_ids, rows), (col_ids, cols) = _unique(X.row_ids, "row"), _unique(X.col_ids, "column")
     return Entries(rows[X.rows], cols[X.cols], X.values, X.shape, row_ids, col_ids)
 

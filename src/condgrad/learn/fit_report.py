@@ -39,7 +39,7 @@ def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
 
 
 def _status(model: RobustCompletion) -> str:
-    if model.certify is None:
+    if model.certify is None or model.result_ is None:
         return "fitted, not certified"
     return str(model.result_.status).replace("_", " ")
 
@@ -108,7 +108,7 @@ def caveats(found: Mapping[str, Any]) -> list[str]:
 
 def path_plot(model: RobustCompletion) -> Plot:
     best = min(model.path_, key=lambda tried: tried.error, default=None)
-    tried = {
+    tried: dict[str, list[float]] = {
         "radius": [each.radius for each in model.path_],
         "round": list(range(1, len(model.path_) + 1)),
         "y": [each.error for each in model.path_],
@@ -150,7 +150,9 @@ def convergence(model: RobustCompletion) -> list[Block]:
     note = PROVEN
     if proof is not None:
         note = f"At the end it lies between {proof.lower:.3g} and {proof.upper:.3g}, by a gradient and a linear oracle call."
-    certified = Plot("convergence", "The certifying run", "squared gradient mapping, best so far", units, [curve], note=note)
+    certified = Plot(
+        "convergence", "The certifying run", "squared gradient mapping, best so far", units, [curve], note=note
+    )
     return [loss, certified] if np.isfinite(trace["mapping"]).any() else [loss]
 
 
@@ -190,9 +192,10 @@ def outlier_words(found: Mapping[str, Any]) -> str:
 def outliers(model: RobustCompletion, most: int) -> list[list[Any]]:
     """(row, column, observed, predicted, score), by name, the strongest first."""
     worst = model.outliers_[:most]
-    rows = worst.row if model.row_ids_ is None else model.row_ids_[worst.row]
-    cols = worst.column if model.col_ids_ is None else model.col_ids_[worst.column]
-    parts = (rows, cols, worst.value, worst.predicted, worst.score)
+    rows, cols = worst["row"], worst["column"]
+    rows = rows if model.row_ids_ is None else model.row_ids_[rows]
+    cols = cols if model.col_ids_ is None else model.col_ids_[cols]
+    parts = (rows, cols, worst["value"], worst["predicted"], worst["score"])
     return [list(line) for line in zip(*(part.tolist() for part in parts), strict=True)]
 
 

@@ -69,7 +69,9 @@ def restore(image: Image, fit: RobustCompletion, correct: bool = True) -> Restor
     def pixels(matrix: np.ndarray) -> np.ndarray:
         return matrix.reshape(height, channels, width).transpose(0, 2, 1)
 
-    return Restored(Image(pixels(found), image.top, image.kind), image.lost, pixels(corrected).any(axis=2), model)
+    return Restored(
+        Image(pixels(found), image.top, image.kind), image.lost, np.asarray(pixels(corrected).any(axis=2)), model
+    )
 
 
 def read(path: str | os.PathLike[str]) -> Image:
@@ -88,7 +90,7 @@ def read(path: str | os.PathLike[str]) -> Image:
 
 def read_mask(path: str | os.PathLike[str]) -> np.ndarray:
     """Where a mask is not black; transparent is black."""
-    return (read(path).pixels > 0).any(axis=2)
+    return np.asarray((read(path).pixels > 0).any(axis=2))
 
 
 def check_name(image: Image, path: str | os.PathLike[str]) -> None:
@@ -101,20 +103,20 @@ def check_name(image: Image, path: str | os.PathLike[str]) -> None:
 
 def write(image: Image, path: str | os.PathLike[str]) -> None:
     """In the format that the name tells, with the depth that the picture had."""
-    from PIL import Image as pillow
+    import PIL.Image
 
     check_name(image, path)
     dtype = {"F": np.float32, "I;16": np.uint16}.get(image.kind, np.uint8)
     pixels = image.pixels if image.kind == "F" else image.pixels.round()
     squeezed = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
-    pillow.fromarray(np.ascontiguousarray(squeezed.astype(dtype))).save(path)
+    PIL.Image.fromarray(np.ascontiguousarray(squeezed.astype(dtype))).save(path)
 
 
 def _suffixes() -> set[str]:
     """Those of the formats that pillow writes."""
-    from PIL import Image as pillow
+    import PIL.Image
 
-    return {suffix for suffix, kind in pillow.registered_extensions().items() if kind in pillow.SAVE}
+    return {suffix for suffix, kind in PIL.Image.registered_extensions().items() if kind in PIL.Image.SAVE}
 
 
 def _kind(opened: Any, path: Path) -> str:
@@ -129,17 +131,21 @@ def _kind(opened: Any, path: Path) -> str:
 
 def _open(path: Path) -> Any:
     try:
-        from PIL import Image as pillow
+        import PIL.Image
     except ImportError:
-        raise ImportError("Pictures are read by pillow, which is not installed: pip install 'condgrad[learn]'.") from None
+        raise ImportError(
+            "Pictures are read by pillow, which is not installed: pip install 'condgrad[learn]'."
+        ) from None
     with open(path, "rb") as file:
         try:
-            opened = pillow.open(file)
+            opened = PIL.Image.open(file)
             if opened.width * opened.height > PIXELS:
                 raise BadImage(f"{path} has {opened.width} x {opened.height} pixels: at most {PIXELS:,} can be taken.")
             opened.load()
         except BadImage:
             raise
-        except (OSError, SyntaxError, ValueError, EOFError, pillow.DecompressionBombError, MemoryError):
-            raise BadImage(f"{path} is no picture, or damaged: give a PNG, TIFF, JPEG or what else pillow reads.") from None
+        except (OSError, SyntaxError, ValueError, EOFError, PIL.Image.DecompressionBombError, MemoryError):
+            raise BadImage(
+                f"{path} is no picture, or damaged: give a PNG, TIFF, JPEG or what else pillow reads."
+            ) from None
     return opened

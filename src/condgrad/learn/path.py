@@ -32,7 +32,7 @@ HELD = 0.1
 """The share of entries that is held out."""
 GROWTH = 1.3
 """From radius to radius."""
-STEPS = 4
+STEPS = 2
 """Of the engine at each radius."""
 BETTER = 1e-4
 """By this share the held-out loss must fall to count as better."""
@@ -176,7 +176,7 @@ class Fit:
         model = self.start(train, rows)
         radius, worse = min(self.first_radius(train, rows, model), up_to), 0
         best = best_in_ball = held.judged(self, model)
-        while worse < PATIENCE and len(self.path) < LONGEST:
+        while np.isfinite(up_to) or (worse < PATIENCE and len(self.path) < LONGEST):
             now = held.judged(self, self.improve(train, rows, self.wide(model), radius))
             model = now.model
             self.path.append(Radius(radius, now.error, model.x.rank))
@@ -307,7 +307,7 @@ class Judged:
 def go_on(result: Result) -> None:
     """A run ends in good order where it is interrupted; a fit, which is many runs, is then left."""
     if result.status == "interrupted":
-        raise KeyboardInterrupt("interrupted: nothing was fitted.")
+        raise KeyboardInterrupt(result.message)
 
 
 def mean_loss(loss: Loss, left: np.ndarray) -> float:

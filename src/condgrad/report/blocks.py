@@ -87,7 +87,9 @@ class Plot:
         for scale in self.scales:
             choice(scale, ("log", "linear"), "scale")
         if self.as_given and any(len(curve.runs) != 1 for curve in self.curves):
-            raise ValueError(f"The plot '{self.name}' shows runs as given, but a curve has not one run: give each its own.")
+            raise ValueError(
+                f"The plot '{self.name}' shows runs as given, but a curve has not one run: give each its own."
+            )
         if self.target is not None:
             positive(self.target, f"The target of the plot '{self.name}'")
         if not self.units:
