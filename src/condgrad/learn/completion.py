@@ -123,7 +123,9 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Fit on, with more entries; those that are known already get their new value. Radius and sigma stay what they are."""
         if not hasattr(self, "singular_values_"):
             return self.fit(X, y)
-        given = self._merged(self._read(X, y, reset=False))
+        seen = self._seen.pattern
+        known = Entries(seen.rows, seen.cols, self._seen.values, seen.shape, self.row_ids_, self.col_ids_)
+        given = entries.merged(known, self._read(X, y, reset=False))
         return self._fit(given, self._carried(given))
 
     def _fit(self, given: Entries, last: Model | None) -> Self:
@@ -192,22 +194,6 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return entries.listed(X, y)
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
         return entries.from_matrix(X)
-
-    def _merged(self, new: Entries) -> Entries:
-        """The known entries and the new ones, under the names of both."""
-        old, shape = self._seen, self._seen.pattern.shape
-        rows, cols, row_ids, col_ids = new.rows, new.cols, self.row_ids_, self.col_ids_
-        old_rows, old_cols = old.pattern.rows, old.pattern.cols
-        if row_ids is None:
-            shape = max(shape[0], new.shape[0]), shape[1]
-        else:
-            row_ids, old_rows, rows = _united(row_ids, new.row_ids, old_rows, rows)
-            col_ids, old_cols, cols = _united(col_ids, new.col_ids, old_cols, cols)
-            shape = len(row_ids), len(col_ids)
-        flat = np.concatenate([rows * shape[1] + cols, old_rows.astype(np.int64) * shape[1] + old_cols])
-        flat, first = np.unique(flat, return_index=True)
-        values = np.concatenate([new.values, old.values])[first]
-        return Entries(flat // shape[1], flat % shape[1], values, shape, row_ids, col_ids)
 
     def _carried(self, given: Entries) -> Model:
         """The model as it stands, for the rows and columns of these entries; new rows are folded in, new columns begin at 0."""
@@ -390,16 +376,3 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _united(
-    old: np.ndarray | None, new: np.ndarray | None, old_places: np.ndarray, new_places: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The names of both, and where the entries stand among these."""
-    assert old is not None and new is not None
-    if old.dtype.kind == "U" and new.dtype.kind != "U":
-        new = new.astype(str)
-    if (old.dtype.kind == "U") != (new.dtype.kind == "U"):
-        raise TypeError("The ids are strings, but the model was fitted with numbers: give these.")
-    ids = np.union1d(old, new)
-    return ids, np.searchsorted(ids, old)[old_places], np.searchsorted(ids, new)[new_places]
