@@ -34,6 +34,8 @@ GROWTH = 1.3
 """From radius to radius."""
 STEPS = 2
 """Of the engine at each radius."""
+MOVING = 0.95
+"""Where the held-out error falls below this part of the last one, as many steps follow at the same radius."""
 BETTER = 1e-4
 """By this share the held-out loss must fall to count as better."""
 PATIENCE = 2
@@ -176,9 +178,13 @@ class Fit:
         model = self.start(train, rows)
         radius, worse = min(self.first_radius(train, rows, model), up_to), 0
         best = best_in_ball = held.judged(self, model)
+        error = best.error
         while np.isfinite(up_to) or (worse < PATIENCE and len(self.path) < LONGEST):
-            now = held.judged(self, self.improve(train, rows, self.wide(model), radius))
-            model = now.model
+            model = self.improve(train, rows, self.wide(model), radius)
+            now = held.judged(self, model)
+            if now.error < MOVING * error:
+                now = held.judged(self, self.improve(train, rows, model, radius))
+            model, error = now.model, now.error
             self.path.append(Radius(radius, now.error, model.x.rank))
             self.tell(f"radius {radius:.4g}, held-out error {now.error:.4g}", PATIENCE - worse + 3)
             if radius >= up_to:
