@@ -41,15 +41,17 @@ BETTER = 1e-4
 PATIENCE = 2
 """So many radii in a row that are no better end the path."""
 LONGEST = 60
-LEAST, SLOWLY = 1e-6, 0.6
-"""The scale of the loss never falls below this part of the first one, nor at once below this part of the last one: rows that
-are fitted later than others must not be given up before."""
+LEAST, SLOWLY = 1e-3, 0.7
+"""The scale of the loss never falls below this part of the first one, where there is nothing left to be robust against, nor at
+once below this part of the last one: rows that are fitted later than others must not be given up before."""
 WIDE = 2.0
 """So much wider is the loss on the path than at its end: what is large is not taken for an outlier before it had its chance."""
 GAP, FLOOR = 5.0, 3
 """A singular value that is so many times the next one ends what is signal, where as many and some more are beyond it."""
-ENOUGH = 0.01
-"""What is let go has come to rest when the held-out loss falls by less than this share."""
+TURNS = 2
+"""Rounds between two looks at the held-out entries where singular values are let go: there is more to go for in each."""
+ENOUGH, SETTLED = 0.01, 0.95
+"""What is let go has come to rest when the held-out loss falls by less than this share, and the scale no longer to this part."""
 
 
 class Radius(NamedTuple):
@@ -108,6 +110,8 @@ class Fit:
     path: list[Radius] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     """After each round of the last fit."""
+    floor: float = 0.0
+    """Of the scale."""
 
     def __post_init__(self) -> None:
         self.rows = self.everything.pattern.rows
@@ -176,6 +180,7 @@ class Fit:
         """The best model of the path, with the scale that its held-out residuals have."""
         train, rows, held = self.split()
         model = self.start(train, rows)
+        self.floor = LEAST * model.sigma
         radius, worse = min(self.first_radius(train, rows, model), up_to), 0
         best = best_in_ball = held.judged(self, model)
         error = best.error
@@ -209,11 +214,13 @@ class Fit:
             return best
         model = replace(now.model, x=LowRank(left[:, :k] * values[:k], right[:, :k]), rank=k, state=None)
         for _ in range(LONGEST):
-            model = self.improve(train, rows, self.wide(model), 4 * values.sum())
+            for _ in range(TURNS):
+                model = self.improve(train, rows, self.wide(model), 4 * values.sum())
             now = held.judged(self, replace(model, radius=float(model.x.svd()[1].sum())))
-            if not now.beats(best):
+            narrower = now.model.sigma < SETTLED * best.model.sigma
+            if not narrower and not now.beats(best):
                 break
-            enough, best, model = not now.beats(best, ENOUGH), now, now.model
+            enough, best, model = not narrower and not now.beats(best, ENOUGH), now, now.model
             self.path.append(Radius(model.radius, now.error, k))
             self.tell(f"rank {k}, held-out error {now.error:.4g}", 4)
             if enough:
@@ -292,7 +299,7 @@ class Held:
 
     def judged(self, fit: Fit, model: Model) -> Judged:
         left = self.values - model.at(self.rows, self.cols)
-        model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma))
+        model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma, fit.floor))
         return Judged(model, left, float(np.sqrt(2 * mean_loss(model.loss, left) / model.loss.smoothness)))
 
 
@@ -305,8 +312,8 @@ class Judged:
     error: float
 
     def beats(self, other: Judged, by: float = BETTER) -> bool:
-        """By the other's loss: a scale that falls would make everything look worse."""
-        loss = other.model.loss
+        """By one loss for both, the narrower one: outliers, which cost the same, would hide what ordinary entries gain."""
+        loss = min(self.model, other.model, key=lambda model: model.sigma).loss
         return mean_loss(loss, self.left) < (1 - by) * mean_loss(loss, other.left)
 
 
