@@ -235,7 +235,7 @@ def test_it_works_with_the_tools_of_scikit_learn(noisy: tuple) -> None:
     rows, cols, values = table(holes)
     pairs = np.c_[rows, cols]
     folds = KFold(2, shuffle=True, random_state=0)
-    scores = cross_validate(RobustCompletion(), pairs, values, cv=folds, scoring="neg_median_absolute_error", n_jobs=2)
+    scores = cross_validate(RobustCompletion(), pairs, values, cv=folds, scoring="neg_median_absolute_error")
     assert (scores["test_score"] > -0.3).all()
     search = GridSearchCV(RobustCompletion(), {"loss": ["welsch", "huber"]}, cv=2).fit(pairs, values)
     assert search.best_params_["loss"] in ("welsch", "huber")
@@ -245,6 +245,17 @@ def test_it_works_with_the_tools_of_scikit_learn(noisy: tuple) -> None:
     assert np.array_equal(pickle.loads(pickle.dumps(search.best_estimator_)).predict(pairs), search.predict(pairs))
     again = RobustCompletion(random_state=0).fit(holes)
     assert np.array_equal(again.fill(), RobustCompletion(random_state=0).fit(holes).fill())
+
+
+@pytest.mark.slow
+def test_it_works_in_other_processes(noisy: tuple) -> None:
+    rows, cols, values = table(noisy[1])
+    folds = KFold(2, shuffle=True, random_state=0)
+    alone, together = (
+        cross_validate(RobustCompletion(), np.c_[rows, cols], values, cv=folds, n_jobs=jobs)["test_score"]
+        for jobs in (1, 2)
+    )
+    assert np.allclose(alone, together)
 
 
 def test_progress_is_shown_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
