@@ -213,14 +213,16 @@ class Fit:
         if k == 0 or (gap > 0 and (ratios[k - 1] < gap or len(values) < 2 * k + FLOOR)):
             return best
         model = replace(now.model, x=LowRank(left[:, :k] * values[:k], right[:, :k]), rank=k, state=None)
+        sigma = best.model.sigma
         for _ in range(LONGEST):
             for _ in range(TURNS):
                 model = self.improve(train, rows, self.wide(model), 4 * values.sum())
             now = held.judged(self, replace(model, radius=float(model.x.svd()[1].sum())))
-            narrower = now.model.sigma < SETTLED * best.model.sigma
-            if not narrower and not now.beats(best):
+            narrower, better = now.model.sigma < SETTLED * sigma, now.beats(best)
+            if not narrower and not better:
                 break
-            enough, best, model = not narrower and not now.beats(best, ENOUGH), now, now.model
+            enough = not narrower and not now.beats(best, ENOUGH)
+            best, model, sigma = now if better else best, now.model, now.model.sigma
             self.path.append(Radius(model.radius, now.error, k))
             self.tell(f"rank {k}, held-out error {now.error:.4g}", 4)
             if enough:
