@@ -10,6 +10,7 @@ import numpy as np
 
 from condgrad.data import Cleanup, Observations
 from condgrad.learn.completion import RobustCompletion
+from condgrad.learn.path import GROWTH
 from condgrad.report import Block, Curve, Plot, Table, Text, surroundings, write
 from condgrad.report.runs import PROVEN, UNITS
 
@@ -107,21 +108,26 @@ def caveats(found: Mapping[str, Any]) -> list[str]:
 
 
 def path_plot(model: RobustCompletion) -> Plot:
-    best = min(model.path_, key=lambda tried: tried.error, default=None)
-    tried: dict[str, list[float]] = {
-        "radius": [each.radius for each in model.path_],
-        "round": list(range(1, len(model.path_) + 1)),
-        "y": [each.error for each in model.path_],
-    }
+    """Radii that grow are one curve; where the large singular values were let go, their sum is the radius, and another."""
+    curves: dict[str, dict[str, list[float]]] = {}
+    last = None
+    for number, tried in enumerate(model.path_, start=1):
+        grown = last is None or np.isclose(tried.radius, GROWTH * last) or tried.radius == model.radius
+        last = tried.radius if grown else last
+        label = "within the ball" if grown else "large singular values let go"
+        columns = curves.setdefault(label, {"radius": [], "round": [], "y": []})
+        for name, value in (("radius", tried.radius), ("round", number), ("y", tried.error)):
+            columns[name].append(value)
     note = "A root mean square over held-out entries in which an outlier counts as far as it is believed."
-    if best is not None:
+    if model.path_:
+        best = min(model.path_, key=lambda tried: tried.error)
         note += f" The least is {best.error:.4g}, at radius {best.radius:.4g} with rank {best.rank}."
     return Plot(
         "path",
         "Held-out error along the path of radii",
         "held-out error",
-        {"radius": "radius of the nuclear ball", "round": "round"},
-        [Curve("held-out error", [tried])],
+        {"radius": "radius: the sum of the singular values", "round": "round"},
+        [Curve(label, [columns]) for label, columns in curves.items()],
         note=note,
         as_given=True,
         scales=("linear", "linear"),
