@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow lint format docs gallery bench soak faults fuzz lock clean
+.PHONY: demo test test-slow lint format docs gallery bench soak faults fuzz mutants lock clean
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -57,6 +57,9 @@ fuzz: $(FUZZ)/ready  ## all that reads files, by hypothesis and by a coverage-gu
 
 faults: $(VENV)/ready  ## 200 runs killed at random moments, on failing disks too, and resumed: the same to the bit?
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.faults --check
+
+mutants: $(VENV)/ready  ## wrong changes to the core, and which test notices each
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --check
 
 lock:  ## new exact versions for requirements.lock
 	$(PYTHON) -m venv --clear .lock-venv

@@ -18,7 +18,7 @@ import condgrad as cg
 from condgrad.driver import mapping
 from condgrad.points import norm2
 from condgrad.protocols import SpectralSet, fits
-from condgrad.solvers import Setup, build
+from condgrad.solvers import Setup, WarmStart, build
 from condgrad.solvers import ncgs as library
 from condgrad.solvers.smoothness import NOISE, smoothness
 
@@ -305,6 +305,37 @@ def test_where_a_warm_start_leads(papers: cg.Problem) -> None:
         x.append(record[0])
     assert papers.domain.contains(x[0]) and np.linalg.matrix_rank(np.asarray(x[0])) <= 6
     assert papers.objective.value(x[0]) == pytest.approx(papers.objective.value(x[1]), rel=0.05)
+
+
+class Asked:
+    """The set, with what its oracle was asked and answered."""
+
+    def __init__(self, domain: Any):
+        self.domain, self.calls = domain, []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.domain, name)
+
+    def lmo_near(self, direction: Any, block: Any, accuracy: float) -> Any:
+        answer = self.domain.lmo_near(direction, block, accuracy)
+        self.calls.append((np.asarray(direction), accuracy, np.asarray(answer[0])))
+        return answer
+
+
+def test_a_warm_start_step_by_step(papers: cg.Problem) -> None:
+    """x = x + 2/(k+2) (s - x), with an oracle that is accurate to a tenth of the gap before."""
+    domain = Asked(papers.domain)
+    x, gap = papers.domain.start(), 0.0
+    solver = WarmStart(cg.solvers.NCGS(cg.practical(), cg.Exact()), 6)
+    state = solver.init(cg.Problem(papers.objective, domain), x)
+    assert len(domain.calls) == 6
+    for k, (direction, accuracy, s) in enumerate(domain.calls):
+        grad = np.asarray(papers.objective.grad(x))
+        assert np.allclose(direction, grad, atol=1e-10)
+        assert accuracy == pytest.approx(0.1 * gap)
+        gap = float(np.sum(grad * (x - s)))
+        x = (1 - 2 / (k + 2)) * x + 2 / (k + 2) * s
+    assert np.allclose(np.asarray(state.x), x, atol=1e-10)
 
 
 def test_who_starts_warm(papers: cg.Problem) -> None:

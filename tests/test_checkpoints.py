@@ -97,6 +97,7 @@ def test_a_file_that_was_made_up_is_refused(path, change):
         resumed(path)
 
 
+@pytest.mark.filterwarnings("ignore::condgrad.SmoothnessWarning")
 def test_an_objective_that_remembers_is_asked(tmp_path):
     class Drifting:
         """Its answers depend on how often it was asked."""

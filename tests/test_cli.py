@@ -67,6 +67,13 @@ def test_solve_json_is_for_machines(spec: Path, tmp_path: Path, capsys: pytest.C
     assert (tmp_path / "elsewhere" / "x.npy").exists()
 
 
+def test_a_run_that_ends_before_its_first_step_is_reported_too(spec: Path, tmp_path: Path) -> None:
+    assert main(["solve", str(spec), "--quiet", "--seconds", "1e-9"]) == 0
+    out = tmp_path / "run-run"
+    assert json.loads((out / "result.json").read_text())["status"] == "out_of_budget"
+    assert "out of budget" in (out / "report.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("method", ["stochastic-ncgs", "ncgs-vr", "frank-wolfe", "svfw"])
 def test_solve_runs_other_methods_on_the_papers_problem(method: str, tmp_path: Path) -> None:
     path = tmp_path / "p.toml"

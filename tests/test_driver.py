@@ -8,7 +8,8 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
-from math import isnan, nan
+from itertools import pairwise
+from math import ceil, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,22 @@ def test_values_that_the_method_asks_for_do_count(fake_clock: list[float], L: fl
     slow = function(value=passing(fake_clock, 1.0, CONVEX.value), L=L)
     result = cg.minimize(slow, SIMPLEX, X0, stop=cg.Steps(10))
     assert result.seconds == result.counts["values"] > 0
+
+
+def test_the_step_on_which_a_run_ends_has_its_row_with_its_measures() -> None:
+    result = cg.minimize(CONVEX, SIMPLEX, X0, tol=1e-6, every=1000)
+    assert result.status == "converged" and [row.k for row in result.trace] == [0, result.steps]
+    assert result.trace[-1].mapping <= 1e-6
+
+
+def test_steps_that_are_measured_are_a_tenth_apart() -> None:
+    """So a run goes on for a tenth too long at most, and measuring takes a number of steps that grows like a logarithm."""
+    result = cg.minimize(CONVEX, SIMPLEX, X0, method="cgs", stop=NEVER | cg.Steps(300))
+    measured = [row.k for row in result.trace if not isnan(row.mapping)]
+    assert measured[:10] == list(range(1, 11)) and measured[-1] == 300, "and where it ended"
+    for earlier, later in pairwise(measured[:-1]):
+        assert later == max(earlier + 1, ceil(1.1 * earlier))
+    assert max(measured[-2] + 1, ceil(1.1 * measured[-2])) >= 300
 
 
 def test_measuring_from_outside_does_not_count(fake_clock: list[float]) -> None:

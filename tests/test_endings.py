@@ -77,7 +77,7 @@ def test_out_of_time(fake_clock: list[float], rule: Any, said: str, done: int) -
     slow = function(grad=passing(fake_clock, 0.25, CONVEX.grad))
     result = cg.minimize(slow, SIMPLEX, X0, stop=NEVER | rule, adaptive=False)
     assert result.status == "out_of_budget" and said in result.message
-    assert result.counts["fo"] == done
+    assert result.counts["fo"] == result.steps == done, "a step that ends on the second is within the time"
 
 
 def test_stalled_by_the_mapping() -> None:
@@ -95,6 +95,18 @@ def test_stalled_by_the_value() -> None:
     assert cg.Stagnation(5)(a_record(k=5, fun=0.9999), rows).status == "stalled"
     assert cg.Stagnation(6)(a_record(k=5, fun=0.9999), rows) is None
     assert cg.Stagnation(5)(a_record(k=5), rows).status == "stalled"
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_stalled_on_any_scale(scale: float) -> None:
+    """A share of what there is, whatever the scale of F is, and whatever its sign."""
+    rule = cg.Stagnation(5)
+    by_mapping = cg.Trace([a_record(k=k, mapping=scale) for k in range(5)])
+    assert rule(a_record(k=5, mapping=0.9 * scale), by_mapping) is None
+    assert rule(a_record(k=5, mapping=0.9999 * scale), by_mapping).status == "stalled"
+    by_value = cg.Trace([a_record(k=k, fun=-scale) for k in range(5)])
+    assert rule(a_record(k=5, fun=-1.1 * scale), by_value) is None
+    assert rule(a_record(k=5, fun=-1.0001 * scale), by_value).status == "stalled"
 
 
 def test_stopped_by_the_callback() -> None:

@@ -14,7 +14,7 @@ from tests.problems import projection
 import condgrad as cg
 from condgrad.inner import INNERS, absolute, inner_solver, relative
 from condgrad.inner.corrective import Hull
-from condgrad.inner.simplex_qp import nearest_weights
+from condgrad.inner.simplex_qp import factored, nearest_weights
 from condgrad.protocols import Projectable, SpectralSet, fits
 
 quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -300,6 +300,19 @@ def test_what_corrective_remembers_is_its_point(domain, seed):
     assert np.allclose(hull.gram, exact, atol=1e-12 * (1 + domain.max_norm**2))
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("domain", POLYTOPES.values(), ids=POLYTOPES.keys())
+def test_corrective_is_no_worse_than_its_centre_whatever_it_remembers(domain, seed):
+    """The centre is an atom too: with the memory of another point and one call, the prox objective does not go up."""
+    rng = np.random.default_rng(seed)
+    u, elsewhere = domain.project(rng.standard_normal(domain.shape)), domain.lmo(rng.standard_normal(domain.shape))
+    g = 0.1 * rng.standard_normal(domain.shape)
+    solver = cg.Corrective(1)
+    p = solver.solve(domain, g, u, 0.5, absolute(0.0), solver.init(domain, elsewhere)).point
+    z = u - 0.5 * g
+    assert np.linalg.norm(p - z) <= np.linalg.norm(u - z) + 1e-12
+
+
 # ------------------------------------------------------------------------------------------- the small quadratic programme
 
 
@@ -352,6 +365,18 @@ def test_nearest_weights_on_random_atoms(seed, n, d, inside):
         assert np.linalg.norm(w @ P - z) <= 1e-6
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_a_factor_takes_up_what_is_independent_whatever_its_scale(scale):
+    atoms = scale * np.random.default_rng(0).standard_normal((4, 6))
+    gram = atoms @ atoms.T
+    factor = factored(gram, np.arange(3)).with_atom(gram, 3)
+    assert np.allclose(factor.R.T @ factor.R, gram + factor.shift, rtol=1e-12, atol=0)
+    atoms[3] = atoms[:3].mean(axis=0)
+    gram = atoms @ atoms.T
+    with pytest.raises(np.linalg.LinAlgError, match="depends"):
+        factored(gram, np.arange(3)).with_atom(gram, 3)
+
+
 # ------------------------------------------------------------------------------------------------------------------- at the edges
 
 
@@ -372,6 +397,17 @@ def test_corrective_ends_at_the_rounding_of_an_interior_solution(domain):
     (_, gap, _), calls = solve("corrective", domain, g, u, gamma, absolute(0.0), 2000)
     assert gap <= rounding(domain, g, gamma)
     assert calls < 2000
+
+
+def test_corrective_ends_where_the_oracle_has_nothing_new():
+    """With a step far beyond the set the answer is a vertex, known after two calls; what seems left of the gap is rounding."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        region, calls = watched(cg.LinfBall(25, 10.0))
+        u, g = region.project(10 * rng.standard_normal(25)), rng.standard_normal(25)
+        solver = cg.Corrective(100)
+        solver.solve(region, g, u, 1e4, absolute(0.0), solver.init(region, u))
+        assert len(calls) <= 5, seed
 
 
 def test_corrective_where_atoms_are_a_rounding_apart():

@@ -106,6 +106,16 @@ def test_iterates_stay_in_the_set(method, problem, inner):
 
 
 @every_walk
+def test_a_step_certifies_the_truth(method, problem, inner):
+    """It speaks of the point where the gradient was taken; and the gap, computed anew, is not above what is said."""
+    example = case(problem)
+    for state in states_of(solver_of(method, example.problem, inner), example.problem, example.x0):
+        if state.certificate is not None:
+            assert state.certificate.x is state.descent.x
+            assert state.certificate.verify(example.problem).gap <= state.certificate.gap + 1e-9
+
+
+@every_walk
 def test_a_step_does_not_ask_for_what_it_was_not_promised(method, problem, inner):
     """Of a problem a method may use the oracles that its entry in the registry names, and no others."""
     example = case(problem)

@@ -10,6 +10,7 @@ from tests.contract.test_inners import moved, rounding, watched
 
 import condgrad as cg
 from condgrad.inner import absolute, relative
+from condgrad.inner.spectral import Seen
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, norm2
 
 SMALL = {
@@ -170,6 +171,24 @@ def test_any_memory_will_do():
     for memory in (np.zeros((30, 0)), one, np.eye(30), np.repeat(one, 40, axis=1), np.linalg.qr(np.ones((30, 9)))[0]):
         p, gap, _ = solved(cg.Spectral(), domain, g, u, absolute(1e-10), memory)
         assert gap <= 1e-10 and np.linalg.norm(p - exact) <= 1e-5
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("spectrum", ["eigen", "singular"])
+def test_with_the_outside_at_its_limit_nothing_is_beyond_y(spectrum, seed):
+    """And at y itself is the largest value of the whole: the limit is a Schur complement, which gives nothing away. Of singular
+    values it bounds both signs at once, so what they may be is the geometric mean of it and y."""
+    rng = np.random.default_rng(seed)
+    rest, coupling, y = rng.uniform(0, 1, 4), 0.3 * rng.standard_normal((6, 4)), 2 + rng.uniform()
+    seen = Seen(spectrum, rest, coupling, 1.0)
+    limit = seen.limit(y)
+    if spectrum == "eigen":
+        whole = np.block([[np.diag(rest), coupling.T], [coupling, limit * np.eye(6)]])
+    else:
+        whole = np.block([[np.diag(rest), np.zeros((4, 6))], [coupling, np.sqrt(y * limit) * np.eye(6)]])
+    assert np.linalg.norm(whole, 2) == pytest.approx(y, rel=1e-12)
+    reach = seen.reach(limit)
+    assert seen.limit(reach) >= limit and y * (1 - 1e-12) <= reach <= y + 0.02 * (y - 1)
 
 
 @pytest.mark.parametrize("growth", [1, 0.5, 0])

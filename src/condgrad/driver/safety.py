@@ -117,7 +117,7 @@ class Lookout:
         if self.noticed.rise or not fits(self.problem.objective, Objective):
             return
         x, grad, _ = after.descent
-        known = x is before.x and isfinite(last.fun) and isfinite(now.fun) and isinstance(x, np.ndarray)
+        known = x is before.x and isfinite(last.fun) and isfinite(now.fun)
         if not known and after.k < self.noticed.next_rise:
             return
         self.note(next_rise=later(after.k))

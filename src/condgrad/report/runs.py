@@ -167,9 +167,9 @@ def ends(runs: Sequence[Run], names: Sequence[str], units: Mapping[str, str]) ->
     header = ["run", "status", "F", "best mapping", "steps", *("CPU s" if c == "cpu" else c.upper() for c in costs)]
     rows = []
     for run, name in zip(runs, names, strict=True):
-        last = {unit: run.trace[unit][-1] for unit in ("fun", "k", *costs)}
+        last = {unit: float(run.trace[unit][-1]) if len(run.trace[unit]) else 0.0 for unit in ("fun", "k", *costs)}
         best = float(np.nanmin(run.trace["mapping"])) if run.measured else None
-        spent = [float(last[c]) if c == "cpu" else int(last[c]) for c in costs]
+        spent = [last[c] if c == "cpu" else int(last[c]) for c in costs]
         status = str(run.summary["status"]).replace("_", " ") if "status" in run.summary else None
-        rows.append([name, status, run.summary.get("fun", float(last["fun"])), best, int(last["k"]), *spent])
+        rows.append([name, status, run.summary.get("fun", last["fun"]), best, int(last["k"]), *spent])
     return header, rows

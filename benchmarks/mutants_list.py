@@ -1,0 +1,240 @@
+"""The hand-written wrong changes, which tests look at each file first, and which drawn changes are no wrong ones."""
+
+from __future__ import annotations
+
+LOCKSTEP, INNERS, SPECTRAL = (
+    "tests/test_lockstep.py",
+    "tests/contract/test_inners.py",
+    "tests/contract/test_spectral_inner.py",
+)
+CERTIFICATES = "tests/test_certificates.py"
+BY_HAND = f"{CERTIFICATES} -k 'not witness and not prox_point and not reports and not projects'"
+"""Those of its tests that do not draw hundreds of cases."""
+TRUTH = "tests/contract/test_methods.py -k certifies_the_truth"
+DRIVER = "tests/test_driver.py tests/test_endings.py tests/contract/test_counts.py"
+
+FIRST: dict[str, tuple[str, ...]] = {
+    "inner/condg.py": (f"{LOCKSTEP} -k ncgs-ii", INNERS),
+    "inner/corrective.py": (INNERS,),
+    "inner/exact.py": (INNERS,),
+    "inner/simplex_qp.py": (INNERS,),
+    "inner/spectral.py": (f"{INNERS} {SPECTRAL} -k 'spectral- or at_its_limit'", SPECTRAL),
+    "inner/stops.py": (INNERS, LOCKSTEP),
+    "certificate.py": (BY_HAND, CERTIFICATES),
+    "solvers/accelerated_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k accelerated", TRUTH),
+    "solvers/cgs.py": (f"{LOCKSTEP} tests/test_baselines.py -k 'cgs and not ncgs'",),
+    "solvers/frank_wolfe.py": (f"{LOCKSTEP} tests/test_baselines.py -k frank", TRUTH),
+    "solvers/ncgs.py": (
+        f"{LOCKSTEP} -k 'ncgs and not ncgs-ii and not ncgs-vr and not stochastic'",
+        TRUTH,
+        "tests/test_adaptive.py -k iterate",
+        "tests/test_adaptive.py",
+    ),
+    "solvers/ncgs_ii.py": (f"{LOCKSTEP} -k ncgs-ii", TRUTH),
+    "solvers/ncgs_vr.py": (f"{LOCKSTEP} tests/test_theorems.py -k vr", "tests/test_adaptive.py"),
+    "solvers/projected_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k projected",),
+    "solvers/sagafw.py": (f"{LOCKSTEP} -k sagafw",),
+    "solvers/schedules.py": (f"{LOCKSTEP} -k cgs",),
+    "solvers/sfw.py": (f"{LOCKSTEP} -k sfw",),
+    "solvers/smoothness.py": ("tests/test_smoothness.py",),
+    "solvers/stochastic_frank_wolfe.py": (f"{LOCKSTEP} -k sfw", "tests/test_theorems.py -k uniform"),
+    "solvers/stochastic_ncgs.py": (f"{LOCKSTEP} -k stochastic", "tests/test_theorems.py -k law"),
+    "solvers/svfw.py": (f"{LOCKSTEP} -k svfw",),
+    "solvers/warm_start.py": ("tests/test_adaptive.py -k warm",),
+    "estimators/minibatch.py": (f"{LOCKSTEP} -k sfw", "tests/test_equivalences.py"),
+    "estimators/saga.py": (f"{LOCKSTEP} -k sagafw",),
+    "estimators/svrg.py": (f"{LOCKSTEP} -k svfw",),
+    "driver/counting.py": (DRIVER, "tests/test_bad_answers.py"),
+    "driver/metrics.py": (BY_HAND, DRIVER),
+    "driver/run.py": (BY_HAND, DRIVER),
+    "driver/stopping.py": (DRIVER,),
+}
+"""The files of the core, each with pytest's arguments: one run for each, the most telling first."""
+
+LATER = (
+    f"{DRIVER} tests/contract/test_options.py tests/test_baselines.py tests/test_bad_answers.py tests/test_smoothness.py "
+    f"{INNERS} tests/test_carried_values.py tests/test_regressions.py tests/test_equivalences.py tests/contract/test_methods.py",
+    f"{LOCKSTEP} tests/test_theorems.py tests/test_certificates.py tests/test_low_rank_runs.py {SPECTRAL} tests/test_adaptive.py",
+)
+"""What runs on a change that got through these: first the quick files of the core's tests, then the long ones."""
+
+HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
+    "inner/condg.py": [
+        ("gamma * V / norm2(v_t - u_t)", "V / norm2(v_t - u_t)", "the exact line search without gamma"),
+        ("min(1.0, gamma * V", "min(1.0, 0.5 * gamma * V", "half of the exact line search"),
+        ("g + (1 / gamma) * (u_t - u)", "g - (1 / gamma) * (u_t - u)", "the prox term with the wrong sign"),
+        ("g + (1 / gamma) * (u_t - u)", "g + gamma * (u_t - u)", "the prox term times gamma instead of over it"),
+        ("inner(direction, u_t - v_t)", "inner(g, u_t - v_t)", "the gap of the linear part alone"),
+        ("inner(direction, u_t - v_t)", "inner(direction, u - v_t)", "the gap at the centre, not at the inner iterate"),
+        ("norm2(u_t - u) / gamma) >= V", "norm2(u_t - u) / gamma) <= V", "stops while the gap is too large"),
+        ("t == self.max_calls", "t > self.max_calls", "no budget but one that crashes, and one call too many"),
+    ],
+    "inner/corrective.py": [
+        ("z = u - gamma * g", "z = u + gamma * g", "the prox centre on the wrong side"),
+        ("direction = (1 / gamma) * (u_t - z)", "direction = (1 / gamma) * (u - z)", "the slope at the centre"),
+        ("inner(direction, u_t - v_t)", "gamma * inner(direction, u_t - v_t)", "a gap that is too small by gamma"),
+        ("hull = memory.with_atom(u)", "hull = memory", "the centre is not offered as an atom"),
+        ("- 2 * larger.gram[-1, :-1]", "- larger.gram[-1, :-1]", "a distance without its 2 in -2<a, b>"),
+    ],
+    "inner/exact.py": [
+        ("project(u - gamma * g)", "project(u - g)", "the projection without the step size"),
+        ("project(u - gamma * g)", "project(u + gamma * g)", "a step uphill"),
+    ],
+    "inner/simplex_qp.py": [
+        ("(1 - free.sum()) / constant.sum()", "free.sum() / constant.sum()", "weights that do not sum to 1"),
+        ("slope = gram @ w - pull", "slope = gram @ w + pull", "the slope with the wrong sign of its linear part"),
+    ],
+    "inner/spectral.py": [
+        ("domain.trace / gamma * (apart", "1 / gamma * (apart", "the gap's bound without the largest sum of values"),
+        ("V = AIM * allowed if bound", "V = 0.0 if bound", "a gap of 0 where only its bound is known"),
+        ("return y - float(np.linalg", "return y + float(np.linalg", "the limit on the wrong side of what is coupled"),
+        ("z, times = u - gamma * g,", "z, times = u - 2 * gamma * g,", "twice the step"),
+    ],
+    "inner/stops.py": [("max(self.floor, self.c * moved)", "self.floor + self.c * moved", "the sum instead of the larger")],
+    "certificate.py": [
+        ("max(self.gap, 0.0) / (self.stretch * self.gamma)", "max(self.gap, 0.0)", "the error without 1/gamma"),
+        ("- self.prox)) / (self.stretch * self.gamma)", "- self.prox)) / self.gamma", "the norm without the stretch"),
+        ("self.stretch * (self.norm + self.error)) ** 2", "self.stretch * self.norm) ** 2", "an upper bound without the error"),
+        ("(self.stretch * (self.norm", "(1.0 * (self.norm", "the longer step's mapping taken for the shorter one's"),
+        ("max(self.norm - self.error, 0.0)", "self.norm", "a lower bound without the error"),
+        ("return bound if bound == bound else inf", "return bound", "a NaN as an upper bound"),
+        ("inner(direction, prox - vertex)", "inner(direction, x - vertex)", "the gap of the point, not of its witness"),
+        ("(1 / taken) * (prox - x)", "(1 / taken) * (x - prox)", "the witness's slope with the wrong sign"),
+        ("return witness(problem, self.x", "return self or witness(problem, self.x", "verify that verifies nothing"),
+        ("gap if gap > rounding else 0.0", "0.0 if gap > rounding else gap", "a real gap thrown away"),
+    ],
+    "solvers/ncgs.py": [
+        ("alpha, beta = 2 / (k + 1), 1", "alpha, beta = 2 / (k + 2), 1", "alpha_k = 2/(k+2)"),
+        ("beta = 2 / (k + 1), 1 / (2 * L)", "beta = 2 / (k + 1), 1 / L", "beta_k = 1/L"),
+        ("self.stretch * alpha / 4", "self.stretch * alpha / 2", "lambda_k beyond the proof's interval"),
+        ("problem.objective.grad(theta_md)", "problem.objective.grad(theta)", "the gradient at theta, not theta_md"),
+        ("theta_md - (beta / lam) * (theta - theta_k)", "theta_md - (theta - theta_k)", "theta_ag without beta/lambda"),
+        ("Certificate(theta, theta_k, lam, gap)", "Certificate(theta_k, theta, lam, gap)", "point and witness changed places"),
+        ("rho <= L_k + noise", "rho >= L_k + noise", "accepts an L_k that smoothness refutes"),
+        ("step=beta if L_k < L else None", "step=None", "a long step's certificate without its step"),
+    ],
+    "solvers/ncgs_ii.py": [
+        ("(1 - alpha) * state.x + alpha * state.theta", "alpha * state.x + (1 - alpha) * state.theta", "the weights swapped"),
+        ("lam = k * beta / 2", "lam = (k + 1) * beta / 2", "lambda_k of the next step"),
+        ("grad, theta_md, beta, chi", "grad, theta, beta, chi", "theta_ag's prox from theta, not theta_md"),
+        ("Certificate(theta_md, theta_ag.point", "Certificate(state.x, theta_ag.point", "certifies where no gradient was"),
+    ],
+    "solvers/ncgs_vr.py": [
+        ("return 1 / (3 * objective.term_smoothness)", "return 1 / (2 * objective.term_smoothness)", "lambda = 1/(2L)"),
+        ("max(1, int(n ** (1 / 3) + 1e-9))", "max(1, int(n ** (1 / 2) + 1e-9))", "epochs of sqrt(n)"),
+        ("estimate(problem.objective, theta, state.snapshot, k,", "estimate(problem.objective, theta, state.snapshot, k + 1,",
+         "snapshots one step early"),
+        ("default_rng((self.seed, k))", "default_rng(self.seed)", "the same batch in every step"),
+        ("solve(problem.domain, v, theta, lam", "solve(problem.domain, v, theta, 2 * lam", "twice lambda"),
+        ("x=state.snapshot.x, lam=max", "lam=max", "a bad epoch is not taken back"),
+    ],
+    "solvers/stochastic_ncgs.py": [
+        ("weights = k * (k + 1.0)", "weights = k * 1.0", "the random index with the wrong law"),
+        ("estimate(problem.objective, theta_md", "estimate(problem.objective, state.theta", "sampled at theta, not theta_md"),
+        ("x=theta_md, L=L", "x=theta_ag.point, L=L", "reports theta_ag, not theta_md"),
+    ],
+    "solvers/cgs.py": [
+        ("(3 / (k + 2), 3 * L / (k + 1))", "(2 / (k + 2), 3 * L / (k + 1))", "g_k = 2/(k+2)"),
+        ("problem.domain.diameter**2 / (k", "problem.domain.diameter / (k", "e_k with D, not D^2"),
+        ("state.k - start >= N", "state.k - start > N", "restarts one step late"),
+        ("phase + 1, y", "phase + 1, x", "restarts from x, not from y"),
+        ("grad = problem.objective.grad(z)", "grad = problem.objective.grad(y)", "the gradient at y, not z"),
+    ],
+    "solvers/frank_wolfe.py": [
+        ("gap / (state.L * length2)", "gap / (2 * state.L * length2)", "half of the short step"),
+        ("2 / (state.k + 2)", "2 / (state.k + 1)", "the open-loop step of the step before"),
+        ("t**2 * M / 2 * length2", "t**2 * M * length2", "a sufficient decrease that asks for too little"),
+        ("Certificate(x, x, 1 / (2 * L), gap)", "Certificate(x_next, x_next, 1 / (2 * L), gap)", "certifies the next iterate"),
+    ],
+    "solvers/projected_gradient.py": [("1 / (2 * state.L)", "1 / state.L", "twice the step size")],
+    "solvers/accelerated_gradient.py": [
+        ("project(state.slow - lam * grad)", "project(state.slow - beta * grad)", "the slow sequence with the fast one's step"),
+        ("project(x_md - beta * grad)", "project(state.x - beta * grad)", "x_ag from the last x_ag, not x_md"),
+    ],
+    "solvers/sagafw.py": [("n ** (1 / 3)", "n ** (2 / 3)", "batches of n^(2/3)")],
+    "solvers/svfw.py": [("sample or setup.steps", "sample or m", "snapshots from a sample that is too small")],
+    "solvers/sfw.py": [("lambda k: fixed", "lambda k: k", "growing batches where a size was asked for")],
+    "solvers/stochastic_frank_wolfe.py": [
+        ("sqrt(h0 / (L * D**2))", "h0 / (L * D**2)", "the step without its root"),
+        ("x=x + t * (s - x)", "x=x - t * (s - x)", "away from the vertex"),
+        ("domain.diameter**2 / 2", "domain.diameter**2", "h_0 twice as far from F* as smoothness says"),
+        ("int(rng.integers(steps))", "1 + int(rng.integers(steps))", "never theta_0, and theta_T"),
+    ],
+    "solvers/schedules.py": [
+        ("1 / self.steps if eta is None else eta()", "1 / self.steps", "CGS's own accuracy forgotten"),
+        ("gamma * self.eps / 4", "self.eps / 4", "a floor on another scale"),
+        ("relative(self.c * share", "relative(self.c", "more inner error than the proof can spare"),
+    ],
+    "solvers/smoothness.py": [
+        ("return 100 * noise >= L or rho <= L + noise", "return True", "backtracking that accepts every L"),
+        ("scale = 2 / length2", "scale = 1 / length2", "half the curvature"),
+        ("replace(state, L=2 * state.L)", "replace(state, L=state.L / 2)", "L goes down where it must go up"),
+        ("before - linear), scale", "before + linear), scale", "the linear part with the wrong sign"),
+        ("sqrt(change / distance)", "change / distance", "the squared Lipschitz quotient"),
+    ],
+    "solvers/warm_start.py": [
+        ("2 / (k + 2) * (s - x)", "2 / (k + 3) * (s - x)", "a first step that does not reach the vertex"),
+        ("ACCURACY * gap)", "10 * gap)", "an oracle that is too rough for the gap"),
+    ],
+    "estimators/minibatch.py": [
+        ("objective.n_terms)[:size]", "objective.n_terms)[1:size]", "one term less than asked for"),
+        ("self.size(k)", "self.size(k + 1)", "the batch of the next step"),
+    ],
+    "estimators/svrg.py": [
+        ("(k - 1) % self.epoch", "k % self.epoch", "an epoch that is one step short at first"),
+        ("return change + memory.grad", "return change", "the snapshot's gradient forgotten"),
+        ("term_rows(memory.x, batch)", "term_rows(x, batch)", "no change at all is seen"),
+        ("memory.rows[batch]", "memory.rows[: len(batch)]", "the rows of other terms"),
+    ],
+    "estimators/saga.py": [
+        ("(len(J) / len(terms)) *", "(1 / len(terms)) *", "the table's mean drifts"),
+        ("rows[J] = fresh", "rows[J] += fresh", "rows added up"),
+        ("term_rows(x, terms[I]) - rows[I]", "term_rows(x, terms[I]) - rows[J[0]]",
+         "every term against the same row"),
+        ("terms[I]) + mean", "terms[I])", "the table's mean forgotten"),
+        ("I, J = self.pick(len(terms), rng), np.unique", "I = J = np.unique", "one batch where two independent ones are needed"),
+    ],
+    "driver/counting.py": [
+        ('"lmo": lambda domain, args: {"lo": 1}', '"lmo": lambda domain, args: {"lo": 0}', "linear oracle calls for free"),
+        ('getattr(objective, "n_terms", 0)}', "1}", "a full gradient for the price of a term's"),
+        ("len(args[1])}", "len(args[1]) - 1}", "one term of a batch for free"),
+        ("if not np.isfinite(", "if np.isnan(", "infinite answers let through"),
+    ],
+    "driver/metrics.py": [
+        ("inner(grad, x - problem.domain.lmo(grad))", "inner(grad, problem.domain.lmo(grad) - x)", "a gap below 0"),
+        ("z = x - gamma * problem", "z = x - 2 * gamma * problem", "the mapping of twice the step size"),
+        ("return Certificate(x, prox, gamma, gap,", "return Certificate(x, prox, gamma, 0.0,", "an inexact prox taken for exact"),
+        ("(eps or 0.0) / 100", "(eps or 0.0) * 100", "measures too roughly for its tolerance"),
+    ],
+    "driver/run.py": [
+        ("ceil(1.1 * k)", "ceil(11 * k)", "measures far too rarely"),
+        ("self.rank(certificate) < self.rank(self.best)", "self.rank(certificate) > self.rank(self.best)", "keeps the worst"),
+        ("certificate.gap if self.by_gap else certificate.upper", "certificate.lower", "the best by its lower bound"),
+        ('again.status == "converged"', "True", "any ending of the check is a confirmation"),
+        ("known or claimed.verify(self.measured)", "known or claimed", "returns what was claimed, not what was verified"),
+        ("(1 - 1e-6) * certificate.upper", "(1 - 1e-6) * certificate.lower", "checks the lower bound"),
+        ("state.k % self.every == 0 or ending", "state.k % self.every == 0", "no row for the last step"),
+    ],
+    "driver/stopping.py": [
+        ("if value <= self.eps", "if value >= self.eps", "converged where it is not"),
+        ("self.used(record) >= self.limit", "self.used(record) > self.limit", "one step more than the budget"),
+        ("+ price.get(self.oracle, 0) > self.limit", "> self.limit", "the price of the next call forgotten"),
+        ("max(reasons, key=_certainty", "min(reasons, key=_certainty", "of two reasons the one that says less"),
+        ("if not a or not b", "if not a and not b", "'both' that means 'either'"),
+        ("self.rtol * abs(min(early))", "self.rtol", "stagnation on the scale of F"),
+    ],
+}  # fmt: skip
+"""(old text, which occurs once in the file; new text; what is wrong with it) for each file of the core."""
+
+EQUIVALENT: dict[tuple[str, str], str] = {
+    ("solvers/smoothness.py", "return 2.0"): "the linear oracle answers x itself: x is stationary, whatever L is",
+    (
+        "inner/spectral.py",
+        "while high < inf and high - low >= 0.01 * high > EPS * abs(self.level):",
+    ): "differs where the bracket is a hundredth wide to the last bit; both ends of it are valid bounds",
+    (
+        "inner/spectral.py",
+        "if spare >= most:",
+    ): "that many spare columns are all there are, twice as many are the same ones; the gap that was reached is said",
+}
+"""(file, line after the change) -> why a drawn change breaks nothing that is promised."""
