@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgrad.checks import BadData, choice
+from condgrad.driver.interruption import held_back
 
 if TYPE_CHECKING:
     from condgrad.data import Cleanup, Observations
@@ -198,7 +199,8 @@ def fill(arguments: Any) -> int:
     images.check_name(image, arguments.out)
     begun = perf_counter()
     restored = images.restore(image, model, correct=not arguments.keep)
-    images.write(restored.image, arguments.out)
+    with held_back():
+        images.write(restored.image, arguments.out)
     height, width, channels = image.pixels.shape
     found = {
         "width": width,
@@ -234,8 +236,8 @@ def estimator(arguments: Any) -> RobustCompletion:
 def read(arguments: Any, path: Path, values: bool = True) -> Observations:
     from condgrad.data import load
 
-    columns: Any = arguments.columns.split(",") if arguments.columns is not None else None
-    if columns is not None and all(name.strip().isdecimal() for name in columns):
+    columns: Any = None if arguments.columns is None else [name.strip() for name in arguments.columns.split(",")]
+    if columns is not None and all(map(str.isdecimal, columns)):
         columns = [int(name) for name in columns]
     with in_options():
         return load(
@@ -292,15 +294,17 @@ def names(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:
 def write_table(path: Path | None, rows: np.ndarray, cols: np.ndarray, values: np.ndarray) -> None:
     """As CSV, with a header that `condgrad complete` reads again."""
     lines = zip(rows.tolist(), cols.tolist(), (f"{value:.6g}" for value in values.tolist()), strict=True)
-    with open(path, "w", newline="", encoding="utf-8") if path else _screen() as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["row", "column", "value"])
-        writer.writerows(lines)
+    if path is None:
+        _write_lines(sys.stdout, lines)
+        return
+    with held_back(), open(path, "w", newline="", encoding="utf-8") as file:
+        _write_lines(file, lines)
 
 
-@contextmanager
-def _screen() -> Iterator[Any]:
-    yield sys.stdout
+def _write_lines(file: Any, lines: Iterable[Any]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["row", "column", "value"])
+    writer.writerows(lines)
 
 
 def tell(cleanup: Cleanup, stream: Any = None) -> None:
