@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow lint format docs bench soak faults fuzz mutants lock clean
+.PHONY: demo test test-slow lint format docs gallery bench soak faults fuzz mutants lock clean
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -34,6 +34,9 @@ format: $(VENV)/ready
 
 docs: $(VENV)/ready  ## site/index.html; the pages' examples run in make test
 	$(BIN)/mkdocs build --strict --quiet
+
+gallery: $(VENV)/ready  ## the pictures and tables of docs/gallery.md
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.gallery
 
 bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-results/
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.order_of_cost --check

@@ -117,7 +117,7 @@ def test_a_write_that_is_cut_short_leaves_no_file(tmp_path: Path, monkeypatch: p
 
 
 def test_the_key_is_that_of_the_source_too(tmp_path: Path) -> None:
-    for name in ("solvers/ncgs.py", "experiments/runs.py", "experiments/verdicts.py", "report/page.py", "cli.py"):
+    for name in ("solvers/ncgs.py", "experiments/runs.py", "experiments/verdicts.py", "report/page.py", "cli/runs.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x = 1")
 
@@ -126,7 +126,7 @@ def test_the_key_is_that_of_the_source_too(tmp_path: Path) -> None:
         return digest(tmp_path)
 
     first = digest(tmp_path)
-    assert {after_a_change_of(name) for name in ("report/page.py", "cli.py", "experiments/verdicts.py")} == {first}
+    assert {after_a_change_of(name) for name in ("report/page.py", "cli/runs.py", "experiments/verdicts.py")} == {first}
     assert len({first, after_a_change_of("experiments/runs.py"), after_a_change_of("solvers/ncgs.py")}) == 3
     assert {"source", "numpy", "scipy", "numba"} <= set(code())
 

@@ -140,9 +140,9 @@ def _fits(sample: list[tuple[int, str]], delimiter: str, needed: int, columns: C
     width, count = _width(split)
     if width < needed or 2 * count <= len(split):
         return False
-    _, place = places(split[0], columns, needed, header)
-    if needed == 2 or isinstance(place, str) or max(place) >= width:
-        return True  # what is wrong with the header is said later, in a sentence of its own
+    headed, place = places(split[0], columns, needed, header)
+    if needed == 2 or isinstance(place, str) or max(place) >= width or (headed and len(split) == 1):
+        return True  # what is wrong with the header is said later, in a sentence of its own; so is that nothing follows
     data = [found for found in (split[1:] or split) if len(found) == width]
     return 2 * sum(bool(NUMBER.fullmatch(found[place[2]])) for found in data) >= len(data)
 

@@ -38,7 +38,7 @@ def digest(package: Path) -> str:
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
         spoken = inside.parts[0] == "experiments" and inside.name not in MAKE_RUNS
-        if not spoken and inside.parts[0] not in ("report", "cli.py"):
+        if not spoken and inside.parts[0] not in ("report", "cli"):
             found.update(f"{inside.as_posix()}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()[:24]
 

@@ -57,6 +57,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     radius_, sigma_ : as given or found.
     path_ : (radius, held-out error, rank) for each radius that was tried.
+    losses_ : after each round of the last fit, on all entries.
     singular_values_, components_ : of the low-rank part; components are rows, as in PCA. ``row_factors_ @ components_`` is it.
     mean_, row_biases_, col_biases_ : the rest of the model.
     outliers_ : a record array (row, column, value, predicted, score) of entries that are believed by less than half, worst first;
@@ -110,7 +111,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Fit the observed entries.
 
         X is a scipy sparse matrix (what it stores is observed, zeros too), an array with NaN, a DataFrame of (row, column,
-        value), a tuple (rows, columns, values), or pairs (n x 2) with their values y. With a matrix, y is ignored.
+        value), a tuple (rows, columns, values), what ``condgrad.data.load`` gives, or pairs (n x 2) with their values y. With a
+        matrix, y is ignored.
         """
         again = self.warm_start and hasattr(self, "singular_values_")
         given = self._read(X, y, reset=True)
@@ -154,6 +156,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _settle(self, model: Model, fit: Fit) -> None:
         """What the fit found, as attributes."""
+        self.losses_ = fit.losses
         self.path_, self.radius_, self.sigma_, self.result_ = fit.path, model.radius, model.sigma, model.result
         left, self.singular_values_, right = model.x.svd()
         self.row_factors_, self.components_ = left * self.singular_values_, right.T
@@ -180,6 +183,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, reset: bool) -> Entries:
         """The entries; a matrix is looked at by scikit-learn first."""
+        X = entries.unnamed(X)
         if entries.is_listed(X, y):
             if not reset and self.row_ids_ is None:
                 raise ValueError(
@@ -215,9 +219,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The values at pairs (row, column), by name where there are names. A row or column that is not known has the bias 0, and
         nothing of low rank: what is left is the mean and the bias of the other."""
         check_is_fitted(self)
-        rows, cols = entries.pairs(X)
-        i = entries.places(rows, self.row_ids_, len(self.row_biases_))
-        j = entries.places(cols, self.col_ids_, len(self.col_biases_))
+        i, j = entries.pair_places(X, (self.row_ids_, self.col_ids_), (len(self.row_biases_), len(self.col_biases_)))
         found = np.full(len(i), self.mean_)
         found += np.where(i >= 0, self.row_biases_[i], 0.0) + np.where(j >= 0, self.col_biases_[j], 0.0)
         known = (i >= 0) & (j >= 0)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from condgrad.checks import NonFinite
+from condgrad.data import Observations
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class Entries:
 
 def is_listed(X: Any, y: Any) -> bool:
     """Are these entries one by one (a table, three arrays, pairs with their values), or a matrix?"""
-    if isinstance(X, tuple):
+    if isinstance(X, tuple | Observations):
         return True
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     width = shape[1] if len(shape) == 2 and not sp.issparse(X) else 0
@@ -43,6 +44,8 @@ def is_listed(X: Any, y: Any) -> bool:
 
 def listed(X: Any, y: Any = None) -> Entries:
     """From (rows, columns, values), a table of these, or pairs and their values y."""
+    if isinstance(X, Observations):
+        return _loaded(X)
     if isinstance(X, tuple):
         if len(X) != 3:
             raise ValueError(f"A tuple of {len(X)} was given: (rows, columns, values) was expected.")
@@ -57,6 +60,21 @@ def listed(X: Any, y: Any = None) -> Entries:
     row_ids, rows = _unique(rows, "row")
     col_ids, cols = _unique(cols, "column")
     return Entries(rows, cols, _numbers(values), (len(row_ids), len(col_ids)), row_ids, col_ids)
+
+
+def unnamed(X: Any) -> Any:
+    """A file of positions is a matrix, as it has no names."""
+    return X.matrix() if isinstance(X, Observations) and X.row_ids is None else X
+
+
+def _loaded(X: Observations) -> Entries:
+    """Each name is looked at once, not once for each entry."""
+    if X.values is None or X.row_ids is None or X.col_ids is None:
+        raise ValueError(
+            "Observations with values and names were expected: load the file with values=True and ids=True."
+        )
+    (row_ids, rows), (col_ids, cols) = _unique(X.row_ids, "row"), _unique(X.col_ids, "column")
+    return Entries(rows[X.rows], cols[X.cols], X.values, X.shape, row_ids, col_ids)
 
 
 def from_matrix(X: Any) -> Entries:
@@ -93,6 +111,17 @@ def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
     if len(found) != 2:
         raise ValueError(f"Pairs (row, column) were expected, but got {len(found)} columns: give two.")
     return found[0], found[1]
+
+
+def pair_places(
+    X: Any, known: tuple[np.ndarray | None, np.ndarray | None], shape: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where the rows and the columns of pairs stand among the known ones; -1 for those that are new."""
+    if isinstance(X, Observations):
+        rows, cols = X.positions(*known)
+        return np.where(rows < shape[0], rows, -1), np.where(cols < shape[1], cols, -1)
+    rows, cols = pairs(X)
+    return places(rows, known[0], shape[0]), places(cols, known[1], shape[1])
 
 
 def places(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:

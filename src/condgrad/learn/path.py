@@ -34,6 +34,8 @@ GROWTH = 1.3
 """From radius to radius."""
 STEPS = 2
 """Of the engine at each radius."""
+MOVING = 0.95
+"""Where the held-out error falls below this part of the last one, as many steps follow at the same radius."""
 BETTER = 1e-4
 """By this share the held-out loss must fall to count as better."""
 PATIENCE = 2
@@ -106,6 +108,8 @@ class Fit:
     tell: Callable[[str, int], None] = lambda line, rounds: None
     """Told after each round what it was, and how many more are expected."""
     path: list[Radius] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    """After each round of the last fit."""
     floor: float = 0.0
     """Of the scale."""
 
@@ -114,15 +118,15 @@ class Fit:
 
     def wide(self, model: Model) -> Model:
         """The model with a wider loss, as it is on the path."""
-        if not isinstance(self.loss, str) or self.sigma is not None:
+        if not isinstance(self.loss, str):
             return model
         return replace(model, loss=loss_for(self.loss, WIDE * model.sigma))
 
     def scaled(self, model: Model, deviation: float) -> Model:
-        """The model with the loss for residuals of this size."""
+        """The model with the loss for residuals of this size; a scale that is given is where it ends, not where it begins."""
         if not isinstance(self.loss, str):
             return model
-        sigma = deviation if self.sigma is None else self.sigma
+        sigma = deviation if self.sigma is None else max(deviation, self.sigma)
         return replace(model, loss=loss_for(self.loss, sigma), sigma=sigma)
 
     def start(self, objective: Completion, rows: np.ndarray) -> Model:
@@ -179,9 +183,13 @@ class Fit:
         self.floor = LEAST * model.sigma
         radius, worse = min(self.first_radius(train, rows, model), up_to), 0
         best = best_in_ball = held.judged(self, model)
+        error = best.error
         while np.isfinite(up_to) or (worse < PATIENCE and len(self.path) < LONGEST):
-            now = held.judged(self, self.improve(train, rows, self.wide(model), radius))
-            model = now.model
+            model = self.improve(train, rows, self.wide(model), radius)
+            now = held.judged(self, model)
+            if now.error < MOVING * error:
+                now = held.judged(self, self.improve(train, rows, model, radius))
+            model, error = now.model, now.error
             self.path.append(Radius(radius, now.error, model.x.rank))
             self.tell(f"radius {radius:.4g}, held-out error {now.error:.4g}", PATIENCE - worse + 3)
             if radius >= up_to:
@@ -205,14 +213,16 @@ class Fit:
         if k == 0 or (gap > 0 and (ratios[k - 1] < gap or len(values) < 2 * k + FLOOR)):
             return best
         model = replace(now.model, x=LowRank(left[:, :k] * values[:k], right[:, :k]), rank=k, state=None)
+        sigma = best.model.sigma
         for _ in range(LONGEST):
             for _ in range(TURNS):
                 model = self.improve(train, rows, self.wide(model), 4 * values.sum())
             now = held.judged(self, replace(model, radius=float(model.x.svd()[1].sum())))
-            narrower = now.model.sigma < SETTLED * best.model.sigma
-            if not narrower and not now.beats(best):
+            narrower, better = now.model.sigma < SETTLED * sigma, now.beats(best)
+            if not narrower and not better:
                 break
-            enough, best, model = not narrower and not now.beats(best, ENOUGH), now, now.model
+            enough = not narrower and not now.beats(best, ENOUGH)
+            best, model, sigma = now if better else best, now.model, now.model.sigma
             self.path.append(Radius(model.radius, now.error, k))
             self.tell(f"rank {k}, held-out error {now.error:.4g}", 4)
             if enough:
@@ -232,10 +242,12 @@ class Fit:
 
     def finish(self, model: Model, steps: int, tol: float) -> Model:
         """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself; the last is recorded."""
+        model = model if self.sigma is None else self.scaled(model, 0.0)
         before, radius = np.inf, model.radius
         room = radius if model.rank is None else 4 * radius
         for _ in range(STEPS, steps, STEPS):
             model = self.improve(self.everything, self.rows, model, room)
+            self.losses.append(model.value)
             self.tell(f"all entries, loss {model.value:.6g}", 2)
             if model.value > (1 - tol) * before:
                 break
@@ -244,6 +256,8 @@ class Fit:
         problem, solver = Problem(current, NuclearBall(current.pattern.shape, room)), engine(model)
         begun = Continued(solver, model.begun(solver, problem))
         result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False)
+        go_on(result)
+        self.losses.append(result.fun)
         assert isinstance(result.x, LowRank)
         radius = radius if model.rank is None else float(result.x.svd()[1].sum())
         return replace(model, x=result.x, radius=radius, result=result)
@@ -254,6 +268,7 @@ class Fit:
         domain = NuclearBall(current.pattern.shape, model.radius)
         stop = Mapping(tol) | Steps(steps)
         result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False)
+        go_on(result)
         assert isinstance(result.x, LowRank)
         return replace(model, x=result.x, result=result)
 
@@ -302,6 +317,12 @@ class Judged:
         """By one loss for both, the narrower one: outliers, which cost the same, would hide what ordinary entries gain."""
         loss = min(self.model, other.model, key=lambda model: model.sigma).loss
         return mean_loss(loss, self.left) < (1 - by) * mean_loss(loss, other.left)
+
+
+def go_on(result: Result) -> None:
+    """A run ends in good order where it is interrupted; a fit, which is many runs, is then left."""
+    if result.status == "interrupted":
+        raise KeyboardInterrupt(result.message)
 
 
 def mean_loss(loss: Loss, left: np.ndarray) -> float:

@@ -35,6 +35,7 @@ def write(path: Any, model: Any) -> None:
         "numbers": {name: _plain(getattr(model, name)) for name in NUMBERS},
         "range": [float(end) for end in model.range_],
         "path": [[float(part) for part in radius] for radius in model.path_],
+        "losses": [float(loss) for loss in model.losses_],
         "rank": model._rank,
         "loss": _loss_data(model._loss),
         "given_loss": None if isinstance(model.loss, str) else _loss_data(model.loss),
@@ -70,6 +71,7 @@ def read(path: Any, kind: Any) -> Any:
     model.range_ = tuple(data["range"])
     model.path_ = [Radius(radius, error, int(rank)) for radius, error, rank in data["path"]]
     model.outliers_ = records(*(arrays[f"outliers.{name}"] for name, _ in FIELDS))
+    model.losses_ = data["losses"]
     model._rank, model._loss, model.result_ = data["rank"], _loss(data["loss"]), None
     if data["features"] is not None:
         model.feature_names_in_ = np.array(data["features"], dtype=object)

@@ -26,6 +26,8 @@ class Band:
 
 def bands(plot: Plot, unit: str) -> list[Band | None]:
     """One for each curve; None where a curve has nothing to show in this unit."""
+    if plot.as_given:
+        return [as_given(curve, unit, plot.scales) for curve in plot.curves]
     values = [np.asarray(run["y"], dtype=float) for curve in plot.curves for run in curve.runs]
     above = [float(y[np.isfinite(y) & (y > 0)].min(initial=np.inf)) for y in values]
     floor = min(above, default=np.inf)
@@ -53,6 +55,19 @@ def band(curve: Curve, unit: str, units: Sequence[str], floor: float) -> Band | 
     logs = np.array([_at(grid, x, np.log10(np.maximum(y, floor))) for x, y in steps])
     low, middle, high = 10 ** quartiles(logs)
     return Band(grid, low, middle, high, len(steps))
+
+
+def as_given(curve: Curve, unit: str, scales: tuple[str, str]) -> Band | None:
+    """The points of the curve's run, without those that its scales can't show."""
+    (run,) = curve.runs
+    if unit not in run:
+        return None
+    x, y = np.asarray(run[unit], dtype=float), np.asarray(run["y"], dtype=float)
+    kept = np.isfinite(x) & np.isfinite(y)
+    for values, scale in zip((x, y), scales, strict=True):
+        kept &= (scale == "linear") | (values > 0)
+    x, y = x[kept], y[kept]
+    return Band(x, y, y, y, 1) if len(x) else None
 
 
 def quartiles(values: Sequence[float] | np.ndarray) -> np.ndarray:

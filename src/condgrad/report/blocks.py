@@ -66,7 +66,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class Plot:
-    """Curves on log-log scales, median and quartiles over their runs, against each of the units (key -> axis label)."""
+    """Curves against each of the units (key -> axis label): the best so far, median and quartiles over their runs.
+
+    With ``as_given`` a curve is what its one run says, from point to point, as for what is no progress. ``scales`` are those of
+    x and y, "log" or "linear".
+    """
 
     name: str
     title: str
@@ -75,9 +79,17 @@ class Plot:
     curves: Sequence[Curve]
     target: float | None = None
     note: str = ""
+    as_given: bool = False
+    scales: tuple[str, str] = ("log", "log")
 
     def __post_init__(self) -> None:
         _file_name(self.name, "plot")
+        for scale in self.scales:
+            choice(scale, ("log", "linear"), "scale")
+        if self.as_given and any(len(curve.runs) != 1 for curve in self.curves):
+            raise ValueError(
+                f"The plot '{self.name}' shows runs as given, but a curve has not one run: give each its own."
+            )
         if self.target is not None:
             positive(self.target, f"The target of the plot '{self.name}'")
         if not self.units:

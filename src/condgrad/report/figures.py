@@ -49,7 +49,7 @@ def draw_plot(plot: Plot, folder: Path) -> None:
             if plot.target is not None:
                 target = panel.axhline(plot.target, color="0.35", linestyle=":", linewidth=1.2)
                 legend.append((target, f"target {plot.target:g}"))
-            panel.set(xlabel=_literal(label), xscale="log", yscale="log")
+            panel.set(xlabel=_literal(label), xscale=plot.scales[0], yscale=plot.scales[1])
             panel.grid(True, which="major", color="0.9", linewidth=0.6)
         panels[0].set_ylabel(_literal(plot.y))
         figure.suptitle(_literal(plot.title), fontsize=11)

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the plots of a report: log-log, one unit of cost at a time, curves that can be put away, values under the pointer.
+// Draws the plots of a report: log or linear, one unit of cost at a time, curves that can be put away, values under the pointer.
 (() => {
   const read = (id) => document.getElementById(id).textContent;
   const NS = (document.querySelector(".canvas svg") || document.createElement("svg")).namespaceURI;
@@ -37,8 +37,20 @@
     return make(parent, "path", { class: name, d: shape, transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`, ...colours });
   }
 
-  // A log axis from one pixel to another: a map, and ticks with labels.
-  function axis(low, high, from, to) {
+  // A linear axis from one pixel to another: a map, and ticks with labels.
+  function linear(low, high, from, to, whole) {
+    const span = high - low || Math.abs(high) || 1, pad = 0.05 * span;
+    const a = low - pad, b = high + pad, room = Math.abs(to - from) / (to > from ? 80 : 48);
+    const rough = (b - a) / room, unit = 10 ** Math.floor(Math.log10(rough));
+    const round = unit * [1, 2, 5, 10].find((factor) => factor * unit >= rough), step = whole ? Math.max(round, 1) : round;
+    const map = (value) => from + ((value - a) / (b - a)) * (to - from);
+    const ticks = [];
+    for (let k = Math.ceil(a / step); k * step <= b; k++) ticks.push({ value: k * step, label: String(Number((k * step).toPrecision(6))) });
+    return { map, lines: [], ticks };
+  }
+
+  // A log axis, likewise.
+  function log(low, high, from, to) {
     let a = Math.log10(low), b = Math.log10(high);
     if (b - a < 0.3) { const middle = (a + b) / 2; a = middle - 0.15; b = middle + 0.15; }
     const pad = 0.03 * (b - a);
@@ -87,14 +99,15 @@
       }
       const curves = visible();
       const all = curves.map(of);
-      const xs = all.flatMap((band) => [band.x[0], band.x[band.x.length - 1]]);
+      const xs = all.flatMap((band) => band.x);
       const ys = all.flatMap((band) => [...(band.low || band.middle), ...(band.high || band.middle)]);
       if (plot.target) ys.push(plot.target);
       if (!xs.length) {
         make(svg, "text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "Nothing to show: choose a method below or another axis.");
         return;
       }
-      const x = axis(Math.min(...xs), Math.max(...xs), left, right), y = axis(Math.min(...ys), Math.max(...ys), bottom, top);
+      const [x, y] = [[xs, left, right], [ys, bottom, top]].map(([values, from, to], i) =>
+        (plot.scales[i] === "linear" ? linear : log)(Math.min(...values), Math.max(...values), from, to, values.every(Number.isInteger)));
 
       for (const value of x.lines) make(svg, "line", { class: "grid", x1: x.map(value), x2: x.map(value), y1: top, y2: bottom });
       for (const value of y.lines) make(svg, "line", { class: "grid", x1: left, x2: right, y1: y.map(value), y2: y.map(value) });

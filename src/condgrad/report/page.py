@@ -142,6 +142,7 @@ def _data_of(plot: Plot) -> dict[str, Any]:
         "title": plot.title,
         "y": plot.y,
         "target": plot.target,
+        "scales": plot.scales,
         "units": [{"key": unit, "label": label} for unit, label in plot.units.items()],
         "curves": [
             {

@@ -1,64 +1,22 @@
-"""The command line: parses, calls, prints."""
+"""Runs and their reports: solve, report, reproduce."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import shlex
-import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from condgrad import __version__
-from condgrad.domains import DOMAINS
+from condgrad.cli.codes import FAILED, INTERRUPTED
 from condgrad.driver import Checkpoint
-from condgrad.driver.interruption import held_back, terminable
+from condgrad.driver.interruption import held_back
 from condgrad.driver.trace import COLUMNS
-from condgrad.experiments.text import table
-from condgrad.objectives import LOSSES
-from condgrad.solvers import METHODS
-
-BAD_INPUT, FAILED, INTERRUPTED = 2, 3, 130
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 Ctrl-C or SIGTERM."""
-    said = sys.argv[1:] if argv is None else argv
-    arguments = parser().parse_args(said)
-    arguments.said = said
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *where: print(f"condgrad: {message}", file=sys.stderr)
-            with terminable():
-                return arguments.run(arguments)
-    except (ValueError, TypeError, ImportError) as error:
-        print(f"condgrad: {error}", file=sys.stderr)
-    except BrokenPipeError:  # the reader of our output has gone, as `head` does
-        sys.stderr.close()
-        return 0
-    except OSError as error:
-        print(f"condgrad: {error.strerror or error}: {error.filename}.", file=sys.stderr)
-    except KeyboardInterrupt as interruption:
-        print(f"condgrad: {interruption or 'interrupted.'}", file=sys.stderr)
-        return INTERRUPTED
-    return BAD_INPUT
-
-
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="condgrad", description="Projection-free, non-convex optimisation.")
-    top.add_argument("--version", action="version", version=f"condgrad {__version__}")
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for name, show, about in (
-        ("methods", methods, "the methods: what they assume, what they call, their bounds"),
-        ("sets", sets, "the sets and their linear oracles"),
-        ("losses", losses, "the pointwise losses and their smoothness"),
-    ):
-        command = commands.add_parser(name, help=about)
-        command.add_argument("--json", action="store_true", help="for machines")
-        command.set_defaults(run=show)
+def add(commands: Any) -> None:
     command = commands.add_parser("solve", help="run a spec: result, trace and report")
     command.add_argument("spec", type=Path, metavar="SPEC.toml")
     command.add_argument(
@@ -107,7 +65,6 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--fresh", action="store_true", help="make every run anew, in place of those in the folder")
     command.add_argument("--json", action="store_true", help="print what was found for machines")
     command.set_defaults(run=reproduce)
-    return top
 
 
 def interval(text: str) -> dict[str, Any]:
@@ -116,55 +73,6 @@ def interval(text: str) -> dict[str, Any]:
         return {"seconds": float(text[:-1])} if text.endswith("s") else {"steps": int(text)}
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r}: give seconds, such as 30s, or steps, such as 100") from None
-
-
-def listing(arguments: Any, header: list[str], rows: list[dict[str, Any]]) -> int:
-    if arguments.json:
-        print(json.dumps(rows, indent=2))
-    else:
-        print(table(header, [[row[name] for name in header] for row in rows]))
-    return 0
-
-
-def methods(arguments: Any) -> int:
-    rows = [
-        {
-            "name": m.name,
-            "title": m.title,
-            "assumes": m.assumes,
-            "sees": m.sees,
-            "oracles": m.oracles,
-            "bound": m.bound,
-            "options": ", ".join(m.options),
-            "file": m.file,
-            "reference": m.reference,
-        }
-        for m in METHODS.values()
-    ]
-    return listing(arguments, ["name", "assumes", "bound", "options", "reference"], rows)
-
-
-def sets(arguments: Any) -> int:
-    rows = [
-        {
-            "name": d.name,
-            "set": d.notation,
-            "parameters": ", ".join(d.parameters),
-            "linear oracle": d.oracle,
-            "projects": d.projects,
-            "polytope": d.polytope,
-        }
-        for d in DOMAINS.values()
-    ]
-    return listing(arguments, ["name", "set", "parameters", "linear oracle", "projects", "polytope"], rows)
-
-
-def losses(arguments: Any) -> int:
-    rows = [
-        {"name": e.name, "loss": e.formula, "L, l": e.smoothness, "convex": e.convex, "labels": e.labels}
-        for e in LOSSES.values()
-    ]
-    return listing(arguments, ["name", "loss", "L, l", "convex", "labels"], rows)
 
 
 def solve(arguments: Any) -> int:

@@ -1,0 +1,7 @@
+"""python -m condgrad"""
+
+import sys
+
+from condgrad.cli import main
+
+sys.exit(main())

@@ -1,0 +1,47 @@
+"""The command line: parses, calls, prints."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+
+from condgrad import __version__
+from condgrad.cli import completion, listings, runs
+from condgrad.cli.codes import BAD_INPUT, INTERRUPTED
+from condgrad.driver.interruption import said as said_of
+from condgrad.driver.interruption import terminable
+
+__all__ = ["BAD_INPUT", "main", "parser"]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 Ctrl-C or SIGTERM."""
+    said = sys.argv[1:] if argv is None else argv
+    arguments = parser().parse_args(said)
+    arguments.said = said
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *where: print(f"condgrad: {message}", file=sys.stderr)
+            with terminable():
+                return arguments.run(arguments)
+    except (ValueError, TypeError, ImportError) as error:
+        print(f"condgrad: {error}", file=sys.stderr)
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        sys.stderr.close()
+        return 0
+    except OSError as error:
+        print(f"condgrad: {error.strerror or error}: {error.filename}.", file=sys.stderr)
+    except KeyboardInterrupt as interruption:
+        print(f"condgrad: {str(interruption) or said_of(interruption)}", file=sys.stderr)
+        return INTERRUPTED
+    return BAD_INPUT
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="condgrad", description="Projection-free, non-convex optimisation.")
+    top.add_argument("--version", action="version", version=f"condgrad {__version__}")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    for group in (completion, runs, listings):
+        group.add(commands)
+    return top

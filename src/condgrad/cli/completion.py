@@ -1,0 +1,326 @@
+"""Matrices with holes and outliers, from files to files: complete, predict, fill."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condgrad.checks import BadData, choice
+from condgrad.driver.interruption import held_back
+
+if TYPE_CHECKING:
+    from condgrad.data import Cleanup, Observations
+    from condgrad.learn import RobustCompletion
+
+FORMATS = "CSV, TSV, Parquet, NPZ or Matrix Market; text may be gzipped"
+
+
+def add(commands: Any) -> None:
+    command = commands.add_parser(
+        "complete",
+        help="fit a matrix of which some entries are known: ratings, readings",
+        description="Fit mean + row bias + column bias + a matrix of low rank to the entries in a file. Outliers have no say.",
+    )
+    command.add_argument("data", type=Path, metavar="DATA", help=f"rows, columns and values in {FORMATS}")
+    command.add_argument("--out", type=Path, required=True, metavar="MODEL.npz", help="file for the model")
+    _reading(command, "user,item,rating")
+    _fitting(command)
+    command.add_argument(
+        "--report", type=Path, metavar="FOLDER", help="folder for the report (default: the model's name and -report)"
+    )
+    command.add_argument("--no-report", action="store_true", help="no report")
+    command.add_argument("--json", action="store_true", help="print what was found for machines")
+    command.set_defaults(run=complete)
+
+    command = commands.add_parser(
+        "predict",
+        help="what a model of `condgrad complete` says of pairs",
+        description="Predict the values at pairs of a row and a column. A row or a column that the model has not seen counts "
+        "with bias 0.",
+    )
+    command.add_argument("model", type=Path, metavar="MODEL.npz")
+    command.add_argument("pairs", type=Path, metavar="PAIRS", nargs="?", help=f"rows and columns in {FORMATS}")
+    command.add_argument("--out", type=Path, metavar="FILE.csv", help="where to write (default: the screen)")
+    command.add_argument(
+        "--top",
+        type=int,
+        metavar="K",
+        help="in place of pairs: for each row the K best columns that it has no entry in",
+    )
+    command.add_argument("--rows", metavar="IDS", help="with --top: these rows only, such as ann,bob")
+    _reading(command, "user,item")
+    command.set_defaults(run=predict)
+
+    command = commands.add_parser(
+        "fill",
+        help="restore a picture with lost or wrong pixels",
+        description="Fill the lost pixels of a picture, and correct those that do not fit the others (salt and pepper).",
+    )
+    command.add_argument("image", type=Path, metavar="IMAGE", help="PNG, TIFF, JPEG or what else pillow reads")
+    command.add_argument("--out", type=Path, required=True, metavar="IMAGE", help="file for the restored picture")
+    command.add_argument(
+        "--mask",
+        type=Path,
+        help="a picture of the same size: what is not black is lost (default: transparent or NaN pixels are lost)",
+    )
+    command.add_argument("--invert", action="store_true", help="black in the mask is lost")
+    command.add_argument("--keep", action="store_true", help="leave all pixels that are not lost as they are")
+    _fitting(command)
+    command.add_argument("--json", action="store_true", help="print what was found for machines")
+    command.set_defaults(run=fill)
+
+
+def _reading(command: Any, example: str) -> None:
+    command.add_argument(
+        "--columns", metavar="NAMES", help=f"the columns to read, by name or counted from 0, such as {example}"
+    )
+    command.add_argument("--delimiter", help="between the cells of text (default: as the file has it)")
+    command.add_argument("--no-header", action="store_true", help="the first line of text is data")
+    command.add_argument(
+        "--format", choices=["csv", "parquet", "npz", "matrix-market"], help="(default: the name tells)"
+    )
+    command.add_argument("--strict", action="store_true", help="refuse the file at its first fault")
+
+
+def _fitting(command: Any) -> None:
+    command.add_argument("--loss", default="welsch", help="welsch (default), geman-mcclure, cauchy, huber or squared")
+    command.add_argument(
+        "--sigma", type=_auto, default="auto", help="the size of ordinary errors (default: estimated from the data)"
+    )
+    command.add_argument(
+        "--radius", type=_auto, default="auto", help="of the nuclear ball (default: chosen on held-out entries)"
+    )
+    command.add_argument(
+        "--certify",
+        type=_positive,
+        metavar="TOL",
+        help="go on until the squared gradient mapping is proven to be below",
+    )
+    command.add_argument("--seed", type=int, default=0, help="of the choice of held-out entries (default: 0)")
+    command.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def _auto(text: str) -> float | str:
+    return text if text == "auto" else _positive(text)
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    if not 0 < number < np.inf:
+        raise argparse.ArgumentTypeError(f"a number above 0 was expected, but got {text!r}")
+    return number
+
+
+def complete(arguments: Any) -> int:
+    from condgrad.learn.fit_report import report_fit, summary
+
+    writable(arguments.out)
+    folder = (
+        None if arguments.no_report else arguments.report or arguments.out.with_name(arguments.out.stem + "-report")
+    )
+    if folder is not None:
+        writable(folder / "report.html")
+    model = estimator(arguments)
+    given = read(arguments, arguments.data)
+    if not arguments.json:
+        tell(given.cleanup)
+    begun = perf_counter()
+    model.fit(given)
+    found = {**summary(model, given), "seconds": perf_counter() - begun}
+    model.save(arguments.out)
+    written = {"model": str(arguments.out)}
+    if folder is not None:
+        facts = {"command": shlex.join(["condgrad", *arguments.said])}
+        written["report"] = str(report_fit(model, given, folder, f"Fit of {arguments.data.name}", facts, found))
+    if arguments.json:
+        print(json.dumps({**found, **written, "cleanup": given.cleanup.summary()}, indent=2))
+    else:
+        show({**found, **written})
+    return 0
+
+
+def predict(arguments: Any) -> int:
+    from condgrad.learn import RobustCompletion
+    from condgrad.learn.entries import pair_places
+
+    if (arguments.top is None) == (arguments.pairs is None):
+        raise ValueError(
+            "Either PAIRS or --top K was expected: give a file of pairs, or how many columns for each row."
+        )
+    if arguments.out is not None:
+        writable(arguments.out)
+    model = RobustCompletion.load(arguments.model)
+    if arguments.top is not None:
+        write_table(arguments.out, *recommended(model, arguments.top, arguments.rows))
+        return 0
+    given = read(arguments, arguments.pairs, values=False)
+    tell(given.cleanup, sys.stderr)
+    row_ids, col_ids = names(given.row_ids, given.rows), names(given.col_ids, given.cols)
+    write_table(arguments.out, row_ids, col_ids, model.predict(given))
+    shape = len(model.row_biases_), len(model.col_biases_)
+    rows, cols = pair_places(given, (model.row_ids_, model.col_ids_), shape)
+    for what, new, ids in (("row", rows < 0, row_ids), ("column", cols < 0, col_ids)):
+        if new.any():
+            print(
+                f"condgrad: {new.sum():,} of {len(given):,} pairs have a {what} that the model has not seen, such as "
+                f"{str(ids[new][0])!r}: predicted without it, by the biases.",
+                file=sys.stderr,
+            )
+    if arguments.out is not None:
+        print(f"{len(given):,} predictions: {arguments.out}")
+    return 0
+
+
+def fill(arguments: Any) -> int:
+    from condgrad.learn import images
+
+    writable(arguments.out)
+    model = estimator(arguments)
+    image = images.read(arguments.image)
+    if arguments.mask is not None:
+        image = image.without(images.read_mask(arguments.mask) != arguments.invert)
+    elif arguments.invert:
+        raise ValueError("--invert is said of a mask, but none is given: give --mask too.")
+    images.check_name(image, arguments.out)
+    begun = perf_counter()
+    restored = images.restore(image, model, correct=not arguments.keep)
+    with held_back():
+        images.write(restored.image, arguments.out)
+    height, width, channels = image.pixels.shape
+    found = {
+        "width": width,
+        "height": height,
+        "channels": channels,
+        "pixels filled": int(restored.filled.sum()),
+        "pixels corrected": int(restored.corrected.sum()),
+        "rank": len(restored.fit.singular_values_),
+        "seconds": perf_counter() - begun,
+        "written": str(arguments.out),
+    }
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+    else:
+        show(found)
+    return 0
+
+
+def estimator(arguments: Any) -> RobustCompletion:
+    from condgrad.learn import RobustCompletion
+    from condgrad.learn.scales import LOSSES
+
+    return RobustCompletion(
+        loss=choice(arguments.loss, LOSSES, "loss"),
+        sigma=arguments.sigma,
+        radius=arguments.radius,
+        random_state=arguments.seed,
+        certify=arguments.certify,
+        verbose=not arguments.quiet,
+    )
+
+
+def read(arguments: Any, path: Path, values: bool = True) -> Observations:
+    from condgrad.data import load
+
+    columns: Any = None if arguments.columns is None else [name.strip() for name in arguments.columns.split(",")]
+    if columns is not None and all(map(str.isdecimal, columns)):
+        columns = [int(name) for name in columns]
+    with in_options():
+        return load(
+            path,
+            arguments.format,
+            columns,
+            strict=arguments.strict,
+            values=values,
+            delimiter={"\\t": "\t", "tab": "\t"}.get(arguments.delimiter, arguments.delimiter),
+            header=False if arguments.no_header else None,
+        )
+
+
+@contextmanager
+def in_options() -> Iterator[None]:
+    """Advice for Python turned into advice for the command line."""
+    try:
+        yield
+    except BadData as error:
+        advice = str(error).replace("header=False", "--no-header").replace("=(row, column, value)", "=")
+        advice = re.sub(r"\bformat='([\w-]+)'", r"--format \1", advice)
+        raise BadData(re.sub(r"\b(columns|delimiter)=", r"--\1", advice)) from None
+
+
+def writable(path: Path) -> None:
+    """Refuses before the work what could not be written after it."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, but a file is to be written there: give the name of a file.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path.parent)) from None
+
+
+def recommended(model: RobustCompletion, k: int, said: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, prediction), the best columns of each row."""
+    rows: Any = np.arange(len(model.row_biases_)) if model.row_ids_ is None else model.row_ids_
+    if said is not None:
+        known = {str(row): row for row in rows.tolist()}
+        for name in said.split(","):
+            if name not in known:
+                raise ValueError(f"The model has no row {name!r}: give rows of the file that it was fitted to.")
+        rows = np.array([known[name] for name in said.split(",")])
+    best, values = model.recommend(rows, k)
+    there = np.isfinite(values)
+    return np.broadcast_to(rows[:, None], best.shape)[there], best[there], values[there]
+
+
+def names(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:
+    return positions if ids is None else ids[positions]
+
+
+def write_table(path: Path | None, rows: np.ndarray, cols: np.ndarray, values: np.ndarray) -> None:
+    """As CSV, with a header that `condgrad complete` reads again."""
+    lines = zip(rows.tolist(), cols.tolist(), (f"{value:.6g}" for value in values.tolist()), strict=True)
+    if path is None:
+        _write_lines(sys.stdout, lines)
+        return
+    with held_back(), open(path, "w", newline="", encoding="utf-8") as file:
+        _write_lines(file, lines)
+
+
+def _write_lines(file: Any, lines: Iterable[Any]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["row", "column", "value"])
+    writer.writerows(lines)
+
+
+def tell(cleanup: Cleanup, stream: Any = None) -> None:
+    """What was done to the file's lines, as a table where there is something to tell."""
+    from condgrad.experiments.text import table
+
+    stream = stream or sys.stdout
+    print(str(cleanup).splitlines()[0], file=stream)
+    if cleanup.faults:
+        rows = [[f.kind, f.count, f.done, "{}: {}".format(*f.examples[0])] for f in cleanup.faults]
+        print(table(["fault", "lines", "what was done", "the first, by line"], rows), file=stream)
+
+
+def show(found: dict[str, Any]) -> None:
+    """Name and value, one a line, without what is not known."""
+    width = max(map(len, found))
+    for name, value in ((name, value) for name, value in found.items() if value is not None):
+        text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value
+        print(f"{name.ljust(width)}  {text}")

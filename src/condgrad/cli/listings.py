@@ -1,0 +1,71 @@
+"""What there is: methods, sets, losses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from condgrad.domains import DOMAINS
+from condgrad.experiments.text import table
+from condgrad.objectives import LOSSES
+from condgrad.solvers import METHODS
+
+
+def add(commands: Any) -> None:
+    for name, show, about in (
+        ("methods", methods, "the methods: what they assume, what they call, their bounds"),
+        ("sets", sets, "the sets and their linear oracles"),
+        ("losses", losses, "the pointwise losses and their smoothness"),
+    ):
+        command = commands.add_parser(name, help=about)
+        command.add_argument("--json", action="store_true", help="for machines")
+        command.set_defaults(run=show)
+
+
+def listing(arguments: Any, header: list[str], rows: list[dict[str, Any]]) -> int:
+    if arguments.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        print(table(header, [[row[name] for name in header] for row in rows]))
+    return 0
+
+
+def methods(arguments: Any) -> int:
+    rows = [
+        {
+            "name": m.name,
+            "title": m.title,
+            "assumes": m.assumes,
+            "sees": m.sees,
+            "oracles": m.oracles,
+            "bound": m.bound,
+            "options": ", ".join(m.options),
+            "file": m.file,
+            "reference": m.reference,
+        }
+        for m in METHODS.values()
+    ]
+    return listing(arguments, ["name", "assumes", "bound", "options", "reference"], rows)
+
+
+def sets(arguments: Any) -> int:
+    rows = [
+        {
+            "name": d.name,
+            "set": d.notation,
+            "parameters": ", ".join(d.parameters),
+            "linear oracle": d.oracle,
+            "projects": d.projects,
+            "polytope": d.polytope,
+        }
+        for d in DOMAINS.values()
+    ]
+    return listing(arguments, ["name", "set", "parameters", "linear oracle", "projects", "polytope"], rows)
+
+
+def losses(arguments: Any) -> int:
+    rows = [
+        {"name": e.name, "loss": e.formula, "L, l": e.smoothness, "convex": e.convex, "labels": e.labels}
+        for e in LOSSES.values()
+    ]
+    return listing(arguments, ["name", "loss", "L, l", "convex", "labels"], rows)

@@ -1,0 +1,221 @@
+"""A fit of RobustCompletion as a report: what was read, how the radius was chosen, what was found, what was not believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condgrad.data import Cleanup, Observations
+from condgrad.learn.completion import RobustCompletion
+from condgrad.learn.path import GROWTH
+from condgrad.report import Block, Curve, Plot, Table, Text, surroundings, write
+from condgrad.report.runs import PROVEN, UNITS
+
+SHOWN = 25
+"""Outliers that the page lists; the raw data have more."""
+KEPT = 1000
+
+
+def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
+    """What the fit found, as plain data."""
+    m, n = given.shape
+    certificate = model.result_ and model.result_.certificate
+    return {
+        "entries": len(given),
+        "rows": m,
+        "columns": n,
+        "observed": len(given) / (m * n),
+        "loss": model.loss,
+        "rank": len(model.singular_values_),
+        "radius": float(model.radius_),
+        "sigma": float(model.sigma_),
+        "held-out error": min((tried.error for tried in model.path_), default=None),
+        "outliers": len(model.outliers_),
+        "squared mapping": certificate.upper if certificate and model.certify is not None else None,
+        "status": _status(model),
+    }
+
+
+def _status(model: RobustCompletion) -> str:
+    if model.certify is None or model.result_ is None:
+        return "fitted, not certified"
+    return str(model.result_.status).replace("_", " ")
+
+
+def report_fit(
+    model: RobustCompletion,
+    given: Observations,
+    folder: Path,
+    title: str,
+    facts: Mapping[str, Any],
+    found: Mapping[str, Any],
+) -> Path:
+    """Write the report into the folder; return the path of its page."""
+    parameters = {name: value for name, value in model.get_params().items() if value is not None}
+    told = {name: value for name, value in found.items() if value is not None}
+    blocks: list[Block] = [
+        Text("The fit", [in_words(found), *caveats(found)]),
+        Table("What was found", list(told), [list(told.values())]),
+        Text("How it came about", []),
+        path_plot(model),
+        *convergence(model),
+        *spectrum(model),
+        Text("What was not believed", [outlier_words(found)]),
+        *outlier_table(model),
+        Text("What was read", [str(given.cleanup).splitlines()[0] + "."]),
+        *cleanup_table(given.cleanup),
+    ]
+    raw = {
+        "found": found,
+        "path": [tried._asdict() for tried in model.path_],
+        "losses": model.losses_,
+        "singular values": model.singular_values_,
+        "outliers": outliers(model, KEPT),
+        "cleanup": given.cleanup.summary(),
+        "parameters": {name: str(value) for name, value in parameters.items()},
+    }
+    said = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+    return write(folder, title, blocks, {**facts, "parameters": said, **surroundings()}, raw)
+
+
+def in_words(found: Mapping[str, Any]) -> str:
+    return (
+        f"{found['entries']:,} entries of a matrix of {found['rows']:,} rows and {found['columns']:,} columns "
+        f"({found['observed']:.2%} of it) are explained by a mean, a bias of each row and column, and a matrix of rank "
+        f"{found['rank']} whose singular values add up to at most {found['radius']:.4g}. An ordinary entry is off by "
+        f"{found['sigma']:.3g}, as entries tell that were held out; {found['outliers']:,} ({share(found):.1%}) are further off "
+        "than the fit believes."
+    )
+
+
+def share(found: Mapping[str, Any]) -> float:
+    return found["outliers"] / found["entries"]
+
+
+def caveats(found: Mapping[str, Any]) -> list[str]:
+    """What a reader should look at."""
+    told = []
+    if found["rank"] == 0:
+        told.append("Nothing of low rank was found that helps to predict held-out entries: the model is biases alone.")
+    if share(found) > 0.3:
+        told.append("So many outliers are unusual: sigma may be too small, or the data are not of low rank.")
+    if found["entries"] < 3 * (found["rows"] + found["columns"]):
+        told.append("There are fewer than three entries for each row and column: most of the model rests on little.")
+    return told
+
+
+def path_plot(model: RobustCompletion) -> Plot:
+    """Radii that grow are one curve; where the large singular values were let go, their sum is the radius, and another."""
+    curves: dict[str, dict[str, list[float]]] = {}
+    last = None
+    for number, tried in enumerate(model.path_, start=1):
+        grown = last is None or np.isclose(tried.radius, GROWTH * last) or tried.radius == model.radius
+        last = tried.radius if grown else last
+        label = "within the ball" if grown else "large singular values let go"
+        columns = curves.setdefault(label, {"radius": [], "round": [], "y": []})
+        for name, value in (("radius", tried.radius), ("round", number), ("y", tried.error)):
+            columns[name].append(value)
+    note = "A root mean square over held-out entries in which an outlier counts as far as it is believed."
+    if model.path_:
+        best = min(model.path_, key=lambda tried: tried.error)
+        note += f" The least is {best.error:.4g}, at radius {best.radius:.4g} with rank {best.rank}."
+    return Plot(
+        "path",
+        "Held-out error along the path of radii",
+        "held-out error",
+        {"radius": "radius: the sum of the singular values", "round": "round"},
+        [Curve(label, [columns]) for label, columns in curves.items()],
+        note=note,
+        as_given=True,
+        scales=("linear", "linear"),
+    )
+
+
+def convergence(model: RobustCompletion) -> list[Block]:
+    """The loss of the fit on all entries, and what the certifying run measured."""
+    rounds = np.arange(1, len(model.losses_) + 1)
+    loss = Plot(
+        "loss",
+        "Loss of the last fit, on all entries",
+        "loss",
+        {"round": "round of steps, with biases fitted anew after each"},
+        [Curve("loss", [{"round": rounds, "y": model.losses_}])],
+        note=f"The rounds end when one brings the loss down by less than {model.tol:g} of itself.",
+        as_given=True,
+        scales=("linear", "linear"),
+    )
+    if model.certify is None or model.result_ is None:
+        return [loss]
+    trace = model.result_.trace
+    units = {unit: label for unit, label in UNITS.items() if (trace[unit] > 0).any()}
+    curve = Curve("squared gradient mapping", [{**{unit: trace[unit] for unit in units}, "y": trace["mapping"]}])
+    proof = model.result_.certificate
+    note = PROVEN
+    if proof is not None:
+        note = f"At the end it lies between {proof.lower:.3g} and {proof.upper:.3g}, by a gradient and a linear oracle call."
+    certified = Plot(
+        "convergence", "The certifying run", "squared gradient mapping, best so far", units, [curve], note=note
+    )
+    return [loss, certified] if np.isfinite(trace["mapping"]).any() else [loss]
+
+
+def spectrum(model: RobustCompletion) -> list[Block]:
+    values = model.singular_values_
+    if not len(values):
+        return []
+    numbers = np.arange(1, len(values) + 1)
+    return [
+        Plot(
+            "singular-values",
+            "Singular values of the low-rank part",
+            "singular value",
+            {"number": "number"},
+            [Curve("singular value", [{"number": numbers, "y": values}])],
+            note=f"The first {_most(values)} of {len(values)} hold nine tenths of their sum of squares.",
+            as_given=True,
+            scales=("linear", "log"),
+        )
+    ]
+
+
+def _most(values: np.ndarray) -> int:
+    squares = np.cumsum(values**2)
+    return 1 + int(np.searchsorted(squares, 0.9 * squares[-1]))
+
+
+def outlier_words(found: Mapping[str, Any]) -> str:
+    if not found["outliers"]:
+        return "Every entry is believed by more than half."
+    return (
+        f"{found['outliers']:,} of {found['entries']:,} entries are believed by less than half; the strongest are listed, by the "
+        "distance between what was observed and what the others say. A score of 1 has no say at all."
+    )
+
+
+def outliers(model: RobustCompletion, most: int) -> list[list[Any]]:
+    """(row, column, observed, predicted, score), by name, the strongest first."""
+    worst = model.outliers_[:most]
+    rows, cols = worst["row"], worst["column"]
+    rows = rows if model.row_ids_ is None else model.row_ids_[rows]
+    cols = cols if model.col_ids_ is None else model.col_ids_[cols]
+    parts = (rows, cols, worst["value"], worst["predicted"], worst["score"])
+    return [list(line) for line in zip(*(part.tolist() for part in parts), strict=True)]
+
+
+def outlier_table(model: RobustCompletion) -> list[Block]:
+    rows = [[str(row), str(col), *numbers] for row, col, *numbers in outliers(model, SHOWN)]
+    left = len(model.outliers_) - len(rows)
+    note = f"{left:,} more: the raw data have the first {KEPT:,}, the model's outliers_ all." if left else ""
+    header = ["row", "column", "observed", "predicted", "score"]
+    return [Table("The strongest outliers", header, rows, note)] if rows else []
+
+
+def cleanup_table(cleanup: Cleanup) -> list[Block]:
+    rows = [
+        [fault.kind, fault.count, fault.done, "; ".join(f"{line}: {what}" for line, what in fault.examples)]
+        for fault in cleanup.faults
+    ]
+    return [Table("Clean-up", ["fault", "lines", "what was done", "the first, by line"], rows)] if rows else []

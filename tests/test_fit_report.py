@@ -1,0 +1,86 @@
+"""Curves as they are given, and what the estimator takes from files and tells to its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condgrad.data import load
+from condgrad.learn import RobustCompletion
+from condgrad.learn.fit_report import path_plot
+from condgrad.learn.path import Radius
+from condgrad.report import Curve, Plot
+from condgrad.report.bands import bands
+
+
+def plot(**keywords: object) -> Plot:
+    runs = [{"x": [3.0, 1.0, 0.0, 2.0], "y": [5.0, 7.0, 1.0, np.nan]}]
+    return Plot("p", "P", "y", {"x": "x", "z": "z"}, [Curve("c", runs)], as_given=True, **keywords)  # type: ignore[arg-type]
+
+
+def test_what_is_given_is_drawn_without_best_so_far() -> None:
+    (band,) = bands(plot(scales=("linear", "linear")), "x")
+    assert band is not None and band.x.tolist() == [3, 1, 0] and band.middle.tolist() == [5, 7, 1]
+    assert bands(plot(), "z") == [None]
+
+
+def test_a_log_scale_leaves_out_what_it_can_not_show() -> None:
+    (band,) = bands(plot(), "x")
+    assert band is not None and band.x.tolist() == [3, 1]
+
+
+def test_scales_and_runs_are_checked() -> None:
+    with pytest.raises(ValueError, match="Unknown scale 'cubic'"):
+        plot(scales=("log", "cubic"))
+    run = {"x": [1.0], "y": [1.0]}
+    with pytest.raises(ValueError, match="a curve has not one run"):
+        Plot("p", "P", "y", {"x": "x"}, [Curve("c", [run, run])], as_given=True)
+
+
+def test_the_path_is_two_curves_where_singular_values_were_let_go() -> None:
+    model = RobustCompletion()
+    model.path_ = [Radius(10.0, 3.0, 1), Radius(13.0, 2.0, 2), Radius(15.5, 1.0, 2), Radius(16.9, 1.5, 3)]
+    ball, let_go = path_plot(model).curves
+    assert (ball.runs[0]["radius"], let_go.runs[0]["radius"]) == ([10.0, 13.0, 16.9], [15.5])
+    assert (ball.runs[0]["round"], let_go.runs[0]["y"]) == ([1, 2, 4], [1.0])
+
+
+@pytest.fixture(scope="module")
+def truth() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return 3 + rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40))
+
+
+def test_fit_and_predict_take_what_load_gives(truth: np.ndarray, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    seen = np.argwhere(rng.random(truth.shape) < 0.5)
+    lines = [f"u{i},i{j},{truth[i, j]:.5f}" for i, j in rng.permutation(seen)]
+    (tmp_path / "r.csv").write_text("\n".join(["user,item,rating", *lines]))
+    given = load(tmp_path / "r.csv")
+    loaded = RobustCompletion().fit(given)
+    names = np.array([(f"u{i}", f"i{j}") for i, j in seen])
+    listed = RobustCompletion().fit((names[:, 0], names[:, 1], truth[tuple(seen.T)].round(5)))
+    assert (loaded.row_ids_ == listed.row_ids_).all() and np.allclose(loaded.predict(names), listed.predict(names))
+    assert np.allclose(loaded.predict(given), given.values, atol=0.05)
+    (tmp_path / "p.csv").write_text("user,item\nu1,i1\nzoe,i1\n")
+    pairs = load(tmp_path / "p.csv", values=False)
+    assert np.array_equal(loaded.predict(pairs), loaded.predict(np.array([("u1", "i1"), ("zoe", "i1")])))
+    with pytest.raises(ValueError, match="with values"):
+        RobustCompletion().fit(pairs)
+
+
+def test_a_given_sigma_is_where_the_scale_ends(truth: np.ndarray) -> None:
+    """From biases alone everything is far off: a loss as narrow as the noise would believe nothing from the start."""
+    rng = np.random.default_rng(2)
+    noisy = truth + 0.05 * rng.normal(size=truth.shape) + 15 * (rng.random(truth.shape) < 0.03)
+    model = RobustCompletion(sigma=0.05).fit(np.where(rng.random(truth.shape) < 0.5, noisy, np.nan))
+    assert model.sigma_ == 0.05 and len(model.outliers_) < 120
+    assert np.median(np.abs(model.fill("nothing") - truth)) < 0.05
+
+
+def test_losses_are_kept_and_saved(truth: np.ndarray, tmp_path: Path) -> None:
+    model = RobustCompletion().fit(truth[:20, :15])
+    model.save(tmp_path / "m.npz")
+    assert model.losses_ and RobustCompletion.load(tmp_path / "m.npz").losses_ == model.losses_
