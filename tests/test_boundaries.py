@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -98,9 +99,17 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert not outside[table], f"{table} is imported at module level"
     if "numba" in outside:
         assert room(path) == "kernels"
-    allowed = {"numpy", "numba", "scipy", "condgrad", "matplotlib", "pandas", "pyarrow"}
+    if "sklearn" in outside:
+        assert room(path) == "learn"
+    allowed = {"sklearn", "numpy", "numba", "scipy", "condgrad", "matplotlib", "pandas", "pyarrow"}
     foreign = {name for name in outside if name not in allowed and name not in sys.stdlib_module_names}
     assert not foreign, f"{where(path)} imports {sorted(foreign)}, which nobody declared"
+
+
+def test_condgrad_imports_no_estimator() -> None:
+    code = "import condgrad, sys; print({'sklearn', 'condgrad.learn'} & set(sys.modules) or 'none')"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "none"
 
 
 @pytest.mark.parametrize("path", FILES, ids=where)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings as python_warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import ceil, isfinite, nan
@@ -10,6 +9,7 @@ from typing import Any
 
 from condgrad.certificate import Certificate, witness
 from condgrad.checks import BadOracle, NonFinite, read_only
+from condgrad.driver.answer import result
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
 from condgrad.driver.metrics import mapping, said, validation, value, wolfe_gap
@@ -26,10 +26,6 @@ HEARTBEAT = 0.5
 
 DONE = ("converged", "failed", "interrupted")
 """Endings after which nothing more is measured: it is known, can't be, or somebody waits."""
-
-
-class SmoothnessWarning(UserWarning):
-    """The smoothness that was given is too small."""
 
 
 def later(k: int) -> int:
@@ -172,7 +168,7 @@ class _Run:
         with self.watch.paused():
             reason = self.look_at_the_last(reason)
             self.close()
-            return self.result(reason)
+            return result(self, reason)
 
     def close(self) -> None:
         """A last row where the run ended inside a step, so that the trace has all that was spent."""
@@ -248,24 +244,6 @@ class _Run:
     def rank(self, certificate: Certificate) -> float:
         return certificate.gap if self.by_gap else certificate.upper
 
-    def result(self, reason: Reason) -> Result:
-        x, fun, certificate, reason = self.answer(reason)
-        return Result(
-            x=x,
-            fun=fun,
-            status=reason.status,
-            message=reason.message,
-            certificate=certificate,
-            counts=asdict(self.counts),
-            trace=self.trace,
-            steps=0 if self.state is None else self.state.k,
-            seconds=self.watch.seconds,
-            cpu=self.watch.cpu,
-            method=self.name,
-            smoothness=nan if self.state is None else self.state.L,
-            warnings=self.too_small(),
-        )
-
     def look_at_the_last(self, reason: Reason) -> Reason:
         """A method that is measured on some steps only is measured once more where it ended."""
         measured = self.measure or self.state is None or self.state.certificate is None
@@ -281,26 +259,6 @@ class _Run:
         self.trace.amend(self.record)
         ending = self.stop(self.record, self.trace)
         return ending if ending is not None and ending.status == "converged" else reason
-
-    def answer(self, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
-        """What met the tolerance, or the best certified iterate, verified; else the last one."""
-        claimed = self.current if reason.status == "converged" else self.best
-        if claimed is not None and self.keep_best:
-            try:
-                known = self.verified if reason.status == "converged" else None
-                verified = known or claimed.verify(self.measured)
-                return verified.x, self.value(verified.x), verified, self.checked(reason, verified)
-            except BadOracle as error:
-                reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
-        x, certificate = self.x0 if self.state is None else self.state.x, None
-        try:
-            fun = self.value(x)
-            if reason.status == "converged":
-                certificate = mapping(self.measured, x, 1 / (2 * self.state.L), self.eps).verify(self.measured)
-                reason = self.checked(reason, certificate)
-        except BadOracle as error:
-            fun, reason = nan, Reason("failed", f"{reason.message} The last iterate could not be evaluated: {error}")
-        return x, fun, certificate, reason
 
     def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
         """A claim of convergence is checked before the run ends on it; where the check does not confirm it, go on."""
@@ -323,54 +281,3 @@ class _Run:
         seen = replace(self.record, mapping=(1 - 1e-6) * certificate.upper, gap=(1 - 1e-6) * gap)
         again = self.stop(seen, self.trace)
         return again is not None and again.status == "converged"
-
-    def checked(self, reason: Reason, certificate: Certificate) -> Reason:
-        """The reason as it stands after the check of what is returned, and what that is."""
-        pending = self.unconfirmed if reason.status == "out_of_budget" else None
-        if pending and self.satisfied(certificate):  # the budget ended between two checks
-            reason, pending = pending, None
-        if pending or (reason.status == "converged" and not self.satisfied(certificate)):
-            found = f"a squared mapping of {certificate.upper:.3g}"
-            why = (
-                "the gradient or the linear oracle is not accurate enough for this tolerance"
-                if self.keep_best
-                else "output='best' returns the iterate that was certified"
-            )
-            claim = f"{reason.message} {pending.message}" if pending else reason.message
-            return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
-        if not self.keep_best:
-            return Reason(reason.status, f"{reason.message} Returned: the last iterate.")
-        if reason.status == "converged":
-            k = self.record.k if self.record else 0
-            returned = f"Returned: the iterate that was certified, from step {k}."
-            if k <= 1:
-                returned += (
-                    " The start was already within the tolerance: lower tol if F or the set are on another scale."
-                )
-        else:
-            which = "gap" if self.by_gap else "mapping"
-            returned = f"Returned: the iterate with the smallest certified {which}, from step {self.best_k}."
-            returned += self.lower_elsewhere(certificate)
-        return Reason(reason.status, f"{reason.message} {returned}")
-
-    def lower_elsewhere(self, certificate: Certificate) -> str:
-        """The smallest mapping need not go with the smallest F; where the run is not done, say so."""
-        rows = [row for row in self.trace if isfinite(row.fun)]
-        if not rows or not self.has_value:
-            return ""
-        lowest = min(rows, key=lambda row: row.fun)
-        if lowest.fun >= self.value(certificate.x):
-            return ""
-        return f" F was lower at step {lowest.k}, {lowest.fun:.6g}; output='last' returns the last iterate."
-
-    def too_small(self) -> tuple[str, ...]:
-        if self.state is None or self.curvature.largest <= self.state.L * (1 + 1e-6):
-            return ()
-        L, seen = self.state.L, self.curvature.largest
-        sentence = (
-            f"The smoothness L = {L:.3g} is too small: between two points of the run the gradient changed by "
-            f"{seen:.3g} times their distance, so the method's guarantees do not hold. "
-            f"Leave smoothness out to have it estimated, or give at least {seen:.3g}."
-        )
-        python_warnings.warn(sentence, SmoothnessWarning, stacklevel=6)  # the line that called minimize
-        return (sentence,)

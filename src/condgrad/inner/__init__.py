@@ -8,6 +8,7 @@ from condgrad.inner.corrective import Corrective
 from condgrad.inner.exact import Exact
 from condgrad.inner.spectral import Spectral
 from condgrad.inner.stops import absolute, relative
+from condgrad.inner.subspace import Subspace
 from condgrad.protocols import Domain, Inner, Projectable, SpectralSet, fits
 
 PASSES, GROWTH = 4, 1.12
@@ -33,10 +34,21 @@ def suits(solver: Inner, domain: Domain) -> None:
         raise TypeError(
             f"The exact inner solver needs a set that projects, {type(domain).__name__} does not: use 'corrective' or 'condg'."
         )
-    if isinstance(solver, Spectral) and not fits(domain, SpectralSet):
+    if isinstance(solver, Spectral | Subspace) and not fits(domain, SpectralSet):
         raise TypeError(
             f"The spectral inner solver needs a spectral set such as NuclearBall, {type(domain).__name__} is none: use 'auto'."
         )
 
 
-__all__ = ["INNERS", "CondG", "Corrective", "Exact", "Spectral", "absolute", "inner_solver", "relative", "suits"]
+__all__ = [
+    "INNERS",
+    "CondG",
+    "Corrective",
+    "Exact",
+    "Spectral",
+    "Subspace",
+    "absolute",
+    "inner_solver",
+    "relative",
+    "suits",
+]

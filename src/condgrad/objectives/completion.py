@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import weakref
 from dataclasses import dataclass
@@ -79,6 +80,14 @@ class Completion(Sum):
         checks.same_shape(seen.shape, _matrix_shape(Y.shape), "The mask given to Completion")
         rows, cols = np.nonzero(seen)
         return cls(rows, cols, Y[seen], Y.shape, loss, **keywords)
+
+    def replaced(self, values: np.ndarray | None = None, loss: Loss | None = None) -> Self:
+        """The same entries with other values (in the order of the pattern) or another loss; nothing else is made anew."""
+        other = copy.copy(self)
+        other.values = self.values if values is None else checks.read_only(values)
+        other.loss = self.loss if loss is None else loss
+        other._last = (None, 0.0, None)
+        return other
 
     @property
     def _heaviest(self) -> float:

@@ -1,0 +1,196 @@
+"""A file of arrays and plain data, which can't run code, is never half written, and is not believed unless its checksums hold.
+
+It is a zip whose members are stored as they are: ``header.json`` (the kind of file, its version, the plain data, and the SHA-256
+of each array), ``header.sha256``, and the arrays as ``.npy``, so that ``numpy.load`` reads them too. Nothing is compressed:
+what a file takes in memory is known from its size, before any of it is taken.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+HEADER, SUM = "header.json", "header.sha256"
+CHUNK = 2**20
+NUMBERS = "biufc"
+"""The kinds of dtype that are numbers, and no pointers."""
+FAULTS = (
+    zipfile.BadZipFile,
+    struct.error,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    OverflowError,
+    RuntimeError,
+)
+"""What zipfile, json and numpy raise of a file that is not what they expect."""
+DEEP = 200
+"""So deep the brackets of a header may be nested: its reader is recursive."""
+
+
+class BadArchive(ValueError):
+    """A file that is damaged, truncated, foreign, of another kind or of another version."""
+
+
+def previous(path: str | Path) -> Path:
+    """Where the file that stood at ``path`` before the last one is kept."""
+    return Path(f"{path}.previous")
+
+
+def write(
+    path: str | Path, kind: str, version: int, data: Any, arrays: Mapping[str, np.ndarray], keep: bool = False
+) -> None:
+    """Write ``data`` (what JSON can say, NaN and infinities too) and ``arrays`` of numbers, all or nothing.
+
+    The file is made beside its place and moved there when it is safe on the disk: a reader finds the old one or the new one,
+    whenever the machine stops. With ``keep`` the old one stays as PATH.previous (for a moment it is the only one).
+    """
+    path, partial = Path(path), Path(f"{path}.partial")
+    try:
+        with open(partial, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as members:
+                sums = {name: _add(members, name, array) for name, array in arrays.items()}
+                header = json.dumps({"kind": kind, "version": version, "data": data, "arrays": sums}).encode()
+                members.writestr(HEADER, header)
+                members.writestr(SUM, hashlib.sha256(header).hexdigest())
+            file.flush()
+            os.fsync(file.fileno())
+        if keep and path.exists():
+            os.replace(path, previous(path))
+        os.replace(partial, path)
+        _sync_folder(path.parent)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _add(members: zipfile.ZipFile, name: str, array: np.ndarray) -> str:
+    """Write one array; the checksum of its member."""
+    if array.dtype.kind not in NUMBERS:
+        raise TypeError(f"The array {name!r} has dtype {array.dtype}: an archive takes arrays of numbers.")
+    array = array if array.flags.c_contiguous or array.flags.f_contiguous else array.copy()
+    with members.open(f"{name}.npy", "w", force_zip64=True) as member:
+        hashed = _Hashed(member)
+        npy.write_array_header_2_0(hashed, npy.header_data_from_array_1_0(array))
+        flat = (array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8)
+        for at in range(0, len(flat), CHUNK):
+            hashed.write(flat[at : at + CHUNK].data)
+    return hashed.sum.hexdigest()
+
+
+class _Hashed:
+    """Passes bytes on, either way, and hashes them on the way."""
+
+    def __init__(self, file: IO[bytes]):
+        self.file, self.sum = file, hashlib.sha256()
+
+    def write(self, chunk: Any) -> int:
+        self.sum.update(chunk)
+        return self.file.write(chunk)
+
+    def read(self, size: int = -1, /) -> bytes:
+        chunk = self.file.read(size)
+        self.sum.update(chunk)
+        return chunk
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the rename itself on the disk, where the system lets a folder be opened."""
+    if os.name == "posix":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def read(path: str | Path, kind: str, version: int) -> tuple[Any, dict[str, np.ndarray]]:
+    """The data and the arrays of a file that :func:`write` made; whatever else it is, BadArchive says in one sentence."""
+    with open(path, "rb") as file, _refusing(Path(path)), zipfile.ZipFile(file) as members:
+        _check_sizes(members, os.fstat(file.fileno()).st_size)
+        header = _header(members)
+        if header["kind"] != kind:
+            raise BadArchive(f"it is of the kind {str(header['kind'])[:40]!r}, {kind!r} was expected")
+        if header["version"] != version:
+            age = "a newer" if header["version"] > version else "an older"
+            raise BadArchive(
+                f"its format is version {header['version']}, of {age} condgrad; this one reads version {version}"
+            )
+        sums = header["arrays"]
+        if set(members.namelist()) != {HEADER, SUM, *(f"{name}.npy" for name in sums)}:
+            raise BadArchive("its members are not those that its header names")
+        return header["data"], {name: _array(members, name, sums[name]) for name in sums}
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Whatever goes wrong in the parsers is the file's fault, and is said in one sentence."""
+    try:
+        yield
+    except BadArchive as error:
+        raise BadArchive(f"{path} can't be used: {error}.") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a seek to where no file can be
+            raise
+        raise BadArchive(f"{path} can't be used: it is damaged.") from error
+    except FAULTS as error:
+        raise BadArchive(f"{path} can't be used: it is damaged, truncated, or no file of condgrad's.") from error
+
+
+def _check_sizes(members: zipfile.ZipFile, size: int) -> None:
+    """Members are stored as they are and lie in the file: then reading them takes no more memory than the file has bytes."""
+    infos = members.infolist()
+    if any(info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size for info in infos):
+        raise BadArchive("it is compressed, which no file of condgrad's is")
+    if sum(info.file_size for info in infos) > size or len({info.filename for info in infos}) < len(infos):
+        raise BadArchive("it declares more than it holds")
+
+
+def _header(members: zipfile.ZipFile) -> Any:
+    text = members.read(HEADER)
+    if hashlib.sha256(text).hexdigest().encode() != members.read(SUM):
+        raise BadArchive("its checksum does not hold, it is damaged")
+    depth = deepest = 0
+    for bracket in re.findall(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', text):
+        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(bracket, 0)
+        deepest = max(deepest, depth)
+    if deepest > DEEP:
+        raise BadArchive("its header is nested too deeply")
+    return json.loads(text)
+
+
+def _array(members: zipfile.ZipFile, name: str, expected: str) -> np.ndarray:
+    info = members.getinfo(f"{name}.npy")
+    with members.open(info) as member:
+        hashed = _Hashed(member)
+        if npy.read_magic(hashed) != (2, 0):
+            raise BadArchive(f"its array {name!r} is in another format")
+        shape, fortran, dtype = npy.read_array_header_2_0(hashed)
+        if dtype.kind not in NUMBERS:
+            raise BadArchive(f"its array {name!r} has dtype {dtype}, numbers were expected")
+        if prod(shape) * dtype.itemsize > info.file_size:
+            raise BadArchive(f"its array {name!r} declares more than it holds")
+        array = np.empty(shape, dtype, order="F" if fortran else "C")
+        flat = (array.T if fortran else array).reshape(-1).view(np.uint8)
+        at = 0
+        while chunk := hashed.read(CHUNK):
+            flat[at : at + len(chunk)] = np.frombuffer(chunk, np.uint8)
+            at += len(chunk)
+    if at != len(flat) or hashed.sum.hexdigest() != expected:
+        raise BadArchive(f"the checksum of its array {name!r} does not hold, it is damaged")
+    return array

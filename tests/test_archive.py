@@ -1,0 +1,127 @@
+"""The file of arrays and plain data: what goes in comes out, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condgrad import archive
+from condgrad.archive import BadArchive
+
+DATA = {"nothing": None, "numbers": [1, -0.0, 0.1, 1e-320, float("nan"), float("inf"), -float("inf")], "text": "µ\n"}
+ARRAYS = {
+    "plain": np.arange(6.0).reshape(2, 3),
+    "by_columns": np.asfortranarray(np.random.default_rng(0).standard_normal((3, 4))),
+    "a_view": np.random.default_rng(1).standard_normal((4, 6))[:, ::2],
+    "empty": np.zeros((0, 5)),
+    "scalar": np.array(2.5),
+    "odd": np.array([np.nan, -0.0, np.inf, 5e-324]),
+    "whole": np.arange(5, dtype=np.int32),
+    "flags": np.array([True, False]),
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "some.cg"
+    archive.write(path, "test", 1, DATA, ARRAYS)
+    return path
+
+
+def same(data: object, arrays: dict[str, np.ndarray]) -> bool:
+    return repr(data) == repr(DATA) and all(
+        arrays[name].dtype == ARRAYS[name].dtype
+        and arrays[name].shape == ARRAYS[name].shape
+        and arrays[name].tobytes() == ARRAYS[name].tobytes()
+        for name in ARRAYS
+    )
+
+
+def test_all_comes_back_bit_for_bit(path: Path) -> None:
+    data, arrays = archive.read(path, "test", 1)
+    assert same(data, arrays)
+    assert arrays["by_columns"].flags.f_contiguous
+    assert np.load(path, allow_pickle=False)["plain"].tolist() == ARRAYS["plain"].tolist()
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_the_file_before_is_kept(path: Path) -> None:
+    archive.write(path, "test", 1, "newer", {}, keep=True)
+    assert archive.read(path, "test", 1) == ("newer", {})
+    assert same(*archive.read(archive.previous(path), "test", 1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "said"),
+    [("model", 1, "kind 'test'"), ("test", 0, "newer condgrad"), ("test", 2, "older condgrad")],
+)
+def test_another_kind_or_version_is_refused(path: Path, kind: str, version: int, said: str) -> None:
+    with pytest.raises(BadArchive, match=said):
+        archive.read(path, kind, version)
+
+
+def test_no_truncated_file_is_read(path: Path) -> None:
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(BadArchive):
+            archive.read(path, "test", 1)
+
+
+def test_no_flipped_bit_changes_what_is_read(path: Path) -> None:
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for at in range(0, len(whole), 3):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        try:
+            assert same(*archive.read(path, "test", 1))  # a bit that says nothing, such as a date
+        except BadArchive:
+            refused += 1
+    assert refused > len(whole) / 6
+
+
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    for write in (
+        lambda: path.write_text("hello"),
+        lambda: np.savez(path, x=np.ones(3)),
+        lambda: np.savez_compressed(path, x=np.zeros(10**6)),
+    ):
+        write()
+        with pytest.raises(BadArchive):
+            archive.read(path, "test", 1)
+
+
+def test_sizes_are_checked_before_memory_is_taken(path: Path) -> None:
+    """An array that says it is large, with a checksum that holds, is refused before numpy makes room for it."""
+    with zipfile.ZipFile(path) as members:
+        inside = {name: members.read(name) for name in members.namelist()}
+    large = inside["plain.npy"].replace(b"(2, 3)", b"(2, 3000000000000)").replace(b" " * 12, b"", 1)
+    with zipfile.ZipFile(path, "w") as members:
+        for name, content in (inside | {"plain.npy": large}).items():
+            members.writestr(name, content)
+    with pytest.raises(BadArchive, match="declares more than it holds"):
+        archive.read(path, "test", 1)
+
+
+def test_deep_nesting_is_refused(path: Path) -> None:
+    nested: list[object] = []
+    for _ in range(500):
+        nested = [nested]
+    archive.write(path, "test", 1, nested, {})
+    with pytest.raises(BadArchive, match="nested"):
+        archive.read(path, "test", 1)
+
+
+def test_objects_are_not_written(path: Path) -> None:
+    for array in (np.array([object()]), np.array(["a"])):
+        with pytest.raises(TypeError, match="arrays of numbers"):
+            archive.write(path, "test", 1, None, {"x": array})
+    assert same(*archive.read(path, "test", 1))
+    assert os.listdir(path.parent) == [path.name]
