@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 
-.PHONY: demo test test-slow lint format docs bench lock clean
+.PHONY: demo test test-slow lint format docs bench bench-completion lock clean
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -40,11 +41,23 @@ bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-resu
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.problem5 --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --check
 
-lock:  ## new exact versions for requirements.lock
+$(PEERS)/ready: benchmarks/peers.lock pyproject.toml
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers.lock
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+bench-completion: $(PEERS)/ready  ## RobustCompletion against six libraries, in an environment of their own
+	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m benchmarks.completion --check
+
+lock:  ## new exact versions for requirements.lock and benchmarks/peers.lock
 	$(PYTHON) -m venv --clear .lock-venv
 	.lock-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	.lock-venv/bin/pip freeze --exclude-editable > requirements.lock
+	$(PYTHON) -m venv --clear .lock-venv
+	.lock-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[completion-peers]'
+	.lock-venv/bin/pip freeze --exclude-editable > benchmarks/peers.lock
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) .lock-venv site demo-report reproduction bench-results .coverage
+	rm -rf $(VENV) $(PEERS) .lock-venv site demo-report reproduction bench-results .coverage

@@ -1,19 +1,20 @@
-"""The peers of RobustCompletion: each takes observed entries, positions and a seed, and gives its predictions there.
+"""RobustCompletion and its peers: each takes observed entries, positions and a seed, and gives its predictions there.
 
-All have one thread. Their libraries are imported late, since only `make bench-completion` installs them. Predictions are not
-clipped to the range of the ratings, for nobody. Where a library can predict pairs only one by one, in Python, its factors are
-multiplied here: the watch shall not measure that.
+All have one thread. Peers' libraries are imported late, since only `make bench-completion` installs them. Where a library can
+predict pairs only one by one, in Python, its factors are multiplied here: the watch shall not measure that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix
 
 from benchmarks.completion_data import Entries
+from benchmarks.harness import Row
 
 Peer = Callable[..., np.ndarray]
 """peer(train, at, seed, **settings): predictions at the positions of ``at``, whose values it does not look at."""
@@ -53,7 +54,15 @@ def centred(train: Entries, damping: float | None) -> tuple[Entries, Biases | No
     return train._replace(values=train.values - biases(train)), biases
 
 
-# -------------------------------------------------------------------------------------------------------------- peers
+# --------------------------------------------------------------------------------------------------------------- fits
+
+
+def robust_completion(train: Entries, at: Entries, seed: int, **settings: Any) -> tuple[np.ndarray, Row]:
+    from condgrad.learn import RobustCompletion
+
+    model = RobustCompletion(random_state=seed, **settings).fit((train.rows, train.cols, train.values))
+    found = {"radius": model.radius_, "sigma": model.sigma_, "rank": len(model.components_)}
+    return model.predict(np.column_stack([at.rows, at.cols])), found
 
 
 def cornac_mf(
@@ -213,6 +222,7 @@ class Contender(NamedTuple):
     """A peer, its settings for ratings and for the synthetic matrix of rank 10, and the grid that the former come from."""
 
     fit: Peer
+    library: str
     ratings: dict[str, Any]
     synthetic: dict[str, Any]
     grid: dict[str, list[Any]]
@@ -220,10 +230,81 @@ class Contender(NamedTuple):
     """Whether its loss bounds what an outlier can do."""
 
 
-PEERS: dict[str, Contender] = {
+OURS = "RobustCompletion()"
+PEERS = {
+    "cornac MF": Contender(
+        cornac_mf,
+        "cornac",
+        {"k": 10, "epochs": 50, "rate": 0.01, "reg": 0.1},
+        {"k": 10, "epochs": 50, "rate": 0.01, "reg": 0.02, "bias": False},
+        {"k": [10, 20, 50], "epochs": [30, 50, 100], "rate": [0.005, 0.01, 0.02], "reg": [0.06, 0.1, 0.15]},
+    ),
+    "fancyimpute SoftImpute, centred": Contender(
+        soft_impute,
+        "fancyimpute",
+        {"shrinkage": 15.0, "damping": 5.0, "max_rank": 20},
+        {"shrinkage": 100.0, "damping": None, "max_rank": 10},
+        {"shrinkage": [15.0, 17.5, 20.0], "damping": [2.0, 5.0, 10.0], "max_rank": [20]},
+    ),
+    "pymanopt fixed rank, squared": Contender(
+        pymanopt_fixed_rank,
+        "pymanopt",
+        {"rank": 6, "steps": 40, "shrinkage": 15.0, "damping": 5.0},
+        {"rank": 10, "steps": 50, "shrinkage": 0.0, "damping": None},
+        {"rank": [6, 12], "steps": [20, 40, 80], "shrinkage": [10.0, 15.0, 20.0], "damping": [2.0, 5.0]},
+    ),
+    "pymanopt fixed rank, Welsch": Contender(
+        pymanopt_fixed_rank,
+        "pymanopt",
+        {"rank": 6, "steps": 40, "shrinkage": 15.0, "damping": 5.0, "sigma": 3.0},
+        {"rank": 10, "steps": 50, "shrinkage": 0.0, "damping": None, "sigma": 2.0},
+        {
+            "rank": [6, 10],
+            "steps": [20, 40],
+            "shrinkage": [10.0, 15.0],
+            "damping": [2.0, 5.0],
+            "sigma": [3.0, 5.0, 8.0],
+        },
+        robust=True,
+    ),
+    "cmfrec, implicit features": Contender(
+        cmfrec_cmf,
+        "cmfrec",
+        {"k": 10, "reg": 10.0, "implicit": 0.5},
+        {"k": 10, "reg": 10.0, "bias": False},
+        {"k": [5, 10, 20, 40], "reg": [5.0, 7.0, 10.0, 15.0], "implicit": [0.25, 0.5, 1.0]},
+    ),
+    "cmfrec reweighted, Welsch": Contender(
+        cmfrec_cmf,
+        "cmfrec",
+        {"k": 10, "reg": 10.0, "sigma": 3.0},
+        {"k": 10, "reg": 1.0, "sigma": 1.0, "bias": False},
+        {"k": [5, 10, 20], "reg": [7.0, 10.0, 15.0], "sigma": [3.0, 5.0]},
+        robust=True,
+    ),
+    "surprise SVD": Contender(
+        surprise_svd,
+        "surprise",
+        {"k": 50, "epochs": 50, "rate": 0.01, "reg": 0.1},
+        {"k": 10, "epochs": 50, "rate": 0.01, "reg": 0.02, "bias": False},
+        {"k": [20, 50, 100], "epochs": [30, 60], "rate": [0.005, 0.01], "reg": [0.06, 0.1, 0.15]},
+    ),
+    "myFM, Gibbs": Contender(
+        myfm_gibbs, "myfm", {"rank": 10, "samples": 200}, {"rank": 10, "samples": 200}, {"rank": [10], "samples": [200]}
+    ),
 }
 
 
-def predict(name: str, train: Entries, at: Entries, seed: int, settings: dict[str, Any]) -> np.ndarray:
-    """Clipped to the range of the training values, as cornac and surprise do by themselves."""
-    return np.clip(PEERS[name].fit(train, at, seed, **settings), train.values.min(), train.values.max())
+def missing(name: str) -> str | None:
+    """Why a peer can't be run; None if it can."""
+    library = PEERS[name].library
+    return None if find_spec(library) else f"{library} is not installed, which `make bench-completion` does"
+
+
+def predict(name: str, train: Entries, at: Entries, seed: int, settings: dict[str, Any]) -> tuple[np.ndarray, Row]:
+    """Predictions, and what else the fit has found. Peers' are clipped to the range of the training values, as cornac and
+    surprise do by themselves."""
+    if name == OURS:
+        return robust_completion(train, at, seed, **settings)
+    found = PEERS[name].fit(train, at, seed, **settings)
+    return np.clip(found, train.values.min(), train.values.max()), {}

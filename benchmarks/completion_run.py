@@ -1,30 +1,36 @@
-"""One fit in a process of its own, with one thread: its CPU seconds, its peak memory and its predictions.
+"""One fit in a process of its own, with one thread: its CPU seconds, its peak memory and what it found.
 
-The watch runs from arrays of entries to predictions. Before it, a small fit has imported and compiled what there is, and the
-entries are loaded: memory is counted above that.
+The watch runs from arrays of entries to predictions, or to the engine's answer. Before it, a small fit has imported and compiled
+what there is, and the entries are loaded: memory is counted above that.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import ceil
 from pathlib import Path
 from time import process_time
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_matrix
 
+import condgrad as cg
 from benchmarks.completion_data import Entries, synthetic
 from benchmarks.harness import Row
 
-ONE_THREAD = {
-    name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-}
+TARGET = 1e-3
+"""Of the engine, where it stops by itself."""
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
 class Stopped(Exception):
@@ -32,21 +38,47 @@ class Stopped(Exception):
 
 
 def measure(
-    name: str, train: Entries, at: Entries, seed: int, settings: dict[str, Any], limit: float | None = None
+    name: str, train: Entries, at: Entries, seed: int, settings: Row, limit: float | None = None
 ) -> tuple[np.ndarray, Row]:
     """Predictions and a row of what they cost; Stopped after ``limit`` CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         save(Path(folder) / "train.npz", train)
         save(Path(folder) / "at.npz", at)
-        order = {"name": name, "seed": seed, "settings": settings, "limit": limit}
-        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.completion_run", folder, json.dumps(order)]
-        environment = {**os.environ, **ONE_THREAD, "TQDM_DISABLE": "1"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode == -signal.SIGXCPU:
-            raise Stopped(f"{name} was stopped after {limit:.0f} s of CPU time")
-        if done.returncode != 0:
-            raise RuntimeError(f"{name} failed: {done.stderr.strip().splitlines()[-1:]}")
-        return np.load(Path(folder) / "predictions.npy"), json.loads(done.stdout.splitlines()[-1])
+        order = {"what": "predict", "name": name, "seed": seed, "settings": settings, "limit": limit}
+        row = run(order, Path(folder))
+        return np.load(Path(folder) / "predictions.npy"), row
+
+
+def against_engine(size: int, entries: int, repeats: int) -> Iterator[Row]:
+    """The estimator and the engine on the problem of benchmarks/scale.py, by turns, so that a machine that slows down slows both.
+    The engine runs until its loss is the estimator's, or until its own target."""
+    from benchmarks.scale import RANK, SHARE, draw
+
+    with tempfile.TemporaryDirectory() as folder:
+        rows, cols, values, nuclear = draw(size, size, RANK, entries, 0)
+        save(Path(folder) / "train.npz", Entries(rows, cols, values, (size, size)))
+        del rows, cols, values
+        loss = None
+        for turn in range(repeats):
+            for what in ("estimator", "engine"):
+                order = {"what": what, "radius": SHARE * nuclear, "loss": loss, "limit": None}
+                row = run(order, Path(folder))
+                loss = row["loss"] if what == "estimator" else loss
+                yield {"part": "engine", "name": what, "turn": turn, "size": size, **row}
+
+
+def run(order: Row, folder: Path) -> Row:
+    """What the process prints as its last line."""
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.completion_run", str(folder), json.dumps(order)]
+    environment = {**os.environ, **ONE_THREAD, "TQDM_DISABLE": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    name = order.get("name", order["what"])
+    if done.returncode == -signal.SIGXCPU:
+        raise Stopped(f"{name} was stopped after {order['limit']:.0f} s of CPU time")
+    if done.returncode != 0:
+        raise RuntimeError(f"{name} failed with {done.returncode}: {done.stderr.strip()[-2000:]}")
+    found: Row = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def save(path: Path, entries: Entries) -> None:
@@ -67,27 +99,73 @@ def memory(field: str) -> float:
 
 def stop_after(limit: float) -> None:
     """The system ends this process when it has used ``limit`` CPU seconds from now on."""
-    import resource
-
     soft = ceil(process_time() + limit)
     resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 5))
 
 
-def main() -> None:
+# -------------------------------------------------------------------------------------------------- in the new process
+
+
+def prediction(order: Row, train: Entries, folder: Path) -> tuple[Row, Row]:
+    """What it costs, and what else was found."""
     from benchmarks.completion_peers import predict
 
-    folder, order = Path(sys.argv[1]), json.loads(sys.argv[2])
-    name, seed, settings = order["name"], order["seed"], order["settings"]
-    predict(name, *synthetic(200, 2, 10_000), seed, settings)
-    train, at = load(folder / "train.npz"), load(folder / "at.npz")
+    fit = partial(predict, order["name"], seed=order["seed"], settings=order["settings"])
+    small, elsewhere = synthetic(200, 2, 10_000)
+    fit(small, elsewhere)
+    at = load(folder / "at.npz")
     if order["limit"] is not None:
         stop_after(order["limit"])
+    cost, (predictions, found) = watched(lambda: fit(train, at))
+    np.save(folder / "predictions.npy", predictions)
+    return cost, found
+
+
+def estimate(order: Row, train: Entries, folder: Path) -> tuple[Row, Row]:
+    from condgrad.learn import RobustCompletion
+
+    def fit(entries: Entries, radius: float) -> cg.LowRank:
+        X = coo_matrix((entries.values, (entries.rows, entries.cols)), entries.shape).tocsr()
+        model = RobustCompletion(loss=cg.Welsch(1.0), radius=radius, biases=False).fit(X)
+        return cg.LowRank(model.row_factors_, model.components_.T)
+
+    return answered(fit, order, train)
+
+
+def solve(order: Row, train: Entries, folder: Path) -> tuple[Row, Row]:
+    def fit(entries: Entries, radius: float) -> Any:
+        def enough(record: Any, x: Any) -> bool:
+            return bool(record.fun <= order["loss"])
+
+        objective = cg.Completion(entries.rows, entries.cols, entries.values, entries.shape, cg.Welsch(1.0))
+        ball, stop = cg.NuclearBall(entries.shape, radius), cg.Mapping(TARGET) | cg.Steps(60)
+        return cg.minimize(objective, ball, stop=stop, callback=enough, output="last", progress=False).x
+
+    return answered(fit, order, train)
+
+
+def answered(fit: Callable[[Entries, float], Any], order: Row, train: Entries) -> tuple[Row, Row]:
+    """A fit of both kinds, and the loss of its answer, off the watch."""
+    fit(synthetic(200, 2, 10_000)[0], 100.0)
+    cost, x = watched(lambda: fit(train, order["radius"]))
+    objective = cg.Completion(train.rows, train.cols, train.values, train.shape, cg.Welsch(1.0))
+    return cost, {"loss": objective.value(x), "rank": x.rank}
+
+
+def watched(work: Callable[[], Any]) -> tuple[Row, Any]:
+    """What it costs, and what it gives."""
+    gc.collect()
     Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     base, begun = memory("VmRSS"), process_time()
-    predictions = predict(name, train, at, seed, settings)
-    cpu, peak = process_time() - begun, memory("VmHWM") - base
-    np.save(folder / "predictions.npy", predictions)
-    print(json.dumps({"cpu": cpu, "peak": peak}))
+    found = work()
+    return {"cpu": process_time() - begun, "peak": memory("VmHWM") - base}, found
+
+
+def main() -> None:
+    folder, order = Path(sys.argv[1]), json.loads(sys.argv[2])
+    work = {"predict": prediction, "estimator": estimate, "engine": solve}[order["what"]]
+    cost, found = work(order, load(folder / "train.npz"), folder)
+    print(json.dumps({**cost, **found}))
 
 
 if __name__ == "__main__":
