@@ -25,6 +25,9 @@ class Subspace:
     nearly equal, and to prove that none was missed takes longer than to go on.
     """
 
+    max_rank: int | None = None
+    """Of the prox point, which then need not be near the projection."""
+
     def init(self, domain: Any, x: LowRank) -> np.ndarray:
         """The block: the right singular vectors of x."""
         return x.svd()[2]
@@ -34,5 +37,5 @@ class Subspace:
         block = np.c_[memory, random_block(len(memory), FRESH)]
         left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, min(z.shape)), None)
         kept = domain.shrink(values)
-        k = rank_of(kept)
+        k = rank_of(kept) if self.max_rank is None else min(rank_of(kept), self.max_rank)
         return Prox(outer(left[:, :k] * kept[:k], right[:, :k], z), inf, right[:, : k + SPARE])

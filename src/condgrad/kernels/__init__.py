@@ -7,6 +7,8 @@ bits do not depend on the number of threads. Blocks (U, V, W) are C-contiguous: 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -79,6 +81,18 @@ def loss(
     sums = np.zeros(-(-len(z) // CHUNK))
     _run("loss", 10 * len(z), LOSSES.index(name), parameter, z, y, weights, CHUNK, deriv, sums)
     return float(sums.sum()), deriv
+
+
+@contextmanager
+def threads(most: int | None) -> Iterator[None]:
+    """Within, no loop takes more threads than this; None leaves it as it is."""
+    numba = _loops().numba
+    before = numba.get_num_threads()
+    numba.set_num_threads(before if most is None else min(most, before))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 def _run(kernel: str, work: int, *args: Any) -> None:

@@ -2,29 +2,93 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from condgrad.learn import entries
+from condgrad import checks, kernels
+from condgrad.learn import entries, stored
+from condgrad.learn.biases import Biases, belief
+from condgrad.learn.entries import Entries
+from condgrad.learn.folding import folded
 from condgrad.learn.path import Fit, Model
-from condgrad.learn.scale import belief
+from condgrad.learn.scales import LOSSES
+from condgrad.learn.telling import Telling, silent
 from condgrad.objectives import Completion
+from condgrad.objectives.losses import check_loss
+from condgrad.points import LowRank
+
+SMALL = 500_000
+"""Entries below which a fit stays on one thread: passes are so short that a second one mostly waits."""
+KEEP = ("believed", "observed", "nothing")
+BLOCK = 2**22
+"""Predictions that are made at a time where all columns of many rows are looked at."""
 
 
-class RobustCompletion(TransformerMixin, BaseEstimator):
-    """mean + row bias + column bias + a matrix of low rank, fitted so that outliers have no say."""
+class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""mean + row bias + column bias + a matrix of low rank, fitted so that outliers have no say.
+
+    .. math:: \\min_{b, \\|X\\|_* \\le r} \\sum_{(i, j)} \\phi(\\mu + b_i + c_j + X_{ij}, Y_{ij})
+
+    over the observed entries. By default phi is the smoothed l0 (Welsch) loss, as wide as the held-out errors of ordinary entries
+    say, and r is chosen on a path of radii by a tenth of the entries, held out; the fit is then finished on all of them.
+
+    Parameters
+    ----------
+    loss : "welsch", "geman-mcclure", "cauchy", "huber", "squared", or an object such as ``condgrad.Welsch(8.0)``.
+    sigma : the standard deviation of ordinary errors, in units of the data; "auto" estimates it. A loss object has its own width.
+    radius : of the nuclear ball, or "auto".
+    biases : whether rows and columns have biases, and there is a mean.
+    clip : whether predictions are kept within the range of the entries that are believed.
+    tol : the last fit ends when four steps bring the loss down by less than this share.
+    max_steps : and at the latest after so many steps.
+    certify : go on until the squared gradient mapping of the last fit is at most this, proven by ``result_.certificate``;
+        by default nothing is proven, which is several times as fast.
+    warm_start : begin a fit with the last one's model, radius and sigma.
+    random_state : which entries are held out; None stands for 0, so that two fits agree.
+    verbose : a line of progress on stderr for what takes more than two seconds.
+
+    Attributes
+    ----------
+    radius_, sigma_ : as given or found.
+    path_ : (radius, held-out error, rank) for each radius that was tried.
+    singular_values_, components_ : of the low-rank part; components are rows, as in PCA. ``row_factors_ @ components_`` is it.
+    mean_, row_biases_, col_biases_ : the rest of the model.
+    outliers_ : a record array (row, column, value, predicted, score) of entries that are believed by less than half, worst first;
+        the score is 1 - phi'(t)/(t phi''(0)).
+    range_ : of the entries that are believed.
+    result_ : of the last run of the engine: its trace, counts and certificate.
+    row_ids_, col_ids_ : the names, sorted, where the entries came with names; else None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40))
+    >>> holes = np.where(rng.random(truth.shape) < 0.6, truth, np.nan)
+    >>> holes[:3, :3] = 50.0                                              # wrong, and far off
+    >>> model = RobustCompletion().fit(holes)
+    >>> bool(np.abs(model.fill() - truth).max() < 0.1), len(model.outliers_)
+    (True, 9)
+    """
 
     def __init__(
         self,
         loss: Any = "welsch",
+        *,
         sigma: float | str = "auto",
         radius: float | str = "auto",
         biases: bool = True,
+        clip: bool = True,
         tol: float = 1e-3,
         max_steps: int = 40,
+        certify: float | None = None,
+        warm_start: bool = False,
         random_state: Any = None,
         verbose: bool = False,
     ):
@@ -32,51 +96,285 @@ class RobustCompletion(TransformerMixin, BaseEstimator):
         self.sigma = sigma
         self.radius = radius
         self.biases = biases
+        self.clip = clip
         self.tol = tol
         self.max_steps = max_steps
+        self.certify = certify
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
+    # ------------------------------------------------------------------------------------------------------------ fit
+
     def fit(self, X: Any, y: Any = None) -> Self:
-        given = entries.read(X, y)
-        self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
+        """Fit the observed entries.
+
+        X is a scipy sparse matrix (what it stores is observed, zeros too), an array with NaN, a DataFrame of (row, column,
+        value), a tuple (rows, columns, values), or pairs (n x 2) with their values y. With a matrix, y is ignored.
+        """
+        again = self.warm_start and hasattr(self, "singular_values_")
+        given = self._read(X, y, reset=True)
+        last = self._carried(given) if again else None
+        return self._fit(given, last)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Fit on, with more entries; those that are known already get their new value. Radius and sigma stay what they are."""
+        if not hasattr(self, "singular_values_"):
+            return self.fit(X, y)
+        given = self._merged(self._read(X, y, reset=False))
+        return self._fit(given, self._carried(given))
+
+    def _fit(self, given: Entries, last: Model | None) -> Self:
+        sigma = None if self._auto(self.sigma, "sigma") else checks.positive(self.sigma, "sigma")
+        radius = np.inf if self._auto(self.radius, "radius") else checks.positive(self.radius, "radius")
+        steps, tol = checks.whole(self.max_steps, "max_steps"), checks.positive(self.tol, "tol")
+        loss = checks.choice(self.loss, LOSSES, "loss") if isinstance(self.loss, str) else self.loss
+        if not isinstance(loss, str):
+            check_loss(loss, np.ones(1))
+            if loss.labels != "real":
+                raise ValueError(
+                    f"{type(loss).__name__} is made for labels -1 and 1: give a loss of real values, as 'welsch'."
+                )
+        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31 - 1)
         everything = Completion(given.rows, given.cols, given.values, given.shape)
-        fit = Fit(
-            everything,
-            self.loss,
-            None if self.sigma == "auto" else self.sigma,
-            self.biases,
-            np.random.default_rng(0 if self.random_state is None else self.random_state),
-        )
-        best = fit.follow(np.inf if self.radius == "auto" else self.radius)
-        radius = best.radius if self.radius == "auto" else self.radius
-        self._settle(fit.finish(best, radius or fit.path[0].radius, self.max_steps, self.tol), fit)
+        rng = np.random.default_rng(seed)
+        fit = Fit(everything, loss, sigma, bool(self.biases), rng, Telling() if self.verbose else silent)
+        with kernels.threads(1 if everything.n_terms < SMALL else None):
+            best = fit.follow(radius) if last is None else last
+            if last is not None:
+                fit.path = list(self.path_)
+            model = fit.finish(best if best.radius else replace(best, radius=fit.path[0].radius), steps, tol)
+            if self.certify is not None:
+                model = fit.certified(model, checks.positive(self.certify, "certify"), steps)
+        self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
+        self._settle(model, fit)
         return self
 
     def _settle(self, model: Model, fit: Fit) -> None:
-        self.model_ = model
-        self.path_ = fit.path
-        self.radius_, self.sigma_, self.result_ = model.radius, model.sigma, model.result
-        left, values, right = model.x.svd()
-        self.singular_values_, self.components_ = values, right.T
-        self.row_factors_ = left * values
-        self.row_biases_, self.col_biases_, self.mean_ = model.biases.rows, model.biases.cols, model.biases.mean
-        pattern = fit.everything.pattern
-        seen = fit.everything.values
-        self.range_ = float(np.quantile(seen, 0.005)), float(np.quantile(seen, 0.995))
-        score = 1 - belief(model.loss, seen - model.at(fit.rows, pattern.cols))
-        self.outliers_ = np.flatnonzero(score > 0.5)
+        """What the fit found, as attributes."""
+        self.path_, self.radius_, self.sigma_, self.result_ = fit.path, model.radius, model.sigma, model.result
+        left, self.singular_values_, right = model.x.svd()
+        self.row_factors_, self.components_ = left * self.singular_values_, right.T
+        self.mean_, self.row_biases_, self.col_biases_ = model.biases.mean, model.biases.rows, model.biases.cols
+        self._loss, self._rank = model.loss, model.rank
+        self._seen = seen = fit.everything.replaced(loss=model.loss)
+        at = model.at(fit.rows, seen.pattern.cols)
+        score = 1 - belief(model.loss, seen.values - at)
+        trusted = score <= 0.5
+        believed = seen.values[trusted]
+        self.range_ = (float(believed.min()), float(believed.max())) if len(believed) else (-np.inf, np.inf)
+        worst = np.flatnonzero(~trusted)
+        worst = worst[np.argsort(-np.abs(seen.values - at)[worst], kind="stable")]
+        parts = (fit.rows[worst], seen.pattern.cols[worst], seen.values[worst], at[worst], score[worst])
+        self.outliers_ = stored.records(*parts)
+        residual = seen.replaced(seen.values - model.biases.at(fit.rows, seen.pattern.cols))
+        norm = float(self.singular_values_.sum())
+        self.multiplier_ = max(-residual.grad(model.x).inner(model.x) / norm, 0.0) if norm else 0.0
+
+    def _auto(self, value: Any, what: str) -> bool:
+        if isinstance(value, str) and value != "auto":
+            raise ValueError(f"{what} is {value!r}: give 'auto' or a number above 0.")
+        return isinstance(value, str)
+
+    def _read(self, X: Any, y: Any, reset: bool) -> Entries:
+        """The entries; a matrix is looked at by scikit-learn first."""
+        if entries.is_listed(X, y):
+            if not reset and self.row_ids_ is None:
+                raise ValueError(
+                    "The model was fitted to a matrix, which has no names: give a matrix of as many columns."
+                )
+            if reset:
+                self.n_features_in_ = 3 if y is None else 2
+            return entries.listed(X, y)
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+        return entries.from_matrix(X)
+
+    def _merged(self, new: Entries) -> Entries:
+        """The known entries and the new ones, under the names of both."""
+        old, shape = self._seen, self._seen.pattern.shape
+        rows, cols, row_ids, col_ids = new.rows, new.cols, self.row_ids_, self.col_ids_
+        old_rows, old_cols = old.pattern.rows, old.pattern.cols
+        if row_ids is None:
+            shape = max(shape[0], new.shape[0]), shape[1]
+        else:
+            row_ids, old_rows, rows = _united(row_ids, new.row_ids, old_rows, rows)
+            col_ids, old_cols, cols = _united(col_ids, new.col_ids, old_cols, cols)
+            shape = len(row_ids), len(col_ids)
+        flat = np.concatenate([rows * shape[1] + cols, old_rows.astype(np.int64) * shape[1] + old_cols])
+        flat, first = np.unique(flat, return_index=True)
+        values = np.concatenate([new.values, old.values])[first]
+        return Entries(flat // shape[1], flat % shape[1], values, shape, row_ids, col_ids)
+
+    def _carried(self, given: Entries) -> Model:
+        """The model as it stands, for the rows and columns of these entries; new ones begin at 0."""
+        m, n = given.shape
+        rows = entries.places(
+            np.arange(m) if given.row_ids is None else given.row_ids, self.row_ids_, len(self.row_biases_)
+        )
+        cols = entries.places(
+            np.arange(n) if given.col_ids is None else given.col_ids, self.col_ids_, len(self.col_biases_)
+        )
+        row_part, col_part = (rows >= 0).astype(float), (cols >= 0).astype(float)
+        x = LowRank(self.row_factors_[rows] * row_part[:, None], self.components_.T[cols] * col_part[:, None])
+        biases = Biases(self.mean_, self.row_biases_[rows] * row_part, self.col_biases_[cols] * col_part)
+        return Model(x, biases, self._loss, self.sigma_, self.radius_, self._rank)
+
+    # -------------------------------------------------------------------------------------------------------- predict
 
     def predict(self, X: Any) -> np.ndarray:
+        """The values at pairs (row, column), by name where there are names. A row or column that is not known has the bias 0, and
+        nothing of low rank: what is left is the mean and the bias of the other."""
         check_is_fitted(self)
-        pairs = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-        rows = entries.places(pairs[:, 0], self.row_ids_, len(self.row_biases_))
-        cols = entries.places(pairs[:, 1], self.col_ids_, len(self.col_biases_))
-        known = (rows >= 0) & (cols >= 0)
-        found = (
-            self.mean_
-            + np.where(rows >= 0, self.row_biases_[rows], 0.0)
-            + np.where(cols >= 0, self.col_biases_[cols], 0.0)
+        rows, cols = entries.pairs(X)
+        i = entries.places(rows, self.row_ids_, len(self.row_biases_))
+        j = entries.places(cols, self.col_ids_, len(self.col_biases_))
+        found = np.full(len(i), self.mean_)
+        found += np.where(i >= 0, self.row_biases_[i], 0.0) + np.where(j >= 0, self.col_biases_[j], 0.0)
+        known = (i >= 0) & (j >= 0)
+        found[known] += np.einsum("ij,ij->i", self.row_factors_[i[known]], self.components_.T[j[known]])
+        return self._clipped(found)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """R^2 of the predictions at pairs X with values y, or at the observed entries of whatever ``fit`` takes."""
+        check_is_fitted(self)
+        given = self._read(X, y, reset=False)
+        ids = [given.rows if given.row_ids is None else given.row_ids[given.rows]]
+        ids += [given.cols if given.col_ids is None else given.col_ids[given.cols]]
+        i, j = (np.asarray(part) for part in ids)
+        pairs = np.empty((len(i), 2), dtype=object if "U" in i.dtype.kind + j.dtype.kind else np.result_type(i, j))
+        pairs[:, 0], pairs[:, 1] = i, j
+        return float(r2_score(given.values, self.predict(pairs)))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The rows of a matrix, each folded in as a new one, with holes and what is not believed replaced by predictions."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+        given = entries.from_matrix(X)
+        biases, factors = self._folded(given)
+        found = self._clipped(factors @ self.components_ + biases[:, None] + self.col_biases_ + self.mean_)
+        return self._kept(found, given.rows, given.cols, given.values, "believed")
+
+    def fill(self, keep: str = "believed") -> np.ndarray:
+        """The whole fitted matrix, m x n: predictions, with those observed entries in their places that are ``"believed"`` (by
+        half or more), or all that are ``"observed"``, or ``"nothing"``."""
+        check_is_fitted(self)
+        checks.choice(keep, KEEP, "choice of what to keep")
+        found = self.row_factors_ @ self.components_
+        found += self.row_biases_[:, None]
+        found += self.col_biases_ + self.mean_
+        pattern = self._seen.pattern
+        return self._kept(self._clipped(found), pattern.rows, pattern.cols, self._seen.values, keep)
+
+    def _kept(self, found: np.ndarray, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, keep: str) -> np.ndarray:
+        if keep == "nothing":
+            return found
+        trusted = (
+            belief(self._loss, values - found[rows, cols]) >= 0.5 if keep == "believed" else np.ones(len(rows), bool)
         )
-        found[known] = self.model_.at(rows[known], cols[known])
-        return np.clip(found, *self.range_)
+        found[rows[trusted], cols[trusted]] = values[trusted]
+        return found
+
+    def _clipped(self, found: np.ndarray) -> np.ndarray:
+        return np.clip(found, *self.range_, out=found) if self.clip else found
+
+    # --------------------------------------------------------------------------------------------- rows, new and best
+
+    def fold_in(self, X: Any, y: Any = None) -> Self:
+        """Add rows that the model does not know, without fitting it anew: a robust regression on the components for each.
+
+        A matrix of new rows gets the next numbers; entries with names must have new row names. Columns that are not known
+        are refused.
+        """
+        check_is_fitted(self)
+        given = self._read(X, y, reset=False)
+        if given.row_ids is not None and given.col_ids is not None:
+            known = entries.places(given.row_ids, self.row_ids_, 0) >= 0
+            if known.any():
+                raise ValueError(
+                    f"Row {given.row_ids[known][0]!r} is known already: use partial_fit for its new entries."
+                )
+            cols = entries.places(given.col_ids, self.col_ids_, 0)
+            if (cols < 0).any():
+                raise ValueError(f"Column {given.col_ids[cols < 0][0]!r} is not known: folding in adds rows only.")
+            given = replace(given, cols=cols[given.cols], shape=(given.shape[0], len(self.col_biases_)))
+        biases, factors = self._folded(given)
+        self.row_biases_ = np.append(self.row_biases_, biases)
+        self.row_factors_ = np.concatenate([self.row_factors_, factors])
+        old, m = self._seen.pattern, len(self.row_biases_) - len(biases)
+        rows, cols = np.append(old.rows, given.rows + m), np.append(old.cols, given.cols)
+        values = np.append(self._seen.values, given.values)
+        if self.row_ids_ is not None and given.row_ids is not None:
+            ids = np.append(self.row_ids_, given.row_ids)
+            order = np.argsort(ids, kind="stable")
+            self.row_ids_, place = ids[order], np.argsort(order)
+            self.row_biases_, self.row_factors_, rows = self.row_biases_[order], self.row_factors_[order], place[rows]
+            self.outliers_.row = place[self.outliers_.row]
+        self._seen = Completion(rows, cols, values, (len(self.row_biases_), len(self.col_biases_)), self._loss)
+        return self
+
+    def _folded(self, given: Entries) -> tuple[np.ndarray, np.ndarray]:
+        """Biases and factors of the rows of these entries."""
+        left = given.values - self.mean_ - self.col_biases_[given.cols]
+        order = np.argsort(given.rows, kind="stable")
+        cuts = np.searchsorted(given.rows[order], np.arange(1, given.shape[0]))
+        by_row, cols = np.split(left[order], cuts), np.split(given.cols[order], cuts)
+        arguments = (self._loss, self.multiplier_, bool(self.biases))
+        return folded(self.components_.T, self.singular_values_, by_row, cols, *arguments)
+
+    def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """For each row the k columns with the largest predictions, best first, and these; without those observed in it.
+
+        Where a row has fewer than k left, the rest have the prediction NaN.
+        """
+        check_is_fitted(self)
+        n = len(self.col_biases_)
+        k = min(checks.whole(k, "k"), n)
+        i = entries.places(rows, self.row_ids_, len(self.row_biases_))
+        if (i < 0).any():
+            raise ValueError(f"Row {np.atleast_1d(rows)[i < 0][0]!r} is not known: fold it in first, or leave it out.")
+        best, values = np.empty((len(i), k), dtype=np.int64), np.empty((len(i), k))
+        indptr, indices = self._seen.pattern.indptr, self._seen.pattern.indices
+        for at in range(0, len(i), max(BLOCK // n, 1)):
+            part = slice(at, at + max(BLOCK // n, 1))
+            found = self.row_factors_[i[part]] @ self.components_
+            found += self.col_biases_ + self.mean_ + self.row_biases_[i[part], None]
+            if exclude_seen:
+                for a, row in enumerate(i[part]):
+                    found[a, indices[indptr[row] : indptr[row + 1]]] = -np.inf
+            top = np.argpartition(-found, k - 1, axis=1)[:, :k]
+            order = np.argsort(-np.take_along_axis(found, top, axis=1), axis=1, kind="stable")
+            best[part] = np.take_along_axis(top, order, axis=1)
+            values[part] = np.take_along_axis(found, best[part], axis=1)
+        values = np.where(np.isinf(values), np.nan, self._clipped(values.copy()))
+        return (best if self.col_ids_ is None else self.col_ids_[best]), values
+
+    # ----------------------------------------------------------------------------------------------------- on the disk
+
+    def save(self, path: Any) -> None:
+        """Write the model and its entries to a file that can't run code when it is read. All but ``result_`` is kept."""
+        check_is_fitted(self)
+        stored.write(path, self)
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """What ``save`` wrote."""
+        return stored.read(path, cls)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _united(
+    old: np.ndarray | None, new: np.ndarray | None, old_places: np.ndarray, new_places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The names of both, and where the entries stand among these."""
+    assert old is not None and new is not None
+    if old.dtype.kind == "U" and new.dtype.kind != "U":
+        new = new.astype(str)
+    if (old.dtype.kind == "U") != (new.dtype.kind == "U"):
+        raise TypeError("The ids are strings, but the model was fitted with numbers: give these.")
+    ids = np.union1d(old, new)
+    return ids, np.searchsorted(ids, old)[old_places], np.searchsorted(ids, new)[new_places]

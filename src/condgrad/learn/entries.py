@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from condgrad.checks import NonFinite
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entries:
     """Values at (row, column); where rows and columns have names, ``row_ids`` and ``col_ids`` tell them, sorted."""
 
@@ -24,98 +24,116 @@ class Entries:
 
     def __post_init__(self) -> None:
         if not len(self.values):
-            raise ValueError("Found no observed entry, at least one was expected: NaN stands for what is missing.")
+            raise ValueError(
+                "Found no observed entry (0 sample(s)), at least one was expected: NaN stands for what is missing."
+            )
         bad = ~np.isfinite(self.values)
         if bad.any():
             raise NonFinite(f"{bad.sum()} of {len(bad)} values are NaN or infinity: leave out what is not known.")
 
 
-def read(X: Any, y: Any = None) -> Entries:
-    """What ``fit`` takes; pairs (n x 2) go with their values y, everything else has its values in it."""
-    if sp.issparse(X):
-        return _from_sparse(X)
+def is_listed(X: Any, y: Any) -> bool:
+    """Are these entries one by one (a table, three arrays, pairs with their values), or a matrix?"""
+    if isinstance(X, tuple):
+        return True
+    width = np.shape(X)[1] if len(np.shape(X)) == 2 and not sp.issparse(X) else 0
+    return (hasattr(X, "columns") and width == 3 and y is None) or (width == 2 and y is not None)
+
+
+def listed(X: Any, y: Any = None) -> Entries:
+    """From (rows, columns, values), a table of these, or pairs and their values y."""
     if isinstance(X, tuple):
         if len(X) != 3:
             raise ValueError(f"A tuple of {len(X)} was given: (rows, columns, values) was expected.")
-        return _from_lists(*(np.asarray(part) for part in X))
-    if hasattr(X, "columns"):  # a DataFrame
-        width = X.shape[1]
-        if width == 3 and y is None:
-            return _from_lists(*(X.iloc[:, j].to_numpy() for j in range(3)))
-        if width == 2 and y is not None:
-            return _from_lists(X.iloc[:, 0].to_numpy(), X.iloc[:, 1].to_numpy(), np.asarray(y))
-    X = np.asarray(X)
-    if X.ndim == 2 and X.shape[1] == 2 and y is not None:
-        return _from_lists(X[:, 0], X[:, 1], np.asarray(y))
-    return _from_dense(X)
-
-
-def _from_sparse(X: Any) -> Entries:
-    X = X.tocsr(copy=False)
-    if not X.has_canonical_format:
-        raise ValueError("The sparse matrix holds entries more than once: call its sum_duplicates() if a sum is meant.")
-    rows = np.repeat(np.arange(X.shape[0], dtype=X.indices.dtype), np.diff(X.indptr))
-    return Entries(rows, X.indices, _numbers(X.data), X.shape)
-
-
-def _from_dense(X: np.ndarray) -> Entries:
-    if X.ndim != 2:
-        raise ValueError(f"Expected 2D array, got an array of shape {X.shape} instead. Reshape your data.")
-    if 0 in X.shape:
-        raise ValueError(
-            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape={X.shape}): give entries."
-        )
-    X = _numbers(X)
-    if np.isinf(X).any():
-        raise NonFinite("The matrix holds infinity: NaN stands for what is missing, everything else must be finite.")
-    rows, cols = np.nonzero(~np.isnan(X))
-    return Entries(rows, cols, X[rows, cols], X.shape)
-
-
-def _from_lists(rows: np.ndarray, cols: np.ndarray, values: np.ndarray) -> Entries:
+        parts = list(X)
+    else:
+        parts = [*columns(X), *([] if y is None else [y])]
+    rows, cols, values = (np.asarray(part) for part in parts)
     if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
         raise ValueError(
             f"Rows, columns and values have shapes {rows.shape}, {cols.shape} and {values.shape}: give lists of the same length."
         )
-    row_ids, rows = unique(rows, "row")
-    col_ids, cols = unique(cols, "column")
+    row_ids, rows = _unique(rows, "row")
+    col_ids, cols = _unique(cols, "column")
     return Entries(rows, cols, _numbers(values), (len(row_ids), len(col_ids)), row_ids, col_ids)
 
 
-def unique(ids: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """The sorted ids and the place of each among them; numbers that are whole are kept as such."""
-    try:
-        if ids.dtype.kind in "OUST":
-            ids = np.asarray([str(i) for i in ids.tolist()])
-        return np.unique(ids, return_inverse=True)
-    except TypeError as error:
-        raise TypeError(f"The {what} ids can't be sorted ({error}): give numbers or strings.") from None
+def from_matrix(X: Any) -> Entries:
+    """From a sparse matrix, whose stored entries are what is observed, or an array in which NaN is what is not."""
+    if not sp.issparse(X):
+        rows, cols = np.nonzero(~np.isnan(X))
+        return Entries(rows, cols, X[rows, cols], X.shape)
+    X = sp.csr_array(X)  # type: ignore[call-overload]
+    if not X.has_canonical_format:
+        ordered = X.copy()
+        ordered.sum_duplicates()
+        if ordered.nnz < X.nnz:
+            raise ValueError(
+                "The sparse matrix holds an entry more than once: call its sum_duplicates() if the sum is meant."
+            )
+        X = ordered
+    rows = np.repeat(np.arange(X.shape[0], dtype=X.indices.dtype), np.diff(X.indptr))
+    return Entries(rows, X.indices, X.data, X.shape)
+
+
+def columns(X: Any) -> list[np.ndarray]:
+    """The columns of a table or an array."""
+    if hasattr(X, "iloc"):
+        return [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"Expected a 2D array of pairs (row, column), got shape {X.shape}. Reshape your data.")
+    return list(X.T)
+
+
+def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The ids in an array or a table of two columns."""
+    found = columns(X)
+    if len(found) != 2:
+        raise ValueError(f"Pairs (row, column) were expected, but got {len(found)} columns: give two.")
+    return found[0], found[1]
 
 
 def places(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
     """Where each id stands among the known ones; -1 for those that are new."""
-    ids = np.asarray(ids)
+    ids = np.atleast_1d(np.asarray(ids))
     if known is None:
-        if ids.dtype.kind == "f" and np.all(ids == np.floor(ids)):
+        if ids.dtype.kind == "f" and (ids == np.floor(ids)).all():
             ids = ids.astype(np.int64)
         if ids.dtype.kind not in "iu":
             raise TypeError(f"Rows and columns are known by their numbers, but got {ids.dtype}: give whole numbers.")
         return np.where((ids >= 0) & (ids < size), ids, -1)
     if known.dtype.kind == "U":
-        ids = np.asarray([str(i) for i in ids.tolist()]) if len(ids) else np.empty(0, "U1")
-    elif ids.dtype.kind in "OUST":
-        raise TypeError("The ids are strings, but the model was fitted with numbers: give these.")
+        ids = _strings(ids)
+    elif ids.dtype.kind not in "biuf":
+        try:
+            ids = ids.astype(known.dtype)
+        except (TypeError, ValueError):
+            raise TypeError("The ids are not numbers, but the model was fitted with numbers: give these.") from None
     found = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     return np.where(known[found] == ids, found, -1)
 
 
-def _numbers(values: Any) -> np.ndarray:
-    values = np.asarray(values)
+def _unique(ids: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted ids and the place of each among them: strings, unless all are numbers."""
+    if ids.dtype.kind == "O":
+        kinds = {type(i) for i in ids.tolist()}
+        ids = ids.astype(np.int64) if kinds <= {int} else _strings(ids)
+    elif ids.dtype.kind not in "biufU":
+        ids = _strings(ids)
+    if ids.dtype.kind == "f" and not np.isfinite(ids).all():
+        raise NonFinite(f"A {what} id is NaN or infinity: leave out entries whose place is not known.")
+    return np.unique(ids, return_inverse=True)
+
+
+def _strings(ids: np.ndarray) -> np.ndarray:
+    return np.array([str(i) for i in ids.tolist()], dtype=np.str_) if len(ids) else np.empty(0, "U1")
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: give real numbers.")
-    if values.dtype.kind not in "biuf":
-        try:
-            return values.astype(float)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"The values must be numbers, but {error}.") from None
-    return values.astype(float, copy=False)
+    try:
+        return values.astype(float, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The values must be numbers, but {error}.") from None

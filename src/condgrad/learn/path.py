@@ -2,6 +2,9 @@
 
 Each radius begins where the last one ended, with a few steps of the engine and biases fitted anew in between. The scale of the
 loss is that of the held-out residuals, which no fit has seen: it falls as the model gets better, down to the noise.
+
+A ball shrinks all singular values, the large ones too. Where there is a gap between them, those above it are let go at the end
+of the path: if the held-out entries like that better, the radius is what they then add up to.
 """
 
 from __future__ import annotations
@@ -14,23 +17,37 @@ import numpy as np
 
 from condgrad import kernels
 from condgrad.domains import NuclearBall
-from condgrad.driver import Result, Steps, minimize
+from condgrad.driver import Mapping, Result, Steps, minimize, run
 from condgrad.inner import Subspace
 from condgrad.learn.biases import Biases, refitted
-from condgrad.learn.scale import loss_of, parameter, spread
+from condgrad.learn.scales import loss_for, spread
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.points import LowRank
+from condgrad.protocols import Problem
+from condgrad.solvers import practical
+from condgrad.solvers.ncgs import NCGS, NCGSState
 
+HELD = 0.1
+"""The share of entries that is held out."""
 GROWTH = 1.3
 """From radius to radius."""
 STEPS = 4
 """Of the engine at each radius."""
+BETTER = 1e-4
+"""By this share the held-out loss must fall to count as better."""
 PATIENCE = 2
 """So many radii in a row that are no better end the path."""
 LONGEST = 60
-LEAST = 1e-4
-"""The scale of the loss never falls below this part of the first one."""
+LEAST, SLOWLY = 1e-6, 0.6
+"""The scale of the loss never falls below this part of the first one, nor at once below this part of the last one: rows that
+are fitted later than others must not be given up before."""
+WIDE = 2.0
+"""So much wider is the loss on the path than at its end: what is large is not taken for an outlier before it had its chance."""
+GAP, FLOOR = 5.0, 3
+"""A singular value that is so many times the next one ends what is signal, where as many and some more are beyond it."""
+ENOUGH = 0.01
+"""What is let go has come to rest when the held-out loss falls by less than this share."""
 
 
 class Radius(NamedTuple):
@@ -50,11 +67,28 @@ class Model:
     loss: Loss
     sigma: float
     radius: float = 0.0
+    rank: int | None = None
+    """The rank that x may have, where it is not the radius that limits it."""
+    state: NCGSState | None = None
+    """Of the engine, which led to x."""
+    value: float = np.nan
+    """Of the loss, before the biases were fitted anew."""
     result: Result | None = None
+
+    def begun(self, solver: NCGS, problem: Problem) -> NCGSState:
+        """The state to begin with: that in which the last steps ended, for what the problem is now."""
+        if self.state is None:
+            return solver.init(problem, self.x)
+        L = problem.objective.smoothness
+        return replace(
+            self.state, k=0, x=self.x, theta_ag=self.x, L=L, local=self.state.local * L / self.state.L, due=False
+        )
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         U, V = self.x.factors()
-        return kernels.sample_at(rows, cols, U, V) + self.biases.at(rows, cols)
+        found = kernels.sample_at(rows, cols, U, V)
+        found += self.biases.at(rows, cols)
+        return found
 
 
 @dataclass(eq=False)
@@ -62,109 +96,205 @@ class Fit:
     """What is fixed for a fit: the entries, all and without those held out, and the loss as it was asked for."""
 
     everything: Completion
-    loss: Any
+    loss: str | Loss
     sigma: float | None
     """As given; None where it is estimated."""
     biased: bool
     rng: np.random.Generator
+    tell: Callable[[str, int], None] = lambda line, rounds: None
+    """Told after each round what it was, and how many more are expected."""
     path: list[Radius] = field(default_factory=list)
-    tell: Callable[[str], None] = lambda line: None
 
     def __post_init__(self) -> None:
         self.rows = self.everything.pattern.rows
+
+    def wide(self, model: Model) -> Model:
+        """The model with a wider loss, as it is on the path."""
+        if not isinstance(self.loss, str) or self.sigma is not None:
+            return model
+        return replace(model, loss=loss_for(self.loss, WIDE * model.sigma))
+
+    def scaled(self, model: Model, deviation: float) -> Model:
+        """The model with the loss for residuals of this size."""
+        if not isinstance(self.loss, str):
+            return model
+        sigma = deviation if self.sigma is None else self.sigma
+        return replace(model, loss=loss_for(self.loss, sigma), sigma=sigma)
 
     def start(self, objective: Completion, rows: np.ndarray) -> Model:
         """Biases alone, fitted and scaled by turns."""
         values, pattern = objective.values, objective.pattern
         (m, n), mean = pattern.shape, float(np.median(values)) if self.biased else 0.0
-        model = Model(
-            LowRank.zeros((m, n)), Biases(mean, np.zeros(m), np.zeros(n)), *self.scaled(spread(values - mean))
-        )
+        given = loss_for("squared", 1.0) if isinstance(self.loss, str) else self.loss
+        unit = spread(values - mean) or float(np.abs(values - mean).mean()) or 1.0
+        model = Model(LowRank.zeros((m, n)), Biases(mean, np.zeros(m), np.zeros(n)), given, unit)
+        model = self.scaled(model, unit)
         for _ in range(4 if self.biased else 0):
             left = values - model.biases.at(rows, pattern.cols)
             model = replace(model, biases=refitted(model.biases, pattern, left, model.loss, turns=2))
-            left = values - model.biases.at(rows, pattern.cols)
-            loss, sigma = self.scaled(spread(left))
-            model = replace(model, loss=loss, sigma=sigma)
+            model = self.scaled(model, max(spread(values - model.biases.at(rows, pattern.cols)), LEAST * unit))
         return model
 
-    def scaled(self, deviation: float) -> tuple[Loss, float]:
-        """The loss for residuals of this size, and its parameter."""
-        if not isinstance(self.loss, str):
-            loss = loss_of(self.loss, 1.0)
-            return loss, float(getattr(loss, "sigma", getattr(loss, "delta", np.nan)))
-        sigma = parameter(self.loss, deviation or 1.0) if self.sigma is None else self.sigma
-        return loss_of(self.loss, sigma), sigma
-
     def first_radius(self, objective: Completion, rows: np.ndarray, model: Model) -> float:
-        """Where the best matrix of rank one would lie, were it spread evenly; a part of it."""
+        """A part of where the best matrix of rank one would lie, were it spread evenly."""
         objective = objective.replaced(self.left(objective, rows, model), model.loss)
-        gradient = objective.grad(model.x)
-        m, n = objective.shape
-        top = NuclearBall((m, n), 1.0).lmo_near(gradient, None, 0.1 * float(np.linalg.norm(gradient.values)))[0]
-        return 0.25 * abs(gradient.inner(top)) * m * n / (objective.n_terms * objective.smoothness)
+        gradient: Any = objective.grad(model.x)
+        (m, n), size = objective.pattern.shape, float(np.linalg.norm(gradient.values))
+        top = NuclearBall((m, n), 1.0).lmo_near(gradient, None, 0.1 * size)[0]
+        found = 0.25 * abs(gradient.inner(top)) * m * n / (objective.n_terms * objective.smoothness)
+        return found or model.sigma
 
     def left(self, objective: Completion, rows: np.ndarray, model: Model) -> np.ndarray:
         """What the biases leave over of the values."""
-        return objective.values - model.biases.at(rows, objective.pattern.cols)
+        left = model.biases.at(rows, objective.pattern.cols)
+        return np.subtract(objective.values, left, out=left)
 
-    def improve(self, objective: Completion, rows: np.ndarray, model: Model, radius: float, steps: int) -> Model:
-        """A few steps within this radius, on what the biases leave over; then the biases, on what the steps leave over."""
+    def improve(
+        self, objective: Completion, rows: np.ndarray, model: Model, radius: float, steps: int = STEPS
+    ) -> Model:
+        """A few steps within this radius, on what the biases leave over; then the biases, on what the steps leave over.
+
+        The engine goes on from the state it was in, step size and singular vectors included: a state is a value, and what has
+        changed of the problem since is no more than one step would change.
+        """
         current = objective.replaced(self.left(objective, rows, model), model.loss)
-        result = minimize(
-            current,
-            NuclearBall(objective.shape, radius),
-            model.x,
-            stop=Steps(steps),
-            inner=Subspace(),
-            output="last",
-            every=steps,
-            progress=False,
-        )
+        problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), engine(model)
+        state = model.begun(solver, problem)
+        for _ in range(steps):
+            state = solver.step(problem, state)
+        state = replace(state, certificate=None, descent=None)
         biases = model.biases
         if self.biased:
-            left = current.values - result.x.at(objective.pattern)
-            biases = refitted(biases, objective.pattern, left, model.loss)
-        return replace(model, x=result.x, biases=biases, radius=radius, result=result)
+            biases = refitted(biases, objective.pattern, current.values - state.x.at(objective.pattern), model.loss)
+        return replace(model, x=state.x, biases=biases, radius=radius, state=state, value=current.value(state.x))
 
     def follow(self, up_to: float = np.inf) -> Model:
         """The best model of the path, with the scale that its held-out residuals have."""
-        everything = self.everything
-        out = self.rng.random(everything.n_terms) < 0.1
-        rows, held_rows = self.rows[~out], self.rows[out]
-        held_cols, held = everything.pattern.cols[out], everything.values[out]
-        train = Completion(rows, everything.pattern.cols[~out], everything.values[~out], everything.pattern.shape)
+        train, rows, held = self.split()
         model = self.start(train, rows)
-        first = self.first_radius(train, rows, model)
-        radius, best, best_left, worse = min(first, up_to), model, held - model.at(held_rows, held_cols), 0
-        floor = LEAST * spread(best_left)
+        radius, worse = min(self.first_radius(train, rows, model), up_to), 0
+        best = best_in_ball = held.judged(self, model)
         while worse < PATIENCE and len(self.path) < LONGEST:
-            model = self.improve(train, rows, model, radius, STEPS)
-            left = held - model.at(held_rows, held_cols)
-            loss, sigma = self.scaled(max(spread(left), floor))
-            error = mean_loss(best.loss, left)
-            self.path.append(Radius(radius, float(np.sqrt(2 * mean_loss(loss, left) / loss.smoothness)), model.x.rank))
-            model = replace(model, loss=loss, sigma=sigma)
-            if error < mean_loss(best.loss, best_left):
-                best, best_left, worse = model, left, 0
-            else:
-                worse += 1
+            now = held.judged(self, self.improve(train, rows, self.wide(model), radius))
+            model = now.model
+            self.path.append(Radius(radius, now.error, model.x.rank))
+            self.tell(f"radius {radius:.4g}, held-out error {now.error:.4g}", PATIENCE - worse + 3)
             if radius >= up_to:
-                break
+                return model
+            before = best
+            if now.beats(best):
+                best = now
+            if now.beats(best_in_ball):
+                best_in_ball = now
+                if np.isinf(up_to):
+                    best = self.let_go(train, rows, held, now, best, GAP)
+            worse = worse + 1 if best is before else 0
             radius = min(GROWTH * radius, up_to)
+        return self.let_go(train, rows, held, best_in_ball, best, 0.0).model
+
+    def let_go(self, train: Completion, rows: np.ndarray, held: Held, now: Judged, best: Judged, gap: float) -> Judged:
+        """The singular values above the largest gap, free of the ball, if the held-out entries like it better; and again."""
+        left, values, right = now.model.x.svd()
+        ratios = values[:-1] / values[1:]
+        k = 1 + int(np.argmax(ratios)) if len(ratios) else 0
+        if k == 0 or (gap > 0 and (ratios[k - 1] < gap or len(values) < 2 * k + FLOOR)):
+            return best
+        model = replace(now.model, x=LowRank(left[:, :k] * values[:k], right[:, :k]), rank=k, state=None)
+        for _ in range(LONGEST):
+            model = self.improve(train, rows, self.wide(model), 4 * values.sum())
+            now = held.judged(self, replace(model, radius=float(model.x.svd()[1].sum())))
+            if not now.beats(best):
+                break
+            enough, best, model = not now.beats(best, ENOUGH), now, now.model
+            self.path.append(Radius(model.radius, now.error, k))
+            self.tell(f"rank {k}, held-out error {now.error:.4g}", 4)
+            if enough:
+                break
         return best
 
-    def finish(self, model: Model, radius: float, steps: int, tol: float) -> Model:
-        """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself."""
-        before = np.inf
-        while steps > 0:
-            model = self.improve(self.everything, self.rows, model, radius, min(STEPS, steps))
-            steps -= STEPS
-            assert model.result is not None
-            if model.result.fun > (1 - tol) * before:
+    def split(self) -> tuple[Completion, np.ndarray, Held]:
+        """The entries to fit, their rows, and those held out; of a single entry, all are both."""
+        everything, count = self.everything, self.everything.n_terms
+        out = np.zeros(count, dtype=bool)
+        out[self.rng.choice(count, max(int(HELD * count), 1), replace=False)] = True
+        cols, values = everything.pattern.cols, everything.values
+        held = Held(self.rows[out], cols[out], values[out])
+        if count == 1:
+            return everything, self.rows, held
+        return Completion(self.rows[~out], cols[~out], values[~out], everything.pattern.shape), self.rows[~out], held
+
+    def finish(self, model: Model, steps: int, tol: float) -> Model:
+        """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself; the last one is recorded."""
+        before, radius = np.inf, model.radius
+        room = radius if model.rank is None else 4 * radius
+        for _ in range(STEPS, steps, STEPS):
+            model = self.improve(self.everything, self.rows, model, room)
+            self.tell(f"all entries, loss {model.value:.6g}", 2)
+            if model.value > (1 - tol) * before:
                 break
-            before = model.result.fun
-        return model
+            before = model.value
+        current = self.everything.replaced(self.left(self.everything, self.rows, model), model.loss)
+        problem, solver = Problem(current, NuclearBall(current.pattern.shape, room)), engine(model)
+        begun = Continued(solver, model.begun(solver, problem))
+        result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False)
+        assert isinstance(result.x, LowRank)
+        radius = radius if model.rank is None else float(result.x.svd()[1].sum())
+        return replace(model, x=result.x, radius=radius, result=result)
+
+    def certified(self, model: Model, tol: float, steps: int) -> Model:
+        """Go on within the radius, with biases as they are, until the engine proves that x is nearly stationary."""
+        current = self.everything.replaced(self.left(self.everything, self.rows, model), model.loss)
+        domain = NuclearBall(current.pattern.shape, model.radius)
+        stop = Mapping(tol) | Steps(steps)
+        result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False)
+        assert isinstance(result.x, LowRank)
+        return replace(model, x=result.x, result=result)
+
+
+def engine(model: Model) -> NCGS:
+    return NCGS(practical(), Subspace(model.rank), adaptive=True)
+
+
+@dataclass(frozen=True)
+class Continued:
+    """The solver, from a state that it was in before."""
+
+    solver: NCGS
+    state: NCGSState
+
+    def init(self, problem: Problem, x0: Any) -> NCGSState:
+        return self.state
+
+    def step(self, problem: Problem, state: NCGSState) -> NCGSState:
+        return self.solver.step(problem, state)
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Entries that no fit has seen."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+    values: np.ndarray
+
+    def judged(self, fit: Fit, model: Model) -> Judged:
+        left = self.values - model.at(self.rows, self.cols)
+        model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma))
+        return Judged(model, left, float(np.sqrt(2 * mean_loss(model.loss, left) / model.loss.smoothness)))
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A model, scaled to its held-out residuals, and these."""
+
+    model: Model
+    left: np.ndarray
+    error: float
+
+    def beats(self, other: Judged, by: float = BETTER) -> bool:
+        """By the other's loss: a scale that falls would make everything look worse."""
+        loss = other.model.loss
+        return mean_loss(loss, self.left) < (1 - by) * mean_loss(loss, other.left)
 
 
 def mean_loss(loss: Loss, left: np.ndarray) -> float:
