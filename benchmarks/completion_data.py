@@ -76,8 +76,7 @@ def synthetic(size: int, rank: int, entries: int, seed: int = 0) -> tuple[Entrie
     rng = np.random.default_rng(seed)
     U, V = rng.standard_normal((size, rank)) / np.sqrt(rank), rng.standard_normal((size, rank))
     unseen = min(200_000, entries // 4)
-    flat = np.unique(rng.integers(size * size, size=(entries + unseen) * 11 // 10))
-    flat = rng.permutation(flat)[: entries + unseen]
+    flat = rng.choice(size * size, entries + unseen, replace=False)
     rows, cols = flat // size, flat % size
     truth = Entries(rows, cols, np.einsum("ij,ij->i", U[rows], V[cols]), (size, size))
     seen = truth.at(np.arange(entries))
