@@ -206,7 +206,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return Entries(flat // shape[1], flat % shape[1], values, shape, row_ids, col_ids)
 
     def _carried(self, given: Entries) -> Model:
-        """The model as it stands, for the rows and columns of these entries; new ones begin at 0."""
+        """The model as it stands, for the rows and columns of these entries; new rows are folded in, new columns begin at 0."""
         m, n = given.shape
         rows = entries.places(
             np.arange(m) if given.row_ids is None else given.row_ids, self.row_ids_, len(self.row_biases_)
@@ -214,9 +214,13 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         cols = entries.places(
             np.arange(n) if given.col_ids is None else given.col_ids, self.col_ids_, len(self.col_biases_)
         )
-        row_part, col_part = (rows >= 0).astype(float), (cols >= 0).astype(float)
-        x = LowRank(self.row_factors_[rows] * row_part[:, None], self.components_.T[cols] * col_part[:, None])
-        biases = Biases(self.mean_, self.row_biases_[rows] * row_part, self.col_biases_[cols] * col_part)
+        new, known_col = np.flatnonzero(rows < 0), cols >= 0
+        factors, row_biases = self.row_factors_[rows], self.row_biases_[rows]
+        theirs = np.isin(given.rows, new) & known_col[given.cols]
+        part = (np.searchsorted(new, given.rows[theirs]), cols[given.cols[theirs]], given.values[theirs])
+        row_biases[new], factors[new] = self._folded(*part, len(new))
+        x = LowRank(factors, self.components_.T[cols] * known_col[:, None])
+        biases = Biases(self.mean_, row_biases, self.col_biases_[cols] * known_col)
         return Model(x, biases, self._loss, self.sigma_, self.radius_, self._rank)
 
     # -------------------------------------------------------------------------------------------------------- predict
@@ -250,7 +254,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
         given = entries.from_matrix(X)
-        biases, factors = self._folded(given)
+        biases, factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
         found = self._clipped(factors @ self.components_ + biases[:, None] + self.col_biases_ + self.mean_)
         return self._kept(found, given.rows, given.cols, given.values, "believed")
 
@@ -291,13 +295,15 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             known = entries.places(given.row_ids, self.row_ids_, 0) >= 0
             if known.any():
                 raise ValueError(
-                    f"Row {given.row_ids[known][0]!r} is known already: use partial_fit for its new entries."
+                    f"Row {given.row_ids[known].tolist()[0]!r} is known already: use partial_fit for its new entries."
                 )
             cols = entries.places(given.col_ids, self.col_ids_, 0)
             if (cols < 0).any():
-                raise ValueError(f"Column {given.col_ids[cols < 0][0]!r} is not known: folding in adds rows only.")
+                raise ValueError(
+                    f"Column {given.col_ids[cols < 0].tolist()[0]!r} is not known: folding in adds rows only."
+                )
             given = replace(given, cols=cols[given.cols], shape=(given.shape[0], len(self.col_biases_)))
-        biases, factors = self._folded(given)
+        biases, factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
         self.row_biases_ = np.append(self.row_biases_, biases)
         self.row_factors_ = np.concatenate([self.row_factors_, factors])
         old, m = self._seen.pattern, len(self.row_biases_) - len(biases)
@@ -312,14 +318,14 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._seen = Completion(rows, cols, values, (len(self.row_biases_), len(self.col_biases_)), self._loss)
         return self
 
-    def _folded(self, given: Entries) -> tuple[np.ndarray, np.ndarray]:
-        """Biases and factors of the rows of these entries."""
-        left = given.values - self.mean_ - self.col_biases_[given.cols]
-        order = np.argsort(given.rows, kind="stable")
-        cuts = np.searchsorted(given.rows[order], np.arange(1, given.shape[0]))
-        by_row, cols = np.split(left[order], cuts), np.split(given.cols[order], cuts)
-        arguments = (self._loss, self.multiplier_, bool(self.biases))
-        return folded(self.components_.T, self.singular_values_, by_row, cols, *arguments)
+    def _folded(self, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+        """Biases and factors of m rows with these entries."""
+        left = values - self.mean_ - self.col_biases_[cols]
+        order = np.argsort(rows, kind="stable")
+        cuts = np.searchsorted(rows[order], np.arange(1, m))
+        lists = zip(np.split(left[order], cuts), np.split(cols[order], cuts), strict=True) if m else ()
+        price, biased = self.multiplier_, bool(self.biases)
+        return folded(self.components_.T, self.singular_values_, list(lists), self._loss, price, biased)
 
     def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """For each row the k columns with the largest predictions, best first, and these; without those observed in it.
@@ -331,7 +337,9 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         k = min(checks.whole(k, "k"), n)
         i = entries.places(rows, self.row_ids_, len(self.row_biases_))
         if (i < 0).any():
-            raise ValueError(f"Row {np.atleast_1d(rows)[i < 0][0]!r} is not known: fold it in first, or leave it out.")
+            raise ValueError(
+                f"Row {np.atleast_1d(rows)[i < 0].tolist()[0]!r} is not known: fold it in first, or leave it out."
+            )
         best, values = np.empty((len(i), k), dtype=np.int64), np.empty((len(i), k))
         indptr, indices = self._seen.pattern.indptr, self._seen.pattern.indices
         for at in range(0, len(i), max(BLOCK // n, 1)):
@@ -359,6 +367,21 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def load(cls, path: Any) -> Self:
         """What ``save`` wrote."""
         return stored.read(path, cls)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For joblib: the entries as arrays, and no record of the engine's run."""
+        state = dict(super().__getstate__())
+        if "_seen" in state:
+            seen = state["_seen"]
+            state["_seen"] = (seen.pattern.rows, seen.pattern.cols, seen.values, seen.pattern.shape)
+            state["result_"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_seen" in state:
+            rows, cols, values, shape = state["_seen"]
+            state = {**state, "_seen": Completion(rows, cols, values, shape, state["_loss"])}
+        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -36,7 +36,8 @@ def is_listed(X: Any, y: Any) -> bool:
     """Are these entries one by one (a table, three arrays, pairs with their values), or a matrix?"""
     if isinstance(X, tuple):
         return True
-    width = np.shape(X)[1] if len(np.shape(X)) == 2 and not sp.issparse(X) else 0
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    width = shape[1] if len(shape) == 2 and not sp.issparse(X) else 0
     return (hasattr(X, "columns") and width == 3 and y is None) or (width == 2 and y is not None)
 
 

@@ -13,13 +13,12 @@ TURNS = 30
 def folded(
     columns: np.ndarray,
     singular: np.ndarray,
-    left: list[np.ndarray],
-    cols: list[np.ndarray],
+    rows: list[tuple[np.ndarray, np.ndarray]],
     loss: Loss,
     price: float,
     biased: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Biases and factors of rows, of which ``left`` is what mean and column biases leave over at ``cols``.
+    """Biases and factors of rows, each given as what mean and column biases leave over, and in which columns.
 
     At a solution over a nuclear ball with multiplier ``price``, the row u of U = P S^(1/2) minimises sum phi(b + <u, v_j>, t_j) +
     price |u|^2 / 2, v_j the rows of Q S^(1/2): so a row that was fitted is folded in where it stood. By reweighted squares.
@@ -27,8 +26,8 @@ def folded(
     root = np.sqrt(singular)
     V = np.column_stack([np.ones(len(columns)), columns * root])
     ridge = np.append(loss.smoothness * ROWS, np.full(len(root), price))
-    biases, factors = np.zeros(len(left)), np.zeros((len(left), len(root)))
-    for i, (t, where) in enumerate(zip(left, cols, strict=True)):
+    biases, factors = np.zeros(len(rows)), np.zeros((len(rows), len(root)))
+    for i, (t, where) in enumerate(rows):
         A, u = V[where], np.zeros(V.shape[1])
         if not biased:
             A = A * np.append(0.0, np.ones(len(root)))

@@ -160,7 +160,7 @@ class Fit:
         current = objective.replaced(self.left(objective, rows, model), model.loss)
         problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), engine(model)
         state = model.begun(solver, problem)
-        for _ in range(steps):
+        for _ in range(STEPS):
             state = solver.step(problem, state)
         state = replace(state, certificate=None, descent=None)
         biases = model.biases
@@ -224,7 +224,7 @@ class Fit:
         return Completion(self.rows[~out], cols[~out], values[~out], everything.pattern.shape), self.rows[~out], held
 
     def finish(self, model: Model, steps: int, tol: float) -> Model:
-        """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself; the last one is recorded."""
+        """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself; the last is recorded."""
         before, radius = np.inf, model.radius
         room = radius if model.rank is None else 4 * radius
         for _ in range(STEPS, steps, STEPS):

@@ -1,0 +1,275 @@
+"""RobustCompletion: what it recovers, what it takes, and scikit-learn's manners."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import condgrad as cg
+from condgrad.archive import BadArchive
+from condgrad.learn import RobustCompletion
+
+pd = pytest.importorskip("pandas")
+
+
+def problem(
+    m: int = 60, n: int = 40, rank: int = 2, seed: int = 0, noise: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix of low rank, and what is seen of it: holes, and nine entries that are far off."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
+    holes = np.where(rng.random((m, n)) < 0.6, truth + noise * rng.normal(size=(m, n)), np.nan)
+    holes[:3, :3] = 50.0
+    return truth, holes
+
+
+@pytest.fixture(scope="module")
+def noisy() -> tuple[np.ndarray, np.ndarray, RobustCompletion]:
+    truth, holes = problem(noise=0.1)
+    return truth, holes, RobustCompletion().fit(holes)
+
+
+def table(holes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows, cols = np.nonzero(~np.isnan(holes))
+    return rows, cols, holes[rows, cols]
+
+
+def relative(found: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
+
+
+def test_a_matrix_without_noise_is_recovered_and_what_is_wrong_is_named() -> None:
+    truth, holes = problem()
+    model = RobustCompletion().fit(holes)
+    assert relative(model.fill(), truth) < 5e-3
+    assert {(e.row, e.column) for e in model.outliers_} == {(i, j) for i in range(3) for j in range(3)}
+    assert (model.outliers_.score > 0.99).all()
+    squared = RobustCompletion("squared").fit(holes)
+    assert relative(squared.fill("nothing"), truth) > 10 * relative(model.fill("nothing"), truth)
+
+
+def test_noise_is_measured_and_the_rank_is_found(noisy: tuple) -> None:
+    truth, _, model = noisy
+    assert 0.08 < model.sigma_ < 0.16
+    assert relative(model.fill("nothing"), truth) < 0.1
+    assert model.components_.shape == (len(model.singular_values_), 40)
+    low = model.row_factors_ @ model.components_ + model.row_biases_[:, None] + model.col_biases_ + model.mean_
+    assert np.allclose(np.clip(low, *model.range_), model.fill("nothing"))
+    assert (
+        np.isclose(model.singular_values_.sum(), model.radius_, rtol=1e-6)
+        or model.singular_values_.sum() < model.radius_
+    )
+
+
+def test_every_way_to_give_entries_leads_to_the_same_fit(noisy: tuple) -> None:
+    _, holes, model = noisy
+    rows, cols, values = table(holes)
+    shuffle = np.random.default_rng(1).permutation(len(rows))
+    pairs = np.c_[rows, cols]
+    frame = pd.DataFrame({"who": [f"u{i:02d}" for i in rows], "what": [f"v{j:02d}" for j in cols], "value": values})
+    expected = model.predict(pairs)
+    assert np.allclose(RobustCompletion().fit(sp.csc_array((values, (rows, cols)), (60, 40))).predict(pairs), expected)
+    assert np.allclose(RobustCompletion().fit((rows, cols, values)).predict(pairs), expected)
+    assert np.allclose(RobustCompletion().fit(pairs[shuffle], values[shuffle]).predict(pairs), expected)
+    named = RobustCompletion().fit(frame.iloc[shuffle])
+    assert np.allclose(named.predict(frame[["who", "what"]]), expected)
+    assert named.row_ids_[3] == "u03" and named.col_ids_.shape == (40,)
+
+
+def test_zeros_that_a_sparse_matrix_stores_are_observed() -> None:
+    model = RobustCompletion().fit(sp.csr_array((np.zeros(12), (np.repeat(range(4), 3), np.tile(range(3), 4))), (4, 3)))
+    assert np.allclose(model.fill(), 0.0)
+
+
+def test_what_is_not_known_is_predicted_by_what_is() -> None:
+    _, holes = problem(noise=0.1)
+    rows, cols, values = table(holes)
+    model = RobustCompletion().fit((rows, cols, values))
+    cold = model.predict([[999, 5], [7, 999], [999, 999]])
+    assert np.allclose(cold, [model.mean_ + model.col_biases_[5], model.mean_ + model.row_biases_[7], model.mean_])
+
+
+def test_the_best_columns_are_the_best_unseen_ones(noisy: tuple) -> None:
+    _, holes, model = noisy
+    best, values = model.recommend([4, 7], k=5)
+    whole = np.where(np.isnan(holes), model.fill("nothing"), -np.inf)[[4, 7]]
+    assert np.allclose(values, -np.sort(-whole, axis=1)[:, :5])
+    assert np.isnan(holes[[[4], [7]], best]).all()
+    all_of_them, values = model.recommend([4], k=100)
+    assert all_of_them.shape == (1, 40) and np.isnan(values).sum() == (~np.isnan(holes[4])).sum()
+    with pytest.raises(ValueError, match="Row 77 is not known"):
+        model.recommend([77])
+
+
+def test_a_row_is_folded_in_near_where_a_fit_puts_it() -> None:
+    truth, holes = problem(noise=0.05)
+    model = RobustCompletion().fit(holes[:50])
+    model.fold_in(holes[50:])
+    assert model.fill().shape == (60, 40)
+    assert relative(model.fill("nothing")[50:], truth[50:]) < 0.15
+    rows, cols, values = table(holes)
+    names = RobustCompletion().fit((rows[rows < 50], cols[rows < 50], values[rows < 50]))
+    names.fold_in((rows[rows >= 50], cols[rows >= 50], values[rows >= 50]))
+    assert relative(names.predict(np.argwhere(truth != 0)[50 * 40 :]), truth[50:].ravel()) < 0.15
+    with pytest.raises(ValueError, match="Row 50 is known already"):
+        names.fold_in(([50], [0], [1.0]))
+    with pytest.raises(ValueError, match="Column 99 is not known"):
+        names.fold_in(([77], [99], [1.0]))
+
+
+def test_transform_replaces_holes_and_what_is_wrong(noisy: tuple) -> None:
+    truth, holes, model = noisy
+    filled = model.transform(holes[:6])
+    assert relative(filled, truth[:6]) < 0.15
+    kept = ~np.isnan(holes[:6])
+    kept[:3, :3] = False
+    assert np.mean(filled[kept] == holes[:6][kept]) > 0.9
+
+
+def test_more_entries_are_fitted_on() -> None:
+    truth, holes = problem(noise=0.05)
+    rows, cols, values = table(holes)
+    now, later = rows % 5 != 0, rows % 5 == 0
+    model = RobustCompletion().fit((rows[now], cols[now], values[now]))
+    model.partial_fit((rows[later], cols[later], values[later]))
+    assert len(model.row_ids_) == 60
+    assert relative(model.predict(np.argwhere(truth != 0)), truth.ravel()) < 0.1
+    model.partial_fit(([0], [0], [truth[0, 0]]))  # what was wrong is corrected
+    assert (0, 0) not in {(e.row, e.column) for e in model.outliers_}
+
+
+def test_a_warm_start_keeps_radius_and_sigma(noisy: tuple) -> None:
+    _, holes, model = noisy
+    warm = RobustCompletion(warm_start=True).fit(holes)
+    radius, sigma = warm.radius_, warm.sigma_
+    warm.fit(holes[:, ::1])
+    assert warm.sigma_ == sigma and np.isclose(warm.radius_, radius, rtol=0.05)
+    assert np.abs(warm.fill("nothing") - model.fill("nothing")).max() < 0.2
+
+
+@pytest.mark.parametrize("loss", ["welsch", "geman-mcclure", "cauchy", "huber", "squared", cg.Welsch(0.5)])
+def test_every_loss_fits_and_is_saved(loss: object, tmp_path: Path) -> None:
+    _, holes = problem(noise=0.1)
+    model = RobustCompletion(loss, random_state=3).fit(holes)
+    model.save(tmp_path / "model.npz")
+    again = RobustCompletion.load(tmp_path / "model.npz")
+    assert np.array_equal(again.fill(), model.fill()) and again.get_params() == model.get_params()
+    assert again.path_ == model.path_ and (again.outliers_ == model.outliers_).all()
+    again.partial_fit(holes)
+    assert np.allclose(again.recommend([0])[1], model.recommend([0])[1], atol=0.5)
+    (tmp_path / "model.npz").write_bytes(b"nothing")
+    with pytest.raises(BadArchive, match="can't be used"):
+        RobustCompletion.load(tmp_path / "model.npz")
+
+
+def test_names_are_saved(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": list("xyzxyz"), "b": [1, 1, 1, 2, 2, 2], "c": [1.0, 2, 3, 2, 3, 4]})
+    model = RobustCompletion().fit(frame)
+    model.save(tmp_path / "model.npz")
+    again = RobustCompletion.load(tmp_path / "model.npz")
+    assert np.array_equal(again.predict(frame[["a", "b"]]), model.predict(frame[["a", "b"]]))
+    assert list(again.row_ids_) == list("xyz") and list(again.col_ids_) == [1, 2]
+
+
+def test_radius_and_sigma_can_be_given(noisy: tuple) -> None:
+    _, holes, _ = noisy
+    model = RobustCompletion(radius=20.0, sigma=0.3, biases=False, clip=False).fit(holes)
+    assert model.radius_ == 20.0 and model.sigma_ == 0.3 and model.mean_ == 0.0
+    assert np.isclose(model.singular_values_.sum(), 20.0)
+
+
+def test_a_certificate_is_there_where_it_is_asked_for(noisy: tuple) -> None:
+    _, holes, _ = noisy
+    model = RobustCompletion(radius=40.0, certify=1e-1, max_steps=300).fit(holes)
+    assert model.result_.status == "converged" and model.result_.certificate.upper <= 1e-1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"loss": "welch"}, "did you mean 'welsch'"),
+        ({"loss": cg.Logistic()}, "labels -1 and 1"),
+        ({"sigma": "big"}, "sigma is 'big'"),
+        ({"radius": -1.0}, "radius must be positive"),
+        ({"max_steps": 0}, "max_steps"),
+    ],
+)
+def test_bad_parameters_are_told_in_one_sentence(given: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RobustCompletion(**given).fit(np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.full((3, 3), np.nan), "no observed entry"),
+        (([0, 1], [0], [1.0, 2.0]), "lists of the same length"),
+        (([0, 0], [1, 1], [1.0, 2.0]), "observed 2 times"),
+        (([0, 1], [1, 1], [1.0, np.nan]), "1 of 2 values are NaN"),
+        (([0, 1], [1, 1], ["a", "b"]), "values must be numbers"),
+        (([0, 1], [1, 1]), "A tuple of 2 was given"),
+    ],
+)
+def test_bad_entries_are_told_in_one_sentence(X: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RobustCompletion().fit(X)
+
+
+def test_it_works_with_the_tools_of_scikit_learn(noisy: tuple) -> None:
+    _, holes, _ = noisy
+    rows, cols, values = table(holes)
+    pairs = np.c_[rows, cols]
+    folds = KFold(2, shuffle=True, random_state=0)
+    scores = cross_validate(RobustCompletion(), pairs, values, cv=folds, scoring="neg_median_absolute_error", n_jobs=2)
+    assert (scores["test_score"] > -0.3).all()
+    search = GridSearchCV(RobustCompletion(), {"loss": ["welsch", "huber"]}, cv=2).fit(pairs, values)
+    assert search.best_params_["loss"] in ("welsch", "huber")
+    scaled = make_pipeline(RobustCompletion(), StandardScaler()).fit_transform(holes, np.zeros(60))
+    assert scaled.shape == holes.shape and np.allclose(scaled.mean(axis=0), 0.0)
+    assert clone(RobustCompletion(sigma=2.0)).sigma == 2.0
+    assert np.array_equal(pickle.loads(pickle.dumps(search.best_estimator_)).predict(pairs), search.predict(pairs))
+    again = RobustCompletion(random_state=0).fit(holes)
+    assert np.array_equal(again.fill(), RobustCompletion(random_state=0).fit(holes).fill())
+
+
+def test_progress_is_shown_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    from condgrad.learn import telling
+
+    clock, out = iter(range(0, 10_000, 3)), io.StringIO()
+    monkeypatch.setattr(telling, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(telling.sys, "stderr", out)
+    RobustCompletion(verbose=True).fit(problem(noise=0.1)[1])
+    assert "held-out error" in out.getvalue() and "left]" in out.getvalue()
+
+
+PAIRS = "predict takes pairs (row, column), not the matrix that fit takes"
+NOT_APPLICABLE = dict.fromkeys(
+    (
+        "check_methods_subset_invariance",
+        "check_methods_sample_order_invariance",
+        "check_n_features_in_after_fitting",
+        "check_estimators_dtypes",
+        "check_dtype_object",
+        "check_estimator_sparse_array",
+        "check_estimator_sparse_matrix",
+        "check_estimators_pickle",
+        "check_f_contiguous_array_estimator",
+        "check_dict_unchanged",
+    ),
+    PAIRS,
+)
+
+
+@parametrize_with_checks([RobustCompletion()], expected_failed_checks=lambda estimator: NOT_APPLICABLE)
+def test_manners(estimator: object, check: object) -> None:
+    check(estimator)
