@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from benchmarks import completion, completion_data, completion_peers, completion_run
 from benchmarks.completion_data import SETS, Entries, contaminated, held_out, split, synthetic
 from benchmarks.completion_peers import OURS, PEERS
@@ -102,3 +101,9 @@ def test_the_peers_are_not_imported() -> None:
 
     assert completion_data and completion_peers
     assert not {peer.library for peer in PEERS.values()} & set(sys.modules)
+
+
+@pytest.mark.slow
+def test_a_fit_that_takes_too_long_is_stopped() -> None:
+    with pytest.raises(completion_run.Stopped, match=r"RobustCompletion\(\) was stopped after 1 s"):
+        completion_run.measure(OURS, *synthetic(1_000, 10, 400_000), 0, {}, limit=1.0)
