@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow lint format docs bench bench-completion lock clean
+.PHONY: demo test test-slow lint format docs bench bench-completion soak faults fuzz lock clean
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -50,6 +51,20 @@ $(PEERS)/ready: benchmarks/peers.lock pyproject.toml
 bench-completion: $(PEERS)/ready  ## RobustCompletion against six libraries, in an environment of their own
 	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m benchmarks.completion --check
 
+soak: $(VENV)/ready  ## 1,000 solves in one process: memory flat, nothing left
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --check
+
+$(FUZZ)/ready: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(FUZZ)
+	$(FUZZ)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[fuzz]'
+	touch $@
+
+fuzz: $(FUZZ)/ready  ## all that reads files, by hypothesis and by a coverage-guided fuzzer, which has an environment of its own
+	OPENBLAS_NUM_THREADS=1 $(FUZZ)/bin/python -m benchmarks.fuzz --check
+
+faults: $(VENV)/ready  ## 200 runs killed at random moments, on failing disks too, and resumed: the same to the bit?
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.faults --check
+
 lock:  ## new exact versions for requirements.lock and benchmarks/peers.lock
 	$(PYTHON) -m venv --clear .lock-venv
 	.lock-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]'
@@ -60,4 +75,4 @@ lock:  ## new exact versions for requirements.lock and benchmarks/peers.lock
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) $(PEERS) .lock-venv site demo-report reproduction bench-results .coverage
+	rm -rf $(VENV) $(PEERS) $(FUZZ) .lock-venv site demo-report reproduction bench-results .coverage

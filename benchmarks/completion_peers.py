@@ -60,7 +60,8 @@ def centred(train: Entries, damping: float | None) -> tuple[Entries, Biases | No
 def robust_completion(train: Entries, at: Entries, seed: int, **settings: Any) -> tuple[np.ndarray, Row]:
     from condgrad.learn import RobustCompletion
 
-    model = RobustCompletion(random_state=seed, **settings).fit((train.rows, train.cols, train.values))
+    random = {"random_state": seed} if seed else {}  # seed 0: all defaults
+    model = RobustCompletion(**random, **settings).fit((train.rows, train.cols, train.values))
     found = {"radius": model.radius_, "sigma": model.sigma_, "rank": len(model.components_)}
     return model.predict(np.column_stack([at.rows, at.cols])), found
 

@@ -11,6 +11,7 @@ from condgrad.domains import (
     DOMAINS,
     Box,
     Fantope,
+    GroupBall,
     KyFanBall,
     L1Ball,
     L2Ball,
@@ -93,6 +94,14 @@ REFUSED = {
     "infinite radius": (lambda: Simplex(3, inf), "The radius of Simplex must be a finite real number, but got inf"),
     "size": (lambda: Simplex(0), "Each size in the shape of Simplex must be a whole number of at least 1, but got 0."),
     "shape": (lambda: L2Ball((3, 2.0)), "Each size in the shape of L2Ball must be a whole number"),
+    "too few groups": (
+        lambda: GroupBall(3, groups=[0, 1]),
+        "The list of groups of GroupBall (a label for each index) has shape (2,), but (3,) was expected",
+    ),
+    "groups of floats": (
+        lambda: GroupBall(2, groups=[0.5, 1.5]),
+        "The groups of GroupBall must be labels, whole numbers or names, but got float64.",
+    ),
     "p = 1": (lambda: LpBall(3, 1), "LpBall got p = 1, which has a class of its own: use L1Ball."),
     "p = 2": (lambda: LpBall(3, 2.0), "use L2Ball."),
     "p = inf": (lambda: LpBall(3, inf), "use LinfBall."),
@@ -222,6 +231,14 @@ REFUSED = {
         "must be a matrix, but has shape (1,)",
     ),
     "no samples": (lambda: LinearModel(np.ones((0, 2)), [], Squared()), "The A of LinearModel has no rows"),
+    "y of no tasks": (
+        lambda: LinearModel(np.eye(2), np.ones((2, 0)), Squared()),
+        "The y of LinearModel (one number for each row of A) has shape (2, 0), but (2,) was expected",
+    ),
+    "tasks of other rows": (
+        lambda: LinearModel(np.eye(2), np.ones((3, 2)), Squared()),
+        "The y of LinearModel, of which there is a row for each row of A, has shape (3,), but (2,) was expected",
+    ),
     "hole in y": (lambda: LinearModel(np.eye(2), [1.0, nan], Squared()), "The y of LinearModel holds NaN or Inf"),
     "y too short": (
         lambda: LinearModel(np.eye(2), [1.0], Squared()),

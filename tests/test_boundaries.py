@@ -95,21 +95,20 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert where(path) == "report/figures.py"
         assert not outside["matplotlib"], "matplotlib is imported at module level"
     for table in {"pandas", "pyarrow"} & set(outside):
-        assert where(path) == "driver/trace.py"
+        assert where(path) in ("driver/trace.py", "data/parquet.py")
         assert not outside[table], f"{table} is imported at module level"
     if "numba" in outside:
         assert room(path) == "kernels"
     if "sklearn" in outside:
         assert room(path) == "learn"
-    allowed = {"sklearn", "numpy", "numba", "scipy", "condgrad", "matplotlib", "pandas", "pyarrow"}
+    allowed = {"numpy", "numba", "scipy", "condgrad", "matplotlib", "pandas", "pyarrow", "sklearn"}
     foreign = {name for name in outside if name not in allowed and name not in sys.stdlib_module_names}
     assert not foreign, f"{where(path)} imports {sorted(foreign)}, which nobody declared"
 
 
-def test_condgrad_imports_no_estimator() -> None:
-    code = "import condgrad, sys; print({'sklearn', 'condgrad.learn'} & set(sys.modules) or 'none')"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "none"
+def test_estimators_are_imported_by_name_only() -> None:
+    code = "import sys, condgrad; sys.exit(bool({'sklearn', 'condgrad.learn'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
 @pytest.mark.parametrize("path", FILES, ids=where)

@@ -188,6 +188,11 @@ def test_radius_and_sigma_can_be_given(noisy: tuple) -> None:
     assert np.isclose(model.singular_values_.sum(), 20.0)
 
 
+def test_a_radius_beyond_the_best_is_reached_too(noisy: tuple) -> None:
+    _, holes, model = noisy
+    assert RobustCompletion(radius=3 * model.radius_).fit(holes).radius_ == 3 * model.radius_
+
+
 def test_a_certificate_is_there_where_it_is_asked_for(noisy: tuple) -> None:
     _, holes, _ = noisy
     model = RobustCompletion(radius=40.0, certify=1e-1, max_steps=300).fit(holes)

@@ -1,10 +1,12 @@
 """condgrad: minimise smooth, possibly non-convex functions over convex sets, without projecting."""
 
+from condgrad.archive import BadArchive
 from condgrad.certificate import Certificate
 from condgrad.domains import (
     DOMAINS,
     Box,
     Fantope,
+    GroupBall,
     KyFanBall,
     L1Ball,
     L2Ball,
@@ -18,15 +20,20 @@ from condgrad.domains import (
 )
 from condgrad.driver import (
     Calls,
+    Checkpoint,
+    CheckpointWarning,
     CpuSeconds,
     Gap,
+    GradientCheck,
     Mapping,
+    Memory,
     Result,
     Seconds,
     SmoothnessWarning,
     Stagnation,
     Steps,
     Trace,
+    check_gradient,
     iterate,
     minimize,
     run,
@@ -51,6 +58,7 @@ from condgrad.objectives import (
     paper_data,
 )
 from condgrad.points import LowRank, SparsePlusLowRank
+from condgrad.points.aside import InexactOracleWarning
 from condgrad.protocols import Problem
 from condgrad.solvers import METHODS, practical, theory
 
@@ -62,10 +70,13 @@ __all__ = [
     "LOSSES",
     "METHODS",
     "OBJECTIVES",
+    "BadArchive",
     "Box",
     "Calls",
     "Cauchy",
     "Certificate",
+    "Checkpoint",
+    "CheckpointWarning",
     "Completion",
     "CondG",
     "Corrective",
@@ -77,7 +88,10 @@ __all__ = [
     "FunctionSum",
     "Gap",
     "GemanMcClure",
+    "GradientCheck",
+    "GroupBall",
     "Huber",
+    "InexactOracleWarning",
     "KyFanBall",
     "L1Ball",
     "L2Ball",
@@ -87,6 +101,7 @@ __all__ = [
     "LowRank",
     "LpBall",
     "Mapping",
+    "Memory",
     "NuclearBall",
     "Problem",
     "Quadratic",
@@ -104,6 +119,7 @@ __all__ = [
     "Steps",
     "Trace",
     "Welsch",
+    "check_gradient",
     "iterate",
     "minimize",
     "paper_data",

@@ -13,11 +13,13 @@ import json
 import os
 import re
 import struct
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -37,6 +39,7 @@ FAULTS = (
     EOFError,
     OverflowError,
     RuntimeError,
+    TokenError,
 )
 """What zipfile, json and numpy raise of a file that is not what they expect."""
 DEEP = 200
@@ -180,7 +183,9 @@ def _array(members: zipfile.ZipFile, name: str, expected: str) -> np.ndarray:
         hashed = _Hashed(member)
         if npy.read_magic(hashed) != (2, 0):
             raise BadArchive(f"its array {name!r} is in another format")
-        shape, fortran, dtype = npy.read_array_header_2_0(hashed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # numpy's, of a header that it repaired: the checksum tells
+            shape, fortran, dtype = npy.read_array_header_2_0(hashed)
         if dtype.kind not in NUMBERS:
             raise BadArchive(f"its array {name!r} has dtype {dtype}, numbers were expected")
         if prod(shape) * dtype.itemsize > info.file_size:

@@ -17,7 +17,9 @@ from math import inf, nan, sqrt
 
 import numpy as np
 
+from condgrad.checks import BadOracle
 from condgrad.points import inner, norm2
+from condgrad.points.aside import listening, worst
 from condgrad.protocols import Point, Problem
 
 
@@ -73,9 +75,15 @@ def witness(
     """The certificate that the point ``prox`` of the set gives for x."""
     grad, taken = problem.objective.grad(x), step or gamma
     direction = grad + (1 / taken) * (prox - x)
-    vertex = problem.domain.lmo(direction)
+    with listening() as heard:
+        vertex = problem.domain.lmo(direction)
     gap = inner(direction, prox - vertex)
     length, reach = sqrt(norm2(direction)), sqrt(norm2(prox)) + sqrt(norm2(vertex))
     size = sqrt(norm2(grad)) + (sqrt(norm2(x)) + sqrt(norm2(prox))) / taken
     rounding = 4 * np.finfo(float).eps * (size * sqrt(norm2(prox - vertex)) + length * reach)
-    return Certificate(x, prox, gamma, gap if gap > rounding else 0.0, on=on, step=step)
+    if gap < -(1e-6 * length * (reach + 1.0) + rounding):
+        raise BadOracle(
+            f"The linear oracle's answer is worse than the point by {-gap:.3g}: lmo does not minimise <direction, .>, or the "
+            "point lies outside of the set."
+        )
+    return Certificate(x, prox, gamma, (gap if gap > rounding else 0.0) + worst(heard), on=on, step=step)

@@ -20,6 +20,10 @@ class NonFinite(BadOracle):
     """NaN or Inf where numbers are needed."""
 
 
+class BadData(ValueError):
+    """A data file that can't be used, or a line of it that a strict reader refuses."""
+
+
 class NotGiven(ValueError):
     """Something was asked of a user's object that was never declared."""
 
@@ -120,14 +124,17 @@ def finite_array(values: Any, what: str, advice: str = "remove or replace them")
     if given.dtype.kind not in "biuf":
         raise ValueError(f"{what} must be an array of real numbers, but got {_kind(values, given)}: convert it first.")
     array = np.array(given, dtype=float)
-    finite = np.isfinite(array)
-    if not finite.all():
-        bad = np.argwhere(~finite)
-        first = tuple(int(i) for i in bad[0])
-        count = f"{len(bad)} of {array.size} entries, the first at index {first}"
-        raise NonFinite(f"{what} holds NaN or Inf ({count}): {advice}.")
+    if not np.isfinite(array).all():
+        raise NonFinite(f"{what} holds NaN or Inf ({not_finite(array)}): {advice}.")
     array.setflags(write=False)
     return array
+
+
+def not_finite(array: np.ndarray) -> str:
+    """How many entries are not finite, and where the first one is."""
+    bad = np.argwhere(~np.isfinite(array))
+    first = tuple(int(i) for i in bad[0])
+    return f"{len(bad)} of {array.size} entries, the first at index {first}"
 
 
 def answer(value: Any, shape: tuple[int, ...], function: str) -> np.ndarray:

@@ -14,6 +14,8 @@ import numpy as np
 
 from condgrad import __version__
 from condgrad.domains import DOMAINS
+from condgrad.driver import Checkpoint
+from condgrad.driver.interruption import held_back, terminable
 from condgrad.driver.trace import COLUMNS
 from condgrad.experiments.text import table
 from condgrad.objectives import LOSSES
@@ -23,14 +25,15 @@ BAD_INPUT, FAILED, INTERRUPTED = 2, 3, 130
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 interrupted."""
+    """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 Ctrl-C or SIGTERM."""
     said = sys.argv[1:] if argv is None else argv
     arguments = parser().parse_args(said)
     arguments.said = said
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *where: print(f"condgrad: {message}", file=sys.stderr)
-            return arguments.run(arguments)
+            with terminable():
+                return arguments.run(arguments)
     except (ValueError, TypeError, ImportError) as error:
         print(f"condgrad: {error}", file=sys.stderr)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
@@ -63,6 +66,21 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--json", action="store_true", help="print the result for machines")
     command.add_argument("--quiet", action="store_true", help="no progress")
+    command.add_argument("--seconds", type=float, metavar="S", help="and stop after so many seconds")
+    command.add_argument("--memory", type=float, metavar="MB", help="and stop at so many megabytes of memory")
+    command.add_argument(
+        "--check-gradient", action="store_true", help="compare the gradient with differences of values first"
+    )
+    command.add_argument("--checkpoint", type=Path, metavar="FILE", help="save the run here as it goes, and at its end")
+    command.add_argument(
+        "--checkpoint-every",
+        type=interval,
+        metavar="30s",
+        help="seconds (30s) or steps (100) between checkpoints (default: 30s)",
+    )
+    command.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint, if there is one, as the run would have"
+    )
     command.set_defaults(run=solve)
     command = commands.add_parser("report", help="one page with plots and tables of runs")
     command.add_argument(
@@ -90,6 +108,14 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="print what was found for machines")
     command.set_defaults(run=reproduce)
     return top
+
+
+def interval(text: str) -> dict[str, Any]:
+    """30s: so many seconds; 100: so many steps."""
+    try:
+        return {"seconds": float(text[:-1])} if text.endswith("s") else {"steps": int(text)}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: give seconds, such as 30s, or steps, such as 100") from None
 
 
 def listing(arguments: Any, header: list[str], rows: list[dict[str, Any]]) -> int:
@@ -145,13 +171,22 @@ def solve(arguments: Any) -> int:
     from condgrad.experiments.spec import load
     from condgrad.report.runs import Run, report_runs
 
-    spec = load(arguments.spec)
-    result = spec.solve(progress=False if arguments.quiet else None)
+    if arguments.checkpoint is None and (arguments.resume or arguments.checkpoint_every):
+        raise ValueError("--resume and --checkpoint-every go with --checkpoint FILE: add it.")
+    saving = {}
+    if arguments.checkpoint:
+        saving = {
+            "checkpoint": Checkpoint(arguments.checkpoint, **arguments.checkpoint_every or {}),
+            "resume": arguments.resume,
+        }
+    spec = load(arguments.spec).within(seconds=arguments.seconds, memory=arguments.memory)
+    result = spec.solve(progress=False if arguments.quiet else None, check_gradient=arguments.check_gradient, **saving)
     out = arguments.out or arguments.spec.with_name(arguments.spec.stem + "-run")
-    out.mkdir(parents=True, exist_ok=True)
-    result.to_json(out / "result.json")
-    result.trace.to_csv(out / "trace.csv")
-    np.save(out / "x.npy", np.asarray(result.x))
+    with held_back():
+        out.mkdir(parents=True, exist_ok=True)
+        result.to_json(out / "result.json")
+        result.trace.to_csv(out / "trace.csv")
+        np.save(out / "x.npy", np.asarray(result.x))
     columns = {name: result.trace[name] for name in COLUMNS}
     run = Run(out, result.method, columns, result.summary())
     report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name})

@@ -43,6 +43,10 @@ def model(loss, n=9, d=4, seed=0):
     return LinearModel(rng.standard_normal((n, d)) * rng.uniform(0.2, 3, (n, 1)), observed(loss, n, rng), loss)
 
 
+def rng_matrix(n, d):
+    return np.random.default_rng(n + d).standard_normal((n, d))
+
+
 def completion(loss, seed=0):
     rng = np.random.default_rng(seed)
     mask = rng.random((4, 5)) < 0.5
@@ -52,6 +56,8 @@ def completion(loss, seed=0):
 MORE = {f"linear-model {name}": model(entry.factory()) for name, entry in LOSSES.items()}
 MORE |= {f"completion {name}": completion(entry.factory()) for name, entry in LOSSES.items()}
 MORE |= {
+    "linear-model of tasks": LinearModel(rng_matrix(9, 4), rng_matrix(9, 3), Welsch(0.5)),
+    "linear-model of tasks sparse": LinearModel(sp.csr_array(rng_matrix(9, 4)), np.sign(rng_matrix(9, 2)), Sigmoid()),
     "linear-model sparse": LinearModel(sp.random_array((20, 6), density=0.3, rng=1), np.ones(20), Sigmoid()),
     "linear-model narrow welsch": model(Welsch(0.3)),
     "quadratic sparse": Quadratic(sp.diags_array([-1.0, 2.0, 0.0])),
@@ -210,6 +216,16 @@ def test_linear_model_constants_are_attained():
     assert f.mean_square_smoothness == pytest.approx(math.sqrt(np.linalg.eigvalsh(squares)[-1]))
     assert model(Welsch(2.0)).lower_smoothness == pytest.approx(f.smoothness * 2 * math.exp(-1.5))
     assert LinearModel(np.zeros((2, 2)), [1.0, 2.0], Squared()).smoothness == 0.0
+
+
+def test_tasks_are_linear_models_side_by_side():
+    A, Y, W = rng_matrix(9, 4), rng_matrix(9, 3), rng_matrix(4, 3)
+    f = LinearModel(A, Y, Welsch(0.5))
+    alone = [LinearModel(A, Y[:, k], Welsch(0.5)) for k in range(3)]
+    assert f.value(W) == pytest.approx(sum(g.value(W[:, k]) for k, g in enumerate(alone)))
+    assert np.allclose(f.grad(W), np.column_stack([g.grad(W[:, k]) for k, g in enumerate(alone)]))
+    for constant in ("smoothness", "lower_smoothness", "term_smoothness", "mean_square_smoothness"):
+        assert getattr(f, constant) == getattr(alone[0], constant)
 
 
 def test_completion_constants_are_attained():

@@ -13,6 +13,7 @@ import numpy as np
 
 from condgrad.domains.box import Box
 from condgrad.domains.fantope import Fantope
+from condgrad.domains.group_ball import GroupBall
 from condgrad.domains.ky_fan_ball import KyFanBall
 from condgrad.domains.l1_ball import L1Ball
 from condgrad.domains.l2_ball import L2Ball
@@ -29,6 +30,7 @@ __all__ = [
     "Box",
     "DomainEntry",
     "Fantope",
+    "GroupBall",
     "KyFanBall",
     "L1Ball",
     "L2Ball",
@@ -91,6 +93,11 @@ _ENTRIES = (
     DomainEntry(
         "lp-ball", LpBall, "{x : |x|_p <= r}", ("shape", "p", "radius"),
         "the case of equality in Hoelder's inequality", False, False, lambda: LpBall(5, 3.0, 2.0),
+    ),
+    DomainEntry(
+        "group-ball", GroupBall, "{x : sum over groups g of |x_g|_2 <= r}", ("shape", "radius", "groups"),
+        "the group with the largest norm, reversed and scaled to the sphere", True, False,
+        lambda: GroupBall((4, 3), 2.0),
     ),
     DomainEntry(
         "box", Box, "{x : lower <= x <= upper}", ("lower", "upper"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from condgrad.domains._ball import Shape
 from condgrad.domains.simplex import onto_simplex
 from condgrad.points import LowRank, inner, norm2
 from condgrad.points.arithmetic import Structured
+from condgrad.points.aside import beat, inexact
 from condgrad.points.edge import Edge, edge
 from condgrad.points.krylov import RITZ, SPARE, lowest_eigen, outer, random_block, symmetric_times, top_singular, wider
 from condgrad.protocols import Point
@@ -117,23 +118,69 @@ def fresh(near: np.ndarray | None) -> int:
     return 0 if near is None else 1 + int(1e3 * np.linalg.norm(near.T @ random_block(len(near), 1)))
 
 
-def top_vectors(A: Point, near: np.ndarray | None, accuracy: float) -> tuple[np.ndarray, np.ndarray]:
-    """Left and right singular vectors, the top pair first, its value within ``accuracy`` of the largest."""
+class Vectors(NamedTuple):
+    """Left and right vectors, the best first, and their values; ``error`` is how much better the first k, which were asked for,
+    could be in the sum of their values: 0 where they are as accurate as was asked."""
+
+    left: np.ndarray
+    right: np.ndarray
+    values: np.ndarray
+    error: float = 0.0
+
+
+def top_vectors(A: Point, near: np.ndarray | None, accuracy: float) -> Vectors:
+    """Singular vectors, the value of the top pair within ``accuracy`` of the largest."""
     if (whole := small(A)) is not None:
-        left, _, right = np.linalg.svd(whole, full_matrices=False)
-        return left, right.T
+        left, values, right = np.linalg.svd(whole, full_matrices=False)
+        return Vectors(left, right.T, values)
     size = 1.0 if isinstance(A, Structured) else np.abs(A).max() or 1.0
-    found = top_singular(A / size, near, accuracy / size, fresh(near))
-    return found.left, found.right
+    A = A / size
+    left, values, right, residual, accurate = top_singular(A, near, accuracy / size, fresh(near))
+    error = 0.0 if accurate else unseen("singular", A, left[:, :1], right[:, :1], values[:1], residual)
+    return Vectors(left, right, size * values, size * error)
 
 
-def lowest_vectors(A: Point, k: int, near: np.ndarray | None, accuracy: float) -> tuple[np.ndarray, np.ndarray]:
-    """The k lowest eigenvectors of the symmetric part, and perhaps more, with their values."""
+def lowest_vectors(A: Point, k: int, near: np.ndarray | None, accuracy: float) -> Vectors:
+    """The k lowest eigenvectors of the symmetric part, and perhaps more."""
     if (whole := small(A)) is not None:
         values, vectors = np.linalg.eigh(symmetric(whole))
-        return vectors, values
+        return Vectors(vectors, vectors, values)
     size = 1.0 if isinstance(A, Structured) else np.abs(A).max() or 1.0
-    return lowest_eigen(A / size, k, near, accuracy / size, fresh(near))
+    A = A / size
+    vectors, values, residual, accurate = lowest_eigen(A, k, near, accuracy / size, fresh(near))
+    lowest = vectors[:, :k]
+    error = 0.0 if accurate else unseen("eigen", -1.0 * A, lowest, lowest, -values[:k], residual)
+    return Vectors(vectors, vectors, size * values, size * error)
+
+
+SLACKS = (0.0, 1e-6, 1e-4, 1e-2, 1.0)
+"""Relative to the matrix: what is tried as a bound on what has not been seen, beyond the values that have been."""
+
+
+def unseen(spectrum: str, A: Point, left: np.ndarray, right: np.ndarray, values: np.ndarray, residual: float) -> float:
+    """How much larger the sum of the largest values of A can be than that of some Ritz values with these vectors and residual.
+
+    Apart from what couples the vectors to the outside, which is at most the residual, A has their values and those outside,
+    which points/edge.py bounds: so no value is larger than both, and each is off by the residual at the most.
+    """
+    size = sqrt(norm2(A))
+    bound = size
+    for slack in SLACKS:
+        needed = float(values[-1]) + residual + slack * size
+        bound = min(bound, beyond(spectrum, A, left, right, needed, size).bound)
+        if bound <= needed:
+            break
+    return float(np.maximum(bound - values, 0.0).sum()) + len(values) * residual
+
+
+def said(owner: str, error: float, size: float) -> None:
+    """A linear oracle tells of an error that it could not get rid of; ``size`` is that of its best value."""
+    if error > 0.0:
+        sentence = (
+            f"The linear oracle of {owner} did not converge: the value of its answer, {-size:.6g}, may be above the minimum by "
+            f"up to {error:.2g}, which is certified."
+        )
+        inexact(error, sentence)
 
 
 def beyond(spectrum: str, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
@@ -166,6 +213,7 @@ def project_structured(domain: Any, z: Structured) -> LowRank:
     most, last, before = min(z.shape), None, np.zeros((z.shape[1], 0))
     block = z.low_rank_part().factors()[1]
     for _ in range(PASSES):
+        beat()
         left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, most))
         kept = domain.shrink(values)
         k = int(np.count_nonzero(kept))

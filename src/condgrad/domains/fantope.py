@@ -18,6 +18,7 @@ from condgrad.domains._spectra import (
     matrix,
     onto_capped_simplex,
     project_structured,
+    said,
     shrink_eigen,
     square,
 )
@@ -71,7 +72,8 @@ class Fantope:
         self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
     ) -> tuple[Point, np.ndarray]:
         direction = matrix(direction, self.shape, "Fantope")
-        vectors, _ = lowest_vectors(direction, self.rank, block, accuracy)
+        vectors, _, values, error = lowest_vectors(direction, self.rank, block, accuracy)
+        said("Fantope", error, -float(values[: self.rank].sum()))
         lowest = vectors[:, : self.rank]
         return outer(lowest, lowest, direction), vectors
 

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._spectra import beyond, matrix, project_structured, shrink_singular, top_vectors
+from condgrad.domains._spectra import beyond, matrix, project_structured, said, shrink_singular, top_vectors
 from condgrad.domains.simplex import onto_simplex
 from condgrad.points import LowRank
 from condgrad.points.arithmetic import Structured
@@ -61,7 +61,8 @@ class NuclearBall(Ball):
         self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
     ) -> tuple[Point, np.ndarray]:
         direction = self._point(direction)
-        left, right = top_vectors(direction, block, accuracy / self.radius)
+        left, right, values, error = top_vectors(direction, block, accuracy / self.radius)
+        said("NuclearBall", self.radius * error, self.radius * float(values[0]))
         U, V = -self.radius * left[:, :1], right[:, :1]
         return outer(U, V, direction), right
 

@@ -16,6 +16,7 @@ from condgrad.domains._spectra import (
     lowest_vectors,
     matrix,
     project_structured,
+    said,
     shrink_eigen,
     square,
 )
@@ -72,7 +73,8 @@ class Spectrahedron:
         self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
     ) -> tuple[Point, np.ndarray]:
         direction = matrix(direction, self.shape, "Spectrahedron")
-        vectors, values = lowest_vectors(direction, 1, block, accuracy / self.radius)
+        vectors, _, values, error = lowest_vectors(direction, 1, block, accuracy / self.radius)
+        said("Spectrahedron", self.radius * error, -self.radius * float(values[0]))
         top = vectors[:, : 0 if values[0] >= 0 and not self.equal else 1]
         return outer(self.radius * top, top, direction), vectors
 

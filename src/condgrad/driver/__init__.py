@@ -1,24 +1,31 @@
 """The loop and all around it: minimize, run, iterate, stopping rules, counts, trace, metrics."""
 
-from condgrad.driver.answer import SmoothnessWarning
+from condgrad.driver.checkpoint import Checkpoint, CheckpointWarning
+from condgrad.driver.gradient import GradientCheck, check_gradient
 from condgrad.driver.metrics import mapping, value, wolfe_gap
 from condgrad.driver.minimize import minimize
 from condgrad.driver.result import Result
 from condgrad.driver.run import iterate, run
-from condgrad.driver.stopping import Calls, CpuSeconds, Gap, Mapping, Seconds, Stagnation, Steps
+from condgrad.driver.safety import SmoothnessWarning
+from condgrad.driver.stopping import Calls, CpuSeconds, Gap, Mapping, Memory, Seconds, Stagnation, Steps
 from condgrad.driver.trace import Trace
 
 __all__ = [
     "Calls",
+    "Checkpoint",
+    "CheckpointWarning",
     "CpuSeconds",
     "Gap",
+    "GradientCheck",
     "Mapping",
+    "Memory",
     "Result",
     "Seconds",
     "SmoothnessWarning",
     "Stagnation",
     "Steps",
     "Trace",
+    "check_gradient",
     "iterate",
     "mapping",
     "minimize",

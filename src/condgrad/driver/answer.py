@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings as python_warnings
 from dataclasses import asdict
 from math import isfinite, nan
 from typing import TYPE_CHECKING
@@ -11,18 +10,14 @@ from condgrad.certificate import Certificate
 from condgrad.checks import BadOracle
 from condgrad.driver.metrics import mapping
 from condgrad.driver.result import Result
+from condgrad.driver.surroundings import threads, versions
 from condgrad.protocols import Point, Reason
 
 if TYPE_CHECKING:
     from condgrad.driver.run import _Run
 
 
-class SmoothnessWarning(UserWarning):
-    """The smoothness that was given is too small."""
-
-
-def result(run: _Run, reason: Reason) -> Result:
-    x, fun, certificate, reason = answer(run, reason)
+def result(run: _Run, x: Point, fun: float, certificate: Certificate | None, reason: Reason) -> Result:
     return Result(
         x=x,
         fun=fun,
@@ -36,7 +31,10 @@ def result(run: _Run, reason: Reason) -> Result:
         cpu=run.watch.cpu,
         method=run.name,
         smoothness=nan if run.state is None else run.state.L,
-        warnings=too_small(run),
+        seed=run.seed,
+        spec=run.spec,
+        made_with={**versions(), "threads": threads()},
+        warnings=(*run.lookout.warn(run.state), *(run.saving.warnings() if run.saving else ())),
     )
 
 
@@ -46,19 +44,26 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
     if claimed is not None and run.keep_best:
         try:
             known = run.verified if reason.status == "converged" else None
-            verified = known or claimed.verify(run.measured)
-            return verified.x, run.value(verified.x), verified, checked(run, reason, verified)
+            verified = known or run.verify(claimed)
+            return verified.x, run.value(verified.x), *confirmed(run, reason, verified)
         except BadOracle as error:
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
-    x, certificate = run.x0 if run.state is None else run.state.x, None
+    x, certificate = run.last(), None
     try:
         fun = run.value(x)
         if reason.status == "converged":
-            certificate = mapping(run.measured, x, 1 / (2 * run.state.L), run.eps).verify(run.measured)
-            reason = checked(run, reason, certificate)
+            certificate = run.verify(mapping(run.measured, x, 1 / (2 * run.state.L), run.eps))
+            certificate, reason = confirmed(run, reason, certificate)
     except BadOracle as error:
         fun, reason = nan, Reason("failed", f"{reason.message} The last iterate could not be evaluated: {error}")
     return x, fun, certificate, reason
+
+
+def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
+    """What is known of a point outside of the set is no certificate."""
+    if unfit := run.lookout.unfit(certificate, reason.status == "converged"):
+        return None, Reason("failed", f"{reason.message} {unfit}")
+    return certificate, checked(run, reason, certificate)
 
 
 def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
@@ -98,16 +103,3 @@ def lower_elsewhere(run: _Run, certificate: Certificate) -> str:
     if lowest.fun >= run.value(certificate.x):
         return ""
     return f" F was lower at step {lowest.k}, {lowest.fun:.6g}; output='last' returns the last iterate."
-
-
-def too_small(run: _Run) -> tuple[str, ...]:
-    if run.state is None or run.curvature.largest <= run.state.L * (1 + 1e-6):
-        return ()
-    L, seen = run.state.L, run.curvature.largest
-    sentence = (
-        f"The smoothness L = {L:.3g} is too small: between two points of the run the gradient changed by "
-        f"{seen:.3g} times their distance, so the method's guarantees do not hold. "
-        f"Leave smoothness out to have it estimated, or give at least {seen:.3g}."
-    )
-    python_warnings.warn(sentence, SmoothnessWarning, stacklevel=6)  # the line that called minimize
-    return (sentence,)

@@ -8,8 +8,10 @@ from time import perf_counter, process_time
 
 
 class Watch:
-    def __init__(self) -> None:
-        self._first = self._begun = now()
+    def __init__(self, seconds: float = 0.0, cpu: float = 0.0, wall: float = 0.0) -> None:
+        """Begins at what a run had spent when it was saved."""
+        clock, process = now()
+        self._begun, self._first = (clock - seconds, process - cpu), clock - wall
         self._stopped: tuple[float, float] | None = None
 
     @property
@@ -19,7 +21,7 @@ class Watch:
     @property
     def wall(self) -> float:
         """Seconds since the run began, pauses and all."""
-        return now()[0] - self._first[0]
+        return now()[0] - self._first
 
     @property
     def cpu(self) -> float:
@@ -27,6 +29,9 @@ class Watch:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
+        if self._stopped is not None:  # it stands still already
+            yield
+            return
         self._stopped = stopped = now()
         try:
             yield

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import NonFinite
+from condgrad.checks import NonFinite, not_finite
 from condgrad.points import norm2
 from condgrad.protocols import Problem
 
@@ -55,13 +55,24 @@ class Counted:
             self._allow(price)
             self._counts.add(price)
             answer = ask(*args)
-            if not np.isfinite(SEEN.get(name, norm2)(answer)):
-                raise NonFinite(
-                    f"{SAID[name]} of {type(self._target).__name__} is NaN, infinite or too large to square."
-                )
+            seen = SEEN.get(name, lambda point: point)(answer)
+            if not np.isfinite(seen if name == "value" else norm2(seen)):
+                raise NonFinite(f"{SAID[name]} of {type(self._target).__name__} {found(seen)}.")
             return answer
 
         return counted
+
+
+def found(answer: Any) -> str:
+    """What is wrong with an answer whose square is not finite, and where; of a structured matrix, in the numbers it keeps."""
+    numbers = getattr(answer, "values", answer)
+    if not isinstance(numbers, np.ndarray | float):
+        return "holds NaN or Inf, or is too large to square"
+    array = np.atleast_1d(numbers)
+    if not np.isfinite(array).all():
+        return f"holds NaN or Inf ({not_finite(array)})" if array.size > 1 else f"is {array.flat[0]}"
+    at = np.unravel_index(int(np.argmax(np.abs(array))), array.shape)
+    return f"is too large to square: its largest entry is {array[at]:.3g}, at index {tuple(int(i) for i in at)}"
 
 
 def _terms(objective: Any, args: tuple[Any, ...]) -> dict[str, int]:
@@ -79,10 +90,10 @@ PRICES: dict[str, Callable[[Any, tuple[Any, ...]], dict[str, int]]] = {
     "project": lambda domain, args: {"po": 1},
 }
 
-SEEN: dict[str, Callable[[Any], float]] = {
+SEEN: dict[str, Callable[[Any], Any]] = {
     "value": float,
-    "lmo_near": lambda answer: norm2(answer[0]),
-    "beyond": lambda answer: norm2(answer.vectors),
+    "lmo_near": lambda answer: answer[0],
+    "beyond": lambda answer: answer.vectors,
 }
 """What must be finite of an answer that is not a point."""
 

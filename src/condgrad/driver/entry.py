@@ -11,6 +11,9 @@ from condgrad.points import norm2
 from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
 from condgrad.solvers import Method
 
+INSIDE = 1e-6
+"""How far outside, relative to the set, still counts as inside: rounding, the user's included."""
+
 
 def check_problem(problem: Problem) -> None:
     objective, domain = problem.objective, problem.domain
@@ -49,7 +52,7 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
         raise NonFinite("x0 holds NaN or Inf, or what is too large to square: remove or replace it.")
     same_shape(tuple(x0.shape), tuple(domain.shape), "x0")
     try:
-        inside = domain.contains(x0, 1e-6)
+        inside = domain.contains(x0, INSIDE)
     except NotGiven:
         inside = not proven_outside(domain, x0)
     if not inside:
@@ -57,12 +60,12 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
     return x0
 
 
-def proven_outside(domain: Any, x: Point) -> bool:
+def proven_outside(domain: Any, x: Point, calls: int = 1000) -> bool:
     """Of a set that only has a linear oracle: is x at a distance from it that its nearest point's certificate proves?"""
     vertex = domain.lmo(-1.0 * x)
-    solver = Corrective(max_calls=1000)
+    solver = Corrective(max_calls=calls)
     nearest, gap, _ = solver.solve(domain, vertex - x, vertex, 1.0, absolute(1e-16), solver.init(domain, vertex))
-    return sqrt(norm2(nearest - x)) - sqrt(gap) > 1e-6 * max(1.0, sqrt(norm2(vertex)))
+    return sqrt(norm2(nearest - x)) - sqrt(gap) > INSIDE * max(1.0, sqrt(norm2(vertex)))
 
 
 class _WithSmoothness:
@@ -79,6 +82,13 @@ class _WithSmoothness:
 def with_smoothness(objective: Any, smoothness: float | None) -> Any:
     """The objective with this smoothness, under its own class's name, which messages show."""
     return type(type(objective).__name__, (_WithSmoothness,), {})(objective, smoothness)
+
+
+def unwrapped(objective: Any) -> Any:
+    """The objective that the user gave."""
+    while isinstance(objective, _WithSmoothness):
+        objective = objective._objective
+    return objective
 
 
 def diameter(domain: Any) -> float | None:

@@ -11,6 +11,7 @@ import numpy as np
 from condgrad.certificate import Certificate
 from condgrad.inner import Corrective, Spectral, relative
 from condgrad.points import inner
+from condgrad.points.aside import listening, worst
 from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, SpectralSet, fits
 
 SMALL = 512 * 512
@@ -27,7 +28,8 @@ def value(problem: Problem, x: Point) -> float:
 def wolfe_gap(problem: Problem, x: Point) -> float:
     """max_v <grad F(x), x - v>."""
     grad = problem.objective.grad(x)
-    return inner(grad, x - problem.domain.lmo(grad))
+    with listening() as heard:
+        return inner(grad, x - problem.domain.lmo(grad)) + worst(heard)
 
 
 def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, exact: bool = False) -> Certificate:
@@ -40,15 +42,16 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
     if (small or isinstance(x, np.ndarray)) and fits(problem.domain, Projectable):
         z = x - gamma * problem.objective.grad(x)
         prox = problem.domain.project(np.asarray(z) if small else z)
-        return Certificate(x, prox, gamma, 0.0, on=said(problem))
+        return Certificate(x, prox, gamma, 0.0, on=named(problem))
     solver: Inner = (Spectral if fits(problem.domain, SpectralSet) else Corrective)(max_calls=MEASURING_CALLS)
     accuracy = relative(0.01, gamma * (eps or 0.0) / 100)
     grad = problem.objective.grad(x)
-    prox, gap, _ = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
-    return Certificate(x, prox, gamma, gap, on=said(problem))
+    with listening() as heard:
+        prox, gap, _ = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
+    return Certificate(x, prox, gamma, gap + worst(heard), on=named(problem))
 
 
-def said(problem: Problem) -> str:
+def named(problem: Problem) -> str:
     return getattr(problem.objective, "on", "F")
 
 

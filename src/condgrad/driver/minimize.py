@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from condgrad.checks import choice, positive, whole
+from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
+from condgrad.driver import gradient
+from condgrad.driver.checkpoint import Checkpoint
 from condgrad.driver.entry import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.progress import Progress
 from condgrad.driver.result import Result
@@ -43,6 +46,9 @@ def minimize(
     validate: int = 10_000,
     callback: Callback | None = None,
     progress: bool | None = None,
+    check_gradient: bool = False,
+    checkpoint: str | PathLike[str] | Checkpoint | None = None,
+    resume: bool = False,
     **options: Any,
 ) -> Result:
     r"""Minimise a smooth, possibly non-convex function over a convex set, without projecting.
@@ -79,6 +85,12 @@ def minimize(
         still, in place of what the method proves on its way: for comparing methods. Matrices of up to 512 x 512 by a full SVD.
     callback : ``callback(record, x)`` at the start and after each step; a true answer stops.
     progress : show it; by default on a terminal when it takes more than two seconds.
+    check_gradient : compare the gradient with differences of values before the run (:func:`condgrad.check_gradient`), and
+        refuse one that does not match.
+    checkpoint : a file to which the run is saved every 30 seconds and at its end, or ``Checkpoint(path, seconds=...)``, or
+        ``Checkpoint(path, steps=...)``. A file that is there already is not overwritten, but see ``resume``.
+    resume : go on from the checkpoint, bit for bit as the run would have; from the start where there is none yet. The problem and
+        all that was asked must be the same, but budgets may be larger.
     options : the method's own, such as ``rule="short"``; see ``condgrad methods``.
 
     Returns
@@ -102,6 +114,10 @@ def minimize(
         raise TypeError(f"The callback is {callback!r}, a function of (record, x) was expected.")
     if stop is not None and not isinstance(stop, Rule):
         raise TypeError(f"stop is {stop!r}, a rule was expected, such as Mapping(1e-6) | Seconds(60).")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    if resume and checkpoint is None:
+        raise TypeError("resume=True continues from a checkpoint: give its path, checkpoint=PATH.")
     check_problem(Problem(objective, domain))
     if smoothness is not None:
         objective = with_smoothness(objective, given_smoothness(smoothness))
@@ -127,6 +143,10 @@ def minimize(
         objective = not_vacuous(objective, domain, entry, eps)
     problem = Problem(objective, domain)
     start = check_start(problem, x0)
+    if yes_or_no(check_gradient, "check_gradient"):
+        compared = gradient.check_gradient(objective, domain, start, seed=seed)
+        if not compared.matches:
+            raise BadOracle(f"{compared} Correct {type(objective).__name__}, or leave check_gradient out.")
     if warm_start is None:
         from_nothing = x0 is None and isinstance(schedule, practical) and isinstance(inner, Spectral)
         warm_start = WARM_START if from_nothing and fits(objective, Objective) else 0
@@ -168,6 +188,9 @@ def minimize(
             seed=seed,
             callback=callback,
             listeners=[bar] if shown else [],
+            checkpoint=checkpoint,
+            resume=resume,
+            options={"options": options, "output": output},
         )
     finally:
         bar.close()

@@ -21,7 +21,7 @@ class Result:
     fun: float
     """F(x); NaN where F is an expectation, whose value is not known."""
     status: str
-    """converged, out_of_budget, stalled, stopped (by the callback), interrupted (Ctrl-C), finished (the paper's random
+    """converged, out_of_budget, stalled, stopped (by the callback), interrupted (Ctrl-C, SIGTERM), finished (the paper's random
     index reached), unverified (a certificate that its check did not confirm) or failed (a NaN on the way)."""
     message: str
     certificate: Certificate | None
@@ -34,6 +34,11 @@ class Result:
     method: str
     smoothness: float
     """The L that was used in the end."""
+    seed: int
+    spec: str
+    """A hash of what was asked: objective, set, method, options, seed and start, by content. Of a user's function, its name."""
+    made_with: dict[str, Any]
+    """Versions and numbers of threads."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -58,6 +63,9 @@ class Result:
             "seconds": self.seconds,
             "cpu": self.cpu,
             "counts": self.counts,
+            "seed": self.seed,
+            "spec": self.spec,
+            "made_with": self.made_with,
             "warnings": list(self.warnings),
         }
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from math import ceil, isfinite, nan
+from math import inf, isfinite, nan
 from typing import Any
 
 from condgrad.certificate import Certificate, witness
 from condgrad.checks import BadOracle, NonFinite, read_only
-from condgrad.driver.answer import result
+from condgrad.driver.answer import answer, result
+from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
-from condgrad.driver.metrics import mapping, said, validation, value, wolfe_gap
+from condgrad.driver.fingerprint import digest, fingerprint
+from condgrad.driver.interruption import held_back, said, terminable
+from condgrad.driver.metrics import mapping, named, validation, value, wolfe_gap
 from condgrad.driver.result import Result
-from condgrad.driver.stopping import Rule
+from condgrad.driver.safety import Lookout, Noticed, later
+from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
+from condgrad.points.aside import listening
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
-from condgrad.solvers.smoothness import Backtracking, Curvature
-from condgrad.solvers.states import Descent
+from condgrad.solvers.smoothness import Backtracking
 
 HEARTBEAT = 0.5
 """Listeners hear from a long step every so many seconds."""
@@ -28,9 +32,8 @@ DONE = ("converged", "failed", "interrupted")
 """Endings after which nothing more is measured: it is known, can't be, or somebody waits."""
 
 
-def later(k: int) -> int:
-    """The next step on which to measure: ever further apart, so that measuring costs no more than the run."""
-    return max(k + 1, ceil(1.1 * k))
+GRACE = 0.1
+"""The share of a deadline that the last measurement may take beyond it."""
 
 
 class _End(Exception):
@@ -40,9 +43,9 @@ class _End(Exception):
         self.reason = reason
 
 
-def iterate(solver: Solver, problem: Problem, x0: Point) -> Iterator[Any]:
-    """The states of a method, from its start, without end."""
-    state = solver.init(problem, x0)
+def iterate(solver: Solver, problem: Problem, x0: Point, state: Any = None) -> Iterator[Any]:
+    """The states of a method, from its start (or from ``state``), without end."""
+    state = solver.init(problem, x0) if state is None else state
     while True:
         yield state
         state = solver.step(problem, state)
@@ -66,16 +69,29 @@ def run(
     seed: int = 0,
     callback: Callback | None = None,
     listeners: Sequence[Listener] = (),
+    checkpoint: Checkpoint | None = None,
+    resume: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> Result:
     """Run ``solver`` until ``stop``; return the best certified iterate, or the last one where ``best`` is False.
 
     Every ``every``-th step is recorded. A method that proves nothing on its way is measured from outside, on steps ever
     further apart; an expectation on a batch of ``validate`` samples. With ``measure`` every method is, at the iterate that it
     reports, in place of what it proves itself (Frank-Wolfe's own bound, gap/gamma, is a loose one).
+
+    With a ``checkpoint`` the run is saved as it goes; with ``resume`` it goes on from there. ``options`` are what else the
+    solver was built from: a checkpoint of others is refused.
     """
-    going = _Run(problem, solver, x0, stop, name or type(solver).__name__, every, best, measure, listeners)
+    name = name or type(solver).__name__
+    asked = {"every": every, "best": best, "measure": measure, "validate": validate, "seed": seed, **(options or {})}
+    asked |= {"watches": sorted(stop.watches()), "tolerance": stop.tolerance(), "name": name}
+    spec = digest(fingerprint(problem, solver, x0, asked, probing=False))
+    going = _Run(problem, solver, x0, stop, name, every, best, measure, listeners, seed, spec)
     if not going.has_value:
         going.measured = validation(problem, validate, seed)
+    if checkpoint:
+        going.saving = Saving(checkpoint, fingerprint(problem, solver, x0, asked), resume)
+        going.saving.restore(going)
     return going.to_the_end(callback)
 
 
@@ -92,6 +108,8 @@ class _Run:
     keep_best: bool
     measure: bool
     listeners: Sequence[Listener]
+    seed: int
+    spec: str
 
     state: Any = None
     record: Record | None = None
@@ -104,17 +122,20 @@ class _Run:
     verified: Certificate | None = None
     """The check of a claim that it confirmed, on which the run ends."""
     next_check: int = 0
-    curvature: Curvature = field(default_factory=Curvature)
     next_measure: int = 0
     next_gap: int = 0
     next_beat: float = 0.0
+    late: float | None = None
+    """By when the last measurement must be done, once the run has ended."""
     watch: Watch = field(default_factory=Watch)
     counts: Counts = field(default_factory=Counts)
     trace: Trace = field(default_factory=Trace)
+    saving: Saving | None = None
 
     def __post_init__(self) -> None:
         self.has_value = fits(self.problem.objective, Objective)
         self.measured = self.problem
+        self.lookout = Lookout(self.problem, given=not isinstance(self.solver, Backtracking))
         self.budgets = self.stop.budgets()
         self.counted = count(self.problem, self.counts, self.allow)
         self.watches = self.stop.watches()
@@ -141,34 +162,81 @@ class _Run:
             record, seconds=self.watch.seconds, cpu=self.watch.cpu, wall=self.watch.wall, **asdict(self.counts)
         )
 
+    @property
+    def noticed(self) -> Noticed:
+        return self.lookout.noticed
+
+    @noticed.setter
+    def noticed(self, noticed: Noticed) -> None:
+        self.lookout.noticed = noticed
+
+    def alive(self) -> None:
+        """Asked by long computations between two oracle calls: is there time for more?"""
+        if self.late is None:
+            self.allow({})
+        elif self.watch.wall > self.late:
+            raise _End(Reason("out_of_budget", ""))
+
     def to_the_end(self, callback: Callback | None) -> Result:
-        reason = Reason("stopped", "")
-        try:
-            for state in iterate(self.solver, self.counted, self.x0):
+        with terminable(), listening(self.alive, self.lookout.heard, alone=True):
+            try:
+                reason = self.loop(callback)
                 with self.watch.paused():
-                    self.notice_curvature(state)
-                    self.state, self.record = state, self.observe(state)
-                    ending = self.confirmed(self.stop(self.record, self.trace), state.k)
-                    if callback and callback(self.record, read_only(state.x)):
-                        ending = ending or Reason("stopped", "The callback asked to stop.")
-                    self.tell(self.record)
-                    if state.k % self.every == 0 or ending:
-                        self.trace.append(self.record)
+                    reason = self.look_at_the_last(reason)
+                    self.close()
+                    return result(self, *answer(self, reason))
+            except KeyboardInterrupt as interruption:  # while the result was checked: it is given back as it stands
+                with held_back() as waiting:
+                    self.close()
+                    x = self.best.x if self.best and self.keep_best else self.last()
+                    unchecked = "What is returned was not checked, as that was interrupted: it has no certificate."
+                    found = result(self, x, nan, None, Reason("interrupted", f"{said(interruption)} {unchecked}"))
+                    waiting.clear()
+                return found
+
+    def loop(self, callback: Callback | None) -> Reason:
+        """Step by step until something ends it, and what that was."""
+        try:
+            for state in iterate(self.solver, self.counted, self.x0, self.state):
+                with self.watch.paused():
+                    ending = self.after(state, callback)
                 if ending:
-                    reason = ending
-                    break
-        except KeyboardInterrupt:
-            reason = Reason("interrupted", "Interrupted from the keyboard.")
+                    return ending
+        except KeyboardInterrupt as interruption:
+            return Reason("interrupted", said(interruption))
         except _End as end:
-            reason = end.reason
-        except BadOracle as error:
+            return end.reason
+        except (BadOracle, MemoryError) as error:
             if self.state is None or self.state.k == 0:
                 raise
-            reason = Reason("failed", f"In step {self.state.k + 1}: {error} The result is what stood before it.")
-        with self.watch.paused():
-            reason = self.look_at_the_last(reason)
-            self.close()
-            return result(self, reason)
+            what = f"Memory ran out ({error})." if isinstance(error, MemoryError) else error
+            return Reason("failed", f"In step {self.state.k + 1}: {what} The result is what stood before it.")
+        finally:  # also where a callback raises, or a user's function: that is theirs, but what was reached is not lost
+            self.late = inf
+            if self.saving:
+                with held_back():
+                    self.saving.save(self.trace)
+        return Reason("stopped", "")
+
+    def after(self, state: Any, callback: Callback | None) -> Reason | None:
+        """Look at the state after a step, and say why to end, if so. A state that was restored has been looked at."""
+        record, new = self.record, state is not self.state
+        if record is None or new:
+            self.lookout.at(state)
+            before = self.state
+            self.state, self.record = state, (now := self.observe(state))
+            self.lookout.between(before, state, record, now)
+            record = now
+        ending = self.confirmed(self.stop(record, self.trace), state.k)
+        if new:
+            if callback and callback(record, read_only(state.x)):
+                ending = ending or Reason("stopped", "The callback asked to stop.")
+            self.tell(record)
+            if self.saving:
+                self.saving.after(self)
+        if state.k % self.every == 0 or ending:
+            self.trace.append(record)
+        return ending
 
     def close(self) -> None:
         """A last row where the run ended inside a step, so that the trace has all that was spent."""
@@ -178,19 +246,6 @@ class _Run:
             name: getattr(self.trace[-1], name) for name in asdict(self.counts)
         }:
             self.trace.append(replace(self.spent(self.record), gap=nan, mapping=nan, mapping_lower=nan))
-
-    def notice_curvature(self, state: Any) -> None:
-        """Two gradients that differ by more than L times their points' distance prove that a given L is too small."""
-        if self.state is None or isinstance(self.solver, Backtracking) or not (self.state.descent and state.descent):
-            return
-        self.curvature = self.curvature.after(self.state.descent, state.descent)
-
-    def notice_at(self, certificate: Certificate) -> None:
-        """A run that converges at once has no two gradients to compare: take those at the point and at its prox."""
-        if not isinstance(self.solver, Backtracking) and self.state is not None and self.state.descent:
-            grad = self.measured.objective.grad
-            at = (Descent(p, grad(p)) for p in (certificate.x, certificate.prox))
-            self.curvature = self.curvature.after(*at)
 
     def observe(self, state: Any) -> Record:
         """What is known after this step; the best certificate so far is kept."""
@@ -232,13 +287,13 @@ class _Run:
         """The step's own certificate, or a measured one when it is due."""
         own = state.certificate
         if own is not None and not self.measure and not (self.by_gap and own.prox is not own.x):
-            return own
+            return replace(own, gap=own.gap + self.lookout.error) if self.lookout.error else own
         if state.k < self.next_measure or (state.k == 0 and not self.measure):
             return None
         self.next_measure = later(state.k)
         gamma = 1 / (2 * state.L)
         if self.by_gap:
-            return witness(self.measured, state.x, state.x, gamma, said(self.measured))
+            return witness(self.measured, state.x, state.x, gamma, named(self.measured))
         return mapping(self.measured, state.x, gamma, self.eps, exact=self.measure)
 
     def rank(self, certificate: Certificate) -> float:
@@ -252,22 +307,38 @@ class _Run:
         if self.state is None or self.state.k == 0:
             return reason
         self.next_measure = 0
+        deadlines = [budget.limit for budget in self.budgets if isinstance(budget, Seconds)]
+        self.late = self.watch.wall + GRACE * min(deadlines, default=inf)
         try:
             self.record = self.observe(self.state)
-        except BadOracle:
+        except (BadOracle, _End):
             return reason
+        finally:
+            self.late = inf
         self.trace.amend(self.record)
         ending = self.stop(self.record, self.trace)
         return ending if ending is not None and ending.status == "converged" else reason
+
+    def last(self) -> Point:
+        return self.x0 if self.state is None else self.state.x
+
+    def verify(self, claim: Certificate) -> Certificate:
+        """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for:
+        with a longer one the mapping of any point is small."""
+        L = self.problem.objective.smoothness
+        if L and claim.gamma > (1 + 1e-9) / (2 * L):
+            claim = replace(claim, gamma=1 / (2 * L), step=claim.step or claim.gamma)
+        return claim.verify(self.measured)
 
     def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
         """A claim of convergence is checked before the run ends on it; where the check does not confirm it, go on."""
         if ending is None or ending.status != "converged" or self.current is None or not self.keep_best:
             return ending
         if k >= self.next_check:
-            verified = self.current.verify(self.measured)
+            verified = self.verify(self.current)
             if self.satisfied(verified):
-                self.notice_at(verified)
+                if self.state is not None and self.state.descent:
+                    self.lookout.alone(verified)
                 self.verified = verified
                 return ending
             self.best, self.unconfirmed, self.next_check = verified, ending, later(k)
@@ -279,5 +350,6 @@ class _Run:
             return False
         gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
         seen = replace(self.record, mapping=(1 - 1e-6) * certificate.upper, gap=(1 - 1e-6) * gap)
-        again = self.stop(seen, self.trace)
-        return again is not None and again.status == "converged"
+        unseen = replace(self.record, mapping=inf, gap=inf)
+        again, blind = self.stop(seen, self.trace), self.stop(unseen, self.trace)
+        return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 from condgrad.checks import choice, positive, whole
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts
+from condgrad.driver.memory import resident
 from condgrad.protocols import Reason, Record
 
 
@@ -215,6 +216,26 @@ class CpuSeconds(_Budget):
 
     def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool:
         return watch.cpu > self.limit
+
+    def budgets(self) -> tuple[Budget, ...]:
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Memory(_Budget):
+    """At most so many megabytes of this process in memory, all that it holds included."""
+
+    def __post_init__(self) -> None:
+        positive(self.limit, "number of megabytes")
+
+    def used(self, record: Record) -> float:
+        return resident()
+
+    def said(self) -> str:
+        return f"{self.limit:g} MB of memory"
+
+    def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool:
+        return resident() > self.limit
 
     def budgets(self) -> tuple[Budget, ...]:
         return (self,)

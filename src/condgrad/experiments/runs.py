@@ -17,9 +17,9 @@ import numpy as np
 from condgrad.checks import choice
 from condgrad.driver import Result, Trace, wolfe_gap
 from condgrad.driver.metrics import mapping
+from condgrad.driver.surroundings import machine
 from condgrad.experiments.spec import Spec, build, paper_matrix
 from condgrad.protocols import Problem
-from condgrad.report.facts import machine
 from condgrad.solvers import METHODS
 
 Run = Mapping[str, Any]
@@ -55,6 +55,8 @@ def spec_of(run: Run) -> Spec:
 
 
 def ended(result: Result) -> Outcome:
+    if result.status == "interrupted":  # half a run is none: it must not be kept
+        raise KeyboardInterrupt(result.message)
     return {name: list(result.warnings) if name == "warnings" else getattr(result, name) for name in ENDED}
 
 

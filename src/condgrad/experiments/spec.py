@@ -21,7 +21,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
@@ -32,7 +32,7 @@ from scipy import sparse
 
 from condgrad.checks import choice, finite_array
 from condgrad.domains import DOMAINS
-from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Result, Seconds, Stagnation, Steps, minimize
+from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Memory, Result, Seconds, Stagnation, Steps, minimize
 from condgrad.driver.run import Callback
 from condgrad.driver.stopping import Rule
 from condgrad.inner import INNERS
@@ -45,6 +45,7 @@ STOPS: dict[str, Callable[[Any], Rule]] = {
     "steps": Steps,
     "seconds": Seconds,
     "cpu": CpuSeconds,
+    "memory": Memory,
     "stagnation": Stagnation,
     **{oracle: partial(Calls, oracle=oracle) for oracle in ("fo", "sfo", "ifo", "lo", "po", "values")},
 }
@@ -69,7 +70,13 @@ class Spec:
     stop: Rule
     keywords: dict[str, Any]
 
-    def solve(self, progress: bool | None, callback: Callback | None = None) -> Result:
+    def within(self, **limits: float | None) -> Spec:
+        """The same with more to stop at, by the names of [stop]; None says nothing."""
+        more = [STOPS[name](limit) for name, limit in limits.items() if limit is not None]
+        return replace(self, stop=reduce(or_, more, self.stop))
+
+    def solve(self, progress: bool | None, callback: Callback | None = None, **more: Any) -> Result:
+        """``more`` is checkpoint=, resume= and check_gradient= of minimize."""
         return minimize(
             self.objective,
             self.domain,
@@ -77,6 +84,7 @@ class Spec:
             stop=self.stop,
             progress=progress,
             callback=callback,
+            **more,
             **self.keywords,
         )
 

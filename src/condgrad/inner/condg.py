@@ -11,6 +11,7 @@ import numpy as np
 
 from condgrad.checks import whole
 from condgrad.points import inner, norm2
+from condgrad.points.aside import beat
 from condgrad.protocols import InnerStop, Point, Prox
 
 EPS = 4 * float(np.finfo(float).eps)
@@ -36,6 +37,7 @@ class CondG:
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: None) -> Prox:
         u_t = u
         for t in count(1):
+            beat()
             direction = g + (1 / gamma) * (u_t - u)
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)

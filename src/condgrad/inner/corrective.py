@@ -13,6 +13,7 @@ from condgrad.checks import whole
 from condgrad.inner.condg import EPS
 from condgrad.inner.simplex_qp import Factor, nearest_weights
 from condgrad.points import inner, norm2
+from condgrad.points.aside import beat
 from condgrad.protocols import InnerStop, Point, Prox
 
 
@@ -77,6 +78,7 @@ class Corrective:
         z = u - gamma * g
         hull = memory.with_atom(u)
         for t in count(1):
+            beat()
             hull = hull.nearest(z)
             u_t = hull.point()
             direction = (1 / gamma) * (u_t - z)

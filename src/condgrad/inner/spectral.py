@@ -20,6 +20,7 @@ import numpy as np
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
 from condgrad.points import LowRank, norm2
+from condgrad.points.aside import beat
 from condgrad.points.krylov import RITZ, SPARE, TIMES, outer, random_block, rank_of, spare_columns, wider
 from condgrad.protocols import InnerStop, Point, Prox
 
@@ -66,6 +67,7 @@ class Spectral:
         spare, calls, refined, last = SPARE, 0, 0, inf
         before, before_image = memory[:, :0], np.zeros((z.shape[0], 0))
         while True:
+            beat()
             image = None if image is None or image.shape[1] < domain.narrowest + SPARE else image[:, :widest]
             left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, widest), image)
             kept = domain.shrink(values)

@@ -84,15 +84,20 @@ def loss(
 
 
 @contextmanager
-def threads(most: int | None) -> Iterator[None]:
+def at_most(threads: int | None) -> Iterator[None]:
     """Within, no loop takes more threads than this; None leaves it as it is."""
     numba = _loops().numba
     before = numba.get_num_threads()
-    numba.set_num_threads(before if most is None else min(most, before))
+    numba.set_num_threads(before if threads is None else min(threads, before))
     try:
         yield
     finally:
         numba.set_num_threads(before)
+
+
+def threads() -> int | None:
+    """How many threads the loops may use; None before they are loaded."""
+    return int(_loops().numba.get_num_threads()) if _loops.cache_info().currsize else None
 
 
 def _run(kernel: str, work: int, *args: Any) -> None:

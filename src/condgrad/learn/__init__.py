@@ -1,5 +1,7 @@
-"""Estimators with the manners of scikit-learn, which condgrad itself does not import."""
+"""Estimators in the manner of scikit-learn; the only folder that imports it, and imported by name only."""
 
 from condgrad.learn.completion import RobustCompletion
+from condgrad.learn.linear import RobustLinearRegressor, SigmoidClassifier
+from condgrad.learn.split import RobustPCA
 
-__all__ = ["RobustCompletion"]
+__all__ = ["RobustCompletion", "RobustLinearRegressor", "RobustPCA", "SigmoidClassifier"]

@@ -45,7 +45,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     radius : of the nuclear ball, or "auto".
     biases : whether rows and columns have biases, and there is a mean.
     clip : whether predictions are kept within the range of the entries that are believed.
-    tol : the last fit ends when four steps bring the loss down by less than this share.
+    tol : the last fit ends when two steps bring the loss down by less than this share.
     max_steps : and at the latest after so many steps.
     certify : go on until the squared gradient mapping of the last fit is at most this, proven by ``result_.certificate``;
         by default nothing is proven, which is several times as fast.
@@ -121,7 +121,9 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Fit on, with more entries; those that are known already get their new value. Radius and sigma stay what they are."""
         if not hasattr(self, "singular_values_"):
             return self.fit(X, y)
-        given = self._merged(self._read(X, y, reset=False))
+        seen = self._seen.pattern
+        known = Entries(seen.rows, seen.cols, self._seen.values, seen.shape, self.row_ids_, self.col_ids_)
+        given = entries.merged(known, self._read(X, y, reset=False))
         return self._fit(given, self._carried(given))
 
     def _fit(self, given: Entries, last: Model | None) -> Self:
@@ -139,7 +141,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         everything = Completion(given.rows, given.cols, given.values, given.shape)
         rng = np.random.default_rng(seed)
         fit = Fit(everything, loss, sigma, bool(self.biases), rng, Telling() if self.verbose else silent)
-        with kernels.threads(1 if everything.n_terms < SMALL else None):
+        with kernels.at_most(1 if everything.n_terms < SMALL else None):
             best = fit.follow(radius) if last is None else last
             if last is not None:
                 fit.path = list(self.path_)
@@ -188,22 +190,6 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return entries.listed(X, y)
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
         return entries.from_matrix(X)
-
-    def _merged(self, new: Entries) -> Entries:
-        """The known entries and the new ones, under the names of both."""
-        old, shape = self._seen, self._seen.pattern.shape
-        rows, cols, row_ids, col_ids = new.rows, new.cols, self.row_ids_, self.col_ids_
-        old_rows, old_cols = old.pattern.rows, old.pattern.cols
-        if row_ids is None:
-            shape = max(shape[0], new.shape[0]), shape[1]
-        else:
-            row_ids, old_rows, rows = _united(row_ids, new.row_ids, old_rows, rows)
-            col_ids, old_cols, cols = _united(col_ids, new.col_ids, old_cols, cols)
-            shape = len(row_ids), len(col_ids)
-        flat = np.concatenate([rows * shape[1] + cols, old_rows.astype(np.int64) * shape[1] + old_cols])
-        flat, first = np.unique(flat, return_index=True)
-        values = np.concatenate([new.values, old.values])[first]
-        return Entries(flat // shape[1], flat % shape[1], values, shape, row_ids, col_ids)
 
     def _carried(self, given: Entries) -> Model:
         """The model as it stands, for the rows and columns of these entries; new rows are folded in, new columns begin at 0."""
@@ -388,16 +374,3 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _united(
-    old: np.ndarray | None, new: np.ndarray | None, old_places: np.ndarray, new_places: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The names of both, and where the entries stand among these."""
-    assert old is not None and new is not None
-    if old.dtype.kind == "U" and new.dtype.kind != "U":
-        new = new.astype(str)
-    if (old.dtype.kind == "U") != (new.dtype.kind == "U"):
-        raise TypeError("The ids are strings, but the model was fitted with numbers: give these.")
-    ids = np.union1d(old, new)
-    return ids, np.searchsorted(ids, old)[old_places], np.searchsorted(ids, new)[new_places]

@@ -115,6 +115,33 @@ def places(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
     return np.where(known[found] == ids, found, -1)
 
 
+def merged(old: Entries, new: Entries) -> Entries:
+    """The entries of both, under the names of both; where both have one, the new one."""
+    if old.row_ids is None:
+        shape, row_ids, col_ids = (max(old.shape[0], new.shape[0]), old.shape[1]), None, None
+        rows, cols = np.concatenate([new.rows, old.rows]), np.concatenate([new.cols, old.cols])
+    else:
+        row_ids, rows = _united(old.row_ids, new.row_ids, old.rows, new.rows)
+        col_ids, cols = _united(old.col_ids, new.col_ids, old.cols, new.cols)
+        shape = len(row_ids), len(col_ids)
+    flat, first = np.unique(rows.astype(np.int64) * shape[1] + cols, return_index=True)
+    values = np.concatenate([new.values, old.values])[first]
+    return Entries(flat // shape[1], flat % shape[1], values, shape, row_ids, col_ids)
+
+
+def _united(
+    old: np.ndarray | None, new: np.ndarray | None, old_places: np.ndarray, new_places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The names of both, and where the entries, new ones first, stand among these."""
+    assert old is not None and new is not None
+    if old.dtype.kind == "U":
+        new = _strings(new)
+    elif new.dtype.kind == "U":
+        raise TypeError("The ids are strings, but the model was fitted with numbers: give these.")
+    ids = np.union1d(old, new)
+    return ids, np.concatenate([np.searchsorted(ids, new)[new_places], np.searchsorted(ids, old)[old_places]])
+
+
 def _unique(ids: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
     """The sorted ids and the place of each among them: strings, unless all are numbers."""
     if ids.dtype.kind == "O":

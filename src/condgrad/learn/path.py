@@ -32,22 +32,24 @@ HELD = 0.1
 """The share of entries that is held out."""
 GROWTH = 1.3
 """From radius to radius."""
-STEPS = 4
+STEPS = 2
 """Of the engine at each radius."""
 BETTER = 1e-4
 """By this share the held-out loss must fall to count as better."""
 PATIENCE = 2
 """So many radii in a row that are no better end the path."""
 LONGEST = 60
-LEAST, SLOWLY = 1e-6, 0.6
-"""The scale of the loss never falls below this part of the first one, nor at once below this part of the last one: rows that
-are fitted later than others must not be given up before."""
+LEAST, SLOWLY = 1e-3, 0.7
+"""The scale of the loss never falls below this part of the first one, where there is nothing left to be robust against, nor at
+once below this part of the last one: rows that are fitted later than others must not be given up before."""
 WIDE = 2.0
 """So much wider is the loss on the path than at its end: what is large is not taken for an outlier before it had its chance."""
 GAP, FLOOR = 5.0, 3
 """A singular value that is so many times the next one ends what is signal, where as many and some more are beyond it."""
-ENOUGH = 0.01
-"""What is let go has come to rest when the held-out loss falls by less than this share."""
+TURNS = 2
+"""Rounds between two looks at the held-out entries where singular values are let go: there is more to go for in each."""
+ENOUGH, SETTLED = 0.01, 0.95
+"""What is let go has come to rest when the held-out loss falls by less than this share, and the scale no longer to this part."""
 
 
 class Radius(NamedTuple):
@@ -104,6 +106,8 @@ class Fit:
     tell: Callable[[str, int], None] = lambda line, rounds: None
     """Told after each round what it was, and how many more are expected."""
     path: list[Radius] = field(default_factory=list)
+    floor: float = 0.0
+    """Of the scale."""
 
     def __post_init__(self) -> None:
         self.rows = self.everything.pattern.rows
@@ -172,9 +176,10 @@ class Fit:
         """The best model of the path, with the scale that its held-out residuals have."""
         train, rows, held = self.split()
         model = self.start(train, rows)
+        self.floor = LEAST * model.sigma
         radius, worse = min(self.first_radius(train, rows, model), up_to), 0
         best = best_in_ball = held.judged(self, model)
-        while worse < PATIENCE and len(self.path) < LONGEST:
+        while np.isfinite(up_to) or (worse < PATIENCE and len(self.path) < LONGEST):
             now = held.judged(self, self.improve(train, rows, self.wide(model), radius))
             model = now.model
             self.path.append(Radius(radius, now.error, model.x.rank))
@@ -201,11 +206,13 @@ class Fit:
             return best
         model = replace(now.model, x=LowRank(left[:, :k] * values[:k], right[:, :k]), rank=k, state=None)
         for _ in range(LONGEST):
-            model = self.improve(train, rows, self.wide(model), 4 * values.sum())
+            for _ in range(TURNS):
+                model = self.improve(train, rows, self.wide(model), 4 * values.sum())
             now = held.judged(self, replace(model, radius=float(model.x.svd()[1].sum())))
-            if not now.beats(best):
+            narrower = now.model.sigma < SETTLED * best.model.sigma
+            if not narrower and not now.beats(best):
                 break
-            enough, best, model = not now.beats(best, ENOUGH), now, now.model
+            enough, best, model = not narrower and not now.beats(best, ENOUGH), now, now.model
             self.path.append(Radius(model.radius, now.error, k))
             self.tell(f"rank {k}, held-out error {now.error:.4g}", 4)
             if enough:
@@ -279,7 +286,7 @@ class Held:
 
     def judged(self, fit: Fit, model: Model) -> Judged:
         left = self.values - model.at(self.rows, self.cols)
-        model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma))
+        model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma, fit.floor))
         return Judged(model, left, float(np.sqrt(2 * mean_loss(model.loss, left) / model.loss.smoothness)))
 
 
@@ -292,8 +299,8 @@ class Judged:
     error: float
 
     def beats(self, other: Judged, by: float = BETTER) -> bool:
-        """By the other's loss: a scale that falls would make everything look worse."""
-        loss = other.model.loss
+        """By one loss for both, the narrower one: outliers, which cost the same, would hide what ordinary entries gain."""
+        loss = min(self.model, other.model, key=lambda model: model.sigma).loss
         return mean_loss(loss, self.left) < (1 - by) * mean_loss(loss, other.left)
 
 

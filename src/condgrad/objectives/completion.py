@@ -151,6 +151,14 @@ class Completion(Sum):
             self._last = (weakref.ref(x), value, grad)
         return self._last
 
+    def remembered(self) -> Any:
+        """What it keeps between calls, on which the last bits of later answers depend; a checkpoint takes it along."""
+        return self._last, self.pattern.remembered()
+
+    def remember(self, remembered: Any) -> None:
+        self._last, carrying = remembered
+        self.pattern.remember(carrying)
+
     def _point(self, x: np.ndarray) -> np.ndarray:
         return checks.point(x, self.shape, "Completion")
 

@@ -21,7 +21,9 @@ from condgrad.objectives.sums import Sum
 class LinearModel(Sum):
     """F(w) = (1/n) sum_i phi(a_i'w, y_i); A, with rows a_i, dense or scipy-sparse.
 
-    The terms are ridge functions: the row of a term is the number phi', its gradient phi' a_i.
+    The terms are ridge functions: the row of a term is the number phi', its gradient phi' a_i. Where y is a matrix with a
+    column for each of several tasks, so is w, and losses are summed over the tasks: the Hessian has a block for each, so
+    the constants are those of a single task.
     """
 
     A: Matrix
@@ -34,17 +36,19 @@ class LinearModel(Sum):
         if A.shape[0] == 0:
             raise ValueError("The A of LinearModel has no rows: give at least one sample.")
         y = checks.finite_array(self.y, "The y of LinearModel")
-        checks.same_shape(y.shape, A.shape[:1], "The y of LinearModel (one number for each row of A)")
+        if y.ndim != 2 or not y.shape[1]:
+            checks.same_shape(y.shape, A.shape[:1], "The y of LinearModel (one number for each row of A)")
+        checks.same_shape(y.shape[:1], A.shape[:1], "The y of LinearModel, of which there is a row for each row of A,")
         check_loss(self.loss, y)
         checks.settle(self, A=A, y=y, n_terms=len(y))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (self.A.shape[1],)
+        return (self.A.shape[1], *self.y.shape[1:])
 
     @property
     def lower_bound(self) -> float:
-        return self.loss.lower_bound
+        return self.loss.lower_bound * (self.y.size / self.n_terms)
 
     @property
     def smoothness(self) -> float:
@@ -74,7 +78,8 @@ class LinearModel(Sum):
         return self.loss.smoothness * spectral_norm(weighted) / math.sqrt(self.n_terms)
 
     def value(self, x: np.ndarray) -> float:
-        return float(np.mean(self.loss.value(self.A @ checks.point(x, self.shape, "LinearModel"), self.y)))
+        losses = self.loss.value(self.A @ checks.point(x, self.shape, "LinearModel"), self.y)
+        return float(np.sum(losses)) / self.n_terms
 
     def grad(self, x: np.ndarray) -> np.ndarray:
         slopes = self.loss.deriv(self.A @ checks.point(x, self.shape, "LinearModel"), self.y)

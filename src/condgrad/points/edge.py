@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
+from condgrad.points.aside import beat
 from condgrad.points.orthonormal import qr
 
 DOUBT = 1e-8
@@ -50,6 +51,7 @@ def edge(times: Times, apart: np.ndarray, needed: float, noise: Noise, seed: int
     if not basis.next.size:
         return Edge(-inf, basis.next)
     for step in range(1, MOST + 1):
+        beat()
         more = basis.grow(times, noise)
         growth.go_on(basis.squares[-1], basis.links[step - 2] if step > 1 else None)
         if growth.shows(basis.luck):

@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from condgrad.checks import BadOracle
 from condgrad.points.arithmetic import Structured
+from condgrad.points.aside import beat
 from condgrad.points.low_rank import LowRank
 from condgrad.points.orthonormal import by_cholesky, qr
 
 STEPS, KEPT = 100, 30
 """Lanczos vectors before a restart, and the best of them that it keeps."""
 RESTARTS = 40
+MORE = 3
+"""So many times the room a search gets that did not come to its end within the restarts."""
 ACCURACY = 1e-13
 """Of the value, relative to itself, where no other is asked for."""
 RESIDUAL = 1e-11
 """Of the residual, relative to the value: then the value is as good as it gets."""
 SURE = 1e-10
 """Of the residual, relative to the value, where no accuracy is asked for: growth alone tells no close values apart."""
-ENOUGH = 1e-6
-"""What must be reached at the least when the restarts are used up: beyond, the oracle says that it failed."""
 WIDE = 16
 """So many singular triplets are answered with at the most."""
 SPARE = 8
@@ -47,6 +47,17 @@ class Triplets(NamedTuple):
     values: np.ndarray
     right: np.ndarray
     residual: float
+    accurate: bool = True
+    """False where the search, with more room too, did not come to its end."""
+
+
+class Lowest(NamedTuple):
+    """Eigenvectors and their values, rising; the residuals' lengths of those that were asked for, in sum."""
+
+    vectors: np.ndarray
+    values: np.ndarray
+    residual: float
+    accurate: bool = True
 
 
 def random_block(n: int, columns: int, seed: int = FILL) -> np.ndarray:
@@ -62,26 +73,24 @@ def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, 
     residual is below it, or when the value's growth says so, from which what is still to come is extrapolated: a rough one
     is an estimate, good for a vertex to go to (points/edge.py has bounds).
     """
-    start = leaning(random_block(A.shape[1], 1, seed), near)[:, 0]
-    basis = _Bidiagonal(A, start / np.linalg.norm(start))
-    for _ in range(RESTARTS):
-        if basis.grow(accuracy):
-            return basis.triplets()
-        basis.restart()
-    found = basis.triplets()
-    if found.residual <= ENOUGH * found.values[0]:
-        return found
-    raise BadOracle(
-        f"The largest singular value was not found in {RESTARTS} restarts: {found.values[0]:.6g} is known to "
-        f"{found.residual:.1g}."
-    )
+    for room in (1, MORE):
+        start = leaning(random_block(A.shape[1], 1, seed), near)[:, 0]
+        basis = _Bidiagonal(A, start / np.linalg.norm(start), room)
+        for again in range(RESTARTS):
+            if again:
+                basis.restart()
+            if basis.grow(accuracy):
+                return basis.triplets()
+        found = basis.triplets()
+        near = found.right
+    return found._replace(accurate=False)
 
 
 class _Bidiagonal:
     """A V' = U' B with orthonormal rows of U and V; A'U' = V'B' but for a last vector of length ``rest``."""
 
-    def __init__(self, A: Any, start: np.ndarray):
-        (m, n), steps = A.shape, min(STEPS, *A.shape)
+    def __init__(self, A: Any, start: np.ndarray, room: int):
+        (m, n), steps, self.kept = A.shape, min(room * STEPS, *A.shape), room * KEPT
         self.A, self.At = A, A.T
         self.U, self.V, self.B = np.zeros((steps, m)), np.zeros((steps + 1, n)), np.zeros((steps, steps + 1))
         self.V[0] = start
@@ -94,6 +103,7 @@ class _Bidiagonal:
         looks: list[tuple[int, float]] = []
         next_look = self.j + 3
         while self.j < len(U):
+            beat()
             j = self.j
             u = _beyond(self.A @ V[j], U[:j])
             B[j, j] = np.linalg.norm(u)
@@ -141,7 +151,7 @@ class _Bidiagonal:
 
     def restart(self) -> None:
         """Keep the best of what is known, and go on from there (Baglama and Reichel 2005)."""
-        j, kept = self.j, min(KEPT, self.j - 1)
+        j, kept = self.j, min(self.kept, self.j - 1)
         left, sigma, right = np.linalg.svd(self.B[:j, :j])
         self.U[:kept], self.V[:kept] = left[:, :kept].T @ self.U[:j], right[:kept] @ self.V[:j]
         self.V[kept] = self.V[j]
@@ -228,35 +238,32 @@ def eigen_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
     return vectors, values[::-1][: W.shape[1]], vectors
 
 
-def lowest_eigen(
-    A: Any, k: int, near: np.ndarray | None, accuracy: float, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
+def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed: int = 0) -> Lowest:
     """The k lowest eigenvectors of the symmetric part of A (and others that were seen on the way), and their values.
 
     The block Lanczos method with full reorthogonalisation, from k columns as in top_singular; k of them see an eigenvalue k
     times. It ends when the residuals are below ``accuracy``, or when the sum of the k values falls no more by that much.
     """
-    basis = _Eigenbasis(A, k, leaning(random_block(A.shape[0], k, seed), near))
-    for _ in range(RESTARTS):
-        if basis.grow(accuracy):
-            return basis.vectors()
-        basis.restart()
-    if basis.residual <= ENOUGH * basis.size:
-        return basis.vectors()
-    raise BadOracle(
-        f"The {k} lowest eigenvalues were not found in {RESTARTS} restarts: {basis.values[0]:.6g} is known to "
-        f"{basis.residual:.1g}."
-    )
+    for room in (1, MORE):
+        basis = _Eigenbasis(A, k, leaning(random_block(A.shape[0], k, seed), near), room)
+        for again in range(RESTARTS):
+            if again:
+                basis.restart()
+            if basis.grow(accuracy):
+                return basis.lowest()
+        found = basis.lowest()
+        near = found.vectors
+    return found._replace(accurate=False)
 
 
 class _Eigenbasis:
     """Orthonormal rows Q, what A makes of them, and ``next``: the part of it that they do not span, which comes next."""
 
-    def __init__(self, A: Any, k: int, start: np.ndarray):
-        n = len(start)
-        room = min(n, max(STEPS, 5 * k)) + k
+    def __init__(self, A: Any, k: int, start: np.ndarray, room: int):
+        n, self.kept = len(start), room * max(KEPT, 2 * k)
+        rows = min(n, room * max(STEPS, 5 * k)) + k
         self.A, self.k, self.j = A, k, 0
-        self.Q, self.AQ, self.T = np.zeros((room, n)), np.zeros((room, n)), np.zeros((room, room))
+        self.Q, self.AQ, self.T = np.zeros((rows, n)), np.zeros((rows, n)), np.zeros((rows, rows))
         self.next = _orthonormal(start.T, self.Q[:0], 0.0)
         self.values, self.E = np.zeros(0), np.zeros((0, 0))
         self.residual, self.size = np.inf, 0.0
@@ -266,6 +273,7 @@ class _Eigenbasis:
         looks: list[tuple[int, float]] = []
         blocks, next_look = max(self.j // self.k, 1), max(self.j // self.k, 1) + 3
         while self.j + len(self.next) <= len(self.Q):
+            beat()
             old, self.j = self.j, self.j + len(self.next)
             new, j = slice(old, self.j), self.j
             self.Q[new] = self.next
@@ -295,13 +303,13 @@ class _Eigenbasis:
         self.residual = float(np.linalg.norm(beyond, axis=1).sum())
         return float(self.values[: self.k].sum())
 
-    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+    def lowest(self) -> Lowest:
         wide = max(WIDE, self.k + SPARE)
-        return (self.E[:, :wide].T @ self.Q[: self.j]).T, self.values[:wide]
+        return Lowest((self.E[:, :wide].T @ self.Q[: self.j]).T, self.values[:wide], self.residual)
 
     def restart(self) -> None:
         """Keep the best of what is known, and go on from there (Wu and Simon 2000)."""
-        kept = min(max(KEPT, 2 * self.k), self.j - 1)
+        kept = min(self.kept, self.j - 1)
         E = self.E[:, :kept].T
         self.Q[:kept], self.AQ[:kept] = E @ self.Q[: self.j], E @ self.AQ[: self.j]
         self.T[:kept, :kept] = np.diag(self.values[:kept])

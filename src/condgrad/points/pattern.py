@@ -93,3 +93,10 @@ class Pattern:
         for ref in others[:gone]:
             ref().seen = None
         self._carrying = [*others[gone:], weakref.ref(factors)]
+
+    def remembered(self) -> list[Any]:
+        """Weak references to the factors whose values are carried, those asked for last at the end."""
+        return self._carrying
+
+    def remember(self, carrying: list[Any]) -> None:
+        self._carrying = [ref for ref in carrying if ref is not None]

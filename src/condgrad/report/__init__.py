@@ -1,8 +1,8 @@
 """Reports: one HTML page that opens offline, with interactive plots, tables and the raw data, and figures for print beside it."""
 
+from condgrad.driver.surroundings import surroundings
 from condgrad.report.bands import quartiles
 from condgrad.report.blocks import Block, Curve, Picture, Plot, Table, Text
-from condgrad.report.facts import surroundings
 from condgrad.report.writing import NoFigures, write
 
 __all__ = ["Block", "Curve", "NoFigures", "Picture", "Plot", "Table", "Text", "quartiles", "surroundings", "write"]

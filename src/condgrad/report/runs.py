@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.driver.surroundings import surroundings
 from condgrad.driver.trace import COLUMNS
 from condgrad.report.blocks import Block, Curve, Plot, Table
-from condgrad.report.facts import surroundings
 from condgrad.report.writing import write
 
 UNITS = {

@@ -1,0 +1,392 @@
+"""What is fuzzed, from what, and by whom. One target in a process of its own: python -m benchmarks.fuzzing TARGET ENGINE AMOUNT
+
+ENGINE is 'hypothesis' (AMOUNT cases of edited files) or 'guided' (AMOUNT seconds of libFuzzer by atheris, which sees which
+branches of the readers a case reaches).
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+CASE_SECONDS = 5
+MEMORY_MIB = 4096
+SEED = 0
+READERS = (
+    "condgrad.archive",
+    "condgrad.data",
+    "condgrad.driver.checkpoint",
+    "condgrad.driver.fingerprint",
+    "condgrad.driver.freezing",
+    "condgrad.experiments.spec",
+    "condgrad.report.runs",
+)
+TOKENS = (
+    b'\n \n\r \r\n \t , ; | : " "" # % \0 - + . 0 1 -1 1.5 1e999 -0 007 nan inf NA 9223372036854775808 '
+    b'1000000000000000000 \xff \xe9 \xc3\xa9 \xef\xbb\xbf \xff\xfe [ ] { } [] {} null true "node" "array" "object" '
+    b"symmetric skew-symmetric array pattern general real <i8 <f8 |O 'shape': (3,) = [set] [stop] name shape"
+).split(b" ")
+
+
+class Target(NamedTuple):
+    """Reads the bytes of a case; ``refusals`` are the errors that are documented, all others are defects."""
+
+    read: Callable[[bytes], Any]
+    refusals: tuple[type[Exception], ...]
+    seeds: list[bytes]
+
+
+def target(name: str, folder: Path) -> Target:
+    """Its files are written in the folder."""
+    return TARGETS[name](folder)[name]
+
+
+def _loaders(folder: Path) -> dict[str, Target]:
+    from condgrad.checks import BadData
+    from condgrad.data import load, load_labelled
+
+    def file(name: str, reader: Callable[..., Any], **options: Any) -> Callable[[bytes], Any]:
+        def read(case: bytes) -> Any:
+            (folder / name).write_bytes(case)
+            return reader(folder / name, **options)
+
+        return read
+
+    text = [
+        b"1,1,5\n1,2,4.5\n2,1,3\n",
+        b"user;item;rating\r\nann;x;5\r\nbob;y;-1e-3\r\n",
+        b'# c\nrow\tcol\tvalue\n"a ""b"\t7\t1\n\n c \t8\t2\n',
+        "é|ü|1\nö|ä|2\n".encode(),
+        "1 1 1\n2 2 2\n".encode("utf-16"),
+    ]
+    market = [
+        b"%%MatrixMarket matrix coordinate real general\n% c\n2 3 2\n1 1 1.5\n2 3 -2\n",
+        b"%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n3\n",
+        b"%%MatrixMarket matrix coordinate integer skew-symmetric\n2 2 1\n2 1 3\n",
+    ]
+    members = [npy(np.array([0, 1])), npy(np.array([1, 0])), npy(np.array([1.0, 2.0])), npy(np.array([2, 2]))]
+    refused = (BadData,)
+    return {
+        "csv": Target(file("x.csv", load), refused, text),
+        "csv, strict": Target(file("x.csv", load, strict=True), refused, text),
+        "csv of positions": Target(file("x.csv", load, ids=False, base=1), refused, [text[0], text[-1]]),
+        "pairs": Target(file("x.csv", load, values=False), refused, text),
+        "gzip": Target(file("x.csv.gz", load), refused, [gzip.compress(seed, mtime=0) for seed in text]),
+        "matrix-market": Target(file("x.mtx", load), refused, market),
+        "libsvm": Target(file("x.svm", load_labelled), refused, [b"1 1:2 3:4.5\n-1 2:1 # c\n\n+1\n", b"0 7:1e3 1:2\n"]),
+        "npz": Target(file("x.npz", load), refused, [zipped(members)]),
+        "npz of any members": Target(
+            lambda case: file("x.npz", load)(zipped(case.split(b"|||"))), refused, [b"|||".join(members)]
+        ),
+        "parquet": Target(file("x.parquet", load), refused, [_parquet()]),
+    }
+
+
+def npy(array: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def zipped(
+    members: list[bytes], names: tuple[str, ...] = ("row", "col", "data", "shape", "indices", "indptr", "format")
+) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in zip(names, members, strict=False):
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content)
+    return out.getvalue()
+
+
+def _parquet() -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    out = io.BytesIO()
+    table = pa.table({"row": ["a", "b", "a"], "column": [1, 2, 3], "value": [1.0, None, 2.5]})
+    parquet.write_table(table, out, compression="none")
+    return out.getvalue()
+
+
+SPEC = b"""[problem]
+objective = "quadratic"
+matrix = "Q.npy"
+[set]
+name = "simplex"
+[method]
+name = "ncgs"
+inner = { name = "condg", max_calls = 9 }
+[stop]
+mapping = 1e-6
+steps = 10
+"""
+PAPER = b"""[problem]
+objective = "paper"
+shape = [6, 5]
+rank = 2
+[set]
+name = "nuclear-ball"
+radius = 3.0
+[method]
+name = "ncgs-vr"
+seed = 3
+schedule = "theory"
+[stop]
+ifo = 100
+"""
+
+
+def _runs(folder: Path) -> dict[str, Target]:
+    """What `condgrad solve` and `condgrad report` read."""
+    from condgrad.driver.trace import COLUMNS
+    from condgrad.experiments import spec
+    from condgrad.report.runs import read as read_run
+
+    np.save(folder / "Q.npy", np.eye(3))
+    trace = ",".join(COLUMNS).encode() + b"\n" + b"\n".join(b",".join([b"%d" % k] * len(COLUMNS)) for k in range(3))
+    (folder / "run").mkdir(exist_ok=True)
+
+    def read_spec(case: bytes) -> Any:
+        (folder / "x.toml").write_bytes(case)
+        return spec.load(folder / "x.toml")
+
+    def read_trace(case: bytes) -> Any:
+        (folder / "t.csv").write_bytes(case)
+        return read_run(folder / "t.csv")
+
+    def read_result(case: bytes) -> Any:
+        (folder / "run" / "trace.csv").write_bytes(trace)
+        (folder / "run" / "result.json").write_bytes(case)
+        return read_run(folder / "run")
+
+    return {
+        "spec": Target(read_spec, (ValueError, TypeError, OSError), [SPEC, PAPER]),
+        "trace": Target(read_trace, (ValueError,), [trace]),
+        "result": Target(read_result, (ValueError,), [b'{"method": "ncgs", "status": "converged", "fun": 1.0}']),
+    }
+
+
+def _archives(folder: Path) -> dict[str, Target]:
+    """The archive as bytes; and a checkpoint whose checksums hold, whatever its plain data are."""
+    import condgrad as cg
+    from condgrad import archive
+    from condgrad.driver import checkpoint as module
+
+    path = folder / "c.npz"
+    path.unlink(missing_ok=True)
+    seen: list[Any] = []
+
+    class Noticed(module.Saving):
+        def after(self, run: Any) -> None:
+            seen[:] = [run, self.problem]
+            super().after(run)
+
+    original, module_run = module.Saving, sys.modules["condgrad.driver.run"]
+    module_run.Saving = Noticed  # type: ignore[attr-defined]
+    problem = cg.Completion(np.array([0, 1, 2]), np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), (3, 2))
+    cg.minimize(problem, cg.NuclearBall((3, 2), 2.0), checkpoint=module.Checkpoint(path, steps=1), max_steps=3)
+    module_run.Saving = original  # type: ignore[attr-defined]
+    archive.previous(path).unlink(missing_ok=True)
+    run, fingerprint = seen
+    whole = path.read_bytes()
+    data, _ = archive.read(path, module.KIND, module.VERSION)
+    with zipfile.ZipFile(path) as members:
+        sums = json.loads(members.read(archive.HEADER))["arrays"]
+        arrays = {f"{name}.npy": members.read(f"{name}.npy") for name in sums}
+
+    def read_archive(case: bytes) -> Any:
+        path.write_bytes(case)
+        return archive.read(path, module.KIND, module.VERSION)
+
+    def read_checkpoint(case: bytes) -> Any:
+        beginning = json.dumps({"kind": module.KIND, "version": module.VERSION, "arrays": sums})
+        header = beginning[:-1].encode() + b', "data": ' + case + b"}"
+        with zipfile.ZipFile(path, "w") as members:
+            for name, content in arrays.items():
+                members.writestr(name, content)
+            members.writestr(archive.HEADER, header)
+            members.writestr(archive.SUM, hashlib.sha256(header).hexdigest())
+        saving = original(module.Checkpoint(path), fingerprint, resume=True)
+        saving.restore(SimpleNamespace(problem=run.problem, x0=run.x0, counts=SimpleNamespace()))
+
+    return {
+        "archive": Target(read_archive, (archive.BadArchive,), [whole]),
+        "checkpoint": Target(read_checkpoint, (ValueError,), [json.dumps(data).encode()]),
+    }
+
+
+TARGETS: dict[str, Callable[[Path], dict[str, Target]]] = {
+    "csv": _loaders,
+    "csv, strict": _loaders,
+    "csv of positions": _loaders,
+    "pairs": _loaders,
+    "gzip": _loaders,
+    "matrix-market": _loaders,
+    "libsvm": _loaders,
+    "npz": _loaders,
+    "npz of any members": _loaders,
+    "parquet": _loaders,
+    "spec": _runs,
+    "trace": _runs,
+    "result": _runs,
+    "archive": _archives,
+    "checkpoint": _archives,
+}
+
+
+# ------------------------------------------------------------------------------------------------------------- cases
+
+
+class Hang(BaseException):
+    """A case that took too long; no reader may catch it."""
+
+
+def attempt(target: Target, case: bytes) -> bool:
+    """Was it taken, or refused as documented? Anything else is a defect and is raised."""
+
+    def ring(*_: Any) -> None:
+        raise Hang(f"a case took more than {CASE_SECONDS} s")
+
+    previous = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, CASE_SECONDS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            target.read(case)
+        return True
+    except target.refusals:
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def edited(seed: bytes, edits: list[tuple[str, int, bytes, int]]) -> bytes:
+    """The file after some edits, each at a place that is counted around its end."""
+    for what, place, token, length in edits:
+        at = place % (len(seed) + 1)
+        before, after = seed[:at], seed[at:]
+        if what == "insert":
+            seed = before + token + after
+        elif what == "replace":
+            seed = before + token + after[len(token) :]
+        elif what == "delete":
+            seed = before + after[length:]
+        elif what == "repeat":
+            seed = before + after[:length] * 2 + after[length:]
+        else:
+            seed = before
+    return seed
+
+
+def cases(target: Target) -> Any:
+    """Valid files with one to six edits."""
+    from hypothesis import strategies as st
+
+    edit = st.tuples(
+        st.sampled_from(["insert", "insert", "replace", "replace", "delete", "repeat", "cut"]),
+        st.integers(0, 2**16),
+        st.one_of(st.sampled_from(TOKENS), st.binary(max_size=5)),
+        st.integers(1, 40),
+    )
+    return st.builds(edited, st.sampled_from(target.seeds), st.lists(edit, min_size=1, max_size=6))
+
+
+def by_hypothesis(name: str, amount: int, folder: Path) -> dict[str, Any]:
+    from hypothesis import HealthCheck, Phase, given, seed, settings
+
+    reads = target(name, folder)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MIB * 2**20, MEMORY_MIB * 2**20))
+    outcomes: list[bool] = []
+
+    @seed(SEED)
+    @settings(
+        max_examples=amount,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=cases(reads))
+    def check(case: bytes) -> None:
+        outcomes.append(attempt(reads, case))
+
+    check()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"cases": len(outcomes), "taken": sum(outcomes), "peak_mib": peak}
+
+
+def _others() -> list[str]:
+    """The modules that read no files: the fuzzer need not see into them, and numba can't compile what it has seen."""
+    spec = find_spec("condgrad")
+    assert spec is not None and spec.submodule_search_locations
+    package = Path(spec.submodule_search_locations[0])
+    files = [file.relative_to(package.parent).with_suffix("") for file in package.rglob("*.py")]
+    names = [".".join(file.parts).removesuffix(".__init__") for file in files]
+    return [name for name in names if not name.startswith(READERS)]
+
+
+def by_guidance(name: str, seconds: int, folder: Path) -> None:
+    """libFuzzer's loop, which ends the process: its last lines on stderr count the cases."""
+    import atheris
+
+    with atheris.instrument_imports(include=["condgrad", "tomllib"], exclude=_others()):
+        reads = target(name, folder)
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for k, case in enumerate(reads.seeds):
+        (corpus / str(k)).write_bytes(case)
+    escaped = ("".join(f"\\x{byte:02x}" for byte in token) for token in TOKENS if token)
+    (folder / "tokens").write_text("".join(f'"{token}"\n' for token in escaped))
+    options = {
+        "max_total_time": seconds,
+        "timeout": CASE_SECONDS,
+        "rss_limit_mb": MEMORY_MIB,
+        "max_len": 4096,
+        "seed": SEED + 1,
+        "dict": folder / "tokens",
+        "artifact_prefix": f"{folder}/found-",
+        "print_final_stats": 1,
+    }
+    flags = [f"-{option}={value}" for option, value in options.items()]
+
+    def check(case: bytes) -> None:
+        try:
+            attempt(reads, case)
+        except BaseException:
+            print(f"CASE {case!r}", file=sys.stderr, flush=True)
+            raise
+
+    atheris.Setup([sys.argv[0], *flags, str(corpus)], check)
+    atheris.Fuzz()
+
+
+def main() -> None:
+    name, engine, amount = sys.argv[1:]
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    memory = "/dev/shm"  # a file for each case: not on a disk, where there is another place
+    with tempfile.TemporaryDirectory(dir=memory if os.path.isdir(memory) else None) as folder:
+        if engine == "guided":
+            by_guidance(name, int(amount), Path(folder))
+        else:
+            print(json.dumps(by_hypothesis(name, int(amount), Path(folder))))
+
+
+if __name__ == "__main__":
+    main()

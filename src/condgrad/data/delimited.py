@@ -1,0 +1,230 @@
+"""CSV, TSV and their kin: which delimiter, which header, which columns; then the lines."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+
+from condgrad.data.index import INTEGER, Index, Names, Positions
+from condgrad.data.lines import BLANKS, NOT_GIVEN, NUMBER, Layout, Reader, fields_of
+from condgrad.data.notes import Limits, Notes, shortly
+from condgrad.data.observations import Observations
+from condgrad.data.text import chunks
+
+DELIMITERS = (",", ";", "\t", "|")
+SAMPLE = 200
+"""Lines that are looked at before the file is read."""
+
+PATIENCE = 8
+"""Chunks that may hold nothing but blank lines and comments before the first data."""
+
+NAMES: tuple[set[str], ...] = (
+    {"row", "rows", "i", "u", "user", "users", "customer", "reviewer", "rater"},
+    {"col", "cols", "column", "columns", "j", "item", "items", "movie", "product", "book", "track", "artist"},
+    {"value", "values", "val", "rating", "ratings", "score", "stars", "x", "data", "observation"},
+)
+"""What headers call the row, the column and the value; case, blanks, underscores and a final 'id' do not count."""
+
+ROLES = ("row", "column", "value")
+Columns = Sequence[str] | Sequence[int] | None
+
+
+def read(
+    path: Path,
+    notes: Notes,
+    limits: Limits,
+    columns: Columns = None,
+    values: bool = True,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    ids: bool = True,
+    base: int = 0,
+    shape: tuple[int, int] | None = None,
+) -> Observations:
+    needed = 3 if values else 2
+    check_columns(columns, needed)
+    check_delimiter(delimiter)
+    begun: list[tuple[int, bytes]] = []
+    sample: list[tuple[int, str]] = []
+    pieces = chunks(path, limits, notes)
+    for piece in pieces:
+        begun.append(piece)
+        sample += islice(_data_lines(piece), SAMPLE)
+        if len(sample) > 1 or len(begun) == PATIENCE:  # a header and a line
+            break
+    if not sample:
+        empty = "the file is empty" if len(begun) < PATIENCE else f"the first {len(begun)} MiB hold no data"
+        notes.refuse(f"{empty}, but lines of row, column and value were expected", "give a file that has some")
+    delimiter = delimiter or sniff(sample, needed, columns, header, notes)
+    layout, top = lay_out(sample, delimiter, needed, columns, header, notes)
+    rows, cols = sides(layout, [line for number, line in sample if number != top], notes, limits, ids, base, shape)
+    reader = Reader(layout, rows, cols, notes, limits)
+    for first, chunk in chain(begun, pieces):
+        if top is not None and first <= top < first + chunk.count(b"\n"):
+            before, after = _around(chunk, top - first)
+            reader.read(first, before)
+            first, chunk = top + 1, after
+        reader.read(first, chunk)
+    return reader.close()
+
+
+def check_columns(columns: Columns, needed: int) -> None:
+    if columns is None:
+        return
+    kinds = {type(c) for c in columns} if isinstance(columns, list | tuple) else set()
+    if len(columns) < needed or kinds not in ({str}, {int}) or any(isinstance(c, int) and c < 0 for c in columns):
+        wanted = ", ".join(ROLES[:needed])
+        raise ValueError(f"columns must be {needed} names or numbers from 0 ({wanted}), but got {columns!r}.")
+
+
+def check_delimiter(delimiter: str | None) -> None:
+    if delimiter is None:
+        return
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\0\n\r"#':
+        raise ValueError(f"The delimiter must be one character, such as ',' or '\\t', but got {delimiter!r}.")
+
+
+def sides(
+    layout: Layout,
+    lines: list[str],
+    notes: Notes,
+    limits: Limits,
+    ids: bool,
+    base: int,
+    shape: tuple[int, int] | None,
+) -> tuple[Index, Index]:
+    """Names that begin as what most of the first ones are, or positions."""
+    if not ids:
+        m, n = shape or (None, None)
+        return Positions("row", limits, base, m), Positions("column", limits, base, n)
+    split = [found for line in lines if len(found := _split(line, layout.delimiter)) == layout.width]
+
+    def numbers(column: int) -> bool:
+        return 2 * sum(bool(INTEGER.fullmatch(found[column])) for found in split) >= len(split)
+
+    return (
+        Names("row", notes, limits, numbers(layout.row)),
+        Names("column", notes, limits, numbers(layout.col)),
+    )
+
+
+def sniff(sample: list[tuple[int, str]], needed: int, columns: Columns, header: bool | None, notes: Notes) -> str:
+    """The one delimiter that splits the first lines into enough columns, with numbers where the values are."""
+    fitting = [d for d in DELIMITERS if _fits(sample, d, needed, columns, header)]
+    if not fitting and _fits(sample, BLANKS, needed, columns, header):
+        return BLANKS
+    number, line = sample[min(1, len(sample) - 1)]
+    if not fitting:
+        notes.refuse(
+            f"no delimiter among , ; tab | and blanks makes at least {needed} columns"
+            f"{' with numbers as values' if needed == 3 else ''} of {shortly(line)}",
+            "give delimiter= or columns=, or correct the file (numbers have a decimal point, not a comma)",
+            number,
+        )
+    if len(fitting) > 1:
+        notes.refuse(
+            f"{' and '.join(map(repr, fitting))} could each be the delimiter of {shortly(line)}",
+            "say which by delimiter=",
+            number,
+        )
+    return fitting[0]
+
+
+def _fits(sample: list[tuple[int, str]], delimiter: str, needed: int, columns: Columns, header: bool | None) -> bool:
+    """Do most lines have the same number of fields, enough of them, and most values after the first line a number?"""
+    split = [_split(line, delimiter) for _, line in sample]
+    width, count = _width(split)
+    if width < needed or 2 * count <= len(split):
+        return False
+    _, place = places(split[0], columns, needed, header)
+    if needed == 2 or isinstance(place, str) or max(place) >= width:
+        return True  # what is wrong with the header is said later, in a sentence of its own
+    data = [found for found in (split[1:] or split) if len(found) == width]
+    return 2 * sum(bool(NUMBER.fullmatch(found[place[2]])) for found in data) >= len(data)
+
+
+def _width(split: list[list[str]]) -> tuple[int, int]:
+    return Counter(map(len, split)).most_common(1)[0]
+
+
+def lay_out(
+    sample: list[tuple[int, str]], delimiter: str, needed: int, columns: Columns, header: bool | None, notes: Notes
+) -> tuple[Layout, int | None]:
+    """The layout, and the number of the header's line."""
+    split = [_split(line, delimiter) for _, line in sample]
+    width, _ = _width(split)
+    number, line = sample[0]
+    if width < needed:
+        fields = f"{width} field" + "s" * (width != 1)
+        notes.refuse(
+            f"the delimiter {delimiter!r} makes {fields} of {shortly(line)}, but at least {needed} were expected",
+            "give another delimiter=",
+            number,
+        )
+    header, place = places(split[0], columns, needed, header)
+    if header and len(split[0]) != width and not isinstance(place, str):
+        place = f"the header has {len(split[0])} names and the lines have {width} fields"
+    if isinstance(place, str):
+        notes.refuse(place, "name them by columns=(row, column, value), or say header=False if it is none", number)
+    if max(place) >= width:
+        notes.refuse(
+            f"{shortly(line)} has {width} columns, but column {max(place)} was asked for",
+            "count columns from 0",
+            number,
+        )
+    return Layout(delimiter, width, place[0], place[1], place[2] if needed == 3 else None), number if header else None
+
+
+def places(head: list[str], columns: Columns, needed: int, header: bool | None) -> tuple[bool, list[int] | str]:
+    """Is this line a header? And where the row, the column and the value stand, or a sentence that says what is unclear."""
+    named = columns is not None and isinstance(columns[0], str)
+    roles = [_role(name) for name in head]
+    if header is None:
+        known = 0 in roles and 1 in roles
+        words = not any(NUMBER.fullmatch(cell) or cell.lower() in NOT_GIVEN - {""} for cell in head)
+        header = named or (words and (known or needed == 3))
+    if columns is not None and not named:
+        return header, [int(c) for c in columns][:needed]
+    if not header:
+        told = f"the columns {', '.join(map(str, columns or ()))} have names, but there is no header"
+        return header, told if named else list(range(needed))
+    if columns is not None:
+        missing = [str(c) for c in columns[:needed] if c not in head]
+        told = f"there is no column {', '.join(missing)} in the header {shortly(', '.join(head))}"
+        return header, told if missing else [head.index(str(c)) for c in columns[:needed]]
+    for role in range(needed):
+        if roles.count(role) != 1:
+            found = "several known names" if role in roles else "no known name"
+            return header, f"the header {shortly(', '.join(head))} has {found} for the {ROLES[role]}"
+    return header, [roles.index(role) for role in range(needed)]
+
+
+def _role(name: str) -> int | None:
+    plain = re.sub(r"[\s_\-.]", "", name.lower())
+    plain = plain.removesuffix("id") or plain
+    return next((i for i, names in enumerate(NAMES) if plain in names), None)
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    try:
+        return fields_of(line, delimiter)
+    except csv.Error:
+        return []
+
+
+def _data_lines(piece: tuple[int, bytes]) -> Iterator[tuple[int, str]]:
+    first, chunk = piece
+    for k, line in enumerate(chunk.split(b"\n")[:-1]):
+        text = line.decode(errors="ignore")
+        if text.strip() and not text.lstrip().startswith("#"):
+            yield first + k, text
+
+
+def _around(chunk: bytes, k: int) -> tuple[bytes, bytes]:
+    """The lines before the k-th one, and those after it."""
+    lines = chunk.split(b"\n", k + 1)
+    return b"".join(line + b"\n" for line in lines[:k]), lines[k + 1]

@@ -1,0 +1,165 @@
+"""Matrix Market: a header that says all, then entries, or all numbers of a dense matrix column by column."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from condgrad.checks import choice
+from condgrad.data.fields import cells, decimals, split
+from condgrad.data.index import Positions, Unusable
+from condgrad.data.lines import BLANKS, Layout, Reader, number_of, text_lines
+from condgrad.data.notes import Limits, Notes, shortly
+from condgrad.data.observations import Observations, bounded, empty_sides, observations
+from condgrad.data.text import chunks
+
+MAGIC = b"%%MatrixMarket"
+HEADER = "%%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric"
+
+
+def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
+    pieces = chunks(path, limits, notes)
+    number, lines = next(pieces, (1, b""))
+    at = lines.find(b"\n") + 1
+    layout, kind, symmetry = _header(lines[: max(at - 1, 0)].decode(), notes)
+    if kind == "pattern" and values:
+        notes.refuse("the matrix is a pattern, but values were expected", "give a file that has them", 1)
+    number += 1
+    while True:  # up to the line with the sizes
+        if at == len(lines):
+            number, lines = next(pieces, (number, b""))
+            if not lines:
+                notes.refuse("the file ends before its sizes", "copy or download it anew")
+            at = 0
+        end = lines.index(b"\n", at)
+        line, at = lines[at:end], end + 1
+        number += 1
+        if line.strip() and not line.lstrip().startswith(b"%"):
+            break
+        notes.comments += bool(line.strip())
+        notes.blank += not line.strip()
+    m, n, count = _sizes(line.decode(), layout, number - 1, notes)
+    if symmetry != "general" and m != n:
+        notes.refuse(f"the matrix is {symmetry} and {m} x {n}", "correct its header", 1)
+    bounded((m, n), notes, limits)
+    due = _expected(m, n, symmetry) if count is None else count
+    if due > limits.entries:
+        notes.refuse(
+            f"{due} entries are announced, but {limits.entries} are allowed", "raise Limits(entries=...)", number - 1
+        )
+    reader = _Dense(m, n, symmetry, notes, limits) if count is None else _coordinates(m, n, kind, notes, limits)
+    reader.read(number, lines[at:])
+    for first, chunk in pieces:
+        reader.read(first, chunk)
+    if (found := notes.lines) != due:
+        notes.fault("entries missing", number - 1, f"{found} entries follow", f"{due} were announced")
+    return _mirrored(reader.close(), symmetry, values)
+
+
+def _header(top: str, notes: Notes) -> tuple[str, str, str]:
+    words = top.split()
+    if len(words) != 5 or words[0] != MAGIC.decode():
+        notes.refuse(f"the header is {shortly(top)}", f"Matrix Market begins with {HEADER}", 1)
+    given = [word.lower() for word in words[1:]]
+    known = (
+        ("matrix",),
+        ("coordinate", "array"),
+        ("real", "integer", "pattern", "double"),
+        ("general", "symmetric", "skew-symmetric"),
+    )
+    for word, possible in zip(given, known, strict=True):
+        try:
+            choice(word, possible, "word")
+        except ValueError as error:
+            notes.refuse(str(error).rstrip("."), "save it as a real matrix", 1)
+    if given[1:3] == ["array", "pattern"]:
+        notes.refuse("the header says array and pattern", "save it as coordinate", 1)
+    return given[1], given[2], given[3]
+
+
+def _sizes(line: str, layout: str, number: int, notes: Notes) -> tuple[int, int, int | None]:
+    words = line.split()
+    wanted = 3 if layout == "coordinate" else 2
+    if len(words) != wanted or not all(w.isascii() and w.isdecimal() and len(w) < 20 for w in words):
+        what = "rows, columns and entries" if wanted == 3 else "rows and columns"
+        notes.refuse(f"the sizes are {shortly(line)}, but {wanted} whole numbers were expected", f"give {what}", number)
+    m, n, *count = map(int, words)
+    return m, n, count[0] if count else None
+
+
+def _expected(m: int, n: int, symmetry: str) -> int:
+    """How many numbers an array has."""
+    return m * n if symmetry == "general" else m * (m + 1) // 2 - (m if symmetry == "skew-symmetric" else 0)
+
+
+def _coordinates(m: int, n: int, kind: str, notes: Notes, limits: Limits) -> Reader:
+    pattern = kind == "pattern"
+    layout = Layout(BLANKS, 2 if pattern else 3, 0, 1, None if pattern else 2, comment="%")
+    return Reader(layout, Positions("row", limits, 1, m), Positions("column", limits, 1, n), notes, limits)
+
+
+class _Dense:
+    """The numbers of a dense matrix, one a line: a line that can't be used leaves its place unobserved."""
+
+    def __init__(self, m: int, n: int, symmetry: str, notes: Notes, limits: Limits):
+        self.m, self.n, self.symmetry, self.notes, self.limits = m, n, symmetry, notes, limits
+        self.values: list[np.ndarray] = []
+        self.lines: list[np.ndarray] = []
+        self.count = 0
+
+    def read(self, first: int, chunk: bytes) -> None:
+        data = np.frombuffer(chunk, dtype=np.uint8)
+        fields = split(data, b" \t", collapse=True)
+        if not fields.lines:
+            return
+        if (fields.per_line() == 1).all():
+            values, ok = decimals(cells(data, fields.start, fields.end))
+            if ok.all():
+                self._keep(values, first + np.arange(len(values)))
+                self.notes.lines += len(values)
+                return
+        read, numbers = [], []
+        for number, line in text_lines(first, data, np.arange(fields.lines), "%", self.notes, self.limits):
+            try:
+                value = number_of(line.strip())
+            except Unusable as error:
+                self.notes.fault(error.args[0], number, *error.args[1:])
+                value = np.nan
+            read.append(value)
+            numbers.append(number)
+        self._keep(np.array(read, dtype=float), np.array(numbers, dtype=np.int64))
+
+    def _keep(self, values: np.ndarray, lines: np.ndarray) -> None:
+        self.values.append(values)
+        self.lines.append(lines)
+        self.count += len(values)
+        most = _expected(self.m, self.n, self.symmetry)
+        if self.count > most:
+            self.notes.refuse(f"there are more numbers than the {most} of {self.m} x {self.n}", "correct the sizes")
+
+    def close(self) -> Observations:
+        values, lines = np.concatenate([*self.values, np.empty(0)]), np.concatenate([*self.lines, np.empty(0, int)])
+        if self.symmetry == "general":
+            k = np.arange(len(values))
+            rows, cols = (k % self.m, k // self.m) if len(k) else (k, k)
+        else:
+            skew = int(self.symmetry == "skew-symmetric")
+            k, begins = np.arange(len(values)), np.cumsum([0, *range(self.n - skew, 0, -1)])
+            cols = np.searchsorted(begins, k, side="right") - 1
+            rows = k - begins[cols] + cols + skew
+        there = np.isfinite(values)
+        sides = ((rows[there], None, self.m), (cols[there], None, self.n))
+        return observations(*sides, values[there], lines[there], self.notes, self.limits)
+
+
+def _mirrored(given: Observations, symmetry: str, values: bool) -> Observations:
+    rows, cols, numbers = given.rows, given.cols, given.values if values else None
+    if symmetry != "general":
+        off = rows != cols
+        if numbers is not None:
+            numbers = np.concatenate([numbers, (-1.0 if symmetry == "skew-symmetric" else 1.0) * numbers[off]])
+        rows, cols = np.concatenate([rows, cols[off]]), np.concatenate([cols, rows[off]])
+    cleanup = replace(given.cleanup, entries=len(rows), empty=empty_sides(rows, cols, given.shape))
+    return replace(given, rows=rows, cols=cols, values=numbers, cleanup=cleanup)

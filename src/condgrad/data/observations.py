@@ -1,0 +1,134 @@
+"""Entries of a matrix as they were observed, each once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from condgrad.data.index import INTEGER
+from condgrad.data.notes import Cleanup, Limits, Notes, shortly
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Entry k is ``values[k]`` at ``(rows[k], cols[k])``, in the order of the file; without values they are pairs.
+
+    ``row_ids[i]`` is what the file calls row i: an integer or a string; None where the file has plain positions.
+    """
+
+    rows: np.ndarray
+    cols: np.ndarray
+    values: np.ndarray | None
+    shape: tuple[int, int]
+    row_ids: np.ndarray | None
+    col_ids: np.ndarray | None
+    cleanup: Cleanup
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def matrix(self) -> sparse.csr_array:
+        """The values as a sparse matrix; observed zeros are kept as entries."""
+        if self.values is None:
+            raise ValueError("These are pairs without values, which make no matrix: load the file with its values.")
+        return sparse.coo_array((self.values, (self.rows, self.cols)), shape=self.shape).tocsr()
+
+    def positions(self, row_ids: Any = None, col_ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Where these pairs stand among the rows and columns of another file; -1 where it has no such.
+
+        ``row_ids`` and ``col_ids`` are those of the other file. 7 and "7" are the same name.
+        """
+        return _among(self.rows, self.row_ids, row_ids), _among(self.cols, self.col_ids, col_ids)
+
+
+def _among(positions: np.ndarray, own: np.ndarray | None, other: Any) -> np.ndarray:
+    if own is None and other is None:
+        return positions
+    names, where = np.unique(positions, return_inverse=True) if own is None else (own, positions)
+    texts = map(str, names.tolist())
+    if other is None:
+        found = [int(text) if INTEGER.fullmatch(text) and text[0] != "-" else -1 for text in texts]
+    else:
+        known = {str(name): i for i, name in enumerate(np.asarray(other, dtype=object).tolist())}
+        found = [known.get(text, -1) for text in texts]
+    return np.array(found, dtype=np.int64)[where]
+
+
+Side = tuple[np.ndarray, np.ndarray | None, int]
+"""(positions, ids, how many)."""
+
+
+def observations(
+    rows: Side, cols: Side, values: np.ndarray | None, lines: np.ndarray, notes: Notes, limits: Limits
+) -> Observations:
+    """The entries in the order of their lines; of two for the same place the last counts."""
+    (i, row_ids, m), (j, col_ids, n) = rows, cols
+    bounded((m, n), notes, limits)
+    if (np.diff(lines) < 0).any():
+        order = np.argsort(lines, kind="stable")
+        i, j, lines = i[order], j[order], lines[order]
+        values = None if values is None else values[order]
+    stay = _last_of_each(i, j, n, values, lines, notes, row_ids, col_ids) if len(i) else slice(None)
+    i, j, values = i[stay], j[stay], None if values is None else values[stay]
+    empty = (0, 0) if row_ids is not None else empty_sides(i, j, (m, n))
+    return Observations(i, j, values, (m, n), row_ids, col_ids, notes.close(len(i), empty))
+
+
+def empty_sides(i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -> tuple[int, int]:
+    """How many rows and how many columns have no entry."""
+    return shape[0] - len(np.unique(i)), shape[1] - len(np.unique(j))
+
+
+def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
+    """Refuses a shape before anything is made in its size."""
+    if max(shape) > limits.side or min(shape) < 0:
+        notes.refuse(
+            f"the shape is {shape[0]} x {shape[1]}, but at most {limits.side} rows and columns are allowed",
+            "check where the file comes from, or raise Limits(side=...)",
+        )
+
+
+def _last_of_each(
+    i: np.ndarray,
+    j: np.ndarray,
+    n: int,
+    values: np.ndarray | None,
+    lines: np.ndarray,
+    notes: Notes,
+    row_ids: np.ndarray | None,
+    col_ids: np.ndarray | None,
+) -> Any:
+    """Which entries stay. A later line corrects an earlier one: a mean would be a value that nobody observed."""
+    order = np.lexsort((j, i)) if int(i.max()) > 2**62 // max(n, 1) else np.argsort(i * n + j, kind="stable")
+    again = np.flatnonzero((np.diff(i[order]) == 0) & (np.diff(j[order]) == 0))
+    if not len(again):
+        return slice(None)
+    earlier, later = order[again], order[again + 1]
+    differ = np.zeros(len(again), dtype=bool) if values is None else values[earlier] != values[later]
+
+    def place(k: int) -> str:
+        row = i[k] if row_ids is None else row_ids[i[k]]
+        col = j[k] if col_ids is None else col_ids[j[k]]
+        return f"({shortly(str(row))}, {shortly(str(col))})"
+
+    def repeated(k: int) -> str:
+        return f"{place(same[k])} stands on {notes.unit} {lines[same[k]]} already"
+
+    def conflicting(k: int) -> str:
+        assert values is not None
+        a, b = other[k], new[k]
+        return f"{place(a)} is {values[b]:g} here and {values[a]:g} on {notes.unit} {lines[a]}"
+
+    in_order = np.argsort(lines[later], kind="stable")
+    earlier, later, differ = earlier[in_order], later[in_order], differ[in_order]
+    same, other, new = earlier[~differ], earlier[differ], later[differ]
+    expected = "each entry was expected once"
+    groups = [("repeated entry", lines[later[~differ]], repeated), ("conflicting entry", lines[new], conflicting)]
+    for kind, where, found in sorted(groups, key=lambda group: group[1][0] if len(group[1]) else np.inf):
+        notes.faults(kind, where, found, expected)
+    stay = np.ones(len(i), dtype=bool)
+    stay[earlier] = False
+    return stay

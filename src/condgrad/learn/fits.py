@@ -1,0 +1,155 @@
+"""Fits of linear models to the same data: in units in which data and tolerances have the scale 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, hstack, issparse
+
+from condgrad.checks import choice
+from condgrad.domains import GroupBall, L1Ball, L2Ball, NuclearBall, user_set
+from condgrad.driver import minimize
+from condgrad.learn.radii import Fit
+from condgrad.learn.scales import spread
+from condgrad.objectives import LinearModel, Loss
+from condgrad.objectives._matrices import spectral_norm
+
+CONSTRAINTS = ("l1", "l2", "group", "nuclear")
+GROWTHS = 30
+"""So often, four times each, a ball grows that must not bind."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The features in units of their largest mean square, with a column of ones where there is an intercept.
+
+    Dense features are centred first: that changes the intercept only, and a much better conditioned problem remains. Coefficients
+    have a row for each column of A: those of the features first, each ``unit`` times the user's, then the intercept.
+    """
+
+    A: Any
+    centre: np.ndarray
+    unit: float
+    intercept: bool
+
+    @classmethod
+    def of(cls, X: Any, intercept: bool) -> Design:
+        n, d = X.shape
+        sparse: bool = issparse(X)
+        centre = X.mean(axis=0) if intercept and not sparse else np.zeros(d)
+        A: Any = csr_array(X) if sparse else X - centre
+        unit = spectral_norm(A) / math.sqrt(n) or 1.0
+        A = A / unit
+        if intercept:
+            ones: Any = np.ones((n, 1))
+            A = csr_array(hstack([A, csr_array(ones)])) if sparse else np.hstack([A, ones])
+        return cls(A, centre, unit, intercept)
+
+    def rows(self, chosen: np.ndarray) -> Design:
+        return Design(self.A[chosen], self.centre, self.unit, self.intercept)
+
+    def to_user(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients (features x tasks) and intercepts, for the features as they were given."""
+        if not self.intercept:
+            return W / self.unit, np.zeros(W.shape[1])
+        coef = W[:-1] / self.unit
+        return coef, W[-1] - self.centre @ coef
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """Fits of Y, a column for each task, under one kind of constraint."""
+
+    design: Design
+    Y: np.ndarray
+    constraint: str | None
+    groups: Any
+    tol: float
+    max_iter: int
+
+    def __post_init__(self) -> None:
+        if self.constraint is not None:
+            choice(self.constraint, CONSTRAINTS, "constraint")
+
+    def rows(self, chosen: np.ndarray, tol: float) -> Fits:
+        return Fits(self.design.rows(chosen), self.Y[chosen], self.constraint, self.groups, tol, self.max_iter)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the coefficients under the constraint."""
+        return self.design.A.shape[1] - self.design.intercept, self.Y.shape[1]
+
+    def zero(self) -> np.ndarray:
+        return np.zeros((self.design.A.shape[1], self.Y.shape[1]))
+
+    def ball(self, radius: float) -> Any:
+        match self.constraint:
+            case "l1":
+                return L1Ball(self.shape, radius)
+            case "group":
+                return GroupBall(self.shape, radius, self.groups)
+            case "nuclear":
+                return NuclearBall(self.shape, radius)
+            case _:
+                return L2Ball(self.shape, radius)
+
+    def at(self, loss: Loss, radius: float | None, start: np.ndarray, scale: float = 1.0) -> Fit:
+        """The fit of Y / scale, times the scale. Without a radius the ball grows until it does not bind."""
+        if radius is not None:
+            return self._within(loss, radius, start, scale)
+        radius = max(2 * float(np.linalg.norm(start)), float(np.abs(self.Y).mean()), scale)
+        for _ in range(GROWTHS):
+            fit = self._within(loss, radius, start, scale)
+            if not fit.binding:
+                break
+            radius, start = 4 * radius, fit.x
+        return fit
+
+    def _within(self, loss: Loss, radius: float, start: np.ndarray, scale: float) -> Fit:
+        F = LinearModel(self.design.A, self.Y / scale, loss)
+        ball = self.ball(radius / scale)
+        domain = ball
+        if self.design.intercept:
+            reach = float(np.abs(F.y).max()) + ball.radius * float(F._row_norms.max())
+            domain = with_intercept(ball, reach)
+        x0 = domain.project(start / scale)
+        result = minimize(F, domain, x0, tol=self.tol, max_steps=self.max_iter, every=10, progress=False)
+        held = ball.norm(result.x[: self.shape[0]]) >= (1 - 1e-6) * ball.radius
+        return Fit(scale * result.x, result, bool(held))
+
+    def errors(self, W: np.ndarray) -> np.ndarray:
+        return self.design.A @ W - self.Y
+
+    def spread(self) -> float:
+        return spread(self.Y) or float(np.abs(self.Y).mean()) or 1.0
+
+    def first_radius(self, scale: float) -> float:
+        A, n = self.design.A, len(self.Y)
+        down = A.T @ np.clip(self.Y, -scale, scale) / n
+        vertex = np.zeros_like(down)
+        vertex[: self.shape[0]] = self.ball(1.0).lmo(down[: self.shape[0]])
+        curvature = float(np.sum((A @ vertex) ** 2)) / n
+        return (-float(np.vdot(vertex, down)) / curvature if curvature > 0 else 0.0) or 1.0
+
+
+def with_intercept(ball: Any, reach: float) -> Any:
+    """The ball for all rows but the last, and for that one, the intercepts, an interval so large that it never binds."""
+    d, k = ball.shape
+
+    def each(of_ball: Callable[..., Any], of_last: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda x: np.vstack([of_ball(x[:d]), of_last(x[d:])])
+
+    return user_set(
+        lmo=each(ball.lmo, lambda g: -reach * np.sign(g)),
+        project=each(ball.project, lambda b: b.clip(-reach, reach)),
+        shape=(d + 1, k),
+        diameter=math.hypot(ball.diameter, 2 * reach * math.sqrt(k)),
+        start=np.zeros((d + 1, k)),
+        contains=lambda x, tolerance: (
+            ball.contains(x[:d], tolerance) and np.abs(x[d:]).max() <= reach * (1 + tolerance)
+        ),
+    )

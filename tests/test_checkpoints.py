@@ -1,0 +1,322 @@
+"""What a checkpoint promises when something goes wrong: damage, another problem, a disk that is full."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tests.resuming import Walk, linear_model
+
+import condgrad as cg
+from condgrad import archive
+from condgrad.archive import BadArchive
+from condgrad.cli import main
+from condgrad.driver.freezing import Frozen, freeze, thaw
+
+ASKED = {"method": "ncgs", "max_steps": 8, "tol": 1e-12}
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A checkpoint of step 5, with the one of step 4 before it."""
+    path = tmp_path / "c"
+    Walk("linear-model", path, **(ASKED | {"max_steps": 5}))
+    return path
+
+
+def resumed(path, **asked):
+    return Walk("linear-model", path, resume=True, **(ASKED | asked))
+
+
+def step_of(path):
+    return archive.read(path, "checkpoint", 1)[0]["k"]
+
+
+# ------------------------------------------------------------------------------------------------------------ damage
+
+
+def test_a_larger_budget_goes_on_where_the_run_ended(path):
+    assert (step_of(path), step_of(archive.previous(path))) == (5, 4)
+    resumed(path).same_as(Walk("linear-model", **ASKED))
+    assert step_of(path) == 8
+
+
+def test_a_run_that_was_done_is_still_done(path):
+    again = resumed(path, max_steps=5)
+    assert not again.iterates
+    again.same_as(Walk("linear-model", **(ASKED | {"max_steps": 5})))
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-100], lambda b: b"", lambda b: b[:300] + b"?" + b[301:]])
+def test_of_a_damaged_one_the_one_before_is_used(path, damage):
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.warns(cg.CheckpointWarning, match=r"c can't be used.*c\.previous, is used, of step 4"):
+        walk = resumed(path)
+    walk.same_as(Walk("linear-model", **ASKED))
+    assert step_of(archive.previous(path)) > 4
+
+
+def test_a_damaged_one_never_takes_the_good_one_s_place(path):
+    path.write_bytes(b"damaged")
+    with pytest.warns(cg.CheckpointWarning):
+        resumed(path, max_steps=5)  # one write
+    assert (step_of(path), step_of(archive.previous(path))) == (5, 4)
+
+
+def test_killed_between_the_two_renames(path):
+    os.replace(path, archive.previous(path))
+    resumed(path).same_as(Walk("linear-model", **ASKED))
+
+
+def test_two_damaged_ones_are_both_named(path):
+    for file in (path, archive.previous(path)):
+        file.write_bytes(b"damaged")
+    with pytest.raises(BadArchive, match=r"c can't be used.*c\.previous can't be used"):
+        resumed(path)
+
+
+def test_a_foreign_file_is_refused(tmp_path):
+    path = tmp_path / "c"
+    archive.write(path, "model", 1, {}, {})
+    with pytest.raises(BadArchive, match="kind 'model', 'checkpoint' was expected"):
+        resumed(path)
+
+
+@pytest.mark.parametrize("change", [{"problem": 3}, {"counts": {"x": 1}}, {"rows": 7}, {"tree": 1}, {"more": 0}])
+def test_a_file_that_was_made_up_is_refused(path, change):
+    data, arrays = archive.read(path, "checkpoint", 1)
+    archive.previous(path).unlink()
+    archive.write(path, "checkpoint", 1, data | change, arrays)
+    with pytest.raises(BadArchive, match="can't be used: "):
+        resumed(path)
+
+
+def test_an_objective_that_remembers_is_asked(tmp_path):
+    class Drifting:
+        """Its answers depend on how often it was asked."""
+
+        shape, smoothness = (3,), 4.0
+
+        def __init__(self):
+            self.asked = 0
+
+        def value(self, x):
+            return float(x @ x)
+
+        def grad(self, x):
+            self.asked += 1
+            return (2 + 1 / self.asked) * x - np.arange(3.0)
+
+        def remembered(self):
+            return self.asked
+
+        def remember(self, asked):
+            self.asked = asked
+
+    def solve(steps, **saving):
+        asked = {"method": "frank-wolfe", "output": "last", "max_steps": steps}
+        return cg.minimize(Drifting(), cg.Box(np.full(3, -1.0), np.ones(3)), **asked, **saving)
+
+    whole, path = solve(12, checkpoint=tmp_path / "whole"), tmp_path / "c"
+    solve(5, checkpoint=path)
+    assert solve(12, checkpoint=path, resume=True).x.tobytes() == whole.x.tobytes()
+
+
+def test_a_checkpoint_is_not_overwritten_by_another_run(path):
+    with pytest.raises(ValueError, match=r"already: continue it with resume=True"):
+        Walk("linear-model", path, **ASKED)
+    assert step_of(path) == 5
+
+
+def test_without_a_checkpoint_resume_begins(tmp_path):
+    resumed(tmp_path / "c").same_as(Walk("linear-model", **ASKED))
+    with pytest.raises(TypeError, match="give its path"):
+        cg.minimize(*linear_model(), resume=True)
+
+
+def test_a_callback_that_fails_loses_nothing(tmp_path):
+    def callback(record, x):
+        if record.k == 4:
+            raise RuntimeError("mine")
+
+    path = tmp_path / "c"
+    with pytest.raises(RuntimeError, match="mine"):
+        cg.minimize(*linear_model(), callback=callback, checkpoint=path, **ASKED)
+    assert step_of(path) == 3
+    resumed(path).same_as(Walk("linear-model", **ASKED))
+
+
+def test_a_budget_that_ends_inside_a_step_leaves_the_step_before(tmp_path):
+    path, calls = tmp_path / "c", {"method": "ncgs", "tol": 1e-12, "inner": cg.CondG(20)}
+    cut = cg.minimize(*linear_model(), checkpoint=path, stop=cg.Mapping(1e-12) | cg.Calls(50, "lo"), **calls)
+    assert step_of(path) == cut.steps
+    asked = calls | {"stop": cg.Mapping(1e-12) | cg.Calls(200, "lo")}
+    Walk("linear-model", path, resume=True, **asked).same_as(Walk("linear-model", **asked))
+
+
+# --------------------------------------------------------------------------------------------------- another problem
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            {"method": "frank-wolfe"},
+            "method was condgrad.solvers.ncgs.NCGS, is condgrad.solvers.frank_wolfe.FrankWolfe",
+        ),
+        ({"seed": 1}, "seed was 0, is 1"),
+        ({"tol": 1e-9}, "method.schedule.eps was 1e-12, is 1e-09"),
+        ({"x0": np.full(8, 0.1)}, "x0 was array"),
+        ({"smoothness": 7.0}, "objective.smoothness was"),
+        ({"stop": cg.Gap(1e-3) | cg.Steps(8), "schedule": cg.practical(1e-12)}, "tolerance was 1e-12, is None"),
+        ({"inner": "condg"}, "method.inner was"),
+        ({"every": 2}, "every was 1, is 2"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_another_run_is_refused_with_what_differs(path, asked, said):
+    with pytest.raises(ValueError, match="is of another run") as refused:
+        resumed(path, **asked)
+    assert said in str(refused.value)
+    assert step_of(path) == 5
+
+
+def test_other_data_is_refused(path):
+    objective, domain = linear_model()
+    y = objective.y.copy()
+    y[3] *= -1
+    for other, said in (
+        ((cg.LinearModel(objective.A, y, cg.Sigmoid()), domain), "objective.y was array"),
+        ((cg.LinearModel(objective.A, objective.y, cg.Squared()), domain), "objective.loss was"),
+        ((objective, cg.L1Ball(8, 2.0)), "set.radius was 3.0, is 2.0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            cg.minimize(*other, checkpoint=path, resume=True, **ASKED)
+
+
+def test_of_a_user_s_function_its_answers_are_compared(tmp_path):
+    def function(factor):
+        return cg.Function(lambda x: factor * x @ x, lambda x: 2 * factor * x, (3,))
+
+    path, ball = tmp_path / "c", cg.Simplex(3)
+    cg.minimize(function(1.0), ball, np.array([1.0, 0, 0]), max_steps=2, checkpoint=path)
+    cg.minimize(function(1.0), ball, np.array([1.0, 0, 0]), max_steps=3, checkpoint=path, resume=True)
+    with pytest.raises(ValueError, match="the gradient's length at x0 was"):
+        cg.minimize(function(2.0), ball, np.array([1.0, 0, 0]), max_steps=2, checkpoint=path, resume=True)
+
+
+# ------------------------------------------------------------------------------------------------- a disk that fails
+
+
+def failing(monkeypatch, steps, code=errno.ENOSPC):
+    """The disk is full while these steps are written."""
+    write = archive.write
+
+    def full(path, kind, version, data, arrays, keep=False):
+        if data["k"] in steps:
+            raise OSError(code, os.strerror(code), str(path))
+        write(path, kind, version, data, arrays, keep)
+
+    monkeypatch.setattr(archive, "write", full)
+
+
+def test_a_full_disk_costs_a_warning_and_is_tried_again(monkeypatch, tmp_path):
+    failing(monkeypatch, {3, 4})
+    with pytest.warns(cg.CheckpointWarning, match="after step 3: No space left on device") as said:
+        walk = Walk("linear-model", tmp_path / "c", **ASKED)
+    assert len(said) == 1
+    assert walk.result.warnings == () and step_of(tmp_path / "c") == 8
+    walk.same_as(Walk("linear-model", **ASKED))
+
+
+def test_the_result_says_which_checkpoint_is_the_last(monkeypatch, tmp_path):
+    failing(monkeypatch, {6, 7, 8})
+    with pytest.warns(cg.CheckpointWarning):
+        walk = Walk("linear-model", tmp_path / "c", **ASKED)
+    assert "No space left on device; the last checkpoint is from step 5" in walk.result.warnings[0]
+    monkeypatch.undo()
+    resumed(tmp_path / "c").same_as(Walk("linear-model", **ASKED))
+
+
+def test_where_nothing_can_be_written_the_run_does_not_begin(tmp_path):
+    for path in (tmp_path / "nowhere" / "c", tmp_path):
+        with pytest.raises(OSError, match="No checkpoint can be written here"):
+            Walk("linear-model", path, **ASKED)
+
+
+def test_what_can_t_be_saved_is_said_at_once(tmp_path):
+    with pytest.raises(TypeError, match="can't hold a SimpleNamespace"):
+        freeze([SimpleNamespace()], {})
+    for wrong in (-1, "often"):
+        with pytest.raises((TypeError, ValueError), match="steps between checkpoints"):
+            cg.Checkpoint(tmp_path / "c", steps=wrong)
+    with pytest.raises(TypeError, match="the name of a file was expected"):
+        cg.minimize(*linear_model(), checkpoint=3)
+
+
+# --------------------------------------------------------------------------------------------------- the frozen tree
+
+
+def test_one_object_stays_one_object_and_bits_stay():
+    x = cg.LowRank(np.ones((3, 1)), np.ones((4, 1)))
+    layout = np.arange(24.0).reshape(2, 3, 4).transpose(1, 2, 0)
+    thing = {"points": (x, 2.0 * x, x), "numbers": [np.float64(0.1), np.int64(3), float("nan"), -0.0], "a": layout}
+    frozen = freeze(thing, {})
+    again = thaw(Frozen(json.loads(json.dumps(frozen.tree)), json.loads(json.dumps(frozen.nodes)), frozen.arrays), {})
+    one, two, three = again["points"]
+    assert one is three and one.terms[0][1] is two.terms[0][1]
+    assert repr(again["numbers"]) == repr(thing["numbers"])
+    assert again["a"].strides == layout.strides and np.array_equal(again["a"], layout)
+
+
+@pytest.mark.parametrize(
+    ("tree", "nodes"),
+    [
+        (["node", 0], []),
+        (["node", 0], [["node"]]),
+        (["node", 0], [["object", "os.system", {}]]),
+        (["node", 0], [["object", "condgrad.certificate.Certificate", {"x": 1}]]),
+        (["node", 0], [["object", "condgrad.points.low_rank.LowRank", {"terms": ["node", 0], "shape": 1}]]),
+        (["named", "Descent", 1], []),
+        (["number", "O", 1], []),
+        ({}, []),
+        ([], []),
+    ],
+    ids=str,
+)
+def test_a_tree_that_does_not_fit_is_refused(tree, nodes):
+    with pytest.raises(BadArchive):
+        thaw(Frozen(tree, nodes, []), {})
+
+
+# ------------------------------------------------------------------------------------------------------ command line
+
+
+def test_from_the_command_line(tmp_path, capsys):
+    np.save(tmp_path / "Q.npy", np.diag([1.0, -2.0, 3.0]) + 1)
+    spec, file = tmp_path / "q.toml", tmp_path / "c"
+    text = '[problem]\nobjective = "quadratic"\nmatrix = "Q.npy"\n[set]\nname = "simplex"\n'
+    text += '[method]\nname = "frank-wolfe"\n[stop]\nsteps = '
+    spec.write_text(text + "20\n")
+    assert main(["solve", str(spec), "--quiet", "--out", str(tmp_path / "whole")]) == 0
+    spec.write_text(text + "9\n")
+    saving = ["solve", str(spec), "--quiet", "--checkpoint", str(file), "--out", str(tmp_path / "cut")]
+    assert main([*saving, "--checkpoint-every", "4"]) == 0
+    assert step_of(file) == 9
+    assert main(saving) == 2 and "resume" in capsys.readouterr().err
+    spec.write_text(text + "20\n")
+    assert main([*saving, "--resume", "--checkpoint-every", "5s"]) == 0
+    assert (tmp_path / "cut" / "x.npy").read_bytes() == (tmp_path / "whole" / "x.npy").read_bytes()
+    shutil.copy(tmp_path / "Q.npy", file)
+    archive.previous(file).unlink()
+    assert main([*saving, "--resume"]) == 2 and "can't be used" in capsys.readouterr().err
+    assert main(["solve", str(spec), "--resume"]) == 2
+    assert main(["solve", str(spec), "--checkpoint", str(Path("/dev/null/x"))]) == 2
+    said = capsys.readouterr().err
+    assert "go with --checkpoint" in said and "No checkpoint can be written here" in said

@@ -1,0 +1,146 @@
+"""Linear oracles that do not converge: more room first, then an error that is certified, told, and taken into certificates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgrad as cg
+from condgrad.certificate import witness
+from condgrad.driver.metrics import mapping, wolfe_gap
+from condgrad.points import LowRank, Pattern, SparsePlusLowRank, krylov
+from condgrad.points.aside import listening, worst
+
+SETS = {
+    "nuclear": cg.NuclearBall((90, 80), 2.0),
+    "spectrahedron": cg.Spectrahedron(85, 3.0),
+    "fantope": cg.Fantope(85, 3),
+}
+SPECTRA = {
+    "clustered": lambda n: np.r_[1 - 1e-9 * np.arange(12), np.linspace(0.99, 0.1, n - 12)],
+    "no gap": lambda n: np.linspace(1.0, 0.0, n),
+    "all but equal": lambda n: 1 - 1e-7 * np.arange(n) / n,
+}
+
+
+def direction(domain: Any, spectrum: str, seed: int) -> np.ndarray:
+    m, n = domain.shape
+    rng = np.random.default_rng(seed)
+    V = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    U = -V if m == n else np.linalg.qr(rng.standard_normal((m, n)))[0]
+    return (U * SPECTRA[spectrum](n)) @ V.T
+
+
+def least(domain: Any, D: np.ndarray) -> float:
+    """The minimum of <D, .>, by LAPACK."""
+    if isinstance(domain, cg.NuclearBall):
+        return -domain.radius * float(np.linalg.norm(D, 2))
+    values = np.linalg.eigvalsh((D + D.T) / 2)
+    return domain.radius * values[0] if isinstance(domain, cg.Spectrahedron) else float(values[: domain.rank].sum())
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So little room that hardly any search comes to its end."""
+    for name, little in (("STEPS", 12), ("KEPT", 4), ("RESTARTS", 1), ("MORE", 2)):
+        monkeypatch.setattr(krylov, name, little)
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("domain", SETS.values(), ids=SETS)
+def test_the_room_there_is_enough_for_hard_spectra(domain: Any, spectrum: str) -> None:
+    D = direction(domain, spectrum, 0)
+    with listening() as heard:
+        vertex = domain.lmo(D)
+    assert heard == [] and np.vdot(D, vertex) == pytest.approx(least(domain, D), rel=1e-9)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("domain", SETS.values(), ids=SETS)
+def test_the_error_is_told_and_true(domain: Any, spectrum: str) -> None:
+    told = 0
+    for seed in range(5):
+        D = direction(domain, spectrum, seed)
+        for A in (D, low_rank(D)):
+            with listening() as heard:
+                vertex = domain.lmo(A)
+            off = float(np.vdot(D, np.asarray(vertex))) - least(domain, D)
+            assert domain.contains(vertex)
+            assert -1e-9 <= off <= worst(heard) + 1e-9
+            assert all(0 < one.error < np.inf and "did not converge" in one.sentence for one in heard)
+            told += len(heard)
+    assert told >= 5
+
+
+def low_rank(D: np.ndarray) -> SparsePlusLowRank:
+    """The same, known through its products."""
+    none = np.empty(0, int)
+    return SparsePlusLowRank(Pattern(none, none, D.shape), np.empty(0)) + LowRank(D, np.eye(D.shape[1]))
+
+
+def test_a_second_search_with_more_room_finds_what_the_first_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = SETS["nuclear"]
+    D = direction(domain, "no gap", 1)
+    monkeypatch.setattr(krylov, "RESTARTS", 1)
+    monkeypatch.setattr(krylov, "STEPS", 27)
+    with listening() as heard:
+        assert np.vdot(D, domain.lmo(D)) == pytest.approx(least(domain, D), rel=1e-9)
+    assert heard == []
+
+
+@pytest.mark.usefixtures("short")
+def test_where_nobody_listens_it_is_a_warning() -> None:
+    with pytest.warns(
+        cg.InexactOracleWarning, match=r"NuclearBall did not converge: .* up to \d.*, which is certified"
+    ):
+        SETS["nuclear"].lmo(direction(SETS["nuclear"], "no gap", 1))
+
+
+@pytest.mark.usefixtures("short")
+def test_certificates_take_the_error_in() -> None:
+    """With an oracle that answers badly, the gap that is stated is still one that LAPACK's answer does not exceed."""
+    domain = SETS["nuclear"]
+    objective = linear(direction(domain, "no gap", 2))
+    problem, x = cg.Problem(objective, domain), domain.start()
+    with listening():
+        gap, stated = wolfe_gap(problem, x), witness(problem, x, x, 0.5)
+        measured = mapping(problem, x, 0.5)
+    true = np.vdot(objective.grad(x), x) - least(domain, objective.grad(x))
+    assert gap >= true - 1e-12 and stated.gap >= true - 1e-12
+    assert stated.gap > np.vdot(objective.grad(x), x - domain_answer(domain, objective.grad(x))) + 1e-6
+    assert measured.lower <= np.linalg.norm((x - domain.project(x - 0.5 * objective.grad(x))) / 0.5) ** 2 * (1 + 1e-9)
+
+
+def linear(D: np.ndarray) -> cg.Function:
+    return cg.Function(lambda X: float(np.vdot(D, X)), lambda X: D, D.shape, smoothness=1.0, lower_smoothness=0.0)
+
+
+def domain_answer(domain: Any, D: np.ndarray) -> np.ndarray:
+    with listening():
+        return np.asarray(domain.lmo(D))
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("method", ["frank-wolfe", "ncgs"])
+def test_a_run_says_that_its_oracle_was_not_exact(method: str) -> None:
+    domain = SETS["nuclear"]
+    options = {"inner": "condg"} if method == "ncgs" else {}
+    with pytest.warns(cg.InexactOracleWarning, match="did not converge"):
+        result = cg.minimize(
+            linear(direction(domain, "no gap", 3)), domain, method=method, max_steps=4, tol=1e-9, **options
+        )
+    assert len(result.warnings) == 1 and "times in this run. Certificates take the error in." in result.warnings[0]
+    exact = result.certificate.verify(cg.Problem(linear(direction(domain, "no gap", 3)), Lapack()))
+    assert result.certificate.upper >= exact.upper * (1 - 1e-9)
+    assert not result.success
+
+
+class Lapack:
+    """The nuclear ball with the linear oracle of a full SVD."""
+
+    def lmo(self, D: np.ndarray) -> np.ndarray:
+        left, _, right = np.linalg.svd(D, full_matrices=False)
+        return -2.0 * np.outer(left[:, 0], right[0])

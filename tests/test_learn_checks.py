@@ -1,0 +1,33 @@
+"""scikit-learn's own checks, on every estimator of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from condgrad.learn import RobustLinearRegressor, RobustPCA, SigmoidClassifier
+
+pytestmark = pytest.mark.filterwarnings("default")  # the checks try what warns, and look at the warnings themselves
+
+DO_NOT_APPLY: dict[str, dict[str, str]] = {}
+"""Estimator -> check -> why it does not apply."""
+
+
+def why_not(estimator: Any) -> dict[str, str]:
+    return DO_NOT_APPLY.get(type(estimator).__name__, {})
+
+
+ESTIMATORS = [
+    RobustLinearRegressor(),
+    RobustLinearRegressor("huber", constraint="nuclear", radius=3.0),
+    SigmoidClassifier(),
+    SigmoidClassifier("logistic", constraint="l1", radius=2.0),
+    RobustPCA(),
+]
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=why_not)
+def test_as_scikit_learn_wants_it(estimator: Any, check: Any) -> None:
+    check(estimator)

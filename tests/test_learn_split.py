@@ -1,0 +1,87 @@
+"""Low rank plus sparse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from condgrad.learn import RobustPCA
+
+
+def mixed(noise=0.1, shape=(60, 40), seed=0):
+    rng = np.random.default_rng(seed)
+    L = rng.normal(size=(shape[0], 2)) @ rng.normal(size=(2, shape[1]))
+    wrong = rng.random(shape) < 0.1
+    S = wrong * rng.choice([-1.0, 1.0], shape) * rng.uniform(10, 40, shape)
+    return L, S, L + S + noise * rng.normal(size=shape)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return RobustPCA().fit(mixed()[2])
+
+
+def error(found, L):
+    return np.linalg.norm(found - L) / np.linalg.norm(L)
+
+
+def test_gross_errors_are_set_apart(fitted):
+    L, S, X = mixed()
+    plain = PCA(2).fit(X)
+    assert error(plain.inverse_transform(plain.transform(X)), L) > 20 * error(fitted.low_rank_, L)
+    assert error(fitted.low_rank_, L) < 0.05 and fitted.n_components_ in (2, 3)
+    assert np.array_equal(fitted.outliers_, S != 0)
+    assert np.array_equal(fitted.sparse_ != 0, S != 0) and np.abs(fitted.sparse_ - S).max() < 1
+    assert fitted.status_ == "converged" and fitted.mapping_ <= fitted.tol * X.size
+
+
+def test_components_are_a_basis_and_scores_lie_in_it(fitted):
+    L, _, X = mixed()
+    V = fitted.components_
+    assert np.allclose(V @ V.T, np.eye(len(V))) and (np.diff(fitted.singular_values_) <= 0).all()
+    back = fitted.inverse_transform(fitted.transform(X))
+    assert error(back, L) < 0.05
+    assert error(fitted.inverse_transform(fitted.transform(X[:1])), L[:1]) < 0.2
+
+
+def test_holes(fitted):
+    L, _, X = mixed()
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    pca = RobustPCA().fit(X)
+    assert error(pca.low_rank_, L) < 0.1 and not pca.outliers_[np.isnan(X)].any()
+    assert np.isfinite(pca.transform(np.full((1, 40), np.nan))).all()
+
+
+def test_squared_loss_without_a_limit_is_pca():
+    L, _, _ = mixed()
+    X = L + 0.1 * np.random.default_rng(3).normal(size=L.shape)
+    ours = RobustPCA(2, loss="squared", radius=1e4, tol=1e-16, center=False).fit(X)
+    _, s, Vt = np.linalg.svd(X)
+    assert np.allclose(ours.singular_values_, s[:2], rtol=1e-6)
+    assert np.allclose(np.abs(ours.components_ @ Vt[:2].T), np.eye(2), atol=1e-5)
+
+
+def test_saved_and_loaded(fitted, tmp_path):
+    fitted.save(tmp_path / "pca.npz")
+    again = RobustPCA.load(tmp_path / "pca.npz")
+    X = mixed()[2]
+    assert np.array_equal(again.transform(X), fitted.transform(X)) and np.array_equal(again.outliers_, fitted.outliers_)
+
+
+def test_in_a_pipeline():
+    X = mixed()[2]
+    pipe = make_pipeline(StandardScaler(), RobustPCA(2, radius=60.0, sigma=0.1)).fit(X)
+    assert pipe.transform(X).shape == (60, 2)
+    assert list(pipe[-1].get_feature_names_out()) == ["robustpca0", "robustpca1"]
+
+
+def test_bad_input_gets_a_sentence():
+    X = np.ones((4, 3))
+    X[:, 1] = np.nan
+    with pytest.raises(ValueError, match="Column 1 of X has no entry, only NaN"):
+        RobustPCA().fit(X)
+    with pytest.raises(ValueError, match="Unknown loss 'l1'"):
+        RobustPCA(loss="l1").fit(np.eye(3))

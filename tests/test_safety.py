@@ -1,0 +1,260 @@
+"""What is noticed of a run from outside: no numbers, points outside, values that smoothness forbids, wrong gradients."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.driving import CONVEX, NEVER, SIMPLEX, X0, a_sum
+
+import condgrad as cg
+from condgrad.checks import BadOracle, NonFinite
+from condgrad.driver.safety import Lookout
+from condgrad.points import Pattern, SparsePlusLowRank
+from condgrad.solvers.states import State
+
+# --------------------------------------------------------------------------------------------------- NaN, Inf, overflow
+
+
+class Broken:
+    """Any attribute of the thing, but for an oracle that answers badly from its ``first`` call on."""
+
+    def __init__(self, thing: Any, oracle: str, bad: Any, first: int = 4):
+        self.thing, self.oracle, self.bad, self.left = thing, oracle, bad, first
+
+    def __getattr__(self, name: str) -> Any:
+        ask = getattr(self.thing, name)
+        if name != self.oracle:
+            return ask
+
+        def answer(*args: Any) -> Any:
+            self.left -= 1
+            return ask(*args) if self.left > 0 else self.bad
+
+        return answer
+
+
+SPOILED = np.array([0.0, nan, inf])
+SAID = "holds NaN or Inf (2 of 3 entries, the first at index (1,))"
+
+
+@pytest.mark.parametrize(
+    ("part", "oracle", "bad", "method", "said"),
+    [
+        ("objective", "grad", SPOILED, "projected-gradient", f"The gradient of Broken {SAID}."),
+        ("objective", "grad", np.full(3, 1e200), "projected-gradient", "The gradient of Broken is too large to square"),
+        ("objective", "value", nan, "projected-gradient", "The value of Broken is nan."),
+        ("objective", "value", -inf, "frank-wolfe", "The value of Broken is -inf."),
+        ("objective", "grad_terms", SPOILED, "sfw", f"The batch gradient of Broken {SAID}."),
+        ("domain", "lmo", SPOILED, "frank-wolfe", f"The linear oracle's answer of Broken {SAID}."),
+        ("domain", "project", SPOILED, "projected-gradient", f"The projection of Broken {SAID}."),
+        ("domain", "project", SPOILED, "ncgs", f"The projection of Broken {SAID}."),
+    ],
+)
+def test_what_is_not_finite_is_said_and_where(part: str, oracle: str, bad: Any, method: str, said: str) -> None:
+    """Answers of objects that check nothing themselves: the run ends with what stood before, and says which, where, how many."""
+    parts: dict[str, Any] = {"objective": a_sum(), "domain": SIMPLEX}
+    parts[part] = Broken(parts[part], oracle, bad)
+    result = cg.minimize(parts["objective"], parts["domain"], X0, method=method, stop=NEVER | cg.Steps(50))
+    assert result.status == "failed" and SIMPLEX.contains(result.x)
+    assert result.message.startswith(f"In step {result.steps + 1}: {said}"), result.message
+    assert "The result is what stood before it." in result.message
+
+
+def test_a_structured_gradient_says_where_in_its_values() -> None:
+    from condgrad.driver.counting import found
+
+    pattern = Pattern(np.array([0, 1, 1]), np.array([0, 0, 1]), (2, 2))
+    assert found(SparsePlusLowRank(pattern, SPOILED)) == SAID
+    assert found(np.array([[1.0, -1e300]])) == "is too large to square: its largest entry is -1e+300, at index (0, 1)"
+
+
+class Stray:
+    """A method whose third step leads to a given point."""
+
+    def __init__(self, x: np.ndarray):
+        self.x = x
+
+    def init(self, problem: cg.Problem, x0: np.ndarray) -> State:
+        return State(x=x0, L=3.0)
+
+    def step(self, problem: cg.Problem, state: State) -> State:
+        return State(k=state.k + 1, x=self.x if state.k == 2 else state.x, L=3.0)
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        (SPOILED, "In step 3: The point after the step holds NaN or Inf (2 of 3 entries, the first at index (1,))."),
+        (np.array([0.5, 0.7, 0.3]), "In step 3: The point after the step lies outside of the set: compare the answers"),
+        (np.array([0.5, -0.1, 0.6]), "In step 3: The point after the step lies outside of the set"),
+    ],
+)
+def test_a_step_to_nowhere_ends_with_what_stood_before(x: np.ndarray, said: str) -> None:
+    objective = (
+        CONVEX
+        if x is not SPOILED
+        else cg.FunctionExpectation(  # which has no value that would tell
+            lambda size, rng: rng.normal(size=(size, 3)), lambda x, batch: x - batch, (3,), 1.0
+        )
+    )
+    result = cg.run(cg.Problem(objective, SIMPLEX), Stray(x), X0, cg.Steps(9), best=False, validate=5)
+    assert result.status == "failed" and result.message.startswith(said)
+    assert result.steps == 2 and np.array_equal(result.x, X0)
+
+
+# ------------------------------------------------------------------------------------------------------ out of the set
+
+
+def twice(g: np.ndarray) -> np.ndarray:
+    return 2 * SIMPLEX.lmo(g)
+
+
+def test_a_linear_oracle_that_leaves_its_set_is_noticed() -> None:
+    liar = cg.user_set(twice, 3, contains=SIMPLEX.contains, start=X0)
+    with pytest.raises(BadOracle, match=r"outside of the set: compare the answers of UserSet's lmo with its contains"):
+        cg.minimize(CONVEX, liar, method="frank-wolfe")
+
+
+def test_a_projection_that_leaves_its_set_is_noticed() -> None:
+    """By its own set's contains; where none is given, since projecting what was projected moves it again."""
+    for contains in (SIMPLEX.contains, None):
+        liar = cg.user_set(SIMPLEX.lmo, 3, project=lambda x: x / 2, contains=contains, start=X0)
+        try:
+            result = cg.minimize(CONVEX, liar, X0 if contains else None, method="projected-gradient", max_steps=20)
+            assert result.status == "failed" and "outside of the set" in result.message
+        except BadOracle as error:
+            assert "lies outside of the set: compare the answers of ProjectableUserSet's lmo or project" in str(error)
+
+
+def test_an_oracle_that_does_not_minimise_is_noticed_by_the_check() -> None:
+    """It goes the wrong way: its answer is worse than the point itself."""
+    liar = cg.user_set(lambda g: SIMPLEX.lmo(-g), 3, contains=SIMPLEX.contains, start=np.array([0.1, 0.2, 0.7]))
+    result = cg.minimize(CONVEX, liar, method="frank-wolfe", max_steps=20)
+    assert result.status == "failed" and "lmo does not minimise" in result.message
+
+
+def test_the_set_is_asked_on_steps_ever_further_apart() -> None:
+    asked = []
+
+    def contains(x: np.ndarray, tolerance: float) -> bool:
+        asked.append(tolerance)
+        return SIMPLEX.contains(x, tolerance)
+
+    domain = cg.user_set(SIMPLEX.lmo, 3, contains=contains)
+    result = cg.minimize(CONVEX, domain, X0, method="frank-wolfe", stop=cg.Steps(2000))
+    assert result.status == "out_of_budget" and 10 < len(asked) < 100 and set(asked) == {1e-6}
+
+
+# ------------------------------------------------------------------------------------------- what smoothness forbids
+
+
+def test_a_value_that_smoothness_forbids_is_noticed() -> None:
+    """The gradient is a third of F's: L holds for it, so two gradients tell nothing, but F falls more slowly than it says."""
+    wrong = cg.Function(lambda x: -CONVEX.value(x), lambda x: CONVEX.grad(x) / 3, (3,), smoothness=3.0)
+    with pytest.warns(cg.SmoothnessWarning, match=r"In step 1 F came to .* allow at most .*check_gradient"):
+        result = cg.minimize(wrong, SIMPLEX, X0, adaptive=False, max_steps=5)
+    assert len(result.warnings) == 1 and result.status != "failed"
+
+
+def test_a_smoothness_that_is_too_small_is_said_once() -> None:
+    with pytest.warns(cg.SmoothnessWarning, match="is too small: between two points"):
+        result = cg.minimize(CONVEX, SIMPLEX, X0, smoothness=0.3, adaptive=False, max_steps=5, tol=1e-12)
+    assert len(result.warnings) == 1
+
+
+@pytest.mark.parametrize(
+    "method", ["ncgs", "ncgs-ii", "frank-wolfe", "cgs", "projected-gradient", "accelerated-gradient"]
+)
+def test_a_true_smoothness_is_not_doubted(method: str) -> None:
+    """All the way to where steps are nothing but rounding; with values far from 0, where they have few digits."""
+    for constant in (0.0, 1e6):
+        objective = cg.Quadratic(np.diag([1.0, 2.0, 3.0]), None, constant)
+        result = cg.minimize(objective, SIMPLEX, X0, method=method, stop=cg.Steps(300))
+        assert result.warnings == ()
+
+
+def test_rises_are_seen_whatever_is_recorded() -> None:
+    wrong = cg.Function(lambda x: -CONVEX.value(x), lambda x: CONVEX.grad(x) / 3, (3,), smoothness=3.0)
+    with pytest.warns(cg.SmoothnessWarning, match=r"In step \d+ F came to"):
+        cg.minimize(wrong, SIMPLEX, X0, method="accelerated-gradient", max_steps=9, every=4)
+
+
+# ------------------------------------------------------------------------------------------------------ wrong gradients
+
+
+@pytest.mark.parametrize("entry", cg.OBJECTIVES.values(), ids=cg.OBJECTIVES)
+def test_the_gradients_of_the_library_match(entry: Any) -> None:
+    objective = entry.example()
+    domain = cg.L2Ball(objective.shape, 2.0)
+    if entry.kind == "expectation":
+        with pytest.raises(TypeError, match="A gradient is compared with values, FunctionExpectation has none"):
+            cg.check_gradient(objective, domain)
+        return
+    found = cg.check_gradient(objective, domain)
+    assert found.matches and found.error < 1e-6 and str(found).startswith("The gradient matches")
+
+
+WRONG = {
+    "sign": lambda g: -g,
+    "factor": lambda g: 1.01 * g,
+    "one entry": lambda g: g * np.array([1.0, 1.0, 0.5]),
+    "an entry too much": lambda g: g + 0.01 * np.abs(g).max() * np.array([0.0, 1.0, 0.0]),
+    "order": lambda g: g[::-1],
+    "nothing": lambda g: 0 * g,
+}
+
+
+@pytest.mark.parametrize("spoil", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_a_wrong_gradient_is_found(spoil: Any, scale: float) -> None:
+    objective = cg.Function(lambda x: scale * CONVEX.value(x), lambda x: spoil(scale * CONVEX.grad(x)), (3,))
+    found = cg.check_gradient(objective, SIMPLEX, X0)
+    assert not found.matches and "does not match the function: along random direction" in str(found)
+    with pytest.raises(BadOracle, match=r"makes a slope of .* \(relative error .*\)\. Correct Function"):
+        cg.minimize(objective, SIMPLEX, X0, check_gradient=True)
+
+
+def test_wrong_terms_are_found_where_the_gradient_is_right() -> None:
+    terms = a_sum()
+    objective = Broken(terms, "grad_terms", None, first=0)
+    objective.bad = 2 * terms.grad(X0)
+    found = cg.check_gradient(objective, SIMPLEX, X0)
+    assert not found.matches and "the mean of the terms' gradients makes a slope" in str(found)
+
+
+def test_a_right_gradient_passes_and_the_run_is_the_same() -> None:
+    plain, checked = (cg.minimize(CONVEX, SIMPLEX, X0, check_gradient=check) for check in (False, True))
+    assert checked.x.tobytes() == plain.x.tobytes() and checked.counts == plain.counts
+
+
+def test_the_check_asks_for_points_of_the_set_only() -> None:
+    def value(x: np.ndarray) -> float:
+        assert SIMPLEX.contains(x, 1e-12)
+        return CONVEX.value(x)
+
+    assert cg.check_gradient(cg.Function(value, CONVEX.grad, (3,)), SIMPLEX, np.eye(3)[0]).matches
+
+
+def test_values_that_are_none_are_said_by_the_check() -> None:
+    class Bad:
+        shape, smoothness = (3,), 1.0
+
+        def value(self, x: np.ndarray) -> float:
+            return nan
+
+        def grad(self, x: np.ndarray) -> np.ndarray:
+            return x
+
+    with pytest.raises(NonFinite, match="The value of Bad is nan and nan at two points of the set"):
+        cg.check_gradient(Bad(), SIMPLEX)
+    with pytest.raises(ValueError, match="check_gradient must be True or False"):
+        cg.minimize(CONVEX, SIMPLEX, check_gradient="yes")
+
+
+def test_backtracking_sees_to_smoothness_itself() -> None:
+    lookout = Lookout(cg.Problem(CONVEX, SIMPLEX), given=False)
+    lookout.between(State(x=X0, L=1.0), State(x=X0, L=1.0), None, None)  # type: ignore[arg-type]
+    assert list(lookout.warnings(None)) == []

@@ -1,0 +1,66 @@
+"""The soak in small: solve after solve in one process, and nothing left of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from benchmarks import soak
+
+import condgrad as cg
+from condgrad.driver import memory
+
+
+@pytest.fixture(autouse=True)
+def reading_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "EVERY", 0.0)
+
+
+def test_nothing_is_left_of_forty_solves() -> None:
+    rows = list(soak.soak(40, 40))
+    first, last = rows[0], rows[-1]
+    assert [row["solves"] for row in rows] == [0, 20, 40] and sum(last["endings"].values()) == 80
+    for name in set(first) - {"solves", "megabytes", "endings"}:
+        assert last[name] <= first[name], name
+    assert last["megabytes"] - first["megabytes"] < 10
+
+
+def test_every_method_and_every_set_is_in_a_round() -> None:
+    kinds = list(soak.one_round())
+    methods, sets = {kind.split()[0] for kind in kinds}, {kind.split()[1] for kind in kinds}
+    assert methods == set(cg.METHODS) and sets == set(cg.DOMAINS)
+
+
+def test_what_is_left_would_be_seen() -> None:
+    """A file, a thread, a child; and memory, by the slope."""
+    before = soak.left_over()
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    file = os.open(os.devnull, os.O_RDONLY)
+    try:
+        after = soak.left_over()
+        assert all(after[name] > before[name] for name in before)
+    finally:
+        os.close(file)
+        child.communicate(b"\n")
+        end.set()
+        thread.join()
+    rows = [{"solves": 20 * i, "megabytes": 100 + 0.1 * min(i, 5) + 0.04 * i} for i in range(51)]
+    assert soak.slope(rows) == pytest.approx(2.0)
+
+
+def test_a_result_that_stays_would_be_seen() -> None:
+    """What one keeps in memory is more than what is granted to a solve."""
+    kept, sizes = [], []
+    for seed in range(401):
+        if seed % 100 == 0:
+            sizes.append(memory.resident())
+        objective = cg.Quadratic(np.diag([1.0, 2.0, 3.0]))
+        kept.append(cg.minimize(objective, cg.Simplex(3), method="frank-wolfe", seed=seed, stop=cg.Steps(10)))
+    assert 1e3 * (sizes[-1] - sizes[1]) / 300 > soak.PER_SOLVE
