@@ -50,9 +50,9 @@ def measure(
         return np.load(Path(folder) / "predictions.npy"), row
 
 
-def against_engine(size: int, entries: int, repeats: int) -> Iterator[Row]:
-    """The estimator and the engine on the problem of benchmarks/scale.py, by turns, so that a machine that slows down slows both.
-    The engine runs until its loss is as good as the estimator's."""
+def against_engine(size: int, entries: int) -> Iterator[Row]:
+    """The estimator and the engine on the problem of benchmarks/scale.py. The engine runs until its loss is as good as the
+    estimator's."""
     from benchmarks.scale import RANK, SHARE, draw
 
     with tempfile.TemporaryDirectory() as folder:
@@ -60,12 +60,10 @@ def against_engine(size: int, entries: int, repeats: int) -> Iterator[Row]:
         save(Path(folder) / "train.npz", Entries(rows, cols, values, (size, size)))
         del rows, cols, values
         loss = None
-        for turn in range(repeats):
-            for what in ("estimator", "engine"):
-                order = {"what": what, "radius": SHARE * nuclear, "loss": loss, "limit": None}
-                row = run(order, Path(folder))
-                loss = row["loss"] if what == "estimator" else loss
-                yield {"part": "engine", "name": what, "turn": turn, "size": size, **row}
+        for what in ("estimator", "engine"):
+            row = run({"what": what, "radius": SHARE * nuclear, "loss": loss, "limit": None}, Path(folder))
+            loss = row["loss"]
+            yield {"part": "engine", "name": what, "size": size, **row}
 
 
 def run(order: Row, folder: Path) -> Row:
