@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow lint format docs gallery bench soak faults fuzz mutants lock clean
+.PHONY: demo test test-slow lint format docs gallery bench bench-completion soak faults fuzz mutants lock clean
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -44,6 +45,15 @@ bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-resu
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.problem5 --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --check
 
+$(PEERS)/ready: benchmarks/peers.lock pyproject.toml
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers.lock
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+bench-completion: $(PEERS)/ready  ## RobustCompletion against six libraries, in an environment of their own
+	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m benchmarks.completion --check
+
 soak: $(VENV)/ready  ## 1,000 solves in one process: memory flat, nothing left
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --check
 
@@ -61,11 +71,14 @@ faults: $(VENV)/ready  ## 200 runs killed at random moments, on failing disks to
 mutants: $(VENV)/ready  ## wrong changes to the core, and which test notices each
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --check
 
-lock:  ## new exact versions for requirements.lock
+lock:  ## new exact versions for requirements.lock and benchmarks/peers.lock
 	$(PYTHON) -m venv --clear .lock-venv
 	.lock-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	.lock-venv/bin/pip freeze --exclude-editable > requirements.lock
+	$(PYTHON) -m venv --clear .lock-venv
+	.lock-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[completion-peers]'
+	.lock-venv/bin/pip freeze --exclude-editable > benchmarks/peers.lock
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) $(FUZZ) .lock-venv site demo-report reproduction bench-results .coverage
+	rm -rf $(VENV) $(PEERS) $(FUZZ) .lock-venv site demo-report reproduction bench-results .coverage
