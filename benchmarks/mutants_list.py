@@ -21,7 +21,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "inner/corrective.py": (INNERS,),
     "inner/exact.py": (INNERS,),
     "inner/simplex_qp.py": (INNERS,),
-    "inner/spectral.py": (f"{INNERS} {SPECTRAL} -k 'spectral- or at_its_limit'", SPECTRAL),
+    "inner/spectral.py": (f"{INNERS} {SPECTRAL} -k 'spectral- or at_its_limit or larger_set or longer_step'", SPECTRAL),
     "inner/stops.py": (INNERS, LOCKSTEP),
     "certificate.py": (BY_HAND, CERTIFICATES),
     "solvers/accelerated_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k accelerated", TRUTH),
@@ -96,6 +96,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("V = AIM * allowed if bound", "V = 0.0 if bound", "a gap of 0 where only its bound is known"),
         ("return y - float(np.linalg", "return y + float(np.linalg", "the limit on the wrong side of what is coupled"),
         ("z, times = u - gamma * g,", "z, times = u - 2 * gamma * g,", "twice the step"),
+        ("/ gamma * (sqrt(norm2(u_t)) +", "* gamma * (sqrt(norm2(u_t)) +", "what is rounding, on another scale"),
     ],
     "inner/stops.py": [("max(self.floor, self.c * moved)", "self.floor + self.c * moved", "the sum instead of the larger")],
     "certificate.py": [
@@ -279,7 +280,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     (
         "inner/spectral.py",
         "while high < inf and high - low >= 0.01 * high > EPS * abs(self.level):",
-    ): "differs where the bracket is a hundredth wide to the last bit; both ends of it are valid bounds",
+    ): "one halving more where the bracket is a hundredth wide to the last bit: its upper end is a bound before and after",
     (
         "inner/spectral.py",
         "if spare >= most:",

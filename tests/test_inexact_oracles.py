@@ -11,7 +11,7 @@ import condgrad as cg
 from condgrad.certificate import witness
 from condgrad.driver.metrics import mapping, wolfe_gap
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, krylov
-from condgrad.points.aside import listening, worst
+from condgrad.points.aside import inexact, listening, worst
 
 SETS = {
     "nuclear": cg.NuclearBall((90, 80), 2.0),
@@ -112,6 +112,22 @@ def test_certificates_take_the_error_in() -> None:
     assert gap >= true - 1e-12 and stated.gap >= true - 1e-12
     assert stated.gap > np.vdot(objective.grad(x), x - domain_answer(domain, objective.grad(x))) + 1e-6
     assert measured.lower <= np.linalg.norm((x - domain.project(x - 0.5 * objective.grad(x))) / 0.5) ** 2 * (1 + 1e-9)
+
+
+def test_a_measurement_takes_the_worst_error_in() -> None:
+    """Of several answers, the one that is off by most; the rest of the certificate is as if all were exact."""
+    simplex, objective = cg.Simplex(5), cg.Quadratic(np.diag([1.0, 2.0, 3.0, 4.0, 5.0]))
+    errors: list[float] = []
+
+    def rough(direction: np.ndarray) -> np.ndarray:
+        errors.append(0.5 if len(errors) == 1 else 0.25)
+        inexact(errors[-1], "not converged")
+        return simplex.lmo(direction)
+
+    exact, said = (cg.Problem(objective, cg.user_set(lmo, 5, 2.0)) for lmo in (simplex.lmo, rough))
+    x = np.eye(5)[0]
+    assert mapping(said, x, 0.1).gap == mapping(exact, x, 0.1).gap + 0.5 and len(errors) > 2
+    assert wolfe_gap(said, x) == wolfe_gap(exact, x) + 0.25
 
 
 def linear(D: np.ndarray) -> cg.Function:
