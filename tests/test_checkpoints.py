@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.driving import passing
 from tests.resuming import Walk, linear_model
 
 import condgrad as cg
@@ -139,6 +140,19 @@ def test_without_a_checkpoint_resume_begins(tmp_path):
     resumed(tmp_path / "c").same_as(Walk("linear-model", **ASKED))
     with pytest.raises(TypeError, match="give its path"):
         cg.minimize(*linear_model(), resume=True)
+
+
+def test_the_watch_goes_on_from_where_it_was(tmp_path, fake_clock):
+    """What was spent before the cut counts, and what passed in between does not."""
+    objective, domain = linear_model()
+    slow = cg.Function(objective.value, passing(fake_clock, 1.0, objective.grad), objective.shape, smoothness=0.2)
+    asked = {"method": "projected-gradient", "tol": 1e-12, "checkpoint": cg.Checkpoint(tmp_path / "c", steps=1)}
+    first = cg.minimize(slow, domain, max_steps=5, **asked)
+    fake_clock[0] += 1e6
+    rest = cg.minimize(slow, domain, max_steps=8, resume=True, **asked)
+    assert first.seconds >= 5 and (rest.seconds, rest.cpu) == (first.seconds + 3, first.cpu + 6)
+    wall = rest.trace["wall"]
+    assert wall[:6].tolist() == first.trace["wall"].tolist() and np.all(np.diff(wall) > 0) and wall[-1] < 1e3
 
 
 def test_a_callback_that_fails_loses_nothing(tmp_path):
