@@ -122,7 +122,7 @@ def test_an_objective_that_remembers_is_asked(tmp_path):
             self.asked = asked
 
     def solve(steps, **saving):
-        asked = {"method": "frank-wolfe", "output": "last", "max_steps": steps}
+        asked = {"method": "projected-gradient", "output": "last", "max_steps": steps}
         return cg.minimize(Drifting(), cg.Box(np.full(3, -1.0), np.ones(3)), **asked, **saving)
 
     whole, path = solve(12, checkpoint=tmp_path / "whole"), tmp_path / "c"
