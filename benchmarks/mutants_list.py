@@ -240,7 +240,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("return None, Reason(\"failed\", f\"{reason.message} {unfit}\")", "pass", "a certificate of a point outside of the set"),
         ("and not run.satisfied(certificate))", "and False)", "converged, whatever the check of the last iterate found"),
         ("run.unconfirmed if reason.status == \"out_of_budget\" else None", "None", "a claim that was refuted is not spoken of"),
-        ("if pending and run.satisfied(certificate)", "if pending", "a refuted claim taken up again at the end"),
+        ("if pending and run.satisfied(certificate)", "if pending", "of a refuted claim, does not say that the budget ended"),
         ("lowest.fun >= run.value", "lowest.fun <= run.value", "speaks of a lower F where there is none"),
     ],
     "driver/checkpoint.py": [
@@ -253,7 +253,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("run.watch = Watch(**data[\"spent\"])", "pass", "the time begins anew"),
         ("objective.remember(remembered)", "pass", "what the objective remembered is lost"),
         ("self.keep = False", "self.keep = True", "a damaged checkpoint takes the good one's place"),
-        ("if not changed:", "if True:", "the state of another run is taken over"),
+        ("if not changed:", "if True:", "another run's state is put in before it is refused"),
+        ("if changed:", "if False:", "another run is not refused"),
         ("moment.k == self.saved", "moment.k != self.saved", "only what was saved is saved"),
     ],
     "driver/stopping.py": [
