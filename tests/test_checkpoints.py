@@ -210,7 +210,10 @@ def test_other_data_is_refused(path):
         ((cg.LinearModel(objective.A, y, cg.Sigmoid()), domain), "objective.y was array"),
         ((cg.LinearModel(objective.A, objective.y, cg.Squared()), domain), "objective.loss was"),
         ((objective, cg.L1Ball(8, 2.0)), "set.radius was 3.0, is 2.0"),
-        ((cg.LinearModel(objective.A[:, :7], objective.y, cg.Sigmoid()), cg.L1Ball(7, 3.0)), "of another run: .*A was array"),
+        (
+            (cg.LinearModel(objective.A[:, :7], objective.y, cg.Sigmoid()), cg.L1Ball(7, 3.0)),
+            "of another run: .*A was array",
+        ),
     ):
         with pytest.raises(ValueError, match=said):
             cg.minimize(*other, checkpoint=path, resume=True, **ASKED)

@@ -144,7 +144,9 @@ def test_a_run_speaks_of_the_worst_error() -> None:
     with pytest.warns(cg.InexactOracleWarning):
         result = cg.minimize(DIAGONAL, domain, np.eye(5)[0], inner="corrective", max_steps=3)
     assert rough.calls > 3 and not result.success
-    assert result.warnings == (f"Off by 0.5. So it was {rough.calls} times in this run. Certificates take the error in.",)
+    assert result.warnings == (
+        f"Off by 0.5. So it was {rough.calls} times in this run. Certificates take the error in.",
+    )
 
 
 def linear(D: np.ndarray) -> cg.Function:
