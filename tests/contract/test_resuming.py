@@ -92,7 +92,7 @@ def test_gaps_are_due_on_the_same_steps(tmp_path):
 
 
 def test_claims_are_checked_on_the_same_steps(tmp_path, monkeypatch):
-    """No check confirms what is claimed; of the one before the cut the result still speaks, as the budget ends before the next."""
+    """No check confirms what is claimed. The budget ends before the next one is due: the result speaks of that before the cut."""
     honest, checked = Certificate.verify, []
 
     def harsher(self, problem):
