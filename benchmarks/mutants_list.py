@@ -13,9 +13,7 @@ BY_HAND = f"{CERTIFICATES} -k 'not witness and not prox_point and not reports an
 TRUTH = "tests/contract/test_methods.py -k certifies_the_truth"
 DRIVER = "tests/test_driver.py tests/test_endings.py tests/contract/test_counts.py"
 HONESTY = "tests/test_honesty.py tests/test_bad_answers.py tests/test_safety.py"
-INEXACT = (
-    "tests/test_inexact_oracles.py tests/test_interruption.py -k 'listen or told or take_the or says_that or deadline'"
-)
+INEXACT = "tests/test_inexact_oracles.py tests/test_interruption.py -k 'listen or told or take_the or worst or says_that or deadline'"
 RESUMING = "tests/contract/test_resuming.py"
 
 FIRST: dict[str, tuple[str, ...]] = {
@@ -49,12 +47,12 @@ FIRST: dict[str, tuple[str, ...]] = {
     "estimators/minibatch.py": (f"{LOCKSTEP} -k sfw", "tests/test_equivalences.py"),
     "estimators/saga.py": (f"{LOCKSTEP} -k sagafw",),
     "estimators/svrg.py": (f"{LOCKSTEP} -k svfw",),
-    "driver/answer.py": (HONESTY, DRIVER),
+    "driver/answer.py": (f"{HONESTY} tests/test_regressions.py", DRIVER),
     "driver/checkpoint.py": ("tests/test_checkpoints.py", RESUMING),
     "driver/counting.py": (DRIVER, HONESTY),
     "driver/metrics.py": (BY_HAND, INEXACT, DRIVER),
     "driver/run.py": (BY_HAND, DRIVER, HONESTY, RESUMING),
-    "driver/safety.py": ("tests/test_safety.py", INEXACT, DRIVER, RESUMING),
+    "driver/safety.py": ("tests/test_safety.py", INEXACT, HONESTY, RESUMING),
     "driver/stopping.py": (DRIVER,),
     "points/aside.py": (INEXACT,),
 }
