@@ -234,6 +234,7 @@ def judge(bench: Bench, kind: str, mutant: Mutant) -> Iterator[Row]:
     why = EQUIVALENT.get((mutant.file, after), "")
     by, seconds = ("", 0.0) if why else bench.caught(mutant, suites(mutant.file))
     outcome = "equivalent" if why else "caught" if by else "SURVIVED"
+    print(f"{outcome}: {mutant.file}: {mutant.wrong} ({by or why or after})", file=sys.stderr, flush=True)
     lines = {"before": before, "after": after}
     yield {"kind": kind, **asdict(mutant), **lines, "outcome": outcome, "by": by or why, "seconds": seconds}
 

@@ -60,3 +60,4 @@ class Walk:
         assert np.asarray(self.result.x).tobytes() == np.asarray(other.result.x).tobytes()
         assert (self.result.status, self.result.message) == (other.result.status, other.result.message)
         assert repr(self.result.fun) == repr(other.result.fun)
+        assert self.result.warnings == other.result.warnings

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.driving import passing
 from tests.resuming import Walk, linear_model
 
 import condgrad as cg
@@ -121,7 +122,7 @@ def test_an_objective_that_remembers_is_asked(tmp_path):
             self.asked = asked
 
     def solve(steps, **saving):
-        asked = {"method": "frank-wolfe", "output": "last", "max_steps": steps}
+        asked = {"method": "projected-gradient", "output": "last", "max_steps": steps}
         return cg.minimize(Drifting(), cg.Box(np.full(3, -1.0), np.ones(3)), **asked, **saving)
 
     whole, path = solve(12, checkpoint=tmp_path / "whole"), tmp_path / "c"
@@ -139,6 +140,19 @@ def test_without_a_checkpoint_resume_begins(tmp_path):
     resumed(tmp_path / "c").same_as(Walk("linear-model", **ASKED))
     with pytest.raises(TypeError, match="give its path"):
         cg.minimize(*linear_model(), resume=True)
+
+
+def test_the_watch_goes_on_from_where_it_was(tmp_path, fake_clock):
+    """What was spent before the cut counts, and what passed in between does not."""
+    objective, domain = linear_model()
+    slow = cg.Function(objective.value, passing(fake_clock, 1.0, objective.grad), objective.shape, smoothness=0.2)
+    asked = {"method": "projected-gradient", "tol": 1e-12, "checkpoint": cg.Checkpoint(tmp_path / "c", steps=1)}
+    first = cg.minimize(slow, domain, max_steps=5, **asked)
+    fake_clock[0] += 1e6
+    rest = cg.minimize(slow, domain, max_steps=8, resume=True, **asked)
+    assert first.seconds >= 5 and (rest.seconds, rest.cpu) == (first.seconds + 3, first.cpu + 6)
+    wall = rest.trace["wall"]
+    assert wall[:6].tolist() == first.trace["wall"].tolist() and np.all(np.diff(wall) > 0) and wall[-1] < 1e3
 
 
 def test_a_callback_that_fails_loses_nothing(tmp_path):
@@ -196,6 +210,10 @@ def test_other_data_is_refused(path):
         ((cg.LinearModel(objective.A, y, cg.Sigmoid()), domain), "objective.y was array"),
         ((cg.LinearModel(objective.A, objective.y, cg.Squared()), domain), "objective.loss was"),
         ((objective, cg.L1Ball(8, 2.0)), "set.radius was 3.0, is 2.0"),
+        (
+            (cg.LinearModel(objective.A[:, :7], objective.y, cg.Sigmoid()), cg.L1Ball(7, 3.0)),
+            "of another run: .*A was array",
+        ),
     ):
         with pytest.raises(ValueError, match=said):
             cg.minimize(*other, checkpoint=path, resume=True, **ASKED)

@@ -77,6 +77,15 @@ def test_the_best_certified_iterate_is_returned(method: str) -> None:
     assert f"from step {int(np.nanargmin(result.trace['mapping']))}." in result.message
 
 
+@pytest.mark.parametrize(("method", "elsewhere"), [("ncgs", True), ("cgs", False)])
+def test_where_F_was_lower_is_said(method: str, elsewhere: bool) -> None:
+    result = cg.minimize(CONVEX, SIMPLEX, X0, method=method, stop=NEVER | cg.Steps(7))
+    values = result.trace["fun"]
+    assert (values.min() < result.fun) == elsewhere
+    said = f"F was lower at step {int(values.argmin())}, {values.min():.6g}"
+    assert said in result.message if elsewhere else "lower" not in result.message
+
+
 def test_last_is_the_last() -> None:
     last = []
     result = cg.minimize(

@@ -11,7 +11,7 @@ import condgrad as cg
 from condgrad.certificate import witness
 from condgrad.driver.metrics import mapping, wolfe_gap
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, krylov
-from condgrad.points.aside import listening, worst
+from condgrad.points.aside import inexact, listening, worst
 
 SETS = {
     "nuclear": cg.NuclearBall((90, 80), 2.0),
@@ -112,6 +112,41 @@ def test_certificates_take_the_error_in() -> None:
     assert gap >= true - 1e-12 and stated.gap >= true - 1e-12
     assert stated.gap > np.vdot(objective.grad(x), x - domain_answer(domain, objective.grad(x))) + 1e-6
     assert measured.lower <= np.linalg.norm((x - domain.project(x - 0.5 * objective.grad(x))) / 0.5) ** 2 * (1 + 1e-9)
+
+
+class Rough:
+    """The simplex's linear oracle, which says that it is off: by 1/4, but by 1/2 in its third answer."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, direction: np.ndarray) -> np.ndarray:
+        self.calls += 1
+        error = 0.5 if self.calls == 3 else 0.25
+        inexact(error, f"Off by {error}.")
+        return cg.Simplex(5).lmo(direction)
+
+
+DIAGONAL = cg.Quadratic(np.diag([1.0, 2.0, 3.0, 4.0, 5.0]))
+
+
+def test_a_measurement_takes_the_worst_error_in() -> None:
+    """Of several answers, that of the one that is off by most; the rest is as if all were exact."""
+    rough, x = Rough(), np.eye(5)[0]
+    exact, said = (cg.Problem(DIAGONAL, cg.user_set(lmo, 5, 2.0)) for lmo in (cg.Simplex(5).lmo, rough))
+    assert mapping(said, x, 0.1).gap == mapping(exact, x, 0.1).gap + 0.5 and rough.calls > 3
+    assert wolfe_gap(said, x) == wolfe_gap(exact, x) + 0.25
+
+
+def test_a_run_speaks_of_the_worst_error() -> None:
+    rough = Rough()
+    domain = cg.user_set(rough, 5, 2.0, contains=cg.Simplex(5).contains)
+    with pytest.warns(cg.InexactOracleWarning):
+        result = cg.minimize(DIAGONAL, domain, np.eye(5)[0], inner="corrective", max_steps=3)
+    assert rough.calls > 3 and not result.success
+    assert result.warnings == (
+        f"Off by 0.5. So it was {rough.calls} times in this run. Certificates take the error in.",
+    )
 
 
 def linear(D: np.ndarray) -> cg.Function:

@@ -119,6 +119,7 @@ def test_an_error_of_half_again_is_not_forgiven(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Certificate, "verify", harsher)
     result = cg.minimize(CONVEX, SIMPLEX, X0, tol=1e-3, max_steps=50)
     assert result.status == "unverified"
+    assert "50 steps" in result.message and "found a squared mapping of 0.0015" in result.message
 
 
 def test_a_budget_that_ends_between_two_checks_does_not_hide_convergence(monkeypatch: pytest.MonkeyPatch) -> None:

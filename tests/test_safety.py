@@ -165,6 +165,12 @@ def test_a_smoothness_that_is_too_small_is_said_once() -> None:
     assert len(result.warnings) == 1
 
 
+def test_a_smoothness_that_is_a_hundredth_too_small_is_said() -> None:
+    """Of x'x/2, whose gradients differ by just what their points do."""
+    with pytest.warns(cg.SmoothnessWarning, match="the gradient changed by 1 times their distance"):
+        cg.minimize(cg.Quadratic(np.eye(3)), SIMPLEX, X0, method="frank-wolfe", smoothness=0.99, max_steps=5, tol=1e-12)
+
+
 @pytest.mark.parametrize(
     "method", ["ncgs", "ncgs-ii", "frank-wolfe", "cgs", "projected-gradient", "accelerated-gradient"]
 )

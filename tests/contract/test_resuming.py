@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import MISSING, fields
+import warnings
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from tests.resuming import Walk
 
 import condgrad as cg
+from condgrad.certificate import Certificate
 from condgrad.driver.checkpoint import MOVES
 from condgrad.driver.run import _Run
 from condgrad.solvers import METHODS
@@ -59,17 +61,66 @@ def test_whatever_is_asked(problem, asked, tmp_path):
     walked(tmp_path, problem, **{"max_steps": STEPS, "tol": 1e-12, "warm_start": None, **asked})
 
 
-def walked(folder: Path, problem: str, **asked) -> None:
+def walked(folder: Path, problem: str, cuts: tuple[int, ...] = CUTS, **asked) -> Walk:
     whole = Walk(problem, **asked)
-    saved = Walk(problem, folder / "c", CUTS, **asked)
+    saved = Walk(problem, folder / "c", cuts, **asked)
     saved.same_as(whole)
     assert len(saved.iterates) == len(whole.iterates)
-    cuts = [k for k in CUTS if (folder / f"c-{k}").exists()]
-    assert cuts or len(whole.iterates) <= 2
-    for k in cuts:
+    there = [k for k in cuts if (folder / f"c-{k}").exists()]
+    assert there or len(whole.iterates) <= 2
+    for k in there:
         resumed = Walk(problem, folder / f"c-{k}", resume=True, **asked)
         assert len(resumed.iterates) == len(whole.iterates) - k - 1
         resumed.same_as(whole)
+    return whole
+
+
+LATE = {"problem": "linear-model", "cuts": (24,), "max_steps": 30}
+"""Measures and checks are ever further apart: after step 24 the next ones are due in step 27."""
+
+
+def test_measures_are_due_on_the_same_steps(tmp_path):
+    whole = walked(tmp_path, method="cgs", tol=1e-30, **LATE)
+    measured = [row.k for row in whole.result.trace if row.mapping == row.mapping]
+    assert measured[-3:] == [24, 27, 30]
+
+
+def test_gaps_are_due_on_the_same_steps(tmp_path):
+    never = cg.Gap(1e-30) | cg.Mapping(1e-30)
+    whole = walked(tmp_path, method="ncgs", adaptive=False, stop=never | cg.Steps(30), **LATE)
+    assert [row.k for row in whole.result.trace if row.gap == row.gap][-3:] == [24, 27, 30]
+
+
+def test_claims_are_checked_on_the_same_steps(tmp_path, monkeypatch):
+    """No check confirms what is claimed. The budget ends before the next one is due: the result speaks of that before the cut."""
+    honest, checked = Certificate.verify, []
+
+    def harsher(self, problem):
+        checked.append(1)
+        return replace(honest(self, problem), gap=1e6)
+
+    monkeypatch.setattr(Certificate, "verify", harsher)
+    asked = {"method": "ncgs", "adaptive": False, "tol": 1.0, "max_steps": 26}
+    whole = Walk("linear-model", tmp_path / "c", (24,), **asked)
+    assert whole.result.status == "unverified" and len(checked) > 10
+    checked.clear()
+    Walk("linear-model", tmp_path / "c-24", resume=True, **asked).same_as(whole)
+    assert len(checked) == 1, "that of what is returned"
+
+
+def test_what_was_noticed_is_still_said(tmp_path):
+    """The steepest curvature was seen before the cut."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cg.SmoothnessWarning)
+        whole = walked(tmp_path, "linear-model", method="ncgs", smoothness=0.05, max_steps=STEPS)
+    assert "is too small" in whole.result.warnings[0]
+
+
+def test_what_has_converged_is_the_same_once_more(tmp_path):
+    whole = Walk("linear-model", tmp_path / "c", method="ncgs", tol=1e-2)
+    again = Walk("linear-model", tmp_path / "c", resume=True, method="ncgs", tol=1e-2)
+    assert whole.result.status == "converged" and not again.iterates
+    again.same_as(whole)
 
 
 CHILD = """

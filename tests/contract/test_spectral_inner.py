@@ -269,3 +269,27 @@ def test_a_narrow_memory_and_a_set_that_needs_more():
     for columns in (0, 1, 5):
         p, gap, _ = solved(cg.Spectral(4, growth=1.25), domain, g, u, relative(0.5, 0.0), np.eye(80, columns))
         assert domain.contains(p, 1e-8) and true_gap(domain, g, u, p) <= gap + noise(domain, g)
+
+
+@over({name: SMALL[name] for name in ("nuclear", "spectrahedron up to", "fantope")})
+@pytest.mark.parametrize("times", [2.0**-30, 2.0**30])
+def test_a_longer_step_along_a_shorter_gradient(domain, times):
+    """The same z, to the bit: so the same point, and the gap is on the gradient's scale."""
+    for (name, g, u), allowed in product(cases(domain, sizes=(1.0,)), (1e-6, 0.0)):
+        solver = cg.Spectral(6)
+        p, gap, _ = solved(solver, domain, g, u, absolute(allowed))
+        same = solver.solve(domain, g / times, u, times * GAMMA, absolute(allowed / times), solver.init(domain, u))
+        assert np.array_equal(same.point, p) and same.gap * times == gap, name
+
+
+@pytest.mark.parametrize("times", [2.0**-20, 2.0**20])
+def test_a_larger_set(times):
+    """All is as much larger, to the bit, and the gap, which is a product of two, by the square."""
+    domain, larger = SMALL["nuclear"], cg.NuclearBall((40, 30), 3.0 * times)
+    for (name, g, u), allowed in product(cases(domain, sizes=(1.0,)), (1e-6, 0.0)):
+        if not (g.any() or u.any()):
+            continue  # 0 has no scale
+        for solver in (cg.Spectral(1), cg.Spectral(6)):
+            p, gap, _ = solved(solver, domain, g, u, absolute(allowed))
+            same = solved(solver, larger, times * g, times * u, absolute(allowed * times**2))
+            assert np.array_equal(same.point, times * p) and same.gap == times**2 * gap, name
