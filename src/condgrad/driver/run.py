@@ -341,7 +341,7 @@ class _Run:
                     self.lookout.alone(verified)
                 self.verified = verified
                 return ending
-            self.best, self.unconfirmed, self.next_check = verified, ending, later(k)
+            self.best, self.best_k, self.unconfirmed, self.next_check = verified, k, ending, later(k)
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
 
     def satisfied(self, certificate: Certificate) -> bool:
