@@ -13,7 +13,9 @@ BY_HAND = f"{CERTIFICATES} -k 'not witness and not prox_point and not reports an
 TRUTH = "tests/contract/test_methods.py -k certifies_the_truth"
 DRIVER = "tests/test_driver.py tests/test_endings.py tests/contract/test_counts.py"
 HONESTY = "tests/test_honesty.py tests/test_bad_answers.py tests/test_safety.py"
-INEXACT = "tests/test_inexact_oracles.py tests/test_interruption.py -k 'listen or told or take_the or worst or says_that or "
+INEXACT = (
+    "tests/test_inexact_oracles.py tests/test_interruption.py -k 'listen or told or take_the or worst or says_that or "
+)
 INEXACT += "deadline'"
 RESUMING = "tests/contract/test_resuming.py"
 
