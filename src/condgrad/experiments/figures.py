@@ -287,9 +287,8 @@ def curve_of(outcome: Outcome) -> dict[str, list[float]]:
 
 ORACLES = (
     "Frank-Wolfe's linear oracle is of full accuracy in each step, while that of our warm start is accurate to a tenth of the "
-    "gap only. Frank-Wolfe with such an oracle, which is no rule that condgrad offers, is up to three times as fast (3.0, 1.0 "
-    "and 2.1 times on three seeds of the orthonormal data, 200 x 200, on a busy machine); benchmarks.problem5 has it as a row "
-    "('rough frank-wolfe')."
+    "gap only. Frank-Wolfe with such an oracle, which is no rule that condgrad offers, is about twice as fast on the orthonormal "
+    "data, 200 x 200: benchmarks.problem5 has it as a row ('rough frank-wolfe')."
 )
 RECIPE = (
     "Y has the given rank. Each entry is observed with probability 0.1, an observed entry corrupted with probability 0.05 by "
