@@ -162,6 +162,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.mean_, self.row_biases_, self.col_biases_ = model.biases.mean, model.biases.rows, model.biases.cols
         self._loss, self._rank = model.loss, model.rank
         self._seen = seen = fit.everything.replaced(loss=model.loss)
+        self.multiplier_ = self._multiplier(seen.replaced(fit.left(seen, model)), model.x)
         left = seen.pattern.sample(*model.factors())
         np.subtract(seen.values, left, out=left)
         trust = beliefs(model.loss, seen.pattern, left)[1]
@@ -173,9 +174,11 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         values = seen.values[worst]
         where = seen.pattern.row_of(worst), seen.pattern.cols[worst]
         self.outliers_ = stored.records(*where, values, values - left[worst], 1 - trust[worst])
-        residual = seen.replaced(fit.left(seen, model))
+
+    def _multiplier(self, residual: Completion, x: LowRank) -> float:
+        """Of the ball, at x."""
         norm = float(self.singular_values_.sum())
-        self.multiplier_ = max(-residual.grad(model.x).inner(model.x) / norm, 0.0) if norm else 0.0
+        return max(-residual.grad(x).inner(x) / norm, 0.0) if norm else 0.0
 
     def _biases(self) -> str | None:
         if isinstance(self.biases, str):

@@ -261,7 +261,7 @@ class Fit:
         result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False)
         assert isinstance(result.x, LowRank)
         radius = radius if model.rank is None else float(result.x.svd()[1].sum())
-        return replace(model, x=result.x, radius=radius, result=result)
+        return replace(model, x=result.x, radius=radius, state=None, result=result)
 
     def certified(self, model: Model, tol: float, steps: int) -> Model:
         """Go on within the radius, with biases as they are, until the engine proves that x is nearly stationary."""
