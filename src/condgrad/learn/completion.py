@@ -56,7 +56,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     radius_, sigma_ : as given or found.
-    path_ : (radius, held-out error, rank) for each radius that was tried; empty where radius and loss were given.
+    path_ : (radius, held-out error, rank) for each radius that was tried; empty with a radius and a loss object.
     singular_values_, components_ : of the low-rank part; components are rows, as in PCA. ``row_factors_ @ components_`` is it.
     mean_, row_biases_, col_biases_ : the rest of the model.
     outliers_ : a record array (row, column, value, predicted, score) of entries that are believed by less than half, worst first;
@@ -141,12 +141,12 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         everything = Completion(given.rows, given.cols, given.values, given.shape)
         rng = np.random.default_rng(seed)
         fit = Fit(everything, loss, sigma, self._biases(), rng, Telling() if self.verbose else silent)
-        settled = np.isfinite(radius) and (sigma is not None or not isinstance(loss, str))
         with kernels.at_most(1 if everything.n_terms < SMALL else None):
             if last is not None:
                 best, fit.path = last, list(self.path_)
             else:
-                best = fit.approach(radius) if settled else fit.follow(radius)
+                known = np.isfinite(radius) and not isinstance(loss, str)
+                best = fit.approach(radius) if known else fit.follow(radius)
             model = fit.finish(best if best.radius else replace(best, radius=fit.path[0].radius), steps, tol)
             if self.certify is not None:
                 model = fit.certified(model, checks.positive(self.certify, "certify"), steps)

@@ -114,15 +114,16 @@ class Fit:
 
     def wide(self, model: Model) -> Model:
         """The model with a wider loss, as it is on the path."""
-        if not isinstance(self.loss, str) or self.sigma is not None:
+        if not isinstance(self.loss, str):
             return model
         return replace(model, loss=loss_for(self.loss, WIDE * model.sigma))
 
     def scaled(self, model: Model, deviation: float) -> Model:
-        """The model with the loss for residuals of this size."""
+        """The model with the loss for residuals of this size, or of the size that is given if that is larger: a loss as narrow
+        as the noise does not see data that are not fitted yet."""
         if not isinstance(self.loss, str):
             return model
-        sigma = deviation if self.sigma is None else self.sigma
+        sigma = max(deviation, self.sigma or 0.0)
         return replace(model, loss=loss_for(self.loss, sigma), sigma=sigma)
 
     def start(self, objective: Completion) -> Model:
@@ -178,7 +179,7 @@ class Fit:
         return replace(model, biases=biases, value=value)
 
     def approach(self, radius: float) -> Model:
-        """Along the path to this radius, on all entries: where the loss is given too, there is nothing to hold any out for."""
+        """Along the path to this radius, on all entries: a loss that has its own width needs none to be held out."""
         model = self.start(self.everything)
         now = self.first_radius(self.everything, model)
         while now < radius:
@@ -186,6 +187,17 @@ class Fit:
             self.tell(f"radius {now:.4g}, loss {model.value:.6g}", 3)
             now *= GROWTH
         return replace(model, radius=radius)
+
+    def settled(self, train: Completion, held: Held, model: Model) -> Model:
+        """More rounds at the last radius, as long as the scale falls."""
+        if not isinstance(self.loss, str) or self.loss == "squared":
+            return model
+        for _ in range(LONGEST):
+            before = model.sigma
+            model = held.judged(self, self.improve(train, self.wide(model), model.radius)).model
+            if model.sigma > SETTLED * before:
+                break
+        return model
 
     def follow(self, up_to: float = np.inf) -> Model:
         """The best model of the path, with the scale that its held-out residuals have."""
@@ -200,7 +212,7 @@ class Fit:
             self.path.append(Radius(radius, now.error, model.x.rank))
             self.tell(f"radius {radius:.4g}, held-out error {now.error:.4g}", PATIENCE - worse + 3)
             if radius >= up_to:
-                return model
+                return self.settled(train, held, model)
             before = best
             if now.beats(best):
                 best = now
@@ -247,6 +259,8 @@ class Fit:
 
     def finish(self, model: Model, steps: int, tol: float) -> Model:
         """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself; the last is recorded."""
+        if self.sigma is not None and isinstance(self.loss, str):
+            model = replace(model, loss=loss_for(self.loss, self.sigma), sigma=self.sigma)
         before, radius = np.inf, model.radius
         room = radius if model.rank is None else 4 * radius
         for _ in range(STEPS, steps, STEPS):
