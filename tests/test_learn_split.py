@@ -69,6 +69,14 @@ def test_rows_that_are_noisier_or_further_out_than_all_before_keep_their_scores(
     assert error(fitted.inverse_transform(fitted.transform(1e3 * L)), 1e3 * L) < 0.05
 
 
+def test_rows_that_fit_exactly_but_for_gross_errors(fitted):
+    scores = np.random.default_rng(5).normal(size=(8, 2))
+    rows = fitted.inverse_transform(scores)
+    assert np.allclose(fitted.transform(rows), scores, atol=0.01)
+    rows[:, :6] += 100.0
+    assert np.allclose(fitted.transform(rows), scores, atol=0.01)
+
+
 def test_components_are_a_basis_and_scores_lie_in_it(fitted):
     L, _, X = mixed()
     V = fitted.components_

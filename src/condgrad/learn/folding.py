@@ -9,6 +9,8 @@ from condgrad.objectives.losses import Loss
 
 FIRST, TURNS = 10, 40
 """Turns of reweighting with a convex loss, and in all."""
+WIDEST = 60
+"""So often, twice each, a loss gets wider at most."""
 BLOCK = 2**21
 """Numbers that the regressions which are solved together take, about."""
 
@@ -55,8 +57,8 @@ def _regressions(A: np.ndarray, T: np.ndarray, counts: np.ndarray, loss: Loss, r
         before, u = found[going], np.linalg.solve(pull @ A_ + np.diag(ridge), pull @ T_[:, :, None])
         found[going], left = u[:, :, 0], T_ - (A_ @ u)[:, :, 0]
         if turn < first:
-            size = _medians(np.abs(left), counts)
-            weights = size[:, None] / np.maximum(np.abs(left), np.maximum(size, 1e-300)[:, None])
+            size = np.maximum(_medians(np.abs(left), counts), 1e-300)
+            weights = size[:, None] / np.maximum(np.abs(left), size[:, None])
             if turn == first - 1:
                 width = _widths(loss, size)
             continue
@@ -79,6 +81,6 @@ def _medians(sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def _widths(loss: Loss, sizes: np.ndarray) -> np.ndarray:
     """How many times as wide, by powers of 2, the loss has to be to believe an error of this size by half."""
     width = np.ones(len(sizes))
-    while (narrow := belief(loss, sizes / width) < 0.5).any():
-        width[narrow] *= 2
+    for _ in range(WIDEST):
+        width[belief(loss, sizes / width) < 0.5] *= 2
     return width
