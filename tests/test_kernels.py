@@ -89,6 +89,23 @@ def test_products_equal_the_plain_ones(real, index, shape):
         close(at.transposed_times(U), expected, plain.transposed_times(*ends, size, sizes[0], at.n), real)
 
 
+@every_index
+@every_shape
+def test_weights_and_their_sums_equal_the_plain_ones(index, shape):
+    at = Entries(*shape, index=index)
+    left, rows, cols = at.values, at.block(at.m), at.block(at.n)
+    left[::7], slopes = 0.0, np.sin(2 * left)  # some of the other sign: no weight
+    weights, sums, pulls = kernels.believed(at.indptr, left, slopes.copy(), 2.0)
+    for found, expected in zip((weights, sums, pulls), plain.believed(at.indptr, left, slopes, 2.0), strict=True):
+        assert np.allclose(found, expected, rtol=0, atol=1e-12)
+    assert (weights[::7] == 1).all() and (weights >= 0).all() and (weights <= 1).all()
+    found = kernels.row_pulls(at.indptr, at.indices, weights, left, cols)
+    assert np.allclose(found, plain.row_pulls(at.indptr, at.indices, weights, left, cols), rtol=0, atol=1e-12)
+    found = kernels.col_pulls(at.cuts, at.indices, weights, left, rows, at.n, at.pattern.width)
+    expected = plain.col_pulls(at.indptr, at.indices, weights, left, rows, at.n)
+    assert np.allclose(found, expected, rtol=0, atol=1e-12)
+
+
 @every_type
 @pytest.mark.parametrize("size", [0, 1, 100, 400_000])
 def test_adding_in_place(real, size):
@@ -274,7 +291,12 @@ def test_one_and_two_threads_give_the_same_bits(real, shape, threads):
     many = at.block(kernels.SMALL // 10 + 12345)
     work = 9 * len(at.values)
     assert work >= kernels.SMALL and 10 * len(many) >= kernels.SMALL
+    left, rows, cols = at.values.astype(float), U[:, 0].astype(float), V[:, 0].astype(float)
+    ends, width = (at.indptr, at.indices), at.pattern.width
     calls = [
+        lambda: np.concatenate(kernels.believed(at.indptr, left, np.tanh(left), 1.0)),
+        lambda: kernels.row_pulls(*ends, left, left, cols),
+        lambda: np.concatenate(kernels.col_pulls(at.cuts, at.indices, left, left, rows, at.n, width)),
         lambda: kernels.sample(at.indptr, at.indices, U, V),
         lambda: kernels.sample_at(at.rows, at.cols, U, V),
         lambda: kernels.times(at.indptr, at.indices, at.values, V),

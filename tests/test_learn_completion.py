@@ -17,7 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import condgrad as cg
 from condgrad.archive import BadArchive
-from condgrad.learn import RobustCompletion
+from condgrad.learn import RobustCompletion, biases, entries
+from condgrad.points import Pattern
 
 pd = pytest.importorskip("pandas")
 
@@ -69,6 +70,57 @@ def test_noise_is_measured_and_the_rank_is_found(noisy: tuple) -> None:
         np.isclose(model.singular_values_.sum(), model.radius_, rtol=1e-6)
         or model.singular_values_.sum() < model.radius_
     )
+
+
+def test_with_a_radius_and_a_loss_nothing_is_held_out(noisy: tuple) -> None:
+    truth, holes, _ = noisy
+    given = RobustCompletion(cg.Welsch(4.0), radius=89.0).fit(holes)
+    assert given.path_ == [] and given.radius_ == 89.0
+    assert relative(given.fill("nothing"), truth) < 0.1 and len(given.outliers_) == 9
+
+
+def test_a_scale_that_is_given_is_reached_from_above(noisy: tuple) -> None:
+    """From the beginning as narrow as the noise, the loss would believe nothing."""
+    truth, holes, model = noisy
+    for given in (RobustCompletion(sigma=0.1), RobustCompletion(sigma=0.1175, radius=model.radius_)):
+        assert relative(given.fit(holes).fill("nothing"), truth) < 0.085 and given.sigma_ == given.sigma
+
+
+def test_biases_of_columns_alone() -> None:
+    truth, holes = problem(noise=0.1)
+    offsets = np.linspace(-30, 30, 40)
+    model = RobustCompletion(biases="columns").fit(holes + offsets)
+    assert (model.row_biases_ == 0).all() and relative(model.fill("nothing") - offsets, truth) < 0.1
+    with pytest.raises(ValueError, match="choice of biases 'rows'"):
+        RobustCompletion(biases="rows").fit(holes)
+
+
+def test_biases_are_where_reweighting_leaves_them() -> None:
+    """Each is the mean of what the others leave over, weighted by belief, with some entries more that say 0."""
+    _, holes = problem(noise=0.1)
+    rows, cols, values = table(holes + np.linspace(0, 2, 40))
+    pattern, loss = Pattern(rows, cols, holes.shape), cg.Welsch(4.0)
+    found = biases.Biases(0.0, np.zeros(60), np.zeros(40))
+    for _ in range(300):
+        left = values - pattern.sample(*found.factors())
+        found = biases.refitted(found, pattern, left, loss, "both", turns=2)[0]
+    weights = np.exp(-((values - (found.mean + found.rows[rows] + found.cols[cols])) ** 2) / 4.0)
+    assert np.isclose(found.mean, np.average(values - found.rows[rows] - found.cols[cols], weights=weights))
+    of_rows = np.bincount(rows, weights * (values - found.mean - found.cols[cols])) / (
+        np.bincount(rows, weights) + biases.ROWS
+    )
+    of_cols = np.bincount(cols, weights * (values - found.mean - found.rows[rows])) / (
+        np.bincount(cols, weights) + biases.COLUMNS
+    )
+    assert np.allclose(found.rows, of_rows) and np.allclose(found.cols, of_cols)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint16])
+def test_whole_numbers_are_ids_in_order(kind: type) -> None:
+    for ids in ([3, 0, 2, 2, 1], [5, 9, 9, 7, 5], [0, 120, 7, 7, 0]):
+        given = entries.listed((np.array(ids, kind), np.array(ids, kind), np.ones(5)))
+        assert given.row_ids is not None and given.row_ids.dtype == kind
+        assert given.row_ids.tolist() == sorted(set(ids)) and given.row_ids[given.rows].tolist() == ids
 
 
 def test_every_way_to_give_entries_leads_to_the_same_fit(noisy: tuple) -> None:

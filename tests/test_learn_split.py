@@ -32,10 +32,49 @@ def test_gross_errors_are_set_apart(fitted):
     L, S, X = mixed()
     plain = PCA(2).fit(X)
     assert error(plain.inverse_transform(plain.transform(X)), L) > 20 * error(fitted.low_rank_, L)
-    assert error(fitted.low_rank_, L) < 0.05 and fitted.n_components_ in (2, 3)
+    assert error(fitted.low_rank_, L) < 0.03 and fitted.n_components_ == 2
     assert np.array_equal(fitted.outliers_, S != 0)
     assert np.array_equal(fitted.sparse_ != 0, S != 0) and np.abs(fitted.sparse_ - S).max() < 1
-    assert fitted.status_ == "converged" and fitted.mapping_ <= fitted.tol * X.size
+    assert np.allclose((fitted.low_rank_ - fitted.mean_).mean(axis=0), 0)
+
+
+def best(L, S, X):
+    """The error of plain PCA, of rank 2, where nothing is wrong."""
+    plain = PCA(2).fit(X - S)
+    return error(plain.inverse_transform(plain.transform(X - S)), L)
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.01, 0.1, 0.5])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nearly_as_good_as_pca_without_errors(noise, seed):
+    L, S, X = mixed(noise, seed=seed)
+    offsets = np.linspace(-100, 100, L.shape[1])
+    pca = RobustPCA().fit(X + offsets)
+    assert pca.n_components_ == 2 and error(pca.low_rank_ - offsets, L) < 1.3 * best(L, S, X)
+    assert error(pca.inverse_transform(pca.transform(X + offsets)) - offsets, L) < 1.3 * best(L, S, X)
+
+
+def test_a_larger_matrix():
+    L, S, X = mixed(0.01, (300, 200))
+    pca = RobustPCA().fit(X[:200])
+    assert pca.n_components_ == 2 and error(pca.low_rank_, L[:200]) < 1.2 * best(L[:200], S[:200], X[:200])
+    assert pca.outliers_[S[:200] != 0].all() and (pca.outliers_ != (S[:200] != 0)).mean() < 1e-3
+    assert error(pca.inverse_transform(pca.transform(X[200:])), L[200:]) < 2e-3  # rows that it has not seen
+
+
+def test_rows_that_are_noisier_or_further_out_than_all_before_keep_their_scores(fitted):
+    L, _, X = mixed()
+    loud = X + np.random.default_rng(4).normal(size=X.shape)
+    assert error(fitted.inverse_transform(fitted.transform(loud)), L) < 0.4
+    assert error(fitted.inverse_transform(fitted.transform(1e3 * L)), 1e3 * L) < 0.05
+
+
+def test_rows_that_fit_exactly_but_for_gross_errors(fitted):
+    scores = np.random.default_rng(5).normal(size=(8, 2))
+    rows = fitted.inverse_transform(scores)
+    assert np.allclose(fitted.transform(rows), scores, atol=0.01)
+    rows[:, :6] += 100.0
+    assert np.allclose(fitted.transform(rows), scores, atol=0.01)
 
 
 def test_components_are_a_basis_and_scores_lie_in_it(fitted):
@@ -43,22 +82,22 @@ def test_components_are_a_basis_and_scores_lie_in_it(fitted):
     V = fitted.components_
     assert np.allclose(V @ V.T, np.eye(len(V))) and (np.diff(fitted.singular_values_) <= 0).all()
     back = fitted.inverse_transform(fitted.transform(X))
-    assert error(back, L) < 0.05
-    assert error(fitted.inverse_transform(fitted.transform(X[:1])), L[:1]) < 0.2
+    assert error(back, L) < 0.03 and np.allclose(back, fitted.low_rank_, atol=0.02)
+    assert error(fitted.inverse_transform(fitted.transform(X[:1])), L[:1]) < 0.15
 
 
 def test_holes(fitted):
     L, _, X = mixed()
     X = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
     pca = RobustPCA().fit(X)
-    assert error(pca.low_rank_, L) < 0.1 and not pca.outliers_[np.isnan(X)].any()
+    assert error(pca.low_rank_, L) < 0.04 and not pca.outliers_[np.isnan(X)].any()
     assert np.isfinite(pca.transform(np.full((1, 40), np.nan))).all()
 
 
 def test_squared_loss_without_a_limit_is_pca():
     L, _, _ = mixed()
     X = L + 0.1 * np.random.default_rng(3).normal(size=L.shape)
-    ours = RobustPCA(2, loss="squared", radius=1e4, tol=1e-16, center=False).fit(X)
+    ours = RobustPCA(2, loss="squared", radius=1e4, tol=1e-12, center=False).fit(X)
     _, s, Vt = np.linalg.svd(X)
     assert np.allclose(ours.singular_values_, s[:2], rtol=1e-6)
     assert np.allclose(np.abs(ours.components_ @ Vt[:2].T), np.eye(2), atol=1e-5)

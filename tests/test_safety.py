@@ -264,3 +264,14 @@ def test_backtracking_sees_to_smoothness_itself() -> None:
     lookout = Lookout(cg.Problem(CONVEX, SIMPLEX), given=False)
     lookout.between(State(x=X0, L=1.0), State(x=X0, L=1.0), None, None)  # type: ignore[arg-type]
     assert list(lookout.warnings(None)) == []
+
+
+def test_digits_that_are_lost_at_zero_are_no_rise():
+    """F is a square of rounding errors here, which follow no bound."""
+    rng = np.random.default_rng(0)
+    x = 100 * rng.normal(size=30)
+    A = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    F = cg.LinearModel(A, A @ x, cg.Squared())
+    for seed in range(20):
+        start = x + 1e-13 * np.random.default_rng(seed).normal(size=30)
+        cg.minimize(F, cg.L2Ball(30, 1e3), start, method="projected-gradient", smoothness=F.smoothness, max_steps=3)

@@ -27,6 +27,26 @@ def transposed_times(indptr, indices, values, Q, columns):
     return matrix(indptr, indices, values, columns).T @ Q
 
 
+def believed(indptr, left, slopes, smoothness):
+    """Weights, and for each row their sum and that of weight times residual."""
+    at_zero = np.abs(left) < 1e-150
+    weights = np.where(at_zero, 1, np.clip(slopes / np.where(at_zero, 1, left) / smoothness, 0, 1))
+    return weights, _row_sums(indptr, weights), _row_sums(indptr, weights * left)
+
+
+def row_pulls(indptr, indices, weights, left, cols):
+    return _row_sums(indptr, weights * (left - cols[indices]))
+
+
+def col_pulls(indptr, indices, weights, left, rows, columns):
+    apart = left - np.repeat(rows, np.diff(indptr))
+    return np.bincount(indices, weights, columns), np.bincount(indices, weights * apart, columns)
+
+
+def _row_sums(indptr, values):
+    return np.bincount(np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)), values, len(indptr) - 1)
+
+
 def cuts(indptr, indices, columns, width):
     """Where each row's entries pass from one stripe of ``width`` columns to the next, row by row and stripe by stripe."""
     stripes = -(-columns // width)

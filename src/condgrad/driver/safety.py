@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings as python_warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import ceil, isfinite
+from math import ceil, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ from condgrad.protocols import Objective, Point, Problem, Record, fits
 from condgrad.solvers.smoothness import NOISE, Curvature
 from condgrad.solvers.states import Descent
 
+ROUNDING = 1e-14
+"""What the digits of a point may be wrong by, relative to it."""
 FEW = 20
 """Linear oracle calls in which to find out that a point is outside of a set that has nothing but a linear oracle."""
 
@@ -128,12 +130,18 @@ class Lookout:
         d = after.x - x
         linear, square = inner(grad, d), after.L / 2 * norm2(d)
         bound = old + linear + (1 + 1e-6) * square
-        if new - bound > NOISE * (abs(old) + abs(new) + abs(linear)):
+        above = new - bound - NOISE * (abs(old) + abs(new) + abs(linear))
+        if above > 0 and above > self.rounding(x, grad, after.L):
             rise = (
                 f"In step {after.k} F came to {new:.9g}, where its gradient and the smoothness L = {after.L:.3g} allow at most "
                 f"{bound:.9g}: L is too small, or the gradient does not match the function (see check_gradient)."
             )
             self.note(rise=rise)
+
+    def rounding(self, x: Point, grad: Point, L: float) -> float:
+        """How much F may change where x changes in its last digits: near F = 0 that is more than digits of F itself."""
+        slip = ROUNDING * sqrt(norm2(x))
+        return slip * (sqrt(norm2(grad)) + L * slip)
 
     def alone(self, certificate: Certificate) -> None:
         """A run that converges at once has no two gradients to compare: take those at the point and at its prox."""

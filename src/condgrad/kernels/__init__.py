@@ -52,6 +52,42 @@ def transposed_times(
     return out
 
 
+def believed(
+    indptr: np.ndarray, left: np.ndarray, slopes: np.ndarray, smoothness: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """w = phi'(t)/(t smoothness) within 0 and 1, for residuals t with these slopes; and of each row sum w and sum w t.
+
+    The weights take the place of the slopes.
+    """
+    sums, pulls = np.empty((2, len(indptr) - 1))
+    _run("believe", 2 * len(left), indptr, left, smoothness, slopes, sums, pulls)
+    return slopes, sums, pulls
+
+
+def row_pulls(
+    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, left: np.ndarray, cols: np.ndarray
+) -> np.ndarray:
+    """Of each row sum w (t - cols_j)."""
+    pulls = np.empty(len(indptr) - 1)
+    _run("row_pulls", 2 * len(left), indptr, indices, weights, left, cols, pulls)
+    return pulls
+
+
+def col_pulls(
+    cuts: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray,
+    left: np.ndarray,
+    rows: np.ndarray,
+    size: int,
+    width: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each column sum w and sum w (t - rows_i); the stripes are those of :func:`transposed_times`."""
+    sums, pulls = np.empty((2, size))
+    _run("col_pulls", 2 * len(left), cuts, indices, weights, left, rows, width, sums, pulls)
+    return sums, pulls
+
+
 def add(total: np.ndarray, c: float, part: np.ndarray) -> None:
     """total += c part, with no array in between."""
     _run("add", len(total), total, c, part)

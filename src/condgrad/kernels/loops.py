@@ -97,6 +97,41 @@ def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-u
 
 
 @_compiled
+def believe(indptr, left, smoothness, weights, sums, pulls):  # type: ignore[no-untyped-def]
+    for i in prange(len(indptr) - 1):
+        total, pull = 0.0, 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            t = left[p]
+            w = 1.0 if abs(t) < 1e-150 else min(max(weights[p] / t / smoothness, 0.0), 1.0)
+            weights[p] = w
+            total += w
+            pull += w * t
+        sums[i], pulls[i] = total, pull
+
+
+@_compiled
+def row_pulls(indptr, indices, weights, left, cols, pulls):  # type: ignore[no-untyped-def]
+    for i in prange(len(indptr) - 1):
+        pull = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            pull += weights[p] * (left[p] - cols[indices[p]])
+        pulls[i] = pull
+
+
+@_compiled
+def col_pulls(cuts, indices, weights, left, rows, width, sums, pulls):  # type: ignore[no-untyped-def]
+    for s in prange(cuts.shape[0] - 1):
+        for j in range(s * width, min((s + 1) * width, len(sums))):
+            sums[j] = pulls[j] = 0
+        for i in range(cuts.shape[1]):
+            row = rows[i]
+            for p in range(cuts[s, i], cuts[s + 1, i]):
+                j, w = indices[p], weights[p]
+                sums[j] += w
+                pulls[j] += w * (left[p] - row)
+
+
+@_compiled
 def add(total, c, part):  # type: ignore[no-untyped-def]
     for p in prange(len(total)):
         total[p] += c * part[p]

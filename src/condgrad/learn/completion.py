@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad import checks, kernels
 from condgrad.learn import entries, stored
-from condgrad.learn.biases import Biases, belief
+from condgrad.learn.biases import Biases, belief, beliefs
 from condgrad.learn.entries import Entries
 from condgrad.learn.folding import folded
 from condgrad.learn.path import Fit, Model
@@ -43,7 +43,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     loss : "welsch", "geman-mcclure", "cauchy", "huber", "squared", or an object such as ``condgrad.Welsch(8.0)``.
     sigma : the standard deviation of ordinary errors, in units of the data; "auto" estimates it. A loss object has its own width.
     radius : of the nuclear ball, or "auto".
-    biases : whether rows and columns have biases, and there is a mean.
+    biases : whether rows and columns have biases, and there is a mean; "columns" if rows have none, as in PCA.
     clip : whether predictions are kept within the range of the entries that are believed.
     tol : the last fit ends when two steps bring the loss down by less than this share.
     max_steps : and at the latest after so many steps.
@@ -56,7 +56,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     radius_, sigma_ : as given or found.
-    path_ : (radius, held-out error, rank) for each radius that was tried.
+    path_ : (radius, held-out error, rank) for each radius that was tried; empty with a radius and a loss object.
     losses_ : after each round of the last fit, on all entries.
     singular_values_, components_ : of the low-rank part; components are rows, as in PCA. ``row_factors_ @ components_`` is it.
     mean_, row_biases_, col_biases_ : the rest of the model.
@@ -84,7 +84,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         *,
         sigma: float | str = "auto",
         radius: float | str = "auto",
-        biases: bool = True,
+        biases: bool | str = True,
         clip: bool = True,
         tol: float = 1e-3,
         max_steps: int = 40,
@@ -142,11 +142,13 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31 - 1)
         everything = Completion(given.rows, given.cols, given.values, given.shape)
         rng = np.random.default_rng(seed)
-        fit = Fit(everything, loss, sigma, bool(self.biases), rng, Telling() if self.verbose else silent)
+        fit = Fit(everything, loss, sigma, self._biases(), rng, Telling() if self.verbose else silent)
         with kernels.at_most(1 if everything.n_terms < SMALL else None):
-            best = fit.follow(radius) if last is None else last
             if last is not None:
-                fit.path = list(self.path_)
+                best, fit.path = last, list(self.path_)
+            else:
+                known = np.isfinite(radius) and not isinstance(loss, str)
+                best = fit.approach(radius) if known else fit.follow(radius)
             model = fit.finish(best if best.radius else replace(best, radius=fit.path[0].radius), steps, tol)
             if self.certify is not None:
                 model = fit.certified(model, checks.positive(self.certify, "certify"), steps)
@@ -163,18 +165,28 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.mean_, self.row_biases_, self.col_biases_ = model.biases.mean, model.biases.rows, model.biases.cols
         self._loss, self._rank = model.loss, model.rank
         self._seen = seen = fit.everything.replaced(loss=model.loss)
-        at = model.at(fit.rows, seen.pattern.cols)
-        score = 1 - belief(model.loss, seen.values - at)
-        trusted = score <= 0.5
-        believed = seen.values[trusted]
-        self.range_ = (float(believed.min()), float(believed.max())) if len(believed) else (-np.inf, np.inf)
+        self.multiplier_ = self._multiplier(seen.replaced(fit.left(seen, model)), model.x)
+        left = seen.pattern.sample(*model.factors())
+        np.subtract(seen.values, left, out=left)
+        trust = beliefs(model.loss, seen.pattern, left)[1]
+        trusted = trust >= 0.5
+        bounds = seen.values.min(where=trusted, initial=np.inf), seen.values.max(where=trusted, initial=-np.inf)
+        self.range_ = (float(bounds[0]), float(bounds[1])) if trusted.any() else (-np.inf, np.inf)
         worst = np.flatnonzero(~trusted)
-        worst = worst[np.argsort(-np.abs(seen.values - at)[worst], kind="stable")]
-        parts = (fit.rows[worst], seen.pattern.cols[worst], seen.values[worst], at[worst], score[worst])
-        self.outliers_ = stored.records(*parts)
-        residual = seen.replaced(seen.values - model.biases.at(fit.rows, seen.pattern.cols))
+        worst = worst[np.argsort(-np.abs(left[worst]), kind="stable")]
+        values = seen.values[worst]
+        where = seen.pattern.row_of(worst), seen.pattern.cols[worst]
+        self.outliers_ = stored.records(*where, values, values - left[worst], 1 - trust[worst])
+
+    def _multiplier(self, residual: Completion, x: LowRank) -> float:
+        """Of the ball, at x."""
         norm = float(self.singular_values_.sum())
-        self.multiplier_ = max(-residual.grad(model.x).inner(model.x) / norm, 0.0) if norm else 0.0
+        return max(-residual.grad(x).inner(x) / norm, 0.0) if norm else 0.0
+
+    def _biases(self) -> str | None:
+        if isinstance(self.biases, str):
+            return checks.choice(self.biases, ("columns",), "choice of biases")
+        return "both" if self.biases else None
 
     def _auto(self, value: Any, what: str) -> bool:
         if isinstance(value, str) and value != "auto":
@@ -312,7 +324,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         order = np.argsort(rows, kind="stable")
         cuts = np.searchsorted(rows[order], np.arange(1, m))
         lists = zip(np.split(left[order], cuts), np.split(cols[order], cuts), strict=True) if m else ()
-        price, biased = self.multiplier_, bool(self.biases)
+        price, biased = self.multiplier_, self._biases() == "both"
         return folded(self.components_.T, self.singular_values_, list(lists), self._loss, price, biased)
 
     def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:

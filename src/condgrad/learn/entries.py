@@ -11,6 +11,9 @@ import scipy.sparse as sp
 from condgrad.checks import NonFinite
 from condgrad.data import Observations
 
+CROWDED = 4
+"""Ids up to so many times the number of entries are ticked off rather than sorted, which takes longer than to read them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Entries:
@@ -180,6 +183,13 @@ def _unique(ids: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
         ids = _strings(ids)
     if ids.dtype.kind == "f" and not np.isfinite(ids).all():
         raise NonFinite(f"A {what} id is NaN or infinity: leave out entries whose place is not known.")
+    if ids.dtype.kind == "i" and len(ids) and ids.min() >= 0 and ids.max() <= CROWDED * len(ids):
+        there = np.zeros(int(ids.max()) + 1, dtype=bool)
+        there[ids] = True
+        known = np.flatnonzero(there).astype(ids.dtype)
+        if len(known) == len(there) and ids.dtype.itemsize >= 4:
+            return known, ids
+        return known, (np.cumsum(there) - 1)[ids]
     return np.unique(ids, return_inverse=True)
 
 

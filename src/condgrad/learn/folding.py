@@ -7,7 +7,12 @@ import numpy as np
 from condgrad.learn.biases import ROWS, belief
 from condgrad.objectives.losses import Loss
 
-TURNS = 30
+FIRST, TURNS = 10, 40
+"""Turns of reweighting with a convex loss, and in all."""
+WIDEST = 60
+"""So often, twice each, a loss gets wider at most."""
+BLOCK = 2**21
+"""Numbers that the regressions which are solved together take, about."""
 
 
 def folded(
@@ -24,20 +29,58 @@ def folded(
     price |u|^2 / 2, v_j the rows of Q S^(1/2): so a row that was fitted is folded in where it stood. By reweighted squares.
     """
     root = np.sqrt(singular)
-    V = np.column_stack([np.ones(len(columns)), columns * root])
-    ridge = np.append(loss.smoothness * ROWS, np.full(len(root), price))
-    biases, factors = np.zeros(len(rows)), np.zeros((len(rows), len(root)))
-    for i, (t, where) in enumerate(rows):
-        A, u = V[where], np.zeros(V.shape[1])
-        if not biased:
-            A = A * np.append(0.0, np.ones(len(root)))
-        weights = np.ones(len(t))
-        for _ in range(TURNS):
-            pull = loss.smoothness * (A.T * weights)
-            system = pull @ A + np.diag(ridge + 1e-12 * loss.smoothness)
-            before, u = u, np.linalg.solve(system, pull @ t)
-            if np.abs(u - before).max(initial=0.0) <= 1e-6 * np.abs(u).max(initial=1e-300):
-                break
-            weights = belief(loss, t - A @ u)
-        biases[i], factors[i] = u[0], u[1:] * root
-    return biases, factors
+    V = np.column_stack([np.full(len(columns), float(biased)), columns * root])
+    ridge = np.append(loss.smoothness * ROWS, np.full(len(root), price)) + 1e-12 * loss.smoothness
+    found, counts = np.zeros((len(rows), V.shape[1])), np.array([len(t) for t, _ in rows], dtype=int)
+    longest = max(counts.max(initial=0), 1)
+    for at in range(0, len(rows), size := max(BLOCK // (longest * V.shape[1]), 1)):
+        part = slice(at, at + size)
+        A, T = np.zeros((len(counts[part]), longest, V.shape[1])), np.zeros((len(counts[part]), longest))
+        for a, (t, where) in enumerate(rows[part]):
+            A[a, : len(t)], T[a, : len(t)] = V[where], t
+        found[part] = _regressions(A, T, counts[part], loss, ridge)
+    return found[:, 0], found[:, 1:] * root
+
+
+def _regressions(A: np.ndarray, T: np.ndarray, counts: np.ndarray, loss: Loss, ridge: np.ndarray) -> np.ndarray:
+    """argmin over u of sum phi(A_i u, T_i) + <u, ridge u> / 2, for each i; beyond ``counts``, A and T are 0.
+
+    A loss that is not convex would stay where it begins, drawn to outliers: it begins where Huber's loss ends that is as narrow
+    as the row's median error. Where that is large the loss is too, so that at least half of a row is looked at.
+    """
+    found, weights, width = np.zeros((len(A), A.shape[2])), np.ones_like(T), np.ones(len(A))
+    first = 0 if loss.lower_smoothness == 0 else FIRST
+    going = np.arange(len(A))
+    for turn in range(TURNS):
+        A_, T_ = A[going], T[going]
+        pull = loss.smoothness * (A_ * weights[:, :, None]).transpose(0, 2, 1)
+        before, u = found[going], np.linalg.solve(pull @ A_ + np.diag(ridge), pull @ T_[:, :, None])
+        found[going], left = u[:, :, 0], T_ - (A_ @ u)[:, :, 0]
+        if turn < first:
+            size = np.maximum(_medians(np.abs(left), counts), 1e-300)
+            weights = size[:, None] / np.maximum(np.abs(left), size[:, None])
+            if turn == first - 1:
+                width = _widths(loss, size)
+            continue
+        moving = np.abs(found[going] - before).max(axis=1) > 1e-6 * np.abs(found[going]).max(axis=1)
+        if turn == first:
+            moving[:] = True
+        going, left, width, counts = going[moving], left[moving], width[moving], counts[moving]
+        if not len(going):
+            break
+        weights = belief(loss, (left / width[:, None]).ravel()).reshape(left.shape)
+    return found
+
+
+def _medians(sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Of the first ``counts`` of each row."""
+    sizes = np.sort(np.where(np.arange(sizes.shape[1]) < counts[:, None], sizes, np.inf), axis=1)
+    return np.where(counts > 0, sizes[np.arange(len(sizes)), np.maximum(counts - 1, 0) // 2], 0.0)
+
+
+def _widths(loss: Loss, sizes: np.ndarray) -> np.ndarray:
+    """How many times as wide, by powers of 2, the loss has to be to believe an error of this size by half."""
+    width = np.ones(len(sizes))
+    for _ in range(WIDEST):
+        width[belief(loss, sizes / width) < 0.5] *= 2
+    return width

@@ -89,10 +89,12 @@ class Model:
         )
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        U, V = self.x.factors()
-        found = kernels.sample_at(rows, cols, U, V)
-        found += self.biases.at(rows, cols)
-        return found
+        return kernels.sample_at(rows, cols, *self.factors())
+
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """U and V with U V' all that the model predicts."""
+        U, V = (np.concatenate(parts, axis=1) for parts in zip(self.x.factors(), self.biases.factors(), strict=True))
+        return U, V
 
 
 @dataclass(eq=False)
@@ -103,7 +105,8 @@ class Fit:
     loss: str | Loss
     sigma: float | None
     """As given; None where it is estimated."""
-    biased: bool
+    biases: str | None
+    """Which there are: "both", "columns" or none."""
     rng: np.random.Generator
     tell: Callable[[str, int], None] = lambda line, rounds: None
     """Told after each round what it was, and how many more are expected."""
@@ -113,9 +116,6 @@ class Fit:
     floor: float = 0.0
     """Of the scale."""
 
-    def __post_init__(self) -> None:
-        self.rows = self.everything.pattern.rows
-
     def wide(self, model: Model) -> Model:
         """The model with a wider loss, as it is on the path."""
         if not isinstance(self.loss, str):
@@ -123,89 +123,116 @@ class Fit:
         return replace(model, loss=loss_for(self.loss, WIDE * model.sigma))
 
     def scaled(self, model: Model, deviation: float) -> Model:
-        """The model with the loss for residuals of this size; a scale that is given is where it ends, not where it begins."""
+        """The model with the loss for residuals of this size, or of the size that is given if that is larger: a loss as narrow
+        as the noise does not see data that are not fitted yet."""
         if not isinstance(self.loss, str):
             return model
-        sigma = deviation if self.sigma is None else max(deviation, self.sigma)
+        sigma = max(deviation, self.sigma or 0.0)
         return replace(model, loss=loss_for(self.loss, sigma), sigma=sigma)
 
-    def start(self, objective: Completion, rows: np.ndarray) -> Model:
+    def start(self, objective: Completion) -> Model:
         """Biases alone, fitted and scaled by turns."""
         values, pattern = objective.values, objective.pattern
-        (m, n), mean = pattern.shape, float(np.median(values)) if self.biased else 0.0
+        (m, n), mean = pattern.shape, float(np.median(values)) if self.biases else 0.0
         given = loss_for("squared", 1.0) if isinstance(self.loss, str) else self.loss
         unit = spread(values - mean) or float(np.abs(values - mean).mean()) or 1.0
         model = Model(LowRank.zeros((m, n)), Biases(mean, np.zeros(m), np.zeros(n)), given, unit)
         model = self.scaled(model, unit)
-        for _ in range(4 if self.biased else 0):
-            left = values - model.biases.at(rows, pattern.cols)
-            model = replace(model, biases=refitted(model.biases, pattern, left, model.loss, turns=2))
-            model = self.scaled(model, max(spread(values - model.biases.at(rows, pattern.cols)), LEAST * unit))
+        if self.biases:
+            left = self.left(objective, model)
+            for _ in range(4):
+                biases = refitted(model.biases, pattern, left, model.loss, self.biases, turns=2)[0]
+                model = replace(model, biases=biases)
+                left = self.left(objective, model)
+                model = self.scaled(model, max(spread(left), LEAST * unit))
         return model
 
-    def first_radius(self, objective: Completion, rows: np.ndarray, model: Model) -> float:
+    def first_radius(self, objective: Completion, model: Model) -> float:
         """A part of where the best matrix of rank one would lie, were it spread evenly."""
-        objective = objective.replaced(self.left(objective, rows, model), model.loss)
+        objective = objective.replaced(self.left(objective, model), model.loss)
         gradient: Any = objective.grad(model.x)
         (m, n), size = objective.pattern.shape, float(np.linalg.norm(gradient.values))
         top = NuclearBall((m, n), 1.0).lmo_near(gradient, None, 0.1 * size)[0]
         found = 0.25 * abs(gradient.inner(top)) * m * n / (objective.n_terms * objective.smoothness)
         return found or model.sigma
 
-    def left(self, objective: Completion, rows: np.ndarray, model: Model) -> np.ndarray:
+    def left(self, objective: Completion, model: Model) -> np.ndarray:
         """What the biases leave over of the values."""
-        left = model.biases.at(rows, objective.pattern.cols)
+        if not self.biases:
+            return objective.values
+        left = objective.pattern.sample(*model.biases.factors())
         return np.subtract(objective.values, left, out=left)
 
-    def improve(
-        self, objective: Completion, rows: np.ndarray, model: Model, radius: float, steps: int = STEPS
-    ) -> Model:
+    def improve(self, objective: Completion, model: Model, radius: float) -> Model:
         """A few steps within this radius, on what the biases leave over; then the biases, on what the steps leave over.
 
         The engine goes on from the state it was in, step size and singular vectors included: a state is a value, and what has
         changed of the problem since is no more than one step would change.
         """
-        current = objective.replaced(self.left(objective, rows, model), model.loss)
+        current = objective.replaced(self.left(objective, model), model.loss)
         problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), engine(model)
         state = model.begun(solver, problem)
         for _ in range(STEPS):
             state = solver.step(problem, state)
         state = replace(state, certificate=None, descent=None)
-        biases = model.biases
-        if self.biased:
-            biases = refitted(biases, objective.pattern, current.values - state.x.at(objective.pattern), model.loss)
-        return replace(model, x=state.x, biases=biases, radius=radius, state=state, value=current.value(state.x))
+        model = replace(model, x=state.x, radius=radius, state=state)
+        if not self.biases:
+            return replace(model, value=current.value(state.x))
+        left = current.values - state.x.at(objective.pattern)
+        biases, value = refitted(model.biases, objective.pattern, left, model.loss, self.biases)
+        return replace(model, biases=biases, value=value)
+
+    def approach(self, radius: float) -> Model:
+        """Along the path to this radius, on all entries: a loss that has its own width needs none to be held out."""
+        model = self.start(self.everything)
+        now = self.first_radius(self.everything, model)
+        while now < radius:
+            model = self.improve(self.everything, model, now)
+            self.tell(f"radius {now:.4g}, loss {model.value:.6g}", 3)
+            now *= GROWTH
+        return replace(model, radius=radius)
+
+    def settled(self, train: Completion, held: Held, model: Model) -> Model:
+        """More rounds at the last radius, as long as the scale falls."""
+        if not isinstance(self.loss, str) or self.loss == "squared":
+            return model
+        for _ in range(LONGEST):
+            before = model.sigma
+            model = held.judged(self, self.improve(train, self.wide(model), model.radius)).model
+            if model.sigma > SETTLED * before:
+                break
+        return model
 
     def follow(self, up_to: float = np.inf) -> Model:
         """The best model of the path, with the scale that its held-out residuals have."""
-        train, rows, held = self.split()
-        model = self.start(train, rows)
+        train, held = self.split()
+        model = self.start(train)
         self.floor = LEAST * model.sigma
-        radius, worse = min(self.first_radius(train, rows, model), up_to), 0
+        radius, worse = min(self.first_radius(train, model), up_to), 0
         best = best_in_ball = held.judged(self, model)
         error = best.error
         while np.isfinite(up_to) or (worse < PATIENCE and len(self.path) < LONGEST):
-            model = self.improve(train, rows, self.wide(model), radius)
+            model = self.improve(train, self.wide(model), radius)
             now = held.judged(self, model)
             if now.error < MOVING * error:
-                now = held.judged(self, self.improve(train, rows, model, radius))
+                now = held.judged(self, self.improve(train, model, radius))
             model, error = now.model, now.error
             self.path.append(Radius(radius, now.error, model.x.rank))
             self.tell(f"radius {radius:.4g}, held-out error {now.error:.4g}", PATIENCE - worse + 3)
             if radius >= up_to:
-                return model
+                return self.settled(train, held, model)
             before = best
             if now.beats(best):
                 best = now
             if now.beats(best_in_ball):
                 best_in_ball = now
                 if np.isinf(up_to):
-                    best = self.let_go(train, rows, held, now, best, GAP)
+                    best = self.let_go(train, held, now, best, GAP)
             worse = worse + 1 if best is before else 0
             radius = min(GROWTH * radius, up_to)
-        return self.let_go(train, rows, held, best_in_ball, best, 0.0).model
+        return self.let_go(train, held, best_in_ball, best, 0.0).model
 
-    def let_go(self, train: Completion, rows: np.ndarray, held: Held, now: Judged, best: Judged, gap: float) -> Judged:
+    def let_go(self, train: Completion, held: Held, now: Judged, best: Judged, gap: float) -> Judged:
         """The singular values above the largest gap, free of the ball, if the held-out entries like it better; and again."""
         left, values, right = now.model.x.svd()
         ratios = values[:-1] / values[1:]
@@ -216,7 +243,7 @@ class Fit:
         sigma = best.model.sigma
         for _ in range(LONGEST):
             for _ in range(TURNS):
-                model = self.improve(train, rows, self.wide(model), 4 * values.sum())
+                model = self.improve(train, self.wide(model), 4 * values.sum())
             now = held.judged(self, replace(model, radius=float(model.x.svd()[1].sum())))
             narrower, better = now.model.sigma < SETTLED * sigma, now.beats(best)
             if not narrower and not better:
@@ -229,30 +256,31 @@ class Fit:
                 break
         return best
 
-    def split(self) -> tuple[Completion, np.ndarray, Held]:
-        """The entries to fit, their rows, and those held out; of a single entry, all are both."""
+    def split(self) -> tuple[Completion, Held]:
+        """The entries to fit, and those held out; of a single entry, all are both."""
         everything, count = self.everything, self.everything.n_terms
         out = np.zeros(count, dtype=bool)
         out[self.rng.choice(count, max(int(HELD * count), 1), replace=False)] = True
-        cols, values = everything.pattern.cols, everything.values
-        held = Held(self.rows[out], cols[out], values[out])
+        rows, cols, values = everything.pattern.rows, everything.pattern.cols, everything.values
+        held = Held(rows[out], cols[out], values[out])
         if count == 1:
-            return everything, self.rows, held
-        return Completion(self.rows[~out], cols[~out], values[~out], everything.pattern.shape), self.rows[~out], held
+            return everything, held
+        return Completion(rows[~out], cols[~out], values[~out], everything.pattern.shape), held
 
     def finish(self, model: Model, steps: int, tol: float) -> Model:
         """On all entries, until a round of steps brings the loss down by less than ``tol`` of itself; the last is recorded."""
-        model = model if self.sigma is None else self.scaled(model, 0.0)
+        if self.sigma is not None and isinstance(self.loss, str):
+            model = replace(model, loss=loss_for(self.loss, self.sigma), sigma=self.sigma)
         before, radius = np.inf, model.radius
         room = radius if model.rank is None else 4 * radius
         for _ in range(STEPS, steps, STEPS):
-            model = self.improve(self.everything, self.rows, model, room)
+            model = self.improve(self.everything, model, room)
             self.losses.append(model.value)
             self.tell(f"all entries, loss {model.value:.6g}", 2)
             if model.value > (1 - tol) * before:
                 break
             before = model.value
-        current = self.everything.replaced(self.left(self.everything, self.rows, model), model.loss)
+        current = self.everything.replaced(self.left(self.everything, model), model.loss)
         problem, solver = Problem(current, NuclearBall(current.pattern.shape, room)), engine(model)
         begun = Continued(solver, model.begun(solver, problem))
         result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False)
@@ -260,11 +288,11 @@ class Fit:
         self.losses.append(result.fun)
         assert isinstance(result.x, LowRank)
         radius = radius if model.rank is None else float(result.x.svd()[1].sum())
-        return replace(model, x=result.x, radius=radius, result=result)
+        return replace(model, x=result.x, radius=radius, state=None, result=result)
 
     def certified(self, model: Model, tol: float, steps: int) -> Model:
         """Go on within the radius, with biases as they are, until the engine proves that x is nearly stationary."""
-        current = self.everything.replaced(self.left(self.everything, self.rows, model), model.loss)
+        current = self.everything.replaced(self.left(self.everything, model), model.loss)
         domain = NuclearBall(current.pattern.shape, model.radius)
         stop = Mapping(tol) | Steps(steps)
         result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False)
