@@ -157,7 +157,7 @@ def test_files_that_are_no_ratings(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "Unknown loss 'welch': did you mean 'welsch'?" in told(
         "good.csv", "user,item,rating\na,b,3\na,c,4\nb,c,2\n", "--loss", "welch"
     )
-    assert not (tmp_path / "m.npz").exists()
+    assert not (tmp_path / "m.npz").exists() and not (tmp_path / "m-report").exists()
 
 
 def test_a_file_of_one_line_is_a_model_of_its_mean(tmp_path: Path) -> None:

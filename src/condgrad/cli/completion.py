@@ -142,7 +142,7 @@ def complete(arguments: Any) -> int:
     begun = perf_counter()
     model.fit(given)
     found = {**summary(model, given), "seconds": perf_counter() - begun}
-    model.save(arguments.out)
+    model.save(housed(arguments.out))
     written = {"model": str(arguments.out)}
     if folder is not None:
         facts = {"command": shlex.join(["condgrad", *arguments.said])}
@@ -200,7 +200,7 @@ def fill(arguments: Any) -> int:
     begun = perf_counter()
     restored = images.restore(image, model, correct=not arguments.keep)
     with held_back():
-        images.write(restored.image, arguments.out)
+        images.write(restored.image, housed(arguments.out))
     height, width, channels = image.pixels.shape
     found = {
         "width": width,
@@ -266,11 +266,17 @@ def writable(path: Path) -> None:
     """Refuses before the work what could not be written after it."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder, but a file is to be written there: give the name of a file.")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = next(folder for folder in path.absolute().parents if folder.exists())
     try:
-        tempfile.TemporaryFile(dir=path.parent).close()
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path.parent)) from None
+
+
+def housed(path: Path) -> Path:
+    """The path, with a folder to be in: made when there is something to write."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def recommended(model: RobustCompletion, k: int, said: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -297,7 +303,7 @@ def write_table(path: Path | None, rows: np.ndarray, cols: np.ndarray, values: n
     if path is None:
         _write_lines(sys.stdout, lines)
         return
-    with held_back(), open(path, "w", newline="", encoding="utf-8") as file:
+    with held_back(), open(housed(path), "w", newline="", encoding="utf-8") as file:
         _write_lines(file, lines)
 
 
