@@ -32,6 +32,8 @@ HELD = 0.1
 """The share of entries that is held out."""
 GROWTH = 1.3
 """From radius to radius."""
+HASTE = 2.0
+"""The same where the radius is known, and those before it are judged by nobody."""
 STEPS = 2
 """Of the engine at each radius."""
 MOVING = 0.95
@@ -189,7 +191,7 @@ class Fit:
         while now < radius:
             model = self.improve(self.everything, model, now)
             self.tell(f"radius {now:.4g}, loss {model.value:.6g}", 3)
-            now *= GROWTH
+            now *= HASTE
         return replace(model, radius=radius)
 
     def settled(self, train: Completion, held: Held, model: Model) -> Model:
