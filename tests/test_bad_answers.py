@@ -155,3 +155,26 @@ class Bare:
 @pytest.mark.parametrize("method", cg.METHODS)
 def test_nothing_is_asked_of_an_objective_that_its_contract_does_not_name(method: str) -> None:
     assert solve(Bare(), method=method).status in ("converged", "out_of_budget")
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [("value", OverflowError("math range error")), ("grad", np.linalg.LinAlgError("SVD did not converge"))],
+)
+def test_a_function_that_can_not_be_computed_ends_the_run_with_what_stood_before(where, error):
+    asked, A = {"value": 0, "grad": 0}, np.array([1.0, -1.0, 0.5])
+
+    def answer(name, found):
+        asked[name] += 1
+        if name == where and asked[name] > 20:
+            raise error
+        return found
+
+    F = cg.Function(
+        lambda x: answer("value", float(x @ x + A @ x)),
+        lambda x: answer("grad", 2 * x + A),
+        (3,),
+        smoothness=200.0,
+    )
+    result = cg.minimize(F, cg.L2Ball(3), method="frank-wolfe", tol=1e-14)
+    assert result.status == "failed" and str(error) in result.message and np.isfinite(result.x).all()

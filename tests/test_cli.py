@@ -67,6 +67,37 @@ def test_solve_json_is_for_machines(spec: Path, tmp_path: Path, capsys: pytest.C
     assert (tmp_path / "elsewhere" / "x.npy").exists()
 
 
+def test_an_out_that_can_not_be_written_is_said_before_the_run(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("condgrad.experiments.spec.Spec.solve", lambda *_, **__: pytest.fail("the run has begun"))
+    (tmp_path / "afile").write_text("")
+    assert main(["solve", str(spec), "--quiet", "--out", str(tmp_path / "afile")]) == BAD_INPUT
+    assert "afile" in capsys.readouterr().err
+
+
+def test_a_large_point_of_low_rank_is_written_as_its_factors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condgrad.cli.runs.LARGE", 50)
+    path = tmp_path / "p.toml"
+    head = '[problem]\nobjective = "paper"\nshape = [12, 10]\nrank = 2\n[set]\nname = "nuclear-ball"\nradius = 2.0\n'
+    path.write_text(head + '[method]\nname = "ncgs"\n[stop]\nsteps = 3\n', encoding="utf-8")
+    assert main(["solve", str(path), "--quiet"]) == 0
+    factors = np.load(tmp_path / "p-run" / "x.npz")
+    assert (factors["U"] @ factors["V"].T).shape == (12, 10) and not (tmp_path / "p-run" / "x.npy").exists()
+
+
+@pytest.mark.parametrize("deep", ["radius = 1" + "0" * 400, "radius = " + "[" * 3000 + "]" * 3000])
+def test_what_is_too_large_or_too_deep_is_said_in_a_sentence(
+    deep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.toml"
+    head = '[problem]\nobjective = "paper"\nshape = [12, 10]\nrank = 2\n[set]\nname = "nuclear-ball"\n'
+    path.write_text(f'{head}{deep}\n[method]\nname = "ncgs"\n[stop]\nsteps = 3\n', encoding="utf-8")
+    assert main(["solve", str(path), "--quiet"]) == BAD_INPUT
+    told = capsys.readouterr().err
+    assert told.startswith("condgrad: ") and told.count("\n") == 1 and len(told) < 400
+
+
 def test_a_run_that_ends_before_its_first_step_is_reported_too(spec: Path, tmp_path: Path) -> None:
     assert main(["solve", str(spec), "--quiet", "--seconds", "1e-9"]) == 0
     out = tmp_path / "run-run"

@@ -19,7 +19,7 @@ from tests.driving import CONVEX, NEVER, SIMPLEX, X0, function, interrupt, on_ca
 import condgrad as cg
 from condgrad.driver import clock, memory, stopping
 from condgrad.driver.answer import answer
-from condgrad.driver.interruption import Terminated, held_back, terminable
+from condgrad.interruption import Terminated, held_back, terminable
 from condgrad.points import krylov
 from condgrad.points.aside import beat, listening
 
@@ -290,3 +290,26 @@ def test_sigterm_leaves_a_checkpoint_from_which_the_run_goes_on(tmp_path: Path) 
         whole = cg.minimize(wrong, SIMPLEX, X0, **given | {"checkpoint": None})
     assert resumed.x.tobytes() == whole.x.tobytes() and resumed.warnings == whole.warnings != ()
     assert "In step 1 F came to" in resumed.warnings[0] and resumed.spec == whole.spec
+
+
+EARLY = """
+import os, signal, sys, builtins
+import numpy as np, condgrad as cg
+rng = np.random.default_rng(0)
+F = cg.Completion.from_dense(rng.normal(size=(60, 60)), rng.random((60, 60)) < 0.5, cg.Welsch(2.0))
+usual, hits = builtins.__import__, []
+def importing(name, *more):
+    if name == "numba" and not hits:
+        hits.append(name)
+        os.kill(os.getpid(), signal.SIGINT)
+    return usual(name, *more)
+builtins.__import__ = importing
+first = cg.minimize(F, cg.NuclearBall((60, 60), 50.0), tol=1e-16, max_steps=50, progress=False)
+again = cg.minimize(F, cg.NuclearBall((60, 60), 50.0), max_steps=2, progress=False)
+print(len(hits), first.status, again.status)
+"""
+
+
+def test_a_signal_while_the_kernels_are_loaded_waits_for_them() -> None:
+    done = subprocess.run([sys.executable, "-c", EARLY], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "interrupted", "out_of_budget"]

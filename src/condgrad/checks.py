@@ -20,6 +20,10 @@ class NonFinite(BadOracle):
     """NaN or Inf where numbers are needed."""
 
 
+FAULTS = (BadOracle, ArithmeticError, np.linalg.LinAlgError)
+"""What can come of asking an oracle that has no right answer."""
+
+
 class BadData(ValueError):
     """A data file that can't be used, or a line of it that a strict reader refuses."""
 
@@ -41,9 +45,13 @@ def choice(name: Any, known: Iterable[str], what: str, where: str = "") -> str:
 
 def real(value: Any, what: str) -> float:
     """``value`` as a float; a finite real number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        raise ValueError(f"{what} must be a finite real number, but got one that is too large.") from None
+    if not math.isfinite(number):
         raise ValueError(f"{what} must be a finite real number, but got {value!r}.")
-    return float(value)
+    return number
 
 
 def positive(value: Any, what: str) -> float:

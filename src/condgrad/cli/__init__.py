@@ -9,8 +9,8 @@ import warnings
 from condgrad import __version__
 from condgrad.cli import completion, listings, runs
 from condgrad.cli.codes import BAD_INPUT, INTERRUPTED
-from condgrad.driver.interruption import said as said_of
-from condgrad.driver.interruption import terminable
+from condgrad.interruption import said as said_of
+from condgrad.interruption import terminable
 
 __all__ = ["BAD_INPUT", "main", "parser"]
 
@@ -27,6 +27,8 @@ def main(argv: list[str] | None = None) -> int:
                 return arguments.run(arguments)
     except (ValueError, TypeError, ImportError) as error:
         print(f"condgrad: {error}", file=sys.stderr)
+    except (MemoryError, RecursionError, ArithmeticError) as error:
+        print(f"condgrad: too large or too deep to compute with ({type(error).__name__}: {error}).", file=sys.stderr)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         sys.stderr.close()
         return 0

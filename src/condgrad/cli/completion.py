@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgrad.checks import BadData, choice
-from condgrad.driver.interruption import held_back
+from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
     from condgrad.data import Cleanup, Observations

@@ -11,9 +11,14 @@ from typing import Any
 import numpy as np
 
 from condgrad.cli.codes import FAILED, INTERRUPTED
+from condgrad.cli.completion import writable
 from condgrad.driver import Checkpoint
-from condgrad.driver.interruption import held_back
 from condgrad.driver.trace import COLUMNS
+from condgrad.interruption import held_back
+from condgrad.points import LowRank
+
+LARGE = 2e7
+"""A point with more entries than this is written as its factors, if it has them."""
 
 
 def add(commands: Any) -> None:
@@ -87,14 +92,19 @@ def solve(arguments: Any) -> int:
             "checkpoint": Checkpoint(arguments.checkpoint, **arguments.checkpoint_every or {}),
             "resume": arguments.resume,
         }
+    out = arguments.out or arguments.spec.with_name(arguments.spec.stem + "-run")
+    writable(out / "result.json")
     spec = load(arguments.spec).within(seconds=arguments.seconds, memory=arguments.memory)
     result = spec.solve(progress=False if arguments.quiet else None, check_gradient=arguments.check_gradient, **saving)
-    out = arguments.out or arguments.spec.with_name(arguments.spec.stem + "-run")
     with held_back():
         out.mkdir(parents=True, exist_ok=True)
         result.to_json(out / "result.json")
         result.trace.to_csv(out / "trace.csv")
-        np.save(out / "x.npy", np.asarray(result.x))
+        if isinstance(result.x, LowRank) and np.prod(result.x.shape, dtype=float) > LARGE:
+            U, V = result.x.factors()
+            np.savez(out / "x.npz", U=U, V=V)
+        else:
+            np.save(out / "x.npy", np.asarray(result.x))
     columns = {name: result.trace[name] for name in COLUMNS}
     run = Run(out, result.method, columns, result.summary())
     report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name})

@@ -7,7 +7,7 @@ from math import isfinite, nan
 from typing import TYPE_CHECKING
 
 from condgrad.certificate import Certificate
-from condgrad.checks import BadOracle
+from condgrad.checks import FAULTS
 from condgrad.driver.metrics import mapping
 from condgrad.driver.result import Result
 from condgrad.driver.surroundings import threads, versions
@@ -46,7 +46,7 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
             known = run.verified if reason.status == "converged" else None
             verified = known or run.verify(claimed)
             return verified.x, run.value(verified.x), *confirmed(run, reason, verified)
-        except BadOracle as error:
+        except FAULTS as error:
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     x, certificate = run.last(), None
     try:
@@ -54,7 +54,7 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
         if reason.status == "converged":
             certificate = run.verify(mapping(run.measured, x, 1 / (2 * run.state.L), run.eps))
             certificate, reason = confirmed(run, reason, certificate)
-    except BadOracle as error:
+    except FAULTS as error:
         fun, reason = nan, Reason("failed", f"{reason.message} The last iterate could not be evaluated: {error}")
     return x, fun, certificate, reason
 

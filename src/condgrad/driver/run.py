@@ -8,18 +8,18 @@ from math import inf, isfinite, nan
 from typing import Any
 
 from condgrad.certificate import Certificate, witness
-from condgrad.checks import BadOracle, NonFinite, read_only
+from condgrad.checks import FAULTS, BadOracle, NonFinite, read_only
 from condgrad.driver.answer import answer, result
 from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
 from condgrad.driver.fingerprint import digest, fingerprint
-from condgrad.driver.interruption import held_back, said, terminable
 from condgrad.driver.metrics import mapping, named, validation, value, wolfe_gap
 from condgrad.driver.result import Result
 from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
+from condgrad.interruption import held_back, said, terminable
 from condgrad.points.aside import listening
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
 from condgrad.solvers.smoothness import Backtracking
@@ -206,10 +206,12 @@ class _Run:
             return Reason("interrupted", said(interruption))
         except _End as end:
             return end.reason
-        except (BadOracle, MemoryError) as error:
+        except (*FAULTS, MemoryError) as error:
             if self.state is None or self.state.k == 0:
                 raise
-            what = f"Memory ran out ({error})." if isinstance(error, MemoryError) else error
+            what = str(error) if isinstance(error, BadOracle) else f"{type(error).__name__}: {error}."
+            if isinstance(error, MemoryError):
+                what = f"Memory ran out ({error})."
             return Reason("failed", f"In step {self.state.k + 1}: {what} The result is what stood before it.")
         finally:  # also where a callback raises, or a user's function: that is theirs, but what was reached is not lost
             self.late = inf
@@ -228,6 +230,7 @@ class _Run:
             self.lookout.between(before, state, record, now)
             record = now
         ending = self.confirmed(self.stop(record, self.trace), state.k)
+        self.lookout.listen()  # what was heard while measuring is not of the next step
         if new:
             if callback and callback(record, read_only(state.x)):
                 ending = ending or Reason("stopped", "The callback asked to stop.")
@@ -311,7 +314,7 @@ class _Run:
         self.late = self.watch.wall + GRACE * min(deadlines, default=inf)
         try:
             self.record = self.observe(self.state)
-        except (BadOracle, _End):
+        except (*FAULTS, _End):
             return reason
         finally:
             self.late = inf

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.interruption import held_back
+
 LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "sigmoid")
 """The losses that :func:`loss` knows, by their place in the kernel."""
 SMALL = 300_000
@@ -143,8 +145,8 @@ def _run(kernel: str, work: int, *args: Any) -> None:
     if work >= SMALL or threads == 1:
         getattr(loops, kernel)(*args)
         return
-    loops.numba.set_num_threads(1)
     try:
+        loops.numba.set_num_threads(1)
         getattr(loops, kernel)(*args)
     finally:
         loops.numba.set_num_threads(threads)
@@ -152,6 +154,7 @@ def _run(kernel: str, work: int, *args: Any) -> None:
 
 @cache
 def _loops() -> Any:
-    from condgrad.kernels import loops  # numba takes longer to import than all of condgrad
+    with held_back():  # a library that is imported by half can't be imported again
+        from condgrad.kernels import loops  # numba takes longer to import than all of condgrad
 
     return loops
