@@ -8,7 +8,7 @@ bits do not depend on the number of threads. Blocks (U, V, W) are C-contiguous: 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -138,18 +138,24 @@ def threads() -> int | None:
     return int(_loops().numba.get_num_threads()) if _loops.cache_info().currsize else None
 
 
+_loaded: set[tuple[Any, ...]] = set()
+"""Kernels, with the types that they were called with, whose code is compiled or read from disk."""
+
+
 def _run(kernel: str, work: int, *args: Any) -> None:
-    """On one thread where the work is small: waking another one takes longer."""
+    """On one thread where the work is small: waking another one takes longer. The first call loads the kernel, and a signal
+    waits for that: it would be lost in there."""
     loops = _loops()
     threads = loops.numba.get_num_threads()
-    if work >= SMALL or threads == 1:
-        getattr(loops, kernel)(*args)
-        return
-    try:
-        loops.numba.set_num_threads(1)
-        getattr(loops, kernel)(*args)
-    finally:
-        loops.numba.set_num_threads(threads)
+    types = (kernel, *(a.dtype for a in args if isinstance(a, np.ndarray)))
+    with nullcontext() if types in _loaded else held_back():
+        try:
+            if work < SMALL and threads > 1:
+                loops.numba.set_num_threads(1)
+            getattr(loops, kernel)(*args)
+        finally:
+            loops.numba.set_num_threads(threads)
+    _loaded.add(types)
 
 
 @cache
