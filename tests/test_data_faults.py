@@ -390,3 +390,44 @@ def test_a_sparse_matrix_that_is_broken_or_of_another_format(tmp_path: Path) -> 
     np.savez(tmp_path / "y.npz", **{name: np.array(value) for name, value in broken.items()})
     with pytest.raises(BadData, match="indptr, indices and data do not fit together"):
         load(tmp_path / "y.npz")
+
+
+def test_a_number_that_is_too_large_for_64_bits(tmp_path: Path) -> None:
+    """It was finite when it was checked, and infinite when it was kept."""
+    if np.finfo(np.longdouble).maxexp <= 1024:
+        pytest.skip("longdouble is a double here")
+    np.savez(tmp_path / "x.npz", row=[0, 1], col=[0, 1], data=np.array([np.longdouble("1e400"), 2]), shape=[2, 2])
+    with pytest.raises(BadData, match=r"element 1: the value is 1e\+400, but a finite number was expected"):
+        load(tmp_path / "x.npz", strict=True)
+    found = load(tmp_path / "x.npz")
+    assert found.values is not None and found.values.tolist() == [2.0] and found.cleanup.count("not finite") == 1
+
+
+# ------------------------------------------------------------------------------------------- symmetric Matrix Market
+
+
+@pytest.mark.parametrize(("symmetry", "sign"), [("symmetric", 1.0), ("skew-symmetric", -1.0)])
+def test_both_triangles_do_not_count_twice(symmetry: str, sign: float, tmp_path: Path) -> None:
+    lines = b"3 3 3\n2 1 5\n1 2 %d\n1 3 7\n" % (5 * sign)
+    path = put(tmp_path, MM.replace(b"general", symmetry.encode()) + lines, "x.mtx")
+    told = f"line 4: entry (1, 2) of a {symmetry} matrix is above the diagonal, but only those below it were expected: "
+    with pytest.raises(BadData, match=re.escape(told)):
+        load(path, strict=True)
+    found = load(path)
+    assert found.matrix().toarray().tolist() == [[0, 5 * sign, 7], [5, 0, 0], [sign * 7, 0, 0]]
+    faults = [(f.kind, f.count, f.done, f.examples[0][0]) for f in found.cleanup.faults]
+    assert faults == [("above the diagonal", 2, "mirrored", 4), ("repeated entry", 1, "merged", 4)]
+
+
+def test_triangles_that_differ_conflict(tmp_path: Path) -> None:
+    path = put(tmp_path, MM.replace(b"general", b"symmetric") + b"2 2 2\n2 1 5\n1 2 6\n", "x.mtx")
+    found = load(path)
+    assert found.matrix().toarray().tolist() == [[0, 6], [6, 0]] and found.cleanup.count("conflicting entry") == 1
+
+
+def test_a_skew_symmetric_diagonal(tmp_path: Path) -> None:
+    path = put(tmp_path, MM.replace(b"general", b"skew-symmetric") + b"2 2 2\n2 1 5\n2 2 3\n", "x.mtx")
+    with pytest.raises(BadData, match=r"line 4: entry \(2, 2\) of a skew-symmetric matrix is on the diagonal, but"):
+        load(path, strict=True)
+    found = load(path)
+    assert found.matrix().toarray().tolist() == [[0, -5], [5, 0]] and found.cleanup.dropped == 1

@@ -12,7 +12,7 @@ import numpy as np
 from condgrad.data.fields import QUOTE, cells, decimals, lines_with, split, trim
 from condgrad.data.index import Index, Unusable
 from condgrad.data.notes import Limits, Notes, shortly
-from condgrad.data.observations import Observations, observations
+from condgrad.data.observations import Observations, Side, observations
 
 BLANKS = " "
 """As a delimiter: any run of blanks and tabs."""
@@ -20,6 +20,9 @@ BLANKS = " "
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
 INFINITE = {"inf", "infinity"}
+
+Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
+"""(rows, columns, values, lines)."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,13 @@ class Reader:
             )
 
     def close(self) -> Observations:
+        return observations(*self.entries(), self.notes, self.limits)
+
+    def entries(self) -> Entries:
+        """All that was gathered."""
         lines = np.concatenate([*self.lines, np.empty(0, dtype=np.int64)])
         values = None if self.layout.value is None else np.concatenate([*self.values, np.empty(0)])
-        return observations(self.rows.close(), self.cols.close(), values, lines, self.notes, self.limits)
+        return self.rows.close(), self.cols.close(), values, lines
 
     def _plain(self, first: int, data: np.ndarray) -> np.ndarray:
         """Takes all lines that are as they should be; tells which they were."""

@@ -10,7 +10,7 @@ import numpy as np
 from condgrad.checks import choice
 from condgrad.data.fields import cells, decimals, split
 from condgrad.data.index import Positions, Unusable
-from condgrad.data.lines import BLANKS, Layout, Reader, number_of, text_lines
+from condgrad.data.lines import BLANKS, Entries, Layout, Reader, number_of, text_lines
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations, bounded, empty_sides, observations
 from condgrad.data.text import chunks
@@ -49,7 +49,7 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
         notes.refuse(
             f"{due} entries are announced, but {limits.entries} are allowed", "raise Limits(entries=...)", number - 1
         )
-    reader = _Dense(m, n, symmetry, notes, limits) if count is None else _coordinates(m, n, kind, notes, limits)
+    reader: _Dense | _Coordinates = (_Dense if count is None else _Coordinates)(m, n, kind, symmetry, notes, limits)
     reader.read(number, lines[at:])
     for first, chunk in pieces:
         reader.read(first, chunk)
@@ -94,16 +94,38 @@ def _expected(m: int, n: int, symmetry: str) -> int:
     return m * n if symmetry == "general" else m * (m + 1) // 2 - (m if symmetry == "skew-symmetric" else 0)
 
 
-def _coordinates(m: int, n: int, kind: str, notes: Notes, limits: Limits) -> Reader:
-    pattern = kind == "pattern"
-    layout = Layout(BLANKS, 2 if pattern else 3, 0, 1, None if pattern else 2, comment="%")
-    return Reader(layout, Positions("row", limits, 1, m), Positions("column", limits, 1, n), notes, limits)
+class _Coordinates(Reader):
+    """Entries, of which a symmetric file has those on and below the diagonal: one above it would count twice."""
+
+    def __init__(self, m: int, n: int, kind: str, symmetry: str, notes: Notes, limits: Limits):
+        self.symmetry, pattern = symmetry, kind == "pattern"
+        layout = Layout(BLANKS, 2 if pattern else 3, 0, 1, None if pattern else 2, comment="%")
+        super().__init__(layout, Positions("row", limits, 1, m), Positions("column", limits, 1, n), notes, limits)
+
+    def entries(self) -> Entries:
+        (i, _, m), (j, _, n), values, lines = super().entries()
+        if self.symmetry == "general":
+            return (i, None, m), (j, None, n), values, lines
+        skew = self.symmetry == "skew-symmetric"
+        above, stay = i < j, (i != j) if skew else np.ones(len(i), dtype=bool)
+        self._tell("above the diagonal", above, i, j, lines, "only those below it were expected")
+        self._tell("on the diagonal", ~stay, i, j, lines, "a skew-symmetric matrix has none there")
+        if values is not None and skew:
+            values = np.where(above, -values, values)
+        i, j = np.maximum(i, j), np.minimum(i, j)
+        return (i[stay], None, m), (j[stay], None, n), None if values is None else values[stay], lines[stay]
+
+    def _tell(self, kind: str, wrong: np.ndarray, i: np.ndarray, j: np.ndarray, lines: np.ndarray, due: str) -> None:
+        where = np.flatnonzero(wrong)
+        where = where[np.argsort(lines[where])]
+        told = f"of a {self.symmetry} matrix is {kind}"
+        self.notes.faults(kind, lines[where], lambda k: f"entry ({i[where[k]] + 1}, {j[where[k]] + 1}) {told}", due)
 
 
 class _Dense:
     """The numbers of a dense matrix, one a line: a line that can't be used leaves its place unobserved."""
 
-    def __init__(self, m: int, n: int, symmetry: str, notes: Notes, limits: Limits):
+    def __init__(self, m: int, n: int, kind: str, symmetry: str, notes: Notes, limits: Limits):
         self.m, self.n, self.symmetry, self.notes, self.limits = m, n, symmetry, notes, limits
         self.values: list[np.ndarray] = []
         self.lines: list[np.ndarray] = []

@@ -14,7 +14,7 @@ from condgrad.checks import BadData, whole
 SHOWN = 5
 """So many examples of each fault are kept; the rest is counted."""
 
-DROPPED, KEPT, MERGED = "dropped", "kept", "merged"
+DROPPED, KEPT, MERGED, MIRRORED = "dropped", "kept", "merged", "mirrored"
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ KINDS = {
     "not UTF-8": Kind(KEPT, "save the file as UTF-8"),
     "repeated entry": Kind(MERGED, "delete one of the two"),
     "conflicting entry": Kind(MERGED, "delete the one that is wrong"),
+    "above the diagonal": Kind(MIRRORED, "write each pair of places once, below the diagonal"),
+    "on the diagonal": Kind(DROPPED, "delete the line, or correct the header"),
     "entries missing": Kind(KEPT, "copy or download the file anew"),
 }
 
