@@ -431,3 +431,40 @@ def test_a_skew_symmetric_diagonal(tmp_path: Path) -> None:
         load(path, strict=True)
     found = load(path)
     assert found.matrix().toarray().tolist() == [[0, -5], [5, 0]] and found.cleanup.dropped == 1
+
+
+# --------------------------------------------------------------------------------------------------------- Parquet
+
+
+def tabled(folder: Path, **columns: Any) -> Path:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table(columns), folder / "x.parquet", compression="zstd")
+    return folder / "x.parquet"
+
+
+def test_a_parquet_file_that_is_small_only_in_its_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repeated number or text takes no room in the file, whose own figure is that of what is encoded."""
+    monkeypatch.setattr(text, "FREE", 10**6)
+    n = 200_000
+    path = tabled(tmp_path, user=np.zeros(n, int), item=np.zeros(n, int), rating=np.ones(n))
+    with pytest.raises(BadData, match=r"announces 6400000 bytes in 200000 rows, but \d+ bytes and 500000000 rows are"):
+        load(path)
+    path = tabled(tmp_path, user=["a" * 10_000] * 1000, item=np.arange(1000), rating=np.ones(1000))
+    with pytest.raises(BadData, match=r"x\.parquet: the cells unpack to more than \d+ bytes, but that much is not"):
+        load(path)
+
+
+def test_parquet_names_that_are_too_long(tmp_path: Path) -> None:
+    path = tabled(tmp_path, user=["a", None, "b" * 300, "a"], item=[1, 2, 3, 4], rating=[1.0, 2.0, 3.0, 4.0])
+    found = load(path, limits=Limits(line=200))
+    assert found.row_ids is not None and found.row_ids.tolist() == ["a"] and found.cols.tolist() == [0, 1]
+    assert [(f.kind, f.examples[0][0]) for f in found.cleanup.faults] == [("missing id", 2), ("long line", 3)]
+
+
+def test_parquet_columns_that_are_no_names(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    path = tabled(tmp_path, user=pa.array([2**61, 1], pa.timestamp("us")), item=[1, 2], rating=[1.0, 2.0])
+    with pytest.raises(BadData, match=r"Python can't hold a timestamp\[us\] of this column: write it as text"):
+        load(path)
+    with pytest.raises(BadData, match=r"the column 'user' holds 'list<element: int64>': give one value in each row"):
+        load(tabled(tmp_path, user=[[1], [2]], item=[1, 2], rating=[1.0, 2.0]))
