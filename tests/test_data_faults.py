@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from condgrad.data import BadData, Limits, load, load_labelled, text
+from condgrad.data import BadData, Limits, labelled, lines, load, load_labelled, market, text
 
 ROWS = b"1,1,5\n1,2,4\n2,1,3\n2,2,2\n"
 
@@ -468,3 +468,32 @@ def test_parquet_columns_that_are_no_names(tmp_path: Path) -> None:
         load(path)
     with pytest.raises(BadData, match=r"the column 'user' holds 'list<element: int64>': give one value in each row"):
         load(tabled(tmp_path, user=[[1], [2]], item=[1, 2], rating=[1.0, 2.0]))
+
+
+# ------------------------------------------------------------------------------------------------------ blank lines
+
+
+def test_blank_lines_are_cut_out_before_any_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small gzip of blank lines took seconds: each of them went through all steps of a line."""
+    seen: list[int] = []
+    for module in (lines, market, labelled):
+        real = module.split
+        monkeypatch.setattr(
+            module, "split", lambda data, *a, real=real, **k: seen.append(len(data)) or real(data, *a, **k)
+        )
+    gap = b"\n" * 1_500_000 + b" \t\n" * 200_000 + b"\r\n"
+    blank = gap.count(b"\n")
+    dense = MM.replace(b"coordinate", b"array")
+    for name, top, one, two in (
+        ("x.csv.gz", b"", b"1,1,5\n", b"2,2,x\n3,3,4\n"),
+        ("x.mtx.gz", MM + gap + b"4 4 3\n", b"1 1 5\n", b"2 2 x\n3 3 4\n"),
+        ("y.mtx.gz", dense + gap + b"3 1\n", b"5\n", b"x\n4\n"),
+    ):
+        found = load(put(tmp_path, gzip.compress(top + one + gap + two, 1), name))
+        assert found.values is not None and found.values.tolist() == [5, 4]
+        assert found.cleanup.blank == blank * (1 + bool(top))
+        assert found.cleanup.faults[0].examples[0][0] == top.count(b"\n") + 2 + blank
+    data = load_labelled(put(tmp_path, b"1 1:2\n" + gap + b"1 2:x\n-1 2:3\n", "x.svm"))
+    assert data.y.tolist() == [1, -1] and data.cleanup.blank == blank
+    assert data.cleanup.faults[0].examples[0][0] == 2 + blank
+    assert sum(seen) < 200

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from condgrad.checks import choice
-from condgrad.data.fields import cells, decimals, split
+from condgrad.data.fields import cells, decimals, split, without_blank
 from condgrad.data.index import Positions, Unusable
 from condgrad.data.lines import BLANKS, Entries, Layout, Reader, number_of, text_lines
 from condgrad.data.notes import Limits, Notes, shortly
@@ -16,6 +17,7 @@ from condgrad.data.observations import Observations, bounded, empty_sides, obser
 from condgrad.data.text import chunks
 
 MAGIC = b"%%MatrixMarket"
+BLANK = re.compile(rb"\s*\n")
 HEADER = "%%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric"
 
 
@@ -33,13 +35,16 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
             if not lines:
                 notes.refuse("the file ends before its sizes", "copy or download it anew")
             at = 0
+        if blank := BLANK.match(lines, at):
+            skipped = lines.count(b"\n", at, blank.end())
+            notes.blank, number, at = notes.blank + skipped, number + skipped, blank.end()
+            continue
         end = lines.index(b"\n", at)
         line, at = lines[at:end], end + 1
         number += 1
-        if line.strip() and not line.lstrip().startswith(b"%"):
+        if not line.lstrip().startswith(b"%"):
             break
-        notes.comments += bool(line.strip())
-        notes.blank += not line.strip()
+        notes.comments += 1
     m, n, count = _sizes(line.decode(), layout, number - 1, notes)
     if symmetry != "general" and m != n:
         notes.refuse(f"the matrix is {symmetry} and {m} x {n}", "correct its header", 1)
@@ -132,18 +137,19 @@ class _Dense:
         self.count = 0
 
     def read(self, first: int, chunk: bytes) -> None:
-        data = np.frombuffer(chunk, dtype=np.uint8)
+        lines, data = without_blank(first, chunk)
+        self.notes.blank += chunk.count(b"\n") - len(lines)
         fields = split(data, b" \t", collapse=True)
         if not fields.lines:
             return
         if (fields.per_line() == 1).all():
             values, ok = decimals(cells(data, fields.start, fields.end))
             if ok.all():
-                self._keep(values, first + np.arange(len(values)))
+                self._keep(values, lines)
                 self.notes.lines += len(values)
                 return
         read, numbers = [], []
-        for number, line in text_lines(first, data, np.arange(fields.lines), "%", self.notes, self.limits):
+        for number, line in text_lines(lines, data, np.arange(fields.lines), "%", self.notes, self.limits):
             try:
                 value = number_of(line.strip())
             except Unusable as error:

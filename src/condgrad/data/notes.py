@@ -22,7 +22,7 @@ class Limits:
     """What a file may take, asked before memory is taken: raise what is too small for your data.
 
     ``bytes`` after decompression, which beyond 64 MiB may be at most ``ratio`` times the file; ``entries``; ``side``, the
-    rows or the columns; ``line``, the bytes of one line.
+    rows or the columns; ``line``, the bytes of one line or of one name.
     """
 
     bytes: int = 8 * 2**30
