@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from condgrad.data import BadData, Limits, load, load_labelled, text
+from condgrad.data import BadData, Limits, labelled, lines, load, load_labelled, market, text
 
 ROWS = b"1,1,5\n1,2,4\n2,1,3\n2,2,2\n"
 
@@ -390,3 +390,110 @@ def test_a_sparse_matrix_that_is_broken_or_of_another_format(tmp_path: Path) -> 
     np.savez(tmp_path / "y.npz", **{name: np.array(value) for name, value in broken.items()})
     with pytest.raises(BadData, match="indptr, indices and data do not fit together"):
         load(tmp_path / "y.npz")
+
+
+def test_a_number_that_is_too_large_for_64_bits(tmp_path: Path) -> None:
+    """It was finite when it was checked, and infinite when it was kept."""
+    if np.finfo(np.longdouble).maxexp <= 1024:
+        pytest.skip("longdouble is a double here")
+    np.savez(tmp_path / "x.npz", row=[0, 1], col=[0, 1], data=np.array([np.longdouble("1e400"), 2]), shape=[2, 2])
+    with pytest.raises(BadData, match=r"element 1: the value is 1e\+400, but a finite number was expected"):
+        load(tmp_path / "x.npz", strict=True)
+    found = load(tmp_path / "x.npz")
+    assert found.values is not None and found.values.tolist() == [2.0] and found.cleanup.count("not finite") == 1
+
+
+# ------------------------------------------------------------------------------------------- symmetric Matrix Market
+
+
+@pytest.mark.parametrize(("symmetry", "sign"), [("symmetric", 1.0), ("skew-symmetric", -1.0)])
+def test_both_triangles_do_not_count_twice(symmetry: str, sign: float, tmp_path: Path) -> None:
+    lines = b"3 3 3\n2 1 5\n1 2 %d\n1 3 7\n" % (5 * sign)
+    path = put(tmp_path, MM.replace(b"general", symmetry.encode()) + lines, "x.mtx")
+    told = f"line 4: entry (1, 2) of a {symmetry} matrix is above the diagonal, but only those below it were expected: "
+    with pytest.raises(BadData, match=re.escape(told)):
+        load(path, strict=True)
+    found = load(path)
+    assert found.matrix().toarray().tolist() == [[0, 5 * sign, 7], [5, 0, 0], [sign * 7, 0, 0]]
+    faults = [(f.kind, f.count, f.done, f.examples[0][0]) for f in found.cleanup.faults]
+    assert faults == [("above the diagonal", 2, "mirrored", 4), ("repeated entry", 1, "merged", 4)]
+
+
+def test_triangles_that_differ_conflict(tmp_path: Path) -> None:
+    path = put(tmp_path, MM.replace(b"general", b"symmetric") + b"2 2 2\n2 1 5\n1 2 6\n", "x.mtx")
+    found = load(path)
+    assert found.matrix().toarray().tolist() == [[0, 6], [6, 0]] and found.cleanup.count("conflicting entry") == 1
+
+
+def test_a_skew_symmetric_diagonal(tmp_path: Path) -> None:
+    path = put(tmp_path, MM.replace(b"general", b"skew-symmetric") + b"2 2 2\n2 1 5\n2 2 3\n", "x.mtx")
+    with pytest.raises(BadData, match=r"line 4: entry \(2, 2\) of a skew-symmetric matrix is on the diagonal, but"):
+        load(path, strict=True)
+    found = load(path)
+    assert found.matrix().toarray().tolist() == [[0, -5], [5, 0]] and found.cleanup.dropped == 1
+
+
+# --------------------------------------------------------------------------------------------------------- Parquet
+
+
+def tabled(folder: Path, **columns: Any) -> Path:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table(columns), folder / "x.parquet", compression="zstd")
+    return folder / "x.parquet"
+
+
+def test_a_parquet_file_that_is_small_only_in_its_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repeated number or text takes no room in the file, whose own figure is that of what is encoded."""
+    monkeypatch.setattr(text, "FREE", 10**6)
+    n = 200_000
+    path = tabled(tmp_path, user=np.zeros(n, int), item=np.zeros(n, int), rating=np.ones(n))
+    with pytest.raises(BadData, match=r"announces 6400000 bytes in 200000 rows, but \d+ bytes and 500000000 rows are"):
+        load(path)
+    path = tabled(tmp_path, user=["a" * 10_000] * 1000, item=np.arange(1000), rating=np.ones(1000))
+    with pytest.raises(BadData, match=r"x\.parquet: the cells unpack to more than \d+ bytes, but that much is not"):
+        load(path)
+
+
+def test_parquet_names_that_are_too_long(tmp_path: Path) -> None:
+    path = tabled(tmp_path, user=["a", None, "b" * 300, "a"], item=[1, 2, 3, 4], rating=[1.0, 2.0, 3.0, 4.0])
+    found = load(path, limits=Limits(line=200))
+    assert found.row_ids is not None and found.row_ids.tolist() == ["a"] and found.cols.tolist() == [0, 1]
+    assert [(f.kind, f.examples[0][0]) for f in found.cleanup.faults] == [("missing id", 2), ("long line", 3)]
+
+
+def test_parquet_columns_that_are_no_names(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    path = tabled(tmp_path, user=pa.array([2**61, 1], pa.timestamp("us")), item=[1, 2], rating=[1.0, 2.0])
+    with pytest.raises(BadData, match=r"Python can't hold a timestamp\[us\] of this column: write it as text"):
+        load(path)
+    with pytest.raises(BadData, match=r"the column 'user' holds 'list<element: int64>': give one value in each row"):
+        load(tabled(tmp_path, user=[[1], [2]], item=[1, 2], rating=[1.0, 2.0]))
+
+
+# ------------------------------------------------------------------------------------------------------ blank lines
+
+
+def test_blank_lines_are_cut_out_before_any_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small gzip of blank lines took seconds: each of them went through all steps of a line."""
+    seen: list[int] = []
+    for module in (lines, market, labelled):
+        real = module.split
+        monkeypatch.setattr(
+            module, "split", lambda data, *a, real=real, **k: seen.append(len(data)) or real(data, *a, **k)
+        )
+    gap = b"\n" * 1_500_000 + b" \t\n" * 200_000 + b"\r\n"
+    blank = gap.count(b"\n")
+    dense = MM.replace(b"coordinate", b"array")
+    for name, top, one, two in (
+        ("x.csv.gz", b"", b"1,1,5\n", b"2,2,x\n3,3,4\n"),
+        ("x.mtx.gz", MM + gap + b"4 4 3\n", b"1 1 5\n", b"2 2 x\n3 3 4\n"),
+        ("y.mtx.gz", dense + gap + b"3 1\n", b"5\n", b"x\n4\n"),
+    ):
+        found = load(put(tmp_path, gzip.compress(top + one + gap + two, 1), name))
+        assert found.values is not None and found.values.tolist() == [5, 4]
+        assert found.cleanup.blank == blank * (1 + bool(top))
+        assert found.cleanup.faults[0].examples[0][0] == top.count(b"\n") + 2 + blank
+    data = load_labelled(put(tmp_path, b"1 1:2\n" + gap + b"1 2:x\n-1 2:3\n", "x.svm"))
+    assert data.y.tolist() == [1, -1] and data.cleanup.blank == blank
+    assert data.cleanup.faults[0].examples[0][0] == 2 + blank
+    assert sum(seen) < 200

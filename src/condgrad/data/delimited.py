@@ -218,6 +218,8 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 def _data_lines(piece: tuple[int, bytes]) -> Iterator[tuple[int, str]]:
     first, chunk = piece
+    if chunk.isspace():
+        return
     for k, line in enumerate(chunk.split(b"\n")[:-1]):
         text = line.decode(errors="ignore")
         if text.strip() and not text.lstrip().startswith("#"):

@@ -5,6 +5,7 @@ Nothing is refused here. What is not of the plainest form comes back as not ok, 
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ FEW = 3
 NEWLINE, QUOTE, MINUS, POINT, ZERO = b'\n"-.0'
 DECIMAL = np.zeros(256, dtype=bool)
 DECIMAL[[0, *b"0123456789+-.eE"]] = True
+SPACE = np.zeros(256, dtype=bool)
+SPACE[[*b" \t\n\r\f\v"]] = True
+BLANK_LINE = re.compile(rb"\n[ \t\r\f\v]*\n")
 TENS = 10.0 ** np.arange(20)
 
 
@@ -47,6 +51,17 @@ def split(data: np.ndarray, separators: bytes, collapse: bool) -> Fields:
         full = end > start
         start, end, line = start[full], end[full], line[full]
     return Fields(start, end, line, lines)
+
+
+def without_blank(first: int, chunk: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """(the numbers of the lines that are not blank, their bytes): a file can be of blank lines for the most part."""
+    data = np.frombuffer(chunk, dtype=np.uint8)
+    if not (BLANK_LINE.search(chunk) or BLANK_LINE.match(b"\n" + chunk[:LONGEST])):
+        return first + np.arange(chunk.count(b"\n")), data
+    ends = np.flatnonzero(data == NEWLINE)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    full = np.logical_or.reduceat(~SPACE[data], starts)
+    return first + np.flatnonzero(full), data[np.repeat(full, ends + 1 - starts)]
 
 
 def lines_with(data: np.ndarray, byte: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from condgrad.checks import whole
-from condgrad.data.fields import cells, decimals, integers, lines_with, split
+from condgrad.data.fields import cells, decimals, integers, lines_with, split, without_blank
 from condgrad.data.index import Positions, Unusable
 from condgrad.data.lines import number_of, text_lines
 from condgrad.data.notes import Cleanup, Limits, Notes, shortly
@@ -60,17 +60,18 @@ class _Reader:
         self.count = 0
 
     def read(self, first: int, chunk: bytes) -> None:
-        data = np.frombuffer(chunk, dtype=np.uint8)
-        done = self._plain(first, data)
+        numbers, data = without_blank(first, chunk)
+        self.notes.blank += chunk.count(b"\n") - len(numbers)
+        done = self._plain(numbers, data)
         self.notes.lines += int(done.sum())
-        self._with_care(first, data, np.flatnonzero(~done))
+        self._with_care(numbers, data, np.flatnonzero(~done))
         if self.count > self.limits.entries:
             self.notes.refuse(
                 f"there are more than {self.limits.entries} entries, but no more are allowed",
                 "split the file, or raise Limits(entries=...)",
             )
 
-    def _plain(self, first: int, data: np.ndarray) -> np.ndarray:
+    def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
         fields = split(data, b" \t:", collapse=True)
         start, end, line, _ = fields
         count = fields.per_line()
@@ -86,8 +87,8 @@ class _Reader:
         taken = done[line]
         chosen = taken[is_index]
         self._keep(
-            (first + np.flatnonzero(done), numbers[taken & (place == 0)]),
-            (first + line[is_index][chosen], positions[chosen], numbers[taken & is_value]),
+            (lines[done], numbers[taken & (place == 0)]),
+            (lines[line[is_index][chosen]], positions[chosen], numbers[taken & is_value]),
         )
         return done
 
@@ -96,9 +97,9 @@ class _Reader:
         self.entries.append(entries)
         self.count += len(labels[0]) + len(entries[0])
 
-    def _with_care(self, first: int, data: np.ndarray, which: np.ndarray) -> None:
+    def _with_care(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> None:
         lines, labels, where, positions, values = [], [], [], [], []
-        for number, line in text_lines(first, data, which, "#", self.notes, self.limits):
+        for number, line in text_lines(numbers, data, which, "#", self.notes, self.limits):
             try:
                 label, *pairs = line.partition("#")[0].split() or [""]
                 read = [self._pair(pair) for pair in pairs]

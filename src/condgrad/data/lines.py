@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from condgrad.data.fields import QUOTE, cells, decimals, lines_with, split, trim
+from condgrad.data.fields import QUOTE, cells, decimals, lines_with, split, trim, without_blank
 from condgrad.data.index import Index, Unusable
 from condgrad.data.notes import Limits, Notes, shortly
-from condgrad.data.observations import Observations, observations
+from condgrad.data.observations import Observations, Side, observations
 
 BLANKS = " "
 """As a delimiter: any run of blanks and tabs."""
@@ -20,6 +20,9 @@ BLANKS = " "
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
 INFINITE = {"inf", "infinity"}
+
+Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
+"""(rows, columns, values, lines)."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,11 @@ class Reader:
 
     def read(self, first: int, chunk: bytes) -> None:
         """Lines, of which the first one has this number."""
-        data = np.frombuffer(chunk, dtype=np.uint8)
-        done = self._plain(first, data)
+        numbers, data = without_blank(first, chunk)
+        self.notes.blank += chunk.count(b"\n") - len(numbers)
+        done = self._plain(numbers, data)
         self.notes.lines += int(done.sum())
-        self._with_care(first, data, np.flatnonzero(~done))
+        self._with_care(numbers, data, np.flatnonzero(~done))
         if self.count > self.limits.entries:
             self.notes.refuse(
                 f"there are more than {self.limits.entries} entries, but no more are allowed",
@@ -81,11 +85,15 @@ class Reader:
             )
 
     def close(self) -> Observations:
+        return observations(*self.entries(), self.notes, self.limits)
+
+    def entries(self) -> Entries:
+        """All that was gathered."""
         lines = np.concatenate([*self.lines, np.empty(0, dtype=np.int64)])
         values = None if self.layout.value is None else np.concatenate([*self.values, np.empty(0)])
-        return observations(self.rows.close(), self.cols.close(), values, lines, self.notes, self.limits)
+        return self.rows.close(), self.cols.close(), values, lines
 
-    def _plain(self, first: int, data: np.ndarray) -> np.ndarray:
+    def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
         """Takes all lines that are as they should be; tells which they were."""
         layout = self.layout
         blanks = layout.delimiter == BLANKS
@@ -115,13 +123,13 @@ class Reader:
         self.cols.take(cols.take(ok))
         done = np.zeros(len(good), dtype=bool)
         done[np.flatnonzero(good)[ok]] = True
-        self.lines.append(first + np.flatnonzero(done))
+        self.lines.append(lines[done])
         self.count += int(ok.sum())
         return done
 
-    def _with_care(self, first: int, data: np.ndarray, which: np.ndarray) -> None:
+    def _with_care(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> None:
         lines, values = [], []
-        for number, line in text_lines(first, data, which, self.layout.comment, self.notes, self.limits):
+        for number, line in text_lines(numbers, data, which, self.layout.comment, self.notes, self.limits):
             try:
                 row, col, value = self._entry(line)
             except Unusable as error:
@@ -150,15 +158,12 @@ class Reader:
 
 
 def text_lines(
-    first: int, data: np.ndarray, which: np.ndarray, comment: str, notes: Notes, limits: Limits
+    numbers: np.ndarray, data: np.ndarray, which: np.ndarray, comment: str, notes: Notes, limits: Limits
 ) -> Iterator[tuple[int, str]]:
-    """(number, line) of those of these lines that have data; the others are counted."""
+    """(number, line) of those of these lines that have data; the others are counted. ``numbers`` are those of all lines."""
     ends = np.flatnonzero(data == ord("\n"))
     starts = np.concatenate([[0], ends[:-1] + 1])
-    full = which[ends[which] > starts[which]]
-    notes.blank += len(which) - len(full)
-    for k, start, end in zip(full.tolist(), starts[full].tolist(), ends[full].tolist(), strict=True):
-        number = first + k
+    for number, start, end in zip(*(side[which].tolist() for side in (numbers, starts, ends)), strict=True):
         line = data[start : min(end, start + limits.line)].tobytes().decode(errors="ignore")
         if not line.strip():
             notes.blank += 1

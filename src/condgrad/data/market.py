@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from condgrad.checks import choice
-from condgrad.data.fields import cells, decimals, split
+from condgrad.data.fields import cells, decimals, split, without_blank
 from condgrad.data.index import Positions, Unusable
-from condgrad.data.lines import BLANKS, Layout, Reader, number_of, text_lines
+from condgrad.data.lines import BLANKS, Entries, Layout, Reader, number_of, text_lines
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations, bounded, empty_sides, observations
 from condgrad.data.text import chunks
 
 MAGIC = b"%%MatrixMarket"
+BLANK = re.compile(rb"\s*\n")
 HEADER = "%%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric"
 
 
@@ -33,13 +35,16 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
             if not lines:
                 notes.refuse("the file ends before its sizes", "copy or download it anew")
             at = 0
+        if blank := BLANK.match(lines, at):
+            skipped = lines.count(b"\n", at, blank.end())
+            notes.blank, number, at = notes.blank + skipped, number + skipped, blank.end()
+            continue
         end = lines.index(b"\n", at)
         line, at = lines[at:end], end + 1
         number += 1
-        if line.strip() and not line.lstrip().startswith(b"%"):
+        if not line.lstrip().startswith(b"%"):
             break
-        notes.comments += bool(line.strip())
-        notes.blank += not line.strip()
+        notes.comments += 1
     m, n, count = _sizes(line.decode(), layout, number - 1, notes)
     if symmetry != "general" and m != n:
         notes.refuse(f"the matrix is {symmetry} and {m} x {n}", "correct its header", 1)
@@ -49,7 +54,7 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
         notes.refuse(
             f"{due} entries are announced, but {limits.entries} are allowed", "raise Limits(entries=...)", number - 1
         )
-    reader = _Dense(m, n, symmetry, notes, limits) if count is None else _coordinates(m, n, kind, notes, limits)
+    reader: _Dense | _Coordinates = (_Dense if count is None else _Coordinates)(m, n, kind, symmetry, notes, limits)
     reader.read(number, lines[at:])
     for first, chunk in pieces:
         reader.read(first, chunk)
@@ -94,34 +99,57 @@ def _expected(m: int, n: int, symmetry: str) -> int:
     return m * n if symmetry == "general" else m * (m + 1) // 2 - (m if symmetry == "skew-symmetric" else 0)
 
 
-def _coordinates(m: int, n: int, kind: str, notes: Notes, limits: Limits) -> Reader:
-    pattern = kind == "pattern"
-    layout = Layout(BLANKS, 2 if pattern else 3, 0, 1, None if pattern else 2, comment="%")
-    return Reader(layout, Positions("row", limits, 1, m), Positions("column", limits, 1, n), notes, limits)
+class _Coordinates(Reader):
+    """Entries, of which a symmetric file has those on and below the diagonal: one above it would count twice."""
+
+    def __init__(self, m: int, n: int, kind: str, symmetry: str, notes: Notes, limits: Limits):
+        self.symmetry, pattern = symmetry, kind == "pattern"
+        layout = Layout(BLANKS, 2 if pattern else 3, 0, 1, None if pattern else 2, comment="%")
+        super().__init__(layout, Positions("row", limits, 1, m), Positions("column", limits, 1, n), notes, limits)
+
+    def entries(self) -> Entries:
+        (i, _, m), (j, _, n), values, lines = super().entries()
+        if self.symmetry == "general":
+            return (i, None, m), (j, None, n), values, lines
+        skew = self.symmetry == "skew-symmetric"
+        above, stay = i < j, (i != j) if skew else np.ones(len(i), dtype=bool)
+        self._tell("above the diagonal", above, i, j, lines, "only those below it were expected")
+        self._tell("on the diagonal", ~stay, i, j, lines, "a skew-symmetric matrix has none there")
+        if values is not None and skew:
+            values = np.where(above, -values, values)
+        i, j = np.maximum(i, j), np.minimum(i, j)
+        return (i[stay], None, m), (j[stay], None, n), None if values is None else values[stay], lines[stay]
+
+    def _tell(self, kind: str, wrong: np.ndarray, i: np.ndarray, j: np.ndarray, lines: np.ndarray, due: str) -> None:
+        where = np.flatnonzero(wrong)
+        where = where[np.argsort(lines[where])]
+        told = f"of a {self.symmetry} matrix is {kind}"
+        self.notes.faults(kind, lines[where], lambda k: f"entry ({i[where[k]] + 1}, {j[where[k]] + 1}) {told}", due)
 
 
 class _Dense:
     """The numbers of a dense matrix, one a line: a line that can't be used leaves its place unobserved."""
 
-    def __init__(self, m: int, n: int, symmetry: str, notes: Notes, limits: Limits):
+    def __init__(self, m: int, n: int, kind: str, symmetry: str, notes: Notes, limits: Limits):
         self.m, self.n, self.symmetry, self.notes, self.limits = m, n, symmetry, notes, limits
         self.values: list[np.ndarray] = []
         self.lines: list[np.ndarray] = []
         self.count = 0
 
     def read(self, first: int, chunk: bytes) -> None:
-        data = np.frombuffer(chunk, dtype=np.uint8)
+        lines, data = without_blank(first, chunk)
+        self.notes.blank += chunk.count(b"\n") - len(lines)
         fields = split(data, b" \t", collapse=True)
         if not fields.lines:
             return
         if (fields.per_line() == 1).all():
             values, ok = decimals(cells(data, fields.start, fields.end))
             if ok.all():
-                self._keep(values, first + np.arange(len(values)))
+                self._keep(values, lines)
                 self.notes.lines += len(values)
                 return
         read, numbers = [], []
-        for number, line in text_lines(first, data, np.arange(fields.lines), "%", self.notes, self.limits):
+        for number, line in text_lines(lines, data, np.arange(fields.lines), "%", self.notes, self.limits):
             try:
                 value = number_of(line.strip())
             except Unusable as error:

@@ -14,7 +14,7 @@ from condgrad.checks import BadData, whole
 SHOWN = 5
 """So many examples of each fault are kept; the rest is counted."""
 
-DROPPED, KEPT, MERGED = "dropped", "kept", "merged"
+DROPPED, KEPT, MERGED, MIRRORED = "dropped", "kept", "merged", "mirrored"
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Limits:
     """What a file may take, asked before memory is taken: raise what is too small for your data.
 
     ``bytes`` after decompression, which beyond 64 MiB may be at most ``ratio`` times the file; ``entries``; ``side``, the
-    rows or the columns; ``line``, the bytes of one line.
+    rows or the columns; ``line``, the bytes of one line or of one name.
     """
 
     bytes: int = 8 * 2**30
@@ -57,6 +57,8 @@ KINDS = {
     "not UTF-8": Kind(KEPT, "save the file as UTF-8"),
     "repeated entry": Kind(MERGED, "delete one of the two"),
     "conflicting entry": Kind(MERGED, "delete the one that is wrong"),
+    "above the diagonal": Kind(MIRRORED, "write each pair of places once, below the diagonal"),
+    "on the diagonal": Kind(DROPPED, "delete the line, or correct the header"),
     "entries missing": Kind(KEPT, "copy or download the file anew"),
 }
 

@@ -56,13 +56,15 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
     if values:
         if data is None:
             notes.refuse("there is no array 'data', but values were expected", SAVE)
-        bad = np.flatnonzero(~np.isfinite(data) & ok)
+        with np.errstate(over="ignore"):  # a longer float may be too large for one of 64 bits
+            taken = data.astype(float)
+        bad = np.flatnonzero(~np.isfinite(taken) & ok)
         ok[bad] = False
         notes.faults(
-            "not finite", numbers[bad], lambda k: f"the value is {data[bad[k]]}", "a finite number was expected"
+            "not finite", numbers[bad], lambda k: f"the value is {data[bad[k]]!s}", "a finite number was expected"
         )
-    taken = data[ok].astype(float) if values and data is not None else None
-    return observations((rows[ok], None, shape[0]), (cols[ok], None, shape[1]), taken, numbers[ok], notes, limits)
+    sides = ((rows[ok], None, shape[0]), (cols[ok], None, shape[1]))
+    return observations(*sides, taken[ok] if values else None, numbers[ok], notes, limits)
 
 
 def _inside(given: np.ndarray, size: int, what: str, numbers: np.ndarray, notes: Notes) -> np.ndarray:

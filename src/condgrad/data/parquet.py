@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.data import text
 from condgrad.data.delimited import Columns, check_columns, places
 from condgrad.data.index import Index, Names, Positions, Unusable
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations, observations
-from condgrad.data.text import FREE, opened
 
 BATCH = 2**16
+ADVICE = "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)"
+ROW = 32
+"""Bytes that an entry takes in memory, however well it is packed in the file."""
 
 
 def read(
@@ -36,11 +39,13 @@ def read(
     m, n = shape or (None, None)
     rows: Index = Names("row", notes, limits) if ids else Positions("row", limits, base, m)
     cols: Index = Names("column", notes, limits) if ids else Positions("column", limits, base, n)
-    reader = _Reader(rows, cols, notes)
-    with opened(path, notes) as raw:
+    with text.opened(path, notes) as raw:
         try:
             file = parquet.ParquetFile(raw)
-            names = _chosen(file, columns, needed, path, notes, limits)
+            allowed = min(limits.bytes, max(text.FREE, limits.ratio * path.stat().st_size))
+            names = _chosen(file, columns, needed, allowed, notes, limits)
+            reader = _Reader(rows, cols, notes, limits, allowed)
+            file = parquet.ParquetFile(raw, read_dictionary=names)  # a text that stands in each row is in memory once
             for batch in file.iter_batches(batch_size=BATCH, columns=names):
                 reader.read(*(batch.column(name) for name in names))
                 if notes.lines > limits.entries:
@@ -51,31 +56,39 @@ def read(
     return reader.close(values, limits)
 
 
-def _chosen(file: Any, columns: Columns, needed: int, path: Path, notes: Notes, limits: Limits) -> list[str]:
+def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes, limits: Limits) -> list[str]:
     """The columns to read, after what the file announces is within the limits."""
-    about, size = file.metadata, path.stat().st_size
-    unpacked = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    allowed = min(limits.bytes, max(FREE, limits.ratio * size))
-    if unpacked > allowed or about.num_rows > limits.entries:
-        notes.refuse(
-            f"the file's {size} bytes announce {unpacked} bytes in {about.num_rows} rows, but {allowed} bytes and "
-            f"{limits.entries} rows are allowed",
-            "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)",
-        )
-    names = file.schema_arrow.names
+    from pyarrow import types
+
+    about, schema = file.metadata, file.schema_arrow
+    names = schema.names
     _, where = places(names, columns, needed, header=True)
     if isinstance(where, str):
         notes.refuse(where, "name them by columns=(row, column, value)")
     if max(where) >= len(names):
         notes.refuse(f"there are {len(names)} columns, but column {max(where)} was asked for", "count columns from 0")
+    kinds = [schema.field(k).type for k in where]
+    for k, kind in zip(where, kinds, strict=True):
+        if types.is_nested(kind):
+            notes.refuse(f"the column {shortly(names[k])} holds {shortly(str(kind))}", "give one value in each row")
+    encoded = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    row = ROW + sum(kind.byte_width for kind in kinds if types.is_fixed_size_binary(kind))
+    unpacked = max(encoded, about.num_rows * row)
+    if unpacked > allowed or about.num_rows > limits.entries:
+        notes.refuse(
+            f"the file announces {unpacked} bytes in {about.num_rows} rows, but {allowed} bytes and "
+            f"{limits.entries} rows are allowed",
+            ADVICE,
+        )
     return [names[k] for k in where]
 
 
 class _Reader:
-    def __init__(self, rows: Index, cols: Index, notes: Notes):
-        self.rows, self.cols, self.notes = rows, cols, notes
+    def __init__(self, rows: Index, cols: Index, notes: Notes, limits: Limits, allowed: int):
+        self.rows, self.cols, self.notes, self.limits, self.allowed = rows, cols, notes, limits, allowed
         self.values: list[np.ndarray] = []
         self.lines: list[np.ndarray] = []
+        self.bytes = 0
 
     def read(self, rows: Any, cols: Any, values: Any = None) -> None:
         lines = self.notes.lines + 1 + np.arange(len(rows))
@@ -88,11 +101,11 @@ class _Reader:
             self.values.append(numbers)
             self.lines.append(lines)
             return
-        cells = [None] * len(rows) if values is None else values.to_pylist()
+        cells = [None] * len(rows) if values is None else self._cells(values)
         kept, read = [], []
-        for line, row, col, cell in zip(lines.tolist(), rows.to_pylist(), cols.to_pylist(), cells, strict=True):
+        for line, row, col, cell in zip(lines.tolist(), self._cells(rows), self._cells(cols), cells, strict=True):
             try:
-                entry = self.rows.check(_name(row)), self.cols.check(_name(col))
+                entry = self.rows.check(self._name(row)), self.cols.check(self._name(col))
                 read.append(0.0 if values is None else _number(cell))
             except Unusable as error:
                 self.notes.fault(error.args[0], line, *error.args[1:])
@@ -103,19 +116,55 @@ class _Reader:
         self.values.append(np.array(read, dtype=float))
         self.lines.append(np.array(kept, dtype=np.int64))
 
+    def _cells(self, column: Any) -> list[Any]:
+        """The cells as Python has them. Of a dictionary those in use, once, after what they would be as text is counted."""
+        import pyarrow as pa
+
+        if not hasattr(column, "dictionary"):
+            self._count(column.nbytes)
+            try:
+                return list(column.to_pylist())
+            except (OverflowError, ValueError):
+                self.notes.refuse(
+                    f"Python can't hold a {column.type} of this column", "write it as text or as a number"
+                )
+        where = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        used, place, often = np.unique(where, return_inverse=True, return_counts=True)
+        there = used >= 0
+        texts: list[Any] = column.dictionary.take(pa.array(used[there])).to_pylist()
+        self._count(
+            sum(
+                len(cell) * n
+                for cell, n in zip(texts, often[there].tolist(), strict=True)
+                if isinstance(cell, str | bytes)
+            )
+        )
+        texts = texts if there.all() else [None, *texts]
+        return [texts[k] for k in place.tolist()]
+
+    def _count(self, nbytes: int) -> None:
+        self.bytes += nbytes
+        if self.bytes > self.allowed:
+            self.notes.refuse(
+                f"the cells unpack to more than {self.allowed} bytes, but that much is not allowed", ADVICE
+            )
+
+    def _name(self, cell: Any) -> str:
+        """A table that had holes keeps whole numbers as floats: 3.0 is 3."""
+        if cell is None or cell != cell:
+            return ""
+        if isinstance(cell, float) and cell.is_integer():
+            return str(int(cell))
+        name = cell.decode(errors="replace").strip() if isinstance(cell, bytes) else str(cell).strip()
+        if len(name) > self.limits.line:
+            told = f"at most {self.limits.line} are allowed"
+            raise Unusable("long line", f"{len(name)} characters in a name", told)
+        return name
+
     def close(self, values: bool, limits: Limits) -> Observations:
         numbers = np.concatenate([*self.values, np.empty(0)]) if values else None
         lines = np.concatenate([*self.lines, np.empty(0, dtype=np.int64)])
         return observations(self.rows.close(), self.cols.close(), numbers, lines, self.notes, limits)
-
-
-def _name(cell: Any) -> str:
-    """A table that had holes keeps whole numbers as floats: 3.0 is 3."""
-    if cell is None or cell != cell:
-        return ""
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    return cell.decode(errors="replace").strip() if isinstance(cell, bytes) else str(cell).strip()
 
 
 def _number(cell: Any) -> float:
