@@ -223,7 +223,7 @@ def _archives(folder: Path) -> dict[str, Target]:
             members.writestr(archive.HEADER, header)
             members.writestr(archive.SUM, hashlib.sha256(header).hexdigest())
         saving = original(module.Checkpoint(path), fingerprint, resume=True)
-        saving.restore(SimpleNamespace(problem=run.problem, x0=run.x0, counts=SimpleNamespace()))
+        saving.restore(SimpleNamespace(problem=run.problem, solver=run.solver, x0=run.x0, counts=SimpleNamespace()))
 
     return {
         "archive": Target(read_archive, (archive.BadArchive,), [whole]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zipfile
 from pathlib import Path
@@ -117,6 +118,49 @@ def test_deep_nesting_is_refused(path: Path) -> None:
     archive.write(path, "test", 1, nested, {})
     with pytest.raises(BadArchive, match="nested"):
         archive.read(path, "test", 1)
+
+
+def with_header(path: Path, header: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as members:
+        members.writestr(archive.HEADER, header)
+        members.writestr(archive.SUM, hashlib.sha256(header).hexdigest())
+
+
+@pytest.mark.parametrize("unit", [b'\\"', b'"', b'["', b"\\", b'"\\'])
+def test_a_header_is_looked_through_once(unit: bytes, path: Path) -> None:
+    """A string that never ends was looked for from each of its quotes: hours for this megabyte."""
+    with_header(path, b'"' + unit * 2**19)
+    with pytest.raises(BadArchive, match="can't be used"):
+        archive.read(path, "test", 1)
+
+
+@pytest.mark.parametrize("text", ["[" * 300, '"\\"" [' * 300, '["]]]]", "\\\\", ' * 300])
+def test_brackets_are_counted_outside_of_strings(text: str, path: Path) -> None:
+    with_header(path, text.encode())
+    with pytest.raises(BadArchive, match="nested"):
+        archive.read(path, "test", 1)
+    archive.write(path, "test", 1, text, {})
+    assert archive.read(path, "test", 1) == (text, {})
+
+
+def test_a_header_has_a_largest_size(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "LARGEST", 2**20)
+    with pytest.raises(OSError, match="more than 1 MiB"):
+        archive.write(path, "test", 1, "x" * 2**20, {})
+    assert same(*archive.read(path, "test", 1)) and os.listdir(path.parent) == [path.name]
+    with_header(path, b" " * (2**20 + 1))
+    with pytest.raises(BadArchive, match="more than 1 MiB"):
+        archive.read(path, "test", 1)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A pipe nobody writes to was waited for forever."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path(os.devnull)):
+        with pytest.raises(BadArchive, match="a folder, a pipe or a device, a file was expected"):
+            archive.read(path, "test", 1)
+    with pytest.raises(FileNotFoundError):
+        archive.read(tmp_path / "nothing", "test", 1)
 
 
 def test_objects_are_not_written(path: Path) -> None:

@@ -98,6 +98,60 @@ def test_a_file_that_was_made_up_is_refused(path, change):
         resumed(path)
 
 
+def held(data, kind):
+    """What is held of the first object of this kind."""
+    return next(node[2] for node in data["nodes"] if node[0] == "object" and node[1].endswith(kind))
+
+
+FORGED = {
+    "L = 0": lambda data: held(data, "State").update(L=0),
+    "L = NaN": lambda data: held(data, "State").update(L=float("nan")),
+    "L = text": lambda data: held(data, "State").update(L="1"),
+    "k": lambda data: held(data, "State").update(k=-1),
+    "another k": lambda data: data.update(k=3),
+    "x": lambda data: held(data, "State").update(x=1.0),
+    "local": lambda data: held(data, "State").update(local=None),
+    "theta": lambda data: held(data, "State").update(theta_ag=["list", 1.0]),
+    "due": lambda data: held(data, "State").update(due=3),
+    "certificate": lambda data: held(data, "State").update(certificate=1),
+    "gamma": lambda data: held(data, "Certificate").update(gamma=0.0),
+    "gap": lambda data: held(data, "Certificate").update(gap=None),
+    "prox": lambda data: held(data, "Certificate").update(prox=None),
+    "record": lambda data: held(data, "Record").update(seconds=None),
+    "no record": lambda data: data["tree"][1][1].update(record=None),
+    "best": lambda data: data["tree"][1][1].update(best=7),
+    "best_k": lambda data: data["tree"][1][1].update(best_k=0.5),
+    "next_check": lambda data: data["tree"][1][1].update(next_check=None),
+    "noticed": lambda data: data["tree"][1][1].update(noticed=None),
+    "noticed what": lambda data: data["tree"][1][1].update(noticed=["named", "Noticed", 1]),
+    "counts": lambda data: data["counts"].update(lo=-1),
+    "counts of what": lambda data: data["counts"].update(lo=[1]),
+    "spent": lambda data: data["spent"].update(seconds=float("nan")),
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_state_that_no_run_was_in_is_refused(path, forged):
+    data, arrays = archive.read(path, "checkpoint", 1)
+    archive.previous(path).unlink()
+    FORGED[forged](data)
+    archive.write(path, "checkpoint", 1, data, arrays)
+    with pytest.raises(BadArchive, match="can't be used: what it holds does not fit together"):
+        resumed(path)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda a: np.full_like(a, np.nan), lambda a: a.astype(bool), lambda a: a[..., None]]
+)
+def test_points_that_no_run_was_at_are_refused(path, change):
+    data, arrays = archive.read(path, "checkpoint", 1)
+    archive.previous(path).unlink()
+    at = data["nodes"][held(data, "State")["x"][1]][1]
+    archive.write(path, "checkpoint", 1, data, arrays | {str(at): change(arrays[str(at)])})
+    with pytest.raises(BadArchive, match="can't be used: what it holds does not fit together"):
+        resumed(path)
+
+
 @pytest.mark.filterwarnings("ignore::condgrad.SmoothnessWarning")
 def test_an_objective_that_remembers_is_asked(tmp_path):
     class Drifting:

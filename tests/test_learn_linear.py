@@ -13,6 +13,8 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from condgrad import archive
+from condgrad.archive import BadArchive
 from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
 
 A9A = Path(__file__).parents[2] / "shared" / "data" / "libsvm"
@@ -139,6 +141,42 @@ def test_saved_and_loaded(tmp_path):
         RobustLinearRegressor.load(file)
     with pytest.raises(ValueError, match="is not fitted"):
         RobustLinearRegressor().save(file)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"fitted.classes_": {"names": ["a", "b"], "dtype": "U10000000"}},
+        {"fitted.classes_": {"names": ["a", "b", "c"], "dtype": "U"}},
+        {"fitted.classes_": {"names": ["a" * 10**7] + ["b"] * 10**5, "dtype": "U"}},
+        {"fitted.classes_": {"names": ["a", 1], "dtype": "U"}},
+        {"fitted.classes_": {"names": ["a", "b"]}},
+        {"fitted.predict": 3},
+        {"fitted": 1},
+        {"x.y.z": 1},
+        {"parameters.bogus": 1},
+        {"parameters.tol": [1]},
+        {"fitted.n_features_in_": 10**11},
+        {"fitted.n_features_in_": "2"},
+        {"fitted.feature_names_in_": {"names": ["a"], "dtype": "O"}},
+        {"fitted.intercept_": np.zeros(2)},
+        {"fitted.coef_": np.zeros((2, 2))},
+        {"fitted.coef_": np.full((1, 2), np.nan)},
+        {"fitted.coef_": None},
+    ],
+    ids=lambda forged: str(forged)[:50],
+)
+def test_a_model_that_was_made_up_is_refused(forged, tmp_path):
+    rng, file = np.random.default_rng(0), tmp_path / "model.npz"
+    X = rng.normal(size=(40, 2))
+    SigmoidClassifier(radius=1.0).fit(X, np.where(X[:, 0] > 0, "a", "b")).save(file)
+    plain, arrays = archive.read(file, "SigmoidClassifier", 1)
+    new = {name: value for name, value in forged.items() if isinstance(value, np.ndarray)}
+    archive.write(file, "SigmoidClassifier", 1, plain | {k: forged[k] for k in forged if k not in new}, arrays | new)
+    if forged.get("fitted.coef_", 0) is None:
+        archive.write(file, "SigmoidClassifier", 1, plain, {k: v for k, v in arrays.items() if k not in forged})
+    with pytest.raises(BadArchive, match=r"model\.npz can't be used: what it holds does not fit together"):
+        SigmoidClassifier.load(file)
 
 
 @pytest.mark.parametrize(

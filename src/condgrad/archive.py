@@ -44,6 +44,11 @@ FAULTS = (
 """What zipfile, json and numpy raise of a file that is not what they expect."""
 DEEP = 200
 """So deep the brackets of a header may be nested: its reader is recursive."""
+LARGEST = 64 * 2**20
+"""Bytes of a header, some million names: parsed it takes many times as much."""
+STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+"""Strings of JSON, the last one even if it does not end: then no byte is looked at twice."""
+NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 
 
 class BadArchive(ValueError):
@@ -69,6 +74,8 @@ def write(
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as members:
                 sums = {name: _add(members, name, array) for name, array in arrays.items()}
                 header = json.dumps({"kind": kind, "version": version, "data": data, "arrays": sums}).encode()
+                if len(header) > LARGEST:
+                    raise OSError(errno.EFBIG, f"Its plain data takes more than {LARGEST >> 20} MiB", str(path))
                 members.writestr(HEADER, header)
                 members.writestr(SUM, hashlib.sha256(header).hexdigest())
             file.flush()
@@ -124,7 +131,9 @@ def _sync_folder(folder: Path) -> None:
 
 def read(path: str | Path, kind: str, version: int) -> tuple[Any, dict[str, np.ndarray]]:
     """The data and the arrays of a file that :func:`write` made; whatever else it is, BadArchive says in one sentence."""
-    with open(path, "rb") as file, _refusing(Path(path)), zipfile.ZipFile(file) as members:
+    if (path := Path(path)).exists() and not path.is_file():  # a pipe would be waited for, a device may never end
+        raise BadArchive(f"{path} can't be used: it is a folder, a pipe or a device, a file was expected.")
+    with open(path, "rb") as file, _refusing(path), zipfile.ZipFile(file) as members:
         _check_sizes(members, os.fstat(file.fileno()).st_size)
         header = _header(members)
         if header["kind"] != kind:
@@ -165,16 +174,16 @@ def _check_sizes(members: zipfile.ZipFile, size: int) -> None:
 
 
 def _header(members: zipfile.ZipFile) -> Any:
+    if members.getinfo(HEADER).file_size > LARGEST:
+        raise BadArchive(f"its header takes more than {LARGEST >> 20} MiB")
     text = members.read(HEADER)
     if hashlib.sha256(text).hexdigest().encode() != members.read(SUM):
         raise BadArchive("its checksum does not hold, it is damaged")
-    depth = deepest = 0
-    for bracket in re.findall(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', text):
-        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(bracket, 0)
-        deepest = max(deepest, depth)
-    if deepest > DEEP:
+    brackets = np.frombuffer(STRINGS.sub(b"", text).translate(None, NO_BRACKETS), np.uint8)
+    steps = np.where((brackets == ord("[")) | (brackets == ord("{")), np.int8(1), np.int8(-1))
+    if np.cumsum(steps, dtype=np.int32).max(initial=0) > DEEP:
         raise BadArchive("its header is nested too deeply")
-    return json.loads(text)
+    return json.loads(text.decode())
 
 
 def _array(members: zipfile.ZipFile, name: str, expected: str) -> np.ndarray:

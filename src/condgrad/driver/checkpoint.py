@@ -19,6 +19,7 @@ from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts
 from condgrad.driver.fingerprint import Fingerprint, differences
 from condgrad.driver.freezing import Frozen, freeze, thaw
+from condgrad.driver.sound import check_run, check_spent
 from condgrad.driver.trace import COLUMNS, Trace
 from condgrad.protocols import Record
 
@@ -34,13 +35,12 @@ MOVES = (
     "best",
     "best_k",
     "unconfirmed",
-    "verified",
     "next_check",
     "noticed",
     "next_measure",
     "next_gap",
 )
-"""What of a run moves and is not counted, timed or traced."""
+"""What of a run moves and is not counted, timed or traced. That a claim was verified is not believed, but verified anew."""
 
 
 HELD = {"k", "problem", "counts", "spent", "rows", "tree", "nodes"}
@@ -184,7 +184,7 @@ class Saving:
             saved, changed = data["k"], differences(data["problem"], self.problem)
             if not changed:
                 self._put(data, arrays, run)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise BadArchive(f"{self.path} can't be used: what it holds does not fit together.") from error
         if changed:
             more = f", and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
@@ -198,11 +198,15 @@ class Saving:
         objective = run.problem.objective
         numbered = [arrays[str(number)] for number in range(len(arrays) - len(COLUMNS) * bool(data["rows"]))]
         moving, remembered = thaw(Frozen(data["tree"], data["nodes"], numbered), _patterns(objective))
+        check_run(moving, data["k"], run.solver, tuple(run.x0.shape))
+        check_spent(data["counts"], data["spent"])
         columns = [arrays[f"trace.{name}"].tolist() for name in COLUMNS] if data["rows"] else []
+        if any(arrays[f"trace.{name}"].ndim != 1 for name in COLUMNS if data["rows"]):
+            raise ValueError("a trace of no rows")
         run.trace = Trace([Record(*row) for row in zip(*columns, strict=True)])
         run.watch = Watch(**data["spent"])
-        if tuple(moving["state"].x.shape) != tuple(run.x0.shape) or len(run.trace) != data["rows"]:
-            raise ValueError("another shape")
+        if len(run.trace) != whole(data["rows"], "rows", least=0):
+            raise ValueError("a trace of another length")
         for name in MOVES:
             setattr(run, name, moving[name])
         vars(run.counts).update(vars(Counts(**data["counts"])))

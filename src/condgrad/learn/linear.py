@@ -75,6 +75,10 @@ class _Linear(Saved, BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return X @ self.coef_.T + self.intercept_
 
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        tasks = np.shape(self.intercept_)[:1]
+        return {"n_features_in_": (), "coef_": (*tasks, self.n_features_in_), "intercept_": tasks}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -249,6 +253,11 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
             return found, float(loss.value(held.design.A @ found.x, held.Y).sum(axis=1).mean())
 
         return refined(path(rising(train.first_radius(1.0)), fit, convex), fit)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        (classes,) = self.classes_.shape
+        tasks = 1 if classes == 2 else classes
+        return super()._shapes() | {"coef_": (tasks, self.n_features_in_), "intercept_": (tasks,)}
 
     def decision_function(self, X: Any) -> np.ndarray:
         scores = self._scores(X)

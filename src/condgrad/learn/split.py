@@ -133,6 +133,12 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_is_fitted(self)
         return np.asarray(X) @ self.components_ + self.mean_
 
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        k, n = self.n_components_, self.n_features_in_
+        whole = dict.fromkeys(("low_rank_", "sparse_"), (len(self.low_rank_), n))
+        parts = {"components_": (k, n), "singular_values_": (k,), "mean_": (n,)}
+        return whole | parts | dict.fromkeys(("n_components_", "n_features_in_", "sigma_", "multiplier_"), ())
+
     @property
     def _n_features_out(self) -> int:
         return self.n_components_

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from condgrad import archive
+from condgrad.checks import positive, whole
 from condgrad.learn.path import Radius
+from condgrad.learn.saving import check_shapes, named, refusing
 from condgrad.objectives import LOSSES, Completion
 from condgrad.objectives.losses import Loss
 
@@ -57,26 +59,70 @@ def write(path: Any, model: Any) -> None:
 
 def read(path: Any, kind: Any) -> Any:
     data, arrays = archive.read(path, KIND, VERSION)
+    with refusing(path):
+        return _model(data, arrays, kind)
+
+
+def _model(data: Any, arrays: dict[str, np.ndarray], kind: Any) -> Any:
+    """The fitted model, if all that is needed is there and fits together."""
     parameters = data["parameters"]
+    if not all(value is None or isinstance(value, bool | int | float | str) for value in parameters.values()):
+        raise TypeError("parameters that are not plain")
     if data["given_loss"] is not None:
         parameters["loss"] = _loss(data["given_loss"])
     model = kind(**parameters)
+    if set(parameters) != set(model.get_params(deep=False)):
+        raise ValueError("it lacks parameters")
+    m, n = len(arrays["row_biases_"]), len(arrays["col_biases_"])
+    _check(data, arrays, m, n)
     for name in NUMBERS:
         setattr(model, name, data["numbers"][name])
     for name in ARRAYS:
         setattr(model, name, arrays[name])
-    for name in ("row_ids_", "col_ids_"):
-        names = data["names"].get(name)
-        setattr(model, name, arrays.get(name) if names is None else np.array(names, dtype=np.str_))
+    for name, size in (("row_ids_", m), ("col_ids_", n)):
+        setattr(model, name, _ids(data["names"].get(name), arrays.get(name), size))
+    if (model.row_ids_ is None) != (model.col_ids_ is None):
+        raise ValueError("names of one side only")
     model.range_ = tuple(data["range"])
     model.path_ = [Radius(radius, error, int(rank)) for radius, error, rank in data["path"]]
     model.outliers_ = records(*(arrays[f"outliers.{name}"] for name, _ in FIELDS))
     model.losses_ = data["losses"]
     model._rank, model._loss, model.result_ = data["rank"], _loss(data["loss"]), None
     if data["features"] is not None:
-        model.feature_names_in_ = np.array(data["features"], dtype=object)
-    model._seen = Completion(arrays["rows"], arrays["cols"], arrays["values"], tuple(data["shape"]), model._loss)
+        model.feature_names_in_ = named(data["features"], "O")
+        check_shapes({"features": np.arange(len(data["features"]))}, {"features": (model.n_features_in_,)})
+    model._seen = Completion(arrays["rows"], arrays["cols"], arrays["values"], (m, n), model._loss)
     return model
+
+
+def _check(data: Any, arrays: dict[str, np.ndarray], m: int, n: int) -> None:
+    """Numbers where they belong, and as many as the others ask for, before memory is taken for more."""
+    r, wrong = len(arrays["singular_values_"]), len(arrays["outliers.row"])
+    shapes: dict[str, tuple[int, ...]] = dict(zip(ARRAYS, ((m,), (n,), (m, r), (r, n), (r,)), strict=True))
+    shapes |= dict.fromkeys((f"outliers.{name}" for name, _ in FIELDS), (wrong,))
+    check_shapes(arrays, shapes)
+    check_shapes(data["numbers"], dict.fromkeys(NUMBERS, ()))
+    whole(data["numbers"]["n_features_in_"], "n_features_in_")
+    if data["rank"] is not None:
+        whole(data["rank"], "rank", least=0)
+    lists = {"range": (2,), "losses": (len(data["losses"]),), "path": (len(data["path"]), 3)[: 1 + bool(data["path"])]}
+    for name, shape in lists.items():
+        if (found := np.array(data[name], dtype=float)).shape != shape or (np.isnan(found).any() and name == "range"):
+            raise ValueError(f"{name} has shape {found.shape}")
+    if data["shape"] != [m, n] or data["range"][0] > data["range"][1]:
+        raise ValueError("another shape, or no range")
+    for place, size in (("row", m), ("column", n)):
+        at = arrays[f"outliers.{place}"]
+        if at.dtype.kind not in "iu" or ((at < 0) | (at >= size)).any():
+            raise ValueError("an outlier outside of the matrix")
+
+
+def _ids(names: Any, numbers: np.ndarray | None, size: int) -> np.ndarray | None:
+    """The names or numbers of rows or columns: one for each, rising, as they are looked up by halving."""
+    ids = numbers if names is None else named(names)
+    if ids is not None and (ids.shape != (size,) or not (ids[:-1] < ids[1:]).all()):
+        raise ValueError("names that are not sorted, or not one for each")
+    return ids
 
 
 def _loss_data(loss: Loss) -> list[Any]:
@@ -89,7 +135,7 @@ def _loss_data(loss: Loss) -> list[Any]:
 
 def _loss(data: list[Any]) -> Loss:
     name, parameter = data
-    return LOSSES[name].factory() if parameter is None else LOSSES[name].factory(parameter)
+    return LOSSES[name].factory() if parameter is None else LOSSES[name].factory(positive(parameter, "A loss's width"))
 
 
 def _plain(value: Any) -> Any:
