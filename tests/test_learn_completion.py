@@ -282,6 +282,21 @@ def test_bad_entries_are_told_in_one_sentence(X: object, message: str) -> None:
         RobustCompletion().fit(X)
 
 
+@pytest.mark.parametrize("kind", [sp.coo_array, sp.coo_matrix, sp.csr_array, sp.csc_array])
+def test_an_entry_that_a_sparse_matrix_holds_twice_is_refused_not_summed(kind: type, noisy: tuple) -> None:
+    given = sp.coo_array(([1.0, 2.0, 3.0, 4.0], ([2, 0, 1, 2], [1, 0, 1, 1])), (3, 40))
+    if kind is sp.csr_array:
+        given = sp.csr_array(([3.0, 3.0, 1.0, 4.0], [0, 1, 1, 1], [0, 1, 2, 4]), (3, 40))
+    elif kind is sp.csc_array:
+        given = sp.csc_array(([3.0, 3.0, 1.0, 4.0], [0, 1, 2, 2], [0, 1, *[4] * 39]), (3, 40))
+    else:
+        given = kind(given)
+    assert given.nnz == 4
+    for call in (RobustCompletion().fit, noisy[2].transform):
+        with pytest.raises(ValueError, match=r"Entry \(2, 1\) is observed 2 times"):
+            call(given)
+
+
 def test_it_works_with_the_tools_of_scikit_learn(noisy: tuple) -> None:
     _, holes, _ = noisy
     rows, cols, values = table(holes)

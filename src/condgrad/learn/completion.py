@@ -25,6 +25,8 @@ from condgrad.points import LowRank
 
 SMALL = 500_000
 """Entries below which a fit stays on one thread: passes are so short that a second one mostly waits."""
+SPARSE = ["csr", "csc", "coo"]
+"""Left as they are by scikit-learn, which would add up what a COO matrix holds more than once."""
 KEEP = ("believed", "observed", "nothing")
 BLOCK = 2**22
 """Predictions that are made at a time where all columns of many rows are looked at."""
@@ -204,7 +206,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if reset:
                 self.n_features_in_ = 3 if y is None else 2
             return entries.listed(X, y)
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+        X = validate_data(self, X, reset=reset, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
         return entries.from_matrix(X)
 
     def _carried(self, given: Entries) -> Model:
@@ -252,7 +254,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """The rows of a matrix, each folded in as a new one, with holes and what is not believed replaced by predictions."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+        X = validate_data(self, X, reset=False, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
         given = entries.from_matrix(X)
         biases, factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
         found = self._clipped(factors @ self.components_ + biases[:, None] + self.col_biases_ + self.mean_)

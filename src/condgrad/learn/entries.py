@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +34,23 @@ class Entries:
         bad = ~np.isfinite(self.values)
         if bad.any():
             raise NonFinite(f"{bad.sum()} of {len(bad)} values are NaN or infinity: leave out what is not known.")
+
+    def once(self) -> Self:
+        """Refuses an entry that is given more than once, by its name."""
+        order = np.lexsort((self.cols, self.rows))
+        rows, cols = self.rows[order], self.cols[order]
+        same = (np.diff(rows) == 0) & (np.diff(cols) == 0)
+        if same.any():
+            i, j = rows[np.argmax(same)], cols[np.argmax(same)]
+            times = np.sum((rows == i) & (cols == j))
+            entry = tuple(named(at, ids).item() for at, ids in ((i, self.row_ids), (j, self.col_ids)))
+            raise ValueError(f"Entry {entry} is observed {times} times: keep one observation of it, or their mean.")
+        return self
+
+
+def named(places: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
+    """What stands at these places, by name where there are names."""
+    return places if ids is None else ids[places]
 
 
 def is_listed(X: Any, y: Any) -> bool:
@@ -85,15 +102,14 @@ def from_matrix(X: Any) -> Entries:
     if not sp.issparse(X):
         rows, cols = np.nonzero(~np.isnan(X))
         return Entries(rows, cols, X[rows, cols], X.shape)
-    X = sp.csr_array(X)  # type: ignore[call-overload]
-    if not X.has_canonical_format:
-        ordered = X.copy()
+    ordered = sp.csr_array(X)  # type: ignore[call-overload]
+    if not ordered.has_canonical_format:
+        ordered = ordered.copy()
         ordered.sum_duplicates()
-        if ordered.nnz < X.nnz:
-            raise ValueError(
-                "The sparse matrix holds an entry more than once: call its sum_duplicates() if the sum is meant."
-            )
-        X = ordered
+    if ordered.nnz < X.nnz:
+        X = X.tocoo()
+        Entries(X.row, X.col, X.data, X.shape).once()
+    X = ordered
     rows = np.repeat(np.arange(X.shape[0], dtype=X.indices.dtype), np.diff(X.indptr))
     return Entries(rows, X.indices, X.data, X.shape)
 
