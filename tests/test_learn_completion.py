@@ -138,6 +138,38 @@ def test_every_way_to_give_entries_leads_to_the_same_fit(noisy: tuple) -> None:
     assert named.row_ids_[3] == "u03" and named.col_ids_.shape == (40,)
 
 
+def test_the_columns_of_a_table_are_found_by_their_names(noisy: tuple) -> None:
+    _, holes, model = noisy
+    rows, cols, values = table(holes)
+    frame = pd.DataFrame({"rating": values, "itemId": cols, "User_ID": rows})
+    named = RobustCompletion().fit(frame)
+    expected = model.predict(np.c_[rows, cols])
+    assert np.allclose(named.predict(frame[["itemId", "User_ID"]]), expected)
+    assert np.allclose(named.predict(frame[["User_ID", "itemId"]]), expected)
+    assert named.score(frame[["itemId", "User_ID"]], values) == named.score(frame)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"rating": [1, 2], "who": [0, 1], "what": [0, 1]},
+        {"a": [1.0, 2.0], "b": [0, 1], "c": [0, 1]},
+        {"user": [1, 2], "userId": [0, 1], "rating": [0, 1]},
+    ],
+)
+def test_a_table_whose_order_is_not_clear_is_refused(frame: dict) -> None:
+    with pytest.raises(ValueError, match="are row, column and value is not clear: name them so"):
+        RobustCompletion().fit(pd.DataFrame(frame))
+
+
+def test_ids_that_are_no_whole_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match="A row id must be a whole number or a name, but got 3.5"):
+        RobustCompletion().fit(pd.DataFrame({"a": [3.5, 2.0], "b": [0, 1], "c": [0.0, 1.0]}))
+    model = RobustCompletion().fit(([0, 1, 0, 1], [0.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 4.0]))
+    with pytest.raises(ValueError, match="must be a whole number or a name, but got 0.5"):
+        model.predict([[0, 0.5]])
+
+
 def test_zeros_that_a_sparse_matrix_stores_are_observed() -> None:
     model = RobustCompletion().fit(sp.csr_array((np.zeros(12), (np.repeat(range(4), 3), np.tile(range(3), 4))), (4, 3)))
     assert np.allclose(model.fill(), 0.0)
