@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -263,6 +264,25 @@ def test_names_are_saved(tmp_path: Path) -> None:
     again = RobustCompletion.load(tmp_path / "model.npz")
     assert np.array_equal(again.predict(frame[["a", "b"]]), model.predict(frame[["a", "b"]]))
     assert list(again.row_ids_) == list("xyz") and list(again.col_ids_) == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["v{:02d}".format, lambda j: 1000 + j])
+def test_outliers_have_names(name: Callable[[int], object], tmp_path: Path) -> None:
+    rows, cols, values = table(problem(noise=0.1)[1])
+    given = [f"u{i:02d}" for i in rows], [name(j) for j in cols], values
+    model = RobustCompletion().fit(given)
+    expected = {(f"u{i:02d}", name(j)) for i in range(3) for j in range(3)}
+    assert {(e.row, e.column) for e in model.outliers_[:9]} == expected
+    model.save(tmp_path / "model.npz")
+    again = RobustCompletion.load(tmp_path / "model.npz")
+    assert (again.outliers_ == model.outliers_).all() and again.outliers_.dtype == model.outliers_.dtype
+    model.fold_in((["a"], [name(0)], [1.0]))
+    assert {(e.row, e.column) for e in model.outliers_[:9]} == expected
+
+
+def test_an_entry_that_is_given_twice_is_told_by_its_name() -> None:
+    with pytest.raises(ValueError, match=r"Entry \('bob', 7\) is observed 2 times"):
+        RobustCompletion().fit((["bob", "ann", "bob"], [7, 8, 7], [1.0, 2.0, 3.0]))
 
 
 def test_radius_and_sigma_can_be_given(noisy: tuple) -> None:
