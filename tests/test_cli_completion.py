@@ -360,6 +360,36 @@ def test_what_fill_refuses(picture: Any, tmp_path: Path, capsys: pytest.CaptureF
 # ---------------------------------------------------------------------------------------------------- python -m condgrad
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_no_input_is_written_over(
+    linked: bool, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.zeros((8, 8), dtype=np.uint8)
+    for name in ("image.png", "mask.png"):
+        image.fromarray(pixels).save(tmp_path / name)
+    data, pairs, model = (tmp_path / name for name in ("data.csv", "pairs.csv", "model.npz"))
+    data.write_bytes((folder / "ratings.csv").read_bytes())
+    model.write_bytes((folder / "model.npz").read_bytes())
+    pairs.write_text("user,item\nu1,i1\n")
+    picture, mask = tmp_path / "image.png", tmp_path / "mask.png"
+    for read, words in (
+        (data, ["complete", data, "--quiet"]),
+        (pairs, ["predict", model, pairs]),
+        (model, ["predict", model, pairs]),
+        (model, ["predict", model, "--top", "1"]),
+        (picture, ["fill", picture, "--quiet"]),
+        (mask, ["fill", picture, "--mask", mask, "--quiet"]),
+    ):
+        before, out = read.read_bytes(), read
+        if linked:
+            out = tmp_path / f"link-to-{read.name}"
+            out.unlink(missing_ok=True)
+            out.symlink_to(read)
+        assert "is the file that is read, which would be lost" in refused(capsys, *words, "--out", out)
+        assert read.read_bytes() == before
+
+
 def test_python_m_condgrad() -> None:
     for arguments, code, words in ((["--version"], 0, "condgrad "), (["predict"], 2, "required")):
         found = subprocess.run([sys.executable, "-m", "condgrad", *arguments], capture_output=True, text=True)

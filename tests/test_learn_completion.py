@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -140,6 +141,38 @@ def test_every_way_to_give_entries_leads_to_the_same_fit(noisy: tuple) -> None:
     assert named.row_ids_[3] == "u03" and named.col_ids_.shape == (40,)
 
 
+def test_the_columns_of_a_table_are_found_by_their_names(noisy: tuple) -> None:
+    _, holes, model = noisy
+    rows, cols, values = table(holes)
+    frame = pd.DataFrame({"rating": values, "itemId": cols, "User_ID": rows})
+    named = RobustCompletion().fit(frame)
+    expected = model.predict(np.c_[rows, cols])
+    assert np.allclose(named.predict(frame[["itemId", "User_ID"]]), expected)
+    assert np.allclose(named.predict(frame[["User_ID", "itemId"]]), expected)
+    assert named.score(frame[["itemId", "User_ID"]], values) == named.score(frame)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"rating": [1, 2], "who": [0, 1], "what": [0, 1]},
+        {"a": [1.0, 2.0], "b": [0, 1], "c": [0, 1]},
+        {"user": [1, 2], "userId": [0, 1], "rating": [0, 1]},
+    ],
+)
+def test_a_table_whose_order_is_not_clear_is_refused(frame: dict) -> None:
+    with pytest.raises(ValueError, match="are row, column and value is not clear: name them so"):
+        RobustCompletion().fit(pd.DataFrame(frame))
+
+
+def test_ids_that_are_no_whole_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match="A row id must be a whole number or a name, but got 3.5"):
+        RobustCompletion().fit(pd.DataFrame({"a": [3.5, 2.0], "b": [0, 1], "c": [0.0, 1.0]}))
+    model = RobustCompletion().fit(([0, 1, 0, 1], [0.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 4.0]))
+    with pytest.raises(ValueError, match="must be a whole number or a name, but got 0.5"):
+        model.predict([[0, 0.5]])
+
+
 def test_zeros_that_a_sparse_matrix_stores_are_observed() -> None:
     model = RobustCompletion().fit(sp.csr_array((np.zeros(12), (np.repeat(range(4), 3), np.tile(range(3), 4))), (4, 3)))
     assert np.allclose(model.fill(), 0.0)
@@ -252,7 +285,7 @@ FORGED = {
     "no names": lambda data, _: data["names"].pop("row_ids_"),
     "a long name": lambda data, _: data["names"].update(row_ids_=["a" * 10**7] + [""] * 10**5),
     "lists": lambda data, _: data.update(numbers=[]),
-    "outlier": lambda _, arrays: arrays.update({f"outliers.{name}": np.array([7]) for name, _ in stored.FIELDS}),
+    "outlier": lambda _, arrays: arrays.update({f"outliers.{name}": np.array([7]) for name in stored.FIELDS}),
     "NaN": lambda _, arrays: arrays.update(row_biases_=np.full(3, np.nan)),
     "places": lambda _, arrays: arrays.update(rows=np.full(6, 9)),
     "scalar": lambda _, arrays: arrays.update(row_biases_=np.array(1.0)),
@@ -288,6 +321,25 @@ def test_a_model_that_lacks_an_array_is_refused(named_file: Path, tmp_path: Path
             archive.write(tmp_path / "m", stored.KIND, stored.VERSION, data, held)
             with pytest.raises(BadArchive, match="does not fit together"):
                 RobustCompletion.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("name", ["v{:02d}".format, lambda j: 1000 + j])
+def test_outliers_have_names(name: Callable[[int], object], tmp_path: Path) -> None:
+    rows, cols, values = table(problem(noise=0.1)[1])
+    given = [f"u{i:02d}" for i in rows], [name(j) for j in cols], values
+    model = RobustCompletion().fit(given)
+    expected = {(f"u{i:02d}", name(j)) for i in range(3) for j in range(3)}
+    assert {(e.row, e.column) for e in model.outliers_[:9]} == expected
+    model.save(tmp_path / "model.npz")
+    again = RobustCompletion.load(tmp_path / "model.npz")
+    assert (again.outliers_ == model.outliers_).all() and again.outliers_.dtype == model.outliers_.dtype
+    model.fold_in((["a"], [name(0)], [1.0]))
+    assert {(e.row, e.column) for e in model.outliers_[:9]} == expected
+
+
+def test_an_entry_that_is_given_twice_is_told_by_its_name() -> None:
+    with pytest.raises(ValueError, match=r"Entry \('bob', 7\) is observed 2 times"):
+        RobustCompletion().fit((["bob", "ann", "bob"], [7, 8, 7], [1.0, 2.0, 3.0]))
 
 
 def test_radius_and_sigma_can_be_given(noisy: tuple) -> None:
@@ -337,6 +389,21 @@ def test_bad_parameters_are_told_in_one_sentence(given: dict, message: str) -> N
 def test_bad_entries_are_told_in_one_sentence(X: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RobustCompletion().fit(X)
+
+
+@pytest.mark.parametrize("kind", [sp.coo_array, sp.coo_matrix, sp.csr_array, sp.csc_array])
+def test_an_entry_that_a_sparse_matrix_holds_twice_is_refused_not_summed(kind: type, noisy: tuple) -> None:
+    given = sp.coo_array(([1.0, 2.0, 3.0, 4.0], ([2, 0, 1, 2], [1, 0, 1, 1])), (3, 40))
+    if kind is sp.csr_array:
+        given = sp.csr_array(([3.0, 3.0, 1.0, 4.0], [0, 1, 1, 1], [0, 1, 2, 4]), (3, 40))
+    elif kind is sp.csc_array:
+        given = sp.csc_array(([3.0, 3.0, 1.0, 4.0], [0, 1, 2, 2], [0, 1, *[4] * 39]), (3, 40))
+    else:
+        given = kind(given)
+    assert given.nnz == 4
+    for call in (RobustCompletion().fit, noisy[2].transform):
+        with pytest.raises(ValueError, match=r"Entry \(2, 1\) is observed 2 times"):
+            call(given)
 
 
 def test_it_works_with_the_tools_of_scikit_learn(noisy: tuple) -> None:

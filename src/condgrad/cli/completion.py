@@ -129,7 +129,7 @@ def _positive(text: str) -> float:
 def complete(arguments: Any) -> int:
     from condgrad.learn.fit_report import report_fit, summary
 
-    writable(arguments.out)
+    writable(arguments.out, arguments.data)
     folder = (
         None if arguments.no_report else arguments.report or arguments.out.with_name(arguments.out.stem + "-report")
     )
@@ -163,7 +163,7 @@ def predict(arguments: Any) -> int:
             "Either PAIRS or --top K was expected: give a file of pairs, or how many columns for each row."
         )
     if arguments.out is not None:
-        writable(arguments.out)
+        writable(arguments.out, arguments.model, arguments.pairs)
     model = RobustCompletion.load(arguments.model)
     if arguments.top is not None:
         write_table(arguments.out, *recommended(model, arguments.top, arguments.rows))
@@ -189,7 +189,7 @@ def predict(arguments: Any) -> int:
 def fill(arguments: Any) -> int:
     from condgrad.learn import images
 
-    writable(arguments.out)
+    writable(arguments.out, arguments.image, arguments.mask)
     model = estimator(arguments)
     image = images.read(arguments.image)
     if arguments.mask is not None:
@@ -262,8 +262,11 @@ def in_options() -> Iterator[None]:
         raise BadData(re.sub(r"\b(columns|delimiter)=", r"--\1", advice)) from None
 
 
-def writable(path: Path) -> None:
-    """Refuses before the work what could not be written after it."""
+def writable(path: Path, *inputs: Path | None) -> None:
+    """Refuses before the work what could not be written after it, or only over what is read."""
+    for given in inputs:
+        if given is not None and path.exists() and given.exists() and path.samefile(given):
+            raise ValueError(f"--out {path} is the file that is read, which would be lost: give another name.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder, but a file is to be written there: give the name of a file.")
     folder = next(folder for folder in path.absolute().parents if folder.exists())

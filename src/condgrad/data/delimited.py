@@ -182,7 +182,7 @@ def lay_out(
 def places(head: list[str], columns: Columns, needed: int, header: bool | None) -> tuple[bool, list[int] | str]:
     """Is this line a header? And where the row, the column and the value stand, or a sentence that says what is unclear."""
     named = columns is not None and isinstance(columns[0], str)
-    roles = [_role(name) for name in head]
+    roles = [role(name) for name in head]
     if header is None:
         known = 0 in roles and 1 in roles
         words = not any(NUMBER.fullmatch(cell) or cell.lower() in NOT_GIVEN - {""} for cell in head)
@@ -196,14 +196,15 @@ def places(head: list[str], columns: Columns, needed: int, header: bool | None) 
         missing = [str(c) for c in columns[:needed] if c not in head]
         told = f"there is no column {', '.join(missing)} in the header {shortly(', '.join(head))}"
         return header, told if missing else [head.index(str(c)) for c in columns[:needed]]
-    for role in range(needed):
-        if roles.count(role) != 1:
-            found = "several known names" if role in roles else "no known name"
-            return header, f"the header {shortly(', '.join(head))} has {found} for the {ROLES[role]}"
-    return header, [roles.index(role) for role in range(needed)]
+    for part in range(needed):
+        if roles.count(part) != 1:
+            found = "several known names" if part in roles else "no known name"
+            return header, f"the header {shortly(', '.join(head))} has {found} for the {ROLES[part]}"
+    return header, [roles.index(part) for part in range(needed)]
 
 
-def _role(name: str) -> int | None:
+def role(name: str) -> int | None:
+    """0, 1 or 2 for what is known as a name of the row, the column or the value."""
     plain = re.sub(r"[\s_\-.]", "", name.lower())
     plain = plain.removesuffix("id") or plain
     return next((i for i, names in enumerate(NAMES) if plain in names), None)

@@ -25,6 +25,8 @@ from condgrad.points import LowRank
 
 SMALL = 500_000
 """Entries below which a fit stays on one thread: passes are so short that a second one mostly waits."""
+SPARSE = ["csr", "csc", "coo"]
+"""Left as they are by scikit-learn, which would add up what a COO matrix holds more than once."""
 KEEP = ("believed", "observed", "nothing")
 BLOCK = 2**22
 """Predictions that are made at a time where all columns of many rows are looked at."""
@@ -60,8 +62,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     losses_ : after each round of the last fit, on all entries.
     singular_values_, components_ : of the low-rank part; components are rows, as in PCA. ``row_factors_ @ components_`` is it.
     mean_, row_biases_, col_biases_ : the rest of the model.
-    outliers_ : a record array (row, column, value, predicted, score) of entries that are believed by less than half, worst first;
-        the score is 1 - phi'(t)/(t phi''(0)).
+    outliers_ : a record array (row, column, value, predicted, score) of entries that are believed by less than half, worst first,
+        by name where there are names; the score is 1 - phi'(t)/(t phi''(0)).
     range_ : of the entries that are believed.
     result_ : of the last run of the engine: its trace, counts and certificate.
     row_ids_, col_ids_ : the names, sorted, where the entries came with names; else None.
@@ -140,7 +142,11 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     f"{type(loss).__name__} is made for labels -1 and 1: give a loss of real values, as 'welsch'."
                 )
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31 - 1)
-        everything = Completion(given.rows, given.cols, given.values, given.shape)
+        try:
+            everything = Completion(given.rows, given.cols, given.values, given.shape)
+        except ValueError:
+            given.once()  # tells names, not positions
+            raise
         rng = np.random.default_rng(seed)
         fit = Fit(everything, loss, sigma, self._biases(), rng, Telling() if self.verbose else silent)
         with kernels.at_most(1 if everything.n_terms < SMALL else None):
@@ -175,7 +181,10 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         worst = np.flatnonzero(~trusted)
         worst = worst[np.argsort(-np.abs(left[worst]), kind="stable")]
         values = seen.values[worst]
-        where = seen.pattern.row_of(worst), seen.pattern.cols[worst]
+        where = (
+            entries.named(seen.pattern.row_of(worst), self.row_ids_),
+            entries.named(seen.pattern.cols[worst], self.col_ids_),
+        )
         self.outliers_ = stored.records(*where, values, values - left[worst], 1 - trust[worst])
 
     def _multiplier(self, residual: Completion, x: LowRank) -> float:
@@ -204,7 +213,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if reset:
                 self.n_features_in_ = 3 if y is None else 2
             return entries.listed(X, y)
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+        X = validate_data(self, X, reset=reset, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
         return entries.from_matrix(X)
 
     def _carried(self, given: Entries) -> Model:
@@ -252,7 +261,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """The rows of a matrix, each folded in as a new one, with holes and what is not believed replaced by predictions."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+        X = validate_data(self, X, reset=False, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
         given = entries.from_matrix(X)
         biases, factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
         found = self._clipped(factors @ self.components_ + biases[:, None] + self.col_biases_ + self.mean_)
@@ -314,7 +323,6 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             order = np.argsort(ids, kind="stable")
             self.row_ids_, place = ids[order], np.argsort(order)
             self.row_biases_, self.row_factors_, rows = self.row_biases_[order], self.row_factors_[order], place[rows]
-            self.outliers_.row = place[self.outliers_.row]
         self._seen = Completion(rows, cols, values, (len(self.row_biases_), len(self.col_biases_)), self._loss)
         return self
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from condgrad.checks import NonFinite
 from condgrad.data import Observations
+from condgrad.data.delimited import role
 
 CROWDED = 4
 """Ids up to so many times the number of entries are ticked off rather than sorted, which takes longer than to read them."""
@@ -34,6 +35,23 @@ class Entries:
         bad = ~np.isfinite(self.values)
         if bad.any():
             raise NonFinite(f"{bad.sum()} of {len(bad)} values are NaN or infinity: leave out what is not known.")
+
+    def once(self) -> Self:
+        """Refuses an entry that is given more than once, by its name."""
+        order = np.lexsort((self.cols, self.rows))
+        rows, cols = self.rows[order], self.cols[order]
+        same = (np.diff(rows) == 0) & (np.diff(cols) == 0)
+        if same.any():
+            i, j = rows[np.argmax(same)], cols[np.argmax(same)]
+            times = np.sum((rows == i) & (cols == j))
+            entry = tuple(named(at, ids).item() for at, ids in ((i, self.row_ids), (j, self.col_ids)))
+            raise ValueError(f"Entry {entry} is observed {times} times: keep one observation of it, or their mean.")
+        return self
+
+
+def named(places: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
+    """What stands at these places, by name where there are names."""
+    return places if ids is None else ids[places]
 
 
 def is_listed(X: Any, y: Any) -> bool:
@@ -62,6 +80,9 @@ def listed(X: Any, y: Any = None) -> Entries:
         )
     row_ids, rows = _unique(rows, "row")
     col_ids, cols = _unique(cols, "column")
+    if y is None or hasattr(X, "columns"):  # an array with y may be any numbers: so ask the checks of scikit-learn
+        _whole(row_ids, "row")
+        _whole(col_ids, "column")
     return Entries(rows, cols, _numbers(values), (len(row_ids), len(col_ids)), row_ids, col_ids)
 
 
@@ -85,27 +106,42 @@ def from_matrix(X: Any) -> Entries:
     if not sp.issparse(X):
         rows, cols = np.nonzero(~np.isnan(X))
         return Entries(rows, cols, X[rows, cols], X.shape)
-    X = sp.csr_array(X)  # type: ignore[call-overload]
-    if not X.has_canonical_format:
-        ordered = X.copy()
+    ordered = sp.csr_array(X)  # type: ignore[call-overload]
+    if not ordered.has_canonical_format:
+        ordered = ordered.copy()
         ordered.sum_duplicates()
-        if ordered.nnz < X.nnz:
-            raise ValueError(
-                "The sparse matrix holds an entry more than once: call its sum_duplicates() if the sum is meant."
-            )
-        X = ordered
+    if ordered.nnz < X.nnz:
+        X = X.tocoo()
+        Entries(X.row, X.col, X.data, X.shape).once()
+    X = ordered
     rows = np.repeat(np.arange(X.shape[0], dtype=X.indices.dtype), np.diff(X.indptr))
     return Entries(rows, X.indices, X.data, X.shape)
 
 
 def columns(X: Any) -> list[np.ndarray]:
-    """The columns of a table or an array."""
+    """The columns of a table, in the order of row, column and value, or of an array."""
     if hasattr(X, "iloc"):
-        return [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
+        return _in_order([X.iloc[:, j].to_numpy() for j in range(X.shape[1])], X.columns)
+    if hasattr(X, "columns"):
+        return _in_order(list(np.asarray(X).T), X.columns)
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"Expected a 2D array of pairs (row, column), got shape {X.shape}. Reshape your data.")
     return list(X.T)
+
+
+def _in_order(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
+    """By the names that files have too; by position where no name and no kind of number speaks against it."""
+    roles = [role(str(name)) for name in header]
+    if sorted(roles, key=str) == list(range(len(found))):
+        return [found[roles.index(place)] for place in range(len(found))]
+    swapped = any(known not in (None, place) for place, known in enumerate(roles))
+    kinds = [column.dtype.kind for column in found]
+    if swapped or (len(kinds) == 3 and "f" in kinds[:2] and kinds[2] != "f"):
+        raise ValueError(
+            f"Which of the columns {', '.join(map(str, header))} are row, column and value is not clear: name them so."
+        )
+    return found
 
 
 def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -143,6 +179,8 @@ def places(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
             ids = ids.astype(known.dtype)
         except (TypeError, ValueError):
             raise TypeError("The ids are not numbers, but the model was fitted with numbers: give these.") from None
+    if known.dtype.kind in "iuf" and _are_whole(known):
+        _whole(ids, "row and column")
     found = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     return np.where(known[found] == ids, found, -1)
 
@@ -191,6 +229,19 @@ def _unique(ids: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
             return known, ids
         return known, (np.cumsum(there) - 1)[ids]
     return np.unique(ids, return_inverse=True)
+
+
+def _whole(ids: np.ndarray, what: str) -> None:
+    """Refuses what was meant as values."""
+    if not _are_whole(ids):
+        odd = ids[ids != np.floor(ids)][0].item()
+        raise ValueError(
+            f"A {what} id must be a whole number or a name, but got {odd!r}: is this the column of values?"
+        )
+
+
+def _are_whole(ids: np.ndarray) -> bool:
+    return ids.dtype.kind != "f" or bool((ids == np.floor(ids)).all())
 
 
 def _strings(ids: np.ndarray) -> np.ndarray:

@@ -198,11 +198,7 @@ def outlier_words(found: Mapping[str, Any]) -> str:
 def outliers(model: RobustCompletion, most: int) -> list[list[Any]]:
     """(row, column, observed, predicted, score), by name, the strongest first."""
     worst = model.outliers_[:most]
-    rows, cols = worst["row"], worst["column"]
-    rows = rows if model.row_ids_ is None else model.row_ids_[rows]
-    cols = cols if model.col_ids_ is None else model.col_ids_[cols]
-    parts = (rows, cols, worst["value"], worst["predicted"], worst["score"])
-    return [list(line) for line in zip(*(part.tolist() for part in parts), strict=True)]
+    return [list(line) for line in worst.tolist()]
 
 
 def outlier_table(model: RobustCompletion) -> list[Block]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from condgrad import archive
 from condgrad.checks import positive, whole
+from condgrad.learn.entries import named as with_names
 from condgrad.learn.path import Radius
 from condgrad.learn.saving import check_shapes, named, refusing
 from condgrad.objectives import LOSSES, Completion
@@ -16,14 +17,13 @@ from condgrad.objectives.losses import Loss
 KIND, VERSION = "RobustCompletion", 1
 NUMBERS = ("mean_", "radius_", "sigma_", "multiplier_", "n_features_in_")
 ARRAYS = ("row_biases_", "col_biases_", "row_factors_", "components_", "singular_values_")
-
-
-FIELDS = [("row", np.int64), ("column", np.int64), ("value", float), ("predicted", float), ("score", float)]
+FIELDS = ("row", "column", "value", "predicted", "score")
 
 
 def records(*parts: np.ndarray) -> np.recarray:
-    """One record for each entry, from its fields."""
-    return np.rec.fromarrays(parts, dtype=np.dtype(FIELDS))
+    """One record for each entry, from its fields; rows and columns are names or positions."""
+    kinds = [np.int64 if part.dtype.kind == "i" else part.dtype for part in parts]
+    return np.rec.fromarrays(parts, dtype=np.dtype(list(zip(FIELDS, kinds, strict=True))))
 
 
 def write(path: Any, model: Any) -> None:
@@ -46,7 +46,10 @@ def write(path: Any, model: Any) -> None:
         "features": list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None,
     }
     arrays = {name: getattr(model, name) for name in ARRAYS}
-    arrays |= {f"outliers.{name}": np.ascontiguousarray(model.outliers_[name]) for name in model.outliers_.dtype.names}
+    arrays |= {f"outliers.{name}": np.ascontiguousarray(model.outliers_[name]) for name in FIELDS}
+    for name, ids in (("row", model.row_ids_), ("column", model.col_ids_)):  # positions, as strings are no arrays there
+        if ids is not None:
+            arrays[f"outliers.{name}"] = np.searchsorted(ids, model.outliers_[name])
     arrays |= {"rows": model._seen.pattern.rows, "cols": model._seen.pattern.cols, "values": model._seen.values}
     for name in ("row_ids_", "col_ids_"):
         ids = getattr(model, name)
@@ -85,7 +88,8 @@ def _model(data: Any, arrays: dict[str, np.ndarray], kind: Any) -> Any:
         raise ValueError("names of one side only")
     model.range_ = tuple(data["range"])
     model.path_ = [Radius(radius, error, int(rank)) for radius, error, rank in data["path"]]
-    model.outliers_ = records(*(arrays[f"outliers.{name}"] for name, _ in FIELDS))
+    rows, cols, *numbers = (arrays[f"outliers.{name}"] for name in FIELDS)
+    model.outliers_ = records(with_names(rows, model.row_ids_), with_names(cols, model.col_ids_), *numbers)
     model.losses_ = data["losses"]
     model._rank, model._loss, model.result_ = data["rank"], _loss(data["loss"]), None
     if data["features"] is not None:
@@ -99,7 +103,7 @@ def _check(data: Any, arrays: dict[str, np.ndarray], m: int, n: int) -> None:
     """Numbers where they belong, and as many as the others ask for, before memory is taken for more."""
     r, wrong = len(arrays["singular_values_"]), len(arrays["outliers.row"])
     shapes: dict[str, tuple[int, ...]] = dict(zip(ARRAYS, ((m,), (n,), (m, r), (r, n), (r,)), strict=True))
-    shapes |= dict.fromkeys((f"outliers.{name}" for name, _ in FIELDS), (wrong,))
+    shapes |= dict.fromkeys((f"outliers.{name}" for name in FIELDS), (wrong,))
     check_shapes(arrays, shapes)
     check_shapes(data["numbers"], dict.fromkeys(NUMBERS, ()))
     whole(data["numbers"]["n_features_in_"], "n_features_in_")
