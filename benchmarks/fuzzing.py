@@ -34,7 +34,10 @@ READERS = (
     "condgrad.driver.checkpoint",
     "condgrad.driver.fingerprint",
     "condgrad.driver.freezing",
+    "condgrad.driver.sound",
     "condgrad.experiments.spec",
+    "condgrad.learn.saving",
+    "condgrad.learn.stored",
     "condgrad.report.runs",
 )
 TOKENS = (
@@ -231,6 +234,36 @@ def _archives(folder: Path) -> dict[str, Target]:
     }
 
 
+def _models(folder: Path) -> dict[str, Target]:
+    """Fitted models whose checksums hold, whatever their plain data are."""
+    from condgrad import archive
+    from condgrad.learn import RobustCompletion, SigmoidClassifier
+
+    rng, path = np.random.default_rng(SEED), folder / "m.npz"
+    X = rng.normal(size=(12, 5))
+    names = np.where(X[:, 0] > 0, "up", "down")
+
+    def reader(model: Any) -> Target:
+        kind = type(model)
+        model.save(path)
+        data, arrays = archive.read(path, kind.__name__, 1)
+
+        def read(case: bytes) -> Any:
+            try:
+                forged = json.loads(case)
+            except (ValueError, RecursionError):
+                return None
+            archive.write(path, kind.__name__, 1, forged, arrays)
+            return kind.load(path)
+
+        return Target(read, (archive.BadArchive,), [json.dumps(data).encode()])
+
+    return {
+        "completion model": reader(RobustCompletion(radius=3.0, sigma=1.0).fit(X)),
+        "linear model": reader(SigmoidClassifier(radius=1.0).fit(X, names)),
+    }
+
+
 TARGETS: dict[str, Callable[[Path], dict[str, Target]]] = {
     "csv": _loaders,
     "csv, strict": _loaders,
@@ -247,6 +280,8 @@ TARGETS: dict[str, Callable[[Path], dict[str, Target]]] = {
     "result": _runs,
     "archive": _archives,
     "checkpoint": _archives,
+    "completion model": _models,
+    "linear model": _models,
 }
 
 
