@@ -360,6 +360,12 @@ def test_what_fill_refuses(picture: Any, tmp_path: Path, capsys: pytest.CaptureF
 # ---------------------------------------------------------------------------------------------------- python -m condgrad
 
 
+def test_the_smoothed_l0_loss_is_welsch(tmp_path: Path) -> None:
+    data = write(tmp_path / "a.csv", "user,item,rating", ["a,x,1", "b,x,2", "a,y,2", "b,y,3"])
+    words = ["complete", str(data), "--out", str(tmp_path / "m.npz"), "--loss", "smoothed-l0", "--no-report", "--quiet"]
+    assert main(words) == 0 and RobustCompletion.load(tmp_path / "m.npz").loss == "welsch"
+
+
 @pytest.mark.parametrize("linked", [False, True])
 def test_no_input_is_written_over(
     linked: bool, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

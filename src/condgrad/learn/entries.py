@@ -235,7 +235,9 @@ def _whole(ids: np.ndarray, what: str) -> None:
     """Refuses what was meant as values."""
     if not _are_whole(ids):
         odd = ids[ids != np.floor(ids)][0].item()
-        raise ValueError(f"A {what} id must be a whole number or a name, but got {odd!r}: is this the column of values?")
+        raise ValueError(
+            f"A {what} id must be a whole number or a name, but got {odd!r}: is this the column of values?"
+        )
 
 
 def _are_whole(ids: np.ndarray) -> bool:
