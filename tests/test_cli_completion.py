@@ -74,7 +74,7 @@ def test_string_ids_are_kept_and_the_model_predicts(truth: np.ndarray, folder: P
     pairs = np.array([(f"u{i}", f"i{j}") for i in range(ROWS) for j in range(COLS)])
     assert np.median(np.abs(model.predict(pairs) - truth.ravel())) < 0.02
     worst = model.outliers_[0]
-    assert (model.row_ids_[worst.row], model.col_ids_[worst.column], worst.value) == ("u0", "i0", 500.0)
+    assert (worst.row, worst.column, worst.value) == ("u0", "i0", 500.0)
 
 
 def test_the_summary_says_what_was_found(truth: np.ndarray, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -358,6 +358,12 @@ def test_what_fill_refuses(picture: Any, tmp_path: Path, capsys: pytest.CaptureF
 
 
 # ---------------------------------------------------------------------------------------------------- python -m condgrad
+
+
+def test_the_smoothed_l0_loss_is_welsch(tmp_path: Path) -> None:
+    data = write(tmp_path / "a.csv", "user,item,rating", ["a,x,1", "b,x,2", "a,y,2", "b,y,3"])
+    words = ["complete", str(data), "--out", str(tmp_path / "m.npz"), "--loss", "smoothed-l0", "--no-report", "--quiet"]
+    assert main(words) == 0 and RobustCompletion.load(tmp_path / "m.npz").loss == "welsch"
 
 
 @pytest.mark.parametrize("linked", [False, True])

@@ -166,10 +166,10 @@ def test_a_table_whose_order_is_not_clear_is_refused(frame: dict) -> None:
 
 
 def test_ids_that_are_no_whole_numbers_are_refused() -> None:
-    with pytest.raises(ValueError, match="A row id must be a whole number or a name, but got 3.5"):
+    with pytest.raises(ValueError, match=r"A row id must be a whole number or a name, but got 3\.5"):
         RobustCompletion().fit(pd.DataFrame({"a": [3.5, 2.0], "b": [0, 1], "c": [0.0, 1.0]}))
     model = RobustCompletion().fit(([0, 1, 0, 1], [0.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 4.0]))
-    with pytest.raises(ValueError, match="must be a whole number or a name, but got 0.5"):
+    with pytest.raises(ValueError, match=r"must be a whole number or a name, but got 0\.5"):
         model.predict([[0, 0.5]])
 
 
@@ -368,11 +368,28 @@ def test_a_certificate_is_there_where_it_is_asked_for(noisy: tuple) -> None:
         ({"sigma": "big"}, "sigma is 'big'"),
         ({"radius": -1.0}, "radius must be positive"),
         ({"max_steps": 0}, "max_steps"),
+        ({"clip": (1, 5)}, r"clip must be True or False, but got \(1, 5\)"),
+        ({"clip": 1}, "clip must be True or False"),
     ],
 )
 def test_bad_parameters_are_told_in_one_sentence(given: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RobustCompletion(**given).fit(np.eye(4))
+
+
+def test_certify_is_checked_before_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fit(*_: object) -> None:
+        pytest.fail("the fit has begun")
+
+    monkeypatch.setattr("condgrad.learn.completion.Fit", fit)
+    with pytest.raises(ValueError, match="certify must be positive"):
+        RobustCompletion(certify=-1).fit(np.eye(4))
+
+
+def test_the_smoothed_l0_loss_is_welsch(noisy: tuple) -> None:
+    _, holes, model = noisy
+    again = RobustCompletion("smoothed-l0").fit(holes)
+    assert np.array_equal(again.fill(), model.fill()) and again.loss == "smoothed-l0"
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+<<<<<<< HEAD
 from condgrad.checks import BadData, choice
 from condgrad.interruption import held_back
+=======
+from condgrad.checks import BadData
+from condgrad.driver.interruption import held_back
+>>>>>>> fixlearn
 
 if TYPE_CHECKING:
     from condgrad.data import Cleanup, Observations
@@ -95,7 +100,9 @@ def _reading(command: Any, example: str) -> None:
 
 
 def _fitting(command: Any) -> None:
-    command.add_argument("--loss", default="welsch", help="welsch (default), geman-mcclure, cauchy, huber or squared")
+    command.add_argument(
+        "--loss", default="welsch", help="welsch (default, also smoothed-l0), geman-mcclure, cauchy, huber or squared"
+    )
     command.add_argument(
         "--sigma", type=_auto, default="auto", help="the size of ordinary errors (default: estimated from the data)"
     )
@@ -221,10 +228,10 @@ def fill(arguments: Any) -> int:
 
 def estimator(arguments: Any) -> RobustCompletion:
     from condgrad.learn import RobustCompletion
-    from condgrad.learn.scales import LOSSES
+    from condgrad.learn.scales import loss_name
 
     return RobustCompletion(
-        loss=choice(arguments.loss, LOSSES, "loss"),
+        loss=loss_name(arguments.loss),
         sigma=arguments.sigma,
         radius=arguments.radius,
         random_state=arguments.seed,

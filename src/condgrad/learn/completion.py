@@ -17,7 +17,7 @@ from condgrad.learn.biases import Biases, belief, beliefs
 from condgrad.learn.entries import Entries
 from condgrad.learn.folding import folded
 from condgrad.learn.path import Fit, Model
-from condgrad.learn.scales import LOSSES
+from condgrad.learn.scales import loss_name
 from condgrad.learn.telling import Telling, silent
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
@@ -42,7 +42,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    loss : "welsch", "geman-mcclure", "cauchy", "huber", "squared", or an object such as ``condgrad.Welsch(8.0)``.
+    loss : "welsch" (or "smoothed-l0"), "geman-mcclure", "cauchy", "huber", "squared", or an object such as ``condgrad.Welsch(8.0)``.
     sigma : the standard deviation of ordinary errors, in units of the data; "auto" estimates it. A loss object has its own width.
     radius : of the nuclear ball, or "auto".
     biases : whether rows and columns have biases, and there is a mean; "columns" if rows have none, as in PCA.
@@ -134,7 +134,10 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         sigma = None if self._auto(self.sigma, "sigma") else checks.positive(self.sigma, "sigma")
         radius = np.inf if self._auto(self.radius, "radius") else checks.positive(self.radius, "radius")
         steps, tol = checks.whole(self.max_steps, "max_steps"), checks.positive(self.tol, "tol")
-        loss = checks.choice(self.loss, LOSSES, "loss") if isinstance(self.loss, str) else self.loss
+        certify = None if self.certify is None else checks.positive(self.certify, "certify")
+        if not isinstance(self.clip, bool | np.bool_):
+            raise ValueError(f"clip must be True or False, but got {self.clip!r}: the range is found from the entries.")
+        loss = loss_name(self.loss) if isinstance(self.loss, str) else self.loss
         if not isinstance(loss, str):
             check_loss(loss, np.ones(1))
             if loss.labels != "real":
@@ -156,8 +159,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 known = np.isfinite(radius) and not isinstance(loss, str)
                 best = fit.approach(radius) if known else fit.follow(radius)
             model = fit.finish(best if best.radius else replace(best, radius=fit.path[0].radius), steps, tol)
-            if self.certify is not None:
-                model = fit.certified(model, checks.positive(self.certify, "certify"), steps)
+            if certify is not None:
+                model = fit.certified(model, certify, steps)
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
         self._settle(model, fit)
         return self
@@ -181,11 +184,9 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         worst = np.flatnonzero(~trusted)
         worst = worst[np.argsort(-np.abs(left[worst]), kind="stable")]
         values = seen.values[worst]
-        where = (
-            entries.named(seen.pattern.row_of(worst), self.row_ids_),
-            entries.named(seen.pattern.cols[worst], self.col_ids_),
-        )
-        self.outliers_ = stored.records(*where, values, values - left[worst], 1 - trust[worst])
+        rows = entries.named(seen.pattern.row_of(worst), self.row_ids_)
+        cols = entries.named(seen.pattern.cols[worst], self.col_ids_)
+        self.outliers_ = stored.records(rows, cols, values, values - left[worst], 1 - trust[worst])
 
     def _multiplier(self, residual: Completion, x: LowRank) -> float:
         """Of the ball, at x."""

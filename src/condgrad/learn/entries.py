@@ -106,13 +106,14 @@ def from_matrix(X: Any) -> Entries:
     if not sp.issparse(X):
         rows, cols = np.nonzero(~np.isnan(X))
         return Entries(rows, cols, X[rows, cols], X.shape)
-    ordered = sp.csr_array(X)  # type: ignore[call-overload]
+    given: Any = X
+    ordered = sp.csr_array(given)
     if not ordered.has_canonical_format:
         ordered = ordered.copy()
         ordered.sum_duplicates()
-    if ordered.nnz < X.nnz:
-        X = X.tocoo()
-        Entries(X.row, X.col, X.data, X.shape).once()
+    if ordered.nnz < given.nnz:
+        whole = given.tocoo()
+        Entries(whole.row, whole.col, whole.data, whole.shape).once()
     X = ordered
     rows = np.repeat(np.arange(X.shape[0], dtype=X.indices.dtype), np.diff(X.indptr))
     return Entries(rows, X.indices, X.data, X.shape)

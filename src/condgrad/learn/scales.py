@@ -17,13 +17,19 @@ LOSSES: dict[str, Any] = {
     "squared": lambda sigma: Squared(),
 }
 """sigma is the standard deviation of ordinary errors; the factors lose 5 % of the efficiency of least squares where all are."""
+ALIASES = {"smoothed-l0": "welsch"}
 CONVEX = ("huber", "squared")
 NOT_BELIEVED = 3.0
 """Errors of more than so many sigma are outliers."""
 
 
+def loss_name(name: str) -> str:
+    """The name as it is known here: of two names of a loss the first."""
+    return choice(ALIASES.get(str(name), name), LOSSES, "loss")
+
+
 def loss_for(name: str, sigma: float) -> Loss:
-    return LOSSES[choice(name, LOSSES, "loss")](sigma)
+    return LOSSES[loss_name(name)](sigma)
 
 
 def spread(errors: np.ndarray) -> float:

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from condgrad.checks import choice, positive, whole
+from condgrad.checks import positive, whole
 from condgrad.learn.completion import RobustCompletion
 from condgrad.learn.folding import folded
 from condgrad.learn.saving import Saved
-from condgrad.learn.scales import LOSSES, NOT_BELIEVED, loss_for
+from condgrad.learn.scales import NOT_BELIEVED, loss_for, loss_name
 from condgrad.points import LowRank
 
 
@@ -86,7 +86,7 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if not seen.any(axis=0).all():
             raise ValueError(f"Column {int(np.argmin(seen.any(axis=0)))} of X has no entry, only NaN: drop it.")
         found = RobustCompletion(
-            choice(self.loss, LOSSES, "loss"),
+            loss_name(self.loss),
             sigma="auto" if self.sigma is None else positive(self.sigma, "sigma"),
             radius=self.radius,
             biases="columns" if self.center else False,
