@@ -17,13 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-<<<<<<< HEAD
-from condgrad.checks import BadData, choice
-from condgrad.interruption import held_back
-=======
 from condgrad.checks import BadData
-from condgrad.driver.interruption import held_back
->>>>>>> fixlearn
+from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
     from condgrad.data import Cleanup, Observations
