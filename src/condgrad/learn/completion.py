@@ -42,7 +42,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    loss : "welsch" (or "smoothed-l0"), "geman-mcclure", "cauchy", "huber", "squared", or an object such as ``condgrad.Welsch(8.0)``.
+    loss : "welsch" (or "smoothed-l0"), "geman-mcclure", "cauchy", "huber", "squared", or an object such as ``cg.Welsch(8.0)``.
     sigma : the standard deviation of ordinary errors, in units of the data; "auto" estimates it. A loss object has its own width.
     radius : of the nuclear ball, or "auto".
     biases : whether rows and columns have biases, and there is a mean; "columns" if rows have none, as in PCA.
