@@ -15,6 +15,7 @@ from tests.problems import EXPECTATIONS, case
 import condgrad as cg
 from condgrad.driver.stopping import Rule
 from condgrad.protocols import Prox, Reason, Record
+from condgrad.solvers.states import State
 
 TOL = 1e-8
 
@@ -146,3 +147,24 @@ def test_a_lying_objective_is_noticed_where_it_is_asked_for(method: Any) -> None
     liar = cg.Function(CONVEX.value, np.zeros_like, (3,), smoothness=3.0, lower_smoothness=0.0)
     with pytest.raises(ValueError, match="The gradient does not match the function"):
         cg.minimize(liar, SIMPLEX, X0, method=method.name, check_gradient=True)
+
+
+def test_no_tiny_L_is_believed_where_none_is_given() -> None:
+    """With a huge step the mapping of any point is small."""
+    Q = np.diag([1.0, -2.0, 3.0])
+    F = cg.Function(lambda x: float(x @ Q @ x), lambda x: 2 * Q @ x, (3,))
+
+    class Tiny:
+        def init(self, problem: Any, x0: Any) -> Any:
+            return self.said(problem, State(k=0, x=x0, L=1e-12))
+
+        def step(self, problem: Any, state: Any) -> Any:
+            return self.said(problem, replace(state, k=state.k + 1))
+
+        def said(self, problem: Any, state: Any) -> Any:
+            vertex = problem.domain.lmo(problem.objective.grad(state.x))
+            return replace(state, certificate=cg.Certificate(state.x, vertex, 5e11, 0.0))
+
+    problem = cg.Problem(F, cg.Simplex(3))
+    result = cg.run(problem, Tiny(), np.array([0.3, 0.5, 0.2]), cg.Mapping(1e-9) | cg.Steps(5))
+    assert result.status != "converged"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from math import inf, isfinite, nan
+from math import inf, isfinite, nan, sqrt
 from typing import Any
 
 from condgrad.certificate import Certificate, witness
@@ -20,6 +20,7 @@ from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
 from condgrad.interruption import held_back, said, terminable
+from condgrad.points import norm2
 from condgrad.points.aside import listening
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
 from condgrad.solvers.smoothness import Backtracking
@@ -32,6 +33,8 @@ DONE = ("converged", "failed", "interrupted")
 """Endings after which nothing more is measured: it is known, can't be, or somebody waits."""
 
 
+ROOM = 10.0
+"""So many times the step that two gradients allow is still a step."""
 GRACE = 0.1
 """The share of a deadline that the last measurement may take beyond it."""
 
@@ -328,10 +331,17 @@ class _Run:
     def verify(self, claim: Certificate) -> Certificate:
         """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for:
         with a longer one the mapping of any point is small."""
-        L = self.problem.objective.smoothness
+        L = self.problem.objective.smoothness or self.least_smoothness(claim)
         if L and claim.gamma > (1 + 1e-9) / (2 * L):
             claim = replace(claim, gamma=1 / (2 * L), step=claim.step or claim.gamma)
         return claim.verify(self.measured)
+
+    def least_smoothness(self, claim: Certificate) -> float:
+        """What any L is at least, by the gradients at the two points of a certificate, with room for a solver's L, which goes by
+        values: where nobody has given L, a solver that says a tiny one is not believed."""
+        grad, apart = self.measured.objective.grad, sqrt(norm2(claim.x - claim.prox))
+        found = sqrt(norm2(grad(claim.x) - grad(claim.prox))) / apart if apart else 0.0
+        return found / ROOM if isfinite(found) else 0.0
 
     def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
         """A claim of convergence is checked before the run ends on it; where the check does not confirm it, go on."""
