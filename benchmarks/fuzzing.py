@@ -237,30 +237,30 @@ def _archives(folder: Path) -> dict[str, Target]:
 def _models(folder: Path) -> dict[str, Target]:
     """Fitted models whose checksums hold, whatever their plain data are."""
     from condgrad import archive
-    from condgrad.learn import RobustCompletion, SigmoidClassifier
+    from condgrad.learn import RobustCompletion, SigmoidClassifier, saving, stored
 
     rng, path = np.random.default_rng(SEED), folder / "m.npz"
     X = rng.normal(size=(12, 5))
     names = np.where(X[:, 0] > 0, "up", "down")
 
-    def reader(model: Any) -> Target:
+    def reader(model: Any, version: int) -> Target:
         kind = type(model)
         model.save(path)
-        data, arrays = archive.read(path, kind.__name__, 1)
+        data, arrays = archive.read(path, kind.__name__, version)
 
         def read(case: bytes) -> Any:
             try:
                 forged = json.loads(case)
             except (ValueError, RecursionError):
                 return None
-            archive.write(path, kind.__name__, 1, forged, arrays)
+            archive.write(path, kind.__name__, version, forged, arrays)
             return kind.load(path)
 
         return Target(read, (archive.BadArchive,), [json.dumps(data).encode()])
 
     return {
-        "completion model": reader(RobustCompletion(radius=3.0, sigma=1.0).fit(X)),
-        "linear model": reader(SigmoidClassifier(radius=1.0).fit(X, names)),
+        "completion model": reader(RobustCompletion(radius=3.0, sigma=1.0).fit(X), stored.VERSION),
+        "linear model": reader(SigmoidClassifier(radius=1.0).fit(X, names), saving.VERSION),
     }
 
 

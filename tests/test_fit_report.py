@@ -9,7 +9,7 @@ import pytest
 
 from condgrad.data import load
 from condgrad.learn import RobustCompletion
-from condgrad.learn.fit_report import path_plot
+from condgrad.learn.fit_report import least, path_plot
 from condgrad.learn.path import Radius
 from condgrad.report import Curve, Plot
 from condgrad.report.bands import bands
@@ -39,12 +39,21 @@ def test_scales_and_runs_are_checked() -> None:
         Plot("p", "P", "y", {"x": "x"}, [Curve("c", [run, run])], as_given=True)
 
 
-def test_the_path_is_two_curves_where_singular_values_were_let_go() -> None:
+def test_the_path_has_a_curve_for_each_loss_and_for_what_was_let_go() -> None:
     model = RobustCompletion()
-    model.path_ = [Radius(10.0, 3.0, 1), Radius(13.0, 2.0, 2), Radius(15.5, 1.0, 2), Radius(16.9, 1.5, 3)]
-    ball, let_go = path_plot(model).curves
-    assert (ball.runs[0]["radius"], let_go.runs[0]["radius"]) == ([10.0, 13.0, 16.9], [15.5])
-    assert (ball.runs[0]["round"], let_go.runs[0]["y"]) == ([1, 2, 4], [1.0])
+    model.path_ = [
+        Radius(10.0, 3.0, 1, "cauchy", False),
+        Radius(13.0, 0.5, 2, "cauchy", False),
+        Radius(13.0, 2.0, 2, "welsch", False),
+        Radius(15.5, 1.0, 2, "welsch", True),
+    ]
+    led, ball, let_go = path_plot(model).curves
+    assert [led.label, ball.label] == ["cauchy, within the ball", "welsch, within the ball"]
+    assert let_go.label == "welsch, large singular values let go"
+    assert (led.runs[0]["radius"], let_go.runs[0]["radius"]) == ([10.0, 13.0], [15.5])
+    assert (ball.runs[0]["round"], let_go.runs[0]["y"]) == ([3], [1.0])
+    best = least(model)
+    assert best is not None and best.error == 1.0, "an error by another loss does not compare"
 
 
 @pytest.fixture(scope="module")

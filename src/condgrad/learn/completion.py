@@ -17,7 +17,7 @@ from condgrad.learn.biases import Biases, belief, beliefs
 from condgrad.learn.entries import Entries
 from condgrad.learn.folding import folded
 from condgrad.learn.path import Fit, Model
-from condgrad.learn.scales import loss_name
+from condgrad.learn.scales import bounds, loss_name
 from condgrad.learn.telling import Telling, silent
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
@@ -46,7 +46,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     sigma : the standard deviation of ordinary errors, in units of the data; "auto" estimates it. A loss object has its own width.
     radius : of the nuclear ball, or "auto".
     biases : whether rows and columns have biases, and there is a mean; "columns" if rows have none, as in PCA.
-    clip : whether predictions are kept within the range of the entries that are believed.
+    clip : whether predictions are kept within bounds, where the entries that are believed have some, as ratings do: a smallest or
+        largest value that one in a thousand of them share.
     tol : the last fit ends when two steps bring the loss down by less than this share.
     max_steps : and at the latest after so many steps.
     certify : go on until the squared gradient mapping of the last fit is at most this, proven by ``result_.certificate``;
@@ -58,13 +59,14 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     radius_, sigma_ : as given or found.
-    path_ : (radius, held-out error, rank) for each radius that was tried; empty with a radius and a loss object.
+    path_ : (radius, held-out error, rank, loss, free) for each radius that was tried, with the loss that leads the way or the one
+        that was asked for, in the ball or free of it; empty with a radius and a loss object.
     losses_ : after each round of the last fit, on all entries.
     singular_values_, components_ : of the low-rank part; components are rows, as in PCA. ``row_factors_ @ components_`` is it.
     mean_, row_biases_, col_biases_ : the rest of the model.
     outliers_ : a record array (row, column, value, predicted, score) of entries that are believed by less than half, worst first,
         by name where there are names; the score is 1 - phi'(t)/(t phi''(0)).
-    range_ : of the entries that are believed.
+    range_ : the bounds, infinite where there are none.
     result_ : of the last run of the engine: its trace, counts and certificate.
     row_ids_, col_ids_ : the names, sorted, where the entries came with names; else None.
 
@@ -179,8 +181,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         np.subtract(seen.values, left, out=left)
         trust = beliefs(model.loss, seen.pattern, left)[1]
         trusted = trust >= 0.5
-        bounds = seen.values.min(where=trusted, initial=np.inf), seen.values.max(where=trusted, initial=-np.inf)
-        self.range_ = (float(bounds[0]), float(bounds[1])) if trusted.any() else (-np.inf, np.inf)
+        self.range_ = bounds(seen.values[trusted])
         worst = np.flatnonzero(~trusted)
         worst = worst[np.argsort(-np.abs(left[worst]), kind="stable")]
         values = seen.values[worst]
@@ -329,12 +330,9 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _folded(self, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
         """Biases and factors of m rows with these entries."""
-        left = values - self.mean_ - self.col_biases_[cols]
-        order = np.argsort(rows, kind="stable")
-        cuts = np.searchsorted(rows[order], np.arange(1, m))
-        lists = zip(np.split(left[order], cuts), np.split(cols[order], cuts), strict=True) if m else ()
-        price, biased = self.multiplier_, self._biases() == "both"
-        return folded(self.components_.T, self.singular_values_, list(lists), self._loss, price, biased)
+        left, biased = values - self.mean_ - self.col_biases_[cols], self._biases() == "both"
+        columns, entries = self.components_.T, (rows, cols, left)
+        return folded(columns, self.singular_values_, entries, m, self._loss, self.multiplier_, biased)
 
     def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """For each row the k columns with the largest predictions, best first, and these; without those observed in it.

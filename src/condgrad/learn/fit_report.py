@@ -10,7 +10,7 @@ import numpy as np
 
 from condgrad.data import Cleanup, Observations
 from condgrad.learn.completion import RobustCompletion
-from condgrad.learn.path import GROWTH
+from condgrad.learn.path import Radius
 from condgrad.report import Block, Curve, Plot, Table, Text, surroundings, write
 from condgrad.report.runs import PROVEN, UNITS
 
@@ -32,7 +32,7 @@ def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
         "rank": len(model.singular_values_),
         "radius": float(model.radius_),
         "sigma": float(model.sigma_),
-        "held-out error": min((tried.error for tried in model.path_), default=None),
+        "held-out error": None if (best := least(model)) is None else best.error,
         "outliers": len(model.outliers_),
         "squared mapping": certificate.upper if certificate and model.certify is not None else None,
         "status": _status(model),
@@ -107,21 +107,27 @@ def caveats(found: Mapping[str, Any]) -> list[str]:
     return told
 
 
+def least(model: RobustCompletion) -> Radius | None:
+    """The point of the path with the least held-out error by the loss that the fit ended with: another's does not compare."""
+    by_last = [tried for tried in model.path_ if tried.loss == model.path_[-1].loss]
+    return min(by_last, key=lambda tried: tried.error, default=None)
+
+
 def path_plot(model: RobustCompletion) -> Plot:
-    """Radii that grow are one curve; where the large singular values were let go, their sum is the radius, and another."""
+    """A curve for each loss, within the ball and where the large singular values were let go: their sum is then the radius."""
     curves: dict[str, dict[str, list[float]]] = {}
-    last = None
     for number, tried in enumerate(model.path_, start=1):
-        grown = last is None or np.isclose(tried.radius, GROWTH * last) or tried.radius == model.radius
-        last = tried.radius if grown else last
-        label = "within the ball" if grown else "large singular values let go"
+        label = f"{tried.loss}, " + ("large singular values let go" if tried.free else "within the ball")
         columns = curves.setdefault(label, {"radius": [], "round": [], "y": []})
         for name, value in (("radius", tried.radius), ("round", number), ("y", tried.error)):
             columns[name].append(value)
     note = "A root mean square over held-out entries in which an outlier counts as far as it is believed."
-    if model.path_:
-        best = min(model.path_, key=lambda tried: tried.error)
+    if (best := least(model)) is not None:
         note += f" The least is {best.error:.4g}, at radius {best.radius:.4g} with rank {best.rank}."
+        if model.path_[0].loss != best.loss:
+            note += (
+                f" {model.path_[0].loss.capitalize()}'s loss, which gives nothing up, leads the way for {best.loss}'s."
+            )
     return Plot(
         "path",
         "Held-out error along the path of radii",

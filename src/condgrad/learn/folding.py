@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from condgrad.learn.biases import ROWS, belief
@@ -18,26 +20,32 @@ BLOCK = 2**21
 def folded(
     columns: np.ndarray,
     singular: np.ndarray,
-    rows: list[tuple[np.ndarray, np.ndarray]],
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
+    m: int,
     loss: Loss,
-    price: float,
+    price: Any,
     biased: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Biases and factors of rows, each given as what mean and column biases leave over, and in which columns.
+    """Biases and factors of m rows, given by entries: rows, columns, and what mean and column biases leave over there.
 
     At a solution over a nuclear ball with multiplier ``price``, the row u of U = P S^(1/2) minimises sum phi(b + <u, v_j>, t_j) +
     price |u|^2 / 2, v_j the rows of Q S^(1/2): so a row that was fitted is folded in where it stood. By reweighted squares.
     """
+    rows, cols, left = entries
+    order = np.argsort(rows, kind="stable")
+    cols, left = cols[order], left[order]
+    ends = np.searchsorted(rows[order], np.arange(m + 1))
     root = np.sqrt(singular)
     V = np.column_stack([np.full(len(columns), float(biased)), columns * root])
     ridge = np.append(loss.smoothness * ROWS, np.full(len(root), price)) + 1e-12 * loss.smoothness
-    found, counts = np.zeros((len(rows), V.shape[1])), np.array([len(t) for t, _ in rows], dtype=int)
+    found, counts = np.zeros((m, V.shape[1])), np.diff(ends)
     longest = max(counts.max(initial=0), 1)
-    for at in range(0, len(rows), size := max(BLOCK // (longest * V.shape[1]), 1)):
+    for at in range(0, m, size := max(BLOCK // (longest * V.shape[1]), 1)):
         part = slice(at, at + size)
         A, T = np.zeros((len(counts[part]), longest, V.shape[1])), np.zeros((len(counts[part]), longest))
-        for a, (t, where) in enumerate(rows[part]):
-            A[a, : len(t)], T[a, : len(t)] = V[where], t
+        for a, count in enumerate(counts[part]):
+            its = slice(ends[at + a], ends[at + a + 1])
+            A[a, :count], T[a, :count] = V[cols[its]], left[its]
         found[part] = _regressions(A, T, counts[part], loss, ridge)
     return found[:, 0], found[:, 1:] * root
 

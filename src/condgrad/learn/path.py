@@ -5,6 +5,9 @@ loss is that of the held-out residuals, which no fit has seen: it falls as the m
 
 A ball shrinks all singular values, the large ones too. Where there is a gap between them, those above it are let go at the end
 of the path: if the held-out entries like that better, the radius is what they then add up to.
+
+A loss that gives up what is far off has bad minima, in which whole rows are given up: one that never quite does leads the way,
+and rows that are given up all the same are fitted by themselves.
 """
 
 from __future__ import annotations
@@ -15,14 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from condgrad import kernels
 from condgrad.domains import NuclearBall
 from condgrad.driver import Mapping, Result, Steps, minimize, run
 from condgrad.inner import Subspace
 from condgrad.learn.biases import Biases, refitted
+from condgrad.learn.held_out import BETTER, Held, Judged
+from condgrad.learn.model import Model
+from condgrad.learn.rescue import rescued
 from condgrad.learn.scales import loss_for, spread
 from condgrad.objectives import Completion
-from condgrad.objectives.losses import Loss, value_and_deriv
+from condgrad.objectives.losses import Loss
 from condgrad.points import LowRank
 from condgrad.protocols import Problem
 from condgrad.solvers import practical
@@ -38,22 +43,24 @@ STEPS = 2
 """Of the engine at each radius."""
 MOVING = 0.95
 """Where the held-out error falls below this part of the last one, as many steps follow at the same radius."""
-BETTER = 1e-4
-"""By this share the held-out loss must fall to count as better."""
+LEADER, LED = "cauchy", ("welsch", "geman-mcclure")
+"""The loss that leads the way for those that give up what is far off."""
 PATIENCE = 2
 """So many radii in a row that are no better end the path."""
 LONGEST = 60
-LEAST, SLOWLY = 1e-3, 0.7
-"""The scale of the loss never falls below this part of the first one, where there is nothing left to be robust against, nor at
-once below this part of the last one: rows that are fitted later than others must not be given up before."""
+LEAST = 1e-2
+"""The scale of the loss never falls below this part of the first one, where there is nothing left to be robust against."""
 WIDE = 2.0
 """So much wider is the loss on the path than at its end: what is large is not taken for an outlier before it had its chance."""
 GAP, FLOOR = 5.0, 3
 """A singular value that is so many times the next one ends what is signal, where as many and some more are beyond it."""
+FAINT = 0.03
+"""Singular values below this part of the largest count as this part: the ball cuts the last ones to any size."""
 TURNS = 2
 """Rounds between two looks at the held-out entries where singular values are let go: there is more to go for in each."""
 ENOUGH, SETTLED = 0.01, 0.95
-"""What is let go has come to rest when the held-out loss falls by less than this share, and the scale no longer to this part."""
+"""What is let go has come to rest when the held-out loss falls by less than this share, and the scale no longer to this part; and
+one more singular value is worth while if it falls by more than this share."""
 
 
 class Radius(NamedTuple):
@@ -62,41 +69,9 @@ class Radius(NamedTuple):
     radius: float
     error: float
     rank: int
-
-
-@dataclass(frozen=True, eq=False)
-class Model:
-    """x + biases, and the loss that they were fitted with."""
-
-    x: LowRank
-    biases: Biases
-    loss: Loss
-    sigma: float
-    radius: float = 0.0
-    rank: int | None = None
-    """The rank that x may have, where it is not the radius that limits it."""
-    state: NCGSState | None = None
-    """Of the engine, which led to x."""
-    value: float = np.nan
-    """Of the loss, before the biases were fitted anew."""
-    result: Result | None = None
-
-    def begun(self, solver: NCGS, problem: Problem) -> NCGSState:
-        """The state to begin with: that in which the last steps ended, for what the problem is now."""
-        if self.state is None:
-            return solver.init(problem, self.x)
-        L = problem.objective.smoothness
-        return replace(
-            self.state, k=0, x=self.x, theta_ag=self.x, L=L, local=self.state.local * L / self.state.L, due=False
-        )
-
-    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        return kernels.sample_at(rows, cols, *self.factors())
-
-    def factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """U and V with U V' all that the model predicts."""
-        U, V = (np.concatenate(parts, axis=1) for parts in zip(self.x.factors(), self.biases.factors(), strict=True))
-        return U, V
+    loss: str
+    free: bool
+    """Of the ball; the radius is then what the singular values add up to."""
 
 
 @dataclass(eq=False)
@@ -117,20 +92,24 @@ class Fit:
     """After each round of the last fit."""
     floor: float = 0.0
     """Of the scale."""
+    leader: str | None = None
+    """The loss that stands in for the one that was asked for, while it leads."""
+
+    def by_name(self, sigma: float) -> Loss | None:
+        """The loss that is used now, for errors of this size, where it was asked for by name."""
+        name = self.leader or self.loss
+        return loss_for(name, sigma) if isinstance(name, str) else None
 
     def wide(self, model: Model) -> Model:
         """The model with a wider loss, as it is on the path."""
-        if not isinstance(self.loss, str):
-            return model
-        return replace(model, loss=loss_for(self.loss, WIDE * model.sigma))
+        return replace(model, loss=self.by_name(WIDE * model.sigma) or model.loss)
 
     def scaled(self, model: Model, deviation: float) -> Model:
         """The model with the loss for residuals of this size, or of the size that is given if that is larger: a loss as narrow
         as the noise does not see data that are not fitted yet."""
-        if not isinstance(self.loss, str):
-            return model
         sigma = max(deviation, self.sigma or 0.0)
-        return replace(model, loss=loss_for(self.loss, sigma), sigma=sigma)
+        loss = self.by_name(sigma)
+        return replace(model, loss=loss, sigma=sigma) if loss else model
 
     def start(self, objective: Completion) -> Model:
         """Biases alone, fitted and scaled by turns."""
@@ -208,21 +187,34 @@ class Fit:
     def follow(self, up_to: float = np.inf) -> Model:
         """The best model of the path, with the scale that its held-out residuals have."""
         train, held = self.split()
+        led = self.loss in LED
+        self.leader = LEADER if led else None
         model = self.start(train)
         self.floor = LEAST * model.sigma
-        radius, worse = min(self.first_radius(train, model), up_to), 0
-        best = best_in_ball = held.judged(self, model)
-        error = best.error
-        while np.isfinite(up_to) or (worse < PATIENCE and len(self.path) < LONGEST):
+        first = min(self.first_radius(train, model), up_to)
+        best = self.along(train, held, held.judged(self, model), first, up_to)
+        if led:
+            self.leader = None
+            best = held.judged(self, best.model)
+            if best.model.rank is None:
+                best = self.along(train, held, best, best.model.radius or first, up_to)
+            else:
+                best = self.freed(train, held, best.model, best)
+        return self.settled(train, held, best.model) if np.isfinite(up_to) else best.model
+
+    def along(self, train: Completion, held: Held, begin: Judged, radius: float, up_to: float) -> Judged:
+        """The best from this radius on; or the last, where it is known how far."""
+        model, error, worse, since = begin.model, begin.error, 0, len(self.path)
+        best = best_in_ball = begin
+        while np.isfinite(up_to) or (worse < PATIENCE and len(self.path) - since < LONGEST):
             model = self.improve(train, self.wide(model), radius)
             now = held.judged(self, model)
             if now.error < MOVING * error:
                 now = held.judged(self, self.improve(train, model, radius))
             model, error = now.model, now.error
-            self.path.append(Radius(radius, now.error, model.x.rank))
-            self.tell(f"radius {radius:.4g}, held-out error {now.error:.4g}", PATIENCE - worse + 3)
+            self.tried(replace(model, radius=radius), error, PATIENCE - worse + 3)
             if radius >= up_to:
-                return self.settled(train, held, model)
+                return now
             before = best
             if now.beats(best):
                 best = now
@@ -232,28 +224,45 @@ class Fit:
                     best = self.let_go(train, held, now, best, GAP)
             worse = worse + 1 if best is before else 0
             radius = min(GROWTH * radius, up_to)
-        return self.let_go(train, held, best_in_ball, best, 0.0).model
+        return self.let_go(train, held, best_in_ball, best, 0.0)
+
+    def tried(self, model: Model, error: float, left: int) -> None:
+        """Note a point of the path, and about how many rounds are left."""
+        name, free = self.leader or self.loss, model.rank is not None
+        loss = name if isinstance(name, str) else type(name).__name__
+        self.path.append(Radius(model.radius, error, model.x.rank, loss, free))
+        where = f"rank {model.rank}" if free else f"radius {model.radius:.4g}"
+        self.tell(f"{where}, held-out error {error:.4g}", left)
 
     def let_go(self, train: Completion, held: Held, now: Judged, best: Judged, gap: float) -> Judged:
-        """The singular values above the largest gap, free of the ball, if the held-out entries like it better; and again."""
+        """The singular values above the largest gap, free of the ball, if the held-out entries like it better; then one more."""
         left, values, right = now.model.x.svd()
-        ratios = values[:-1] / values[1:]
+        ratios = values / (np.append(values[1:], 0.0) + FAINT * values.max(initial=0.0))
         k = 1 + int(np.argmax(ratios)) if len(ratios) else 0
         if k == 0 or (gap > 0 and (ratios[k - 1] < gap or len(values) < 2 * k + FLOOR)):
             return best
         model = replace(now.model, x=LowRank(left[:, :k] * values[:k], right[:, :k]), rank=k, state=None)
-        sigma = best.model.sigma
+        enough = BETTER
+        while (freed := self.freed(train, held, model, best)).beats(best, enough):
+            best, enough = freed, ENOUGH
+            model = replace(best.model, rank=best.model.x.rank + 1)
+        return best
+
+    def freed(self, train: Completion, held: Held, model: Model, best: Judged) -> Judged:
+        """The model of its rank, in a ball that does not bind, if the held-out entries like it better than the best."""
+        sigma, room = best.model.sigma, 0.0
         for _ in range(LONGEST):
+            model = rescued(train, self.wide(model), self.biases)
+            room = max(room, 4 * float(model.x.svd()[1].sum()))
             for _ in range(TURNS):
-                model = self.improve(train, self.wide(model), 4 * values.sum())
+                model = self.improve(train, self.wide(model), room)
             now = held.judged(self, replace(model, radius=float(model.x.svd()[1].sum())))
             narrower, better = now.model.sigma < SETTLED * sigma, now.beats(best)
             if not narrower and not better:
                 break
             enough = not narrower and not now.beats(best, ENOUGH)
             best, model, sigma = now if better else best, now.model, now.model.sigma
-            self.path.append(Radius(model.radius, now.error, k))
-            self.tell(f"rank {k}, held-out error {now.error:.4g}", 4)
+            self.tried(model, now.error, 4)
             if enough:
                 break
         return best
@@ -276,6 +285,8 @@ class Fit:
         before, radius = np.inf, model.radius
         room = radius if model.rank is None else 4 * radius
         for _ in range(STEPS, steps, STEPS):
+            if model.rank is not None:
+                model = rescued(self.everything, model, self.biases)
             model = self.improve(self.everything, model, room)
             self.losses.append(model.value)
             self.tell(f"all entries, loss {model.value:.6g}", 2)
@@ -321,39 +332,7 @@ class Continued:
         return self.solver.step(problem, state)
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Entries that no fit has seen."""
-
-    rows: np.ndarray
-    cols: np.ndarray
-    values: np.ndarray
-
-    def judged(self, fit: Fit, model: Model) -> Judged:
-        left = self.values - model.at(self.rows, self.cols)
-        model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma, fit.floor))
-        return Judged(model, left, float(np.sqrt(2 * mean_loss(model.loss, left) / model.loss.smoothness)))
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """A model, scaled to its held-out residuals, and these."""
-
-    model: Model
-    left: np.ndarray
-    error: float
-
-    def beats(self, other: Judged, by: float = BETTER) -> bool:
-        """By one loss for both, the narrower one: outliers, which cost the same, would hide what ordinary entries gain."""
-        loss = min(self.model, other.model, key=lambda model: model.sigma).loss
-        return mean_loss(loss, self.left) < (1 - by) * mean_loss(loss, other.left)
-
-
 def go_on(result: Result) -> None:
     """A run ends in good order where it is interrupted; a fit, which is many runs, is then left."""
     if result.status == "interrupted":
         raise KeyboardInterrupt(result.message)
-
-
-def mean_loss(loss: Loss, left: np.ndarray) -> float:
-    return value_and_deriv(loss, left, np.zeros(len(left)), np.empty(0), slopes=False)[0] / len(left)

@@ -1,4 +1,4 @@
-"""Losses by name, as wide as the errors are large."""
+"""Losses by name, as wide as the errors are large; and bounds of values."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ LOSSES: dict[str, Any] = {
 """sigma is the standard deviation of ordinary errors; the factors lose 5 % of the efficiency of least squares where all are."""
 ALIASES = {"smoothed-l0": "welsch"}
 CONVEX = ("huber", "squared")
+SHARED = 1e-3
+"""A smallest or largest value that this share of the entries have, and more than one, is a bound and no accident."""
 NOT_BELIEVED = 3.0
 """Errors of more than so many sigma are outliers."""
 
@@ -35,3 +37,13 @@ def loss_for(name: str, sigma: float) -> Loss:
 def spread(errors: np.ndarray) -> float:
     """The standard deviation that normal errors of this median size have: half of them may be anything."""
     return 1.4826 * float(np.median(np.abs(errors)))
+
+
+def bounds(values: np.ndarray) -> tuple[float, float]:
+    """Between which values lie that have bounds, as ratings do; infinite where they have none."""
+    if not len(values):
+        return -np.inf, np.inf
+    least, most, many = float(values.min()), float(values.max()), max(2, SHARED * len(values))
+    lower = least if np.count_nonzero(values == least) >= many else -np.inf
+    upper = most if np.count_nonzero(values == most) >= many else np.inf
+    return lower, upper

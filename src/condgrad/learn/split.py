@@ -96,7 +96,7 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             random_state=self.random_state,
         ).fit(X)
         self.radius_, self.sigma_, self.multiplier_ = found.radius_, found.sigma_, found.multiplier_
-        self.path_ = np.array(found.path_).reshape(-1, 3)
+        self.path_ = np.array([tried[:3] for tried in found.path_]).reshape(-1, 3)
         scores, V = found.row_factors_, found.components_.T
         self.mean_ = found.mean_ + found.col_biases_
         if self.center:
@@ -125,9 +125,10 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """The scores of rows, old or new, each by a robust regression: outliers and NaN have no say in them."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        rows = [(row[seen], np.flatnonzero(seen)) for row, seen in zip(X - self.mean_, ~np.isnan(X), strict=True)]
-        loss = loss_for(self.loss, self.sigma_)
-        return folded(self.components_.T, self.singular_values_, rows, loss, self.multiplier_, biased=False)[1]
+        rows, cols = np.nonzero(~np.isnan(X))
+        entries = rows, cols, X[rows, cols] - self.mean_[cols]
+        columns, loss = self.components_.T, loss_for(self.loss, self.sigma_)
+        return folded(columns, self.singular_values_, entries, len(X), loss, self.multiplier_, biased=False)[1]
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

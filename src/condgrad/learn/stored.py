@@ -14,7 +14,7 @@ from condgrad.learn.saving import check_shapes, named, refusing
 from condgrad.objectives import LOSSES, Completion
 from condgrad.objectives.losses import Loss
 
-KIND, VERSION = "RobustCompletion", 1
+KIND, VERSION = "RobustCompletion", 2
 NUMBERS = ("mean_", "radius_", "sigma_", "multiplier_", "n_features_in_")
 ARRAYS = ("row_biases_", "col_biases_", "row_factors_", "components_", "singular_values_")
 FIELDS = ("row", "column", "value", "predicted", "score")
@@ -36,7 +36,7 @@ def write(path: Any, model: Any) -> None:
         "parameters": {name: _plain(value) for name, value in parameters.items()},
         "numbers": {name: _plain(getattr(model, name)) for name in NUMBERS},
         "range": [float(end) for end in model.range_],
-        "path": [[float(part) for part in radius] for radius in model.path_],
+        "path": [[float(r), float(e), int(k), loss, bool(free)] for r, e, k, loss, free in model.path_],
         "losses": [float(loss) for loss in model.losses_],
         "rank": model._rank,
         "loss": _loss_data(model._loss),
@@ -87,7 +87,7 @@ def _model(data: Any, arrays: dict[str, np.ndarray], kind: Any) -> Any:
     if (model.row_ids_ is None) != (model.col_ids_ is None):
         raise ValueError("names of one side only")
     model.range_ = tuple(data["range"])
-    model.path_ = [Radius(radius, error, int(rank)) for radius, error, rank in data["path"]]
+    model.path_ = [_radius(*tried) for tried in data["path"]]
     rows, cols, *numbers = (arrays[f"outliers.{name}"] for name in FIELDS)
     model.outliers_ = records(with_names(rows, model.row_ids_), with_names(cols, model.col_ids_), *numbers)
     model.losses_ = data["losses"]
@@ -109,8 +109,7 @@ def _check(data: Any, arrays: dict[str, np.ndarray], m: int, n: int) -> None:
     whole(data["numbers"]["n_features_in_"], "n_features_in_")
     if data["rank"] is not None:
         whole(data["rank"], "rank", least=0)
-    lists = {"range": (2,), "losses": (len(data["losses"]),), "path": (len(data["path"]), 3)[: 1 + bool(data["path"])]}
-    for name, shape in lists.items():
+    for name, shape in {"range": (2,), "losses": (len(data["losses"]),)}.items():
         if (found := np.array(data[name], dtype=float)).shape != shape or (np.isnan(found).any() and name == "range"):
             raise ValueError(f"{name} has shape {found.shape}")
     if data["shape"] != [m, n] or data["range"][0] > data["range"][1]:
@@ -119,6 +118,12 @@ def _check(data: Any, arrays: dict[str, np.ndarray], m: int, n: int) -> None:
         at = arrays[f"outliers.{place}"]
         if at.dtype.kind not in "iu" or ((at < 0) | (at >= size)).any():
             raise ValueError("an outlier outside of the matrix")
+
+
+def _radius(radius: float, error: float, rank: int, loss: str, free: bool) -> Radius:
+    if not isinstance(loss, str):
+        raise TypeError("a path without losses")
+    return Radius(float(radius), float(error), whole(rank, "rank", least=0), loss, bool(free))
 
 
 def _ids(names: Any, numbers: np.ndarray | None, size: int) -> np.ndarray | None:

@@ -1,0 +1,58 @@
+"""Models judged by entries that no fit has seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from condgrad.learn.model import Model
+from condgrad.learn.scales import spread
+from condgrad.objectives.losses import Loss, value_and_deriv
+
+BETTER = 1e-4
+"""By this share the held-out loss must fall to count as better."""
+SLOWLY = 0.7
+"""The scale of the loss does not fall at once below this part of the last one: rows that are fitted later than others must not be
+given up before."""
+
+
+class Scaling(Protocol):
+    floor: float
+    """Of the scale."""
+
+    def scaled(self, model: Model, deviation: float) -> Model:
+        """The model with the loss for residuals of this size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Entries that no fit has seen."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+    values: np.ndarray
+
+    def judged(self, fit: Scaling, model: Model) -> Judged:
+        left = self.values - model.at(self.rows, self.cols)
+        model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma, fit.floor))
+        return Judged(model, left, float(np.sqrt(2 * mean_loss(model.loss, left) / model.loss.smoothness)))
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A model, scaled to its held-out residuals, and these."""
+
+    model: Model
+    left: np.ndarray
+    error: float
+
+    def beats(self, other: Judged, by: float = BETTER) -> bool:
+        """By one loss for both, the narrower one: outliers, which cost the same, would hide what ordinary entries gain."""
+        loss = min(self.model, other.model, key=lambda model: model.sigma).loss
+        return mean_loss(loss, self.left) < (1 - by) * mean_loss(loss, other.left)
+
+
+def mean_loss(loss: Loss, left: np.ndarray) -> float:
+    return value_and_deriv(loss, left, np.zeros(len(left)), np.empty(0), slopes=False)[0] / len(left)
