@@ -140,10 +140,17 @@ def test_folding_takes_a_price_for_each_component() -> None:
 
 def test_bounds_are_values_that_many_share() -> None:
     rng = np.random.default_rng(0)
-    assert bounds(rng.integers(1, 6, 5000).astype(float)) == (1.0, 5.0)
-    assert bounds(rng.normal(size=5000)) == (-np.inf, np.inf)
-    assert bounds(np.maximum(rng.normal(size=5000), 0.0)) == (0.0, np.inf)
-    assert bounds(np.empty(0)) == (-np.inf, np.inf) == bounds(np.array([1.0, 2.0, 3.0]))
+    cases = {
+        (1.0, 5.0): rng.integers(1, 6, 5000).astype(float),
+        (-np.inf, np.inf): rng.normal(size=5000),
+        (0.0, np.inf): np.maximum(rng.normal(size=5000), 0.0),
+    }
+    for expected, values in cases.items():
+        assert bounds(values, np.ones(5000, dtype=bool)) == expected
+        far = np.concatenate([[-99.0] * 40, values])
+        assert bounds(far, far > -99.0) == expected, "only among those that are believed"
+    few = np.array([1.0, 2.0, 3.0])
+    assert bounds(few, few > 0) == (-np.inf, np.inf) == bounds(few, few > 9)
 
 
 def test_predictions_pass_the_largest_value_that_was_seen_where_it_is_no_bound() -> None:

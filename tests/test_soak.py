@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 
+import numpy as np
 import pytest
 from benchmarks import soak
 
@@ -71,3 +74,19 @@ def test_a_result_that_stays_would_be_seen() -> None:
     """What one keeps in memory is more than what is granted to a solve; in a process of its own, where no memory lies free."""
     done = subprocess.run([sys.executable, "-c", KEEPING], capture_output=True, text=True, check=True)
     assert float(done.stdout) > soak.PER_SOLVE
+
+
+def test_a_run_is_freed_when_it_ends_without_waiting_for_garbage() -> None:
+    """What it looked at last may be as large as the data: two runs after each other must not take twice the memory."""
+
+    def once() -> weakref.ref:
+        objective = cg.Quadratic(np.diag([2.0, 1.0]), np.ones(2))
+        assert cg.minimize(objective, cg.Simplex((2,)), stop=cg.Steps(3), progress=False).steps == 3
+        return weakref.ref(objective)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert once()() is None
+    finally:
+        gc.enable()

@@ -140,7 +140,6 @@ class _Run:
         self.measured = self.problem
         self.lookout = Lookout(self.problem, given=not isinstance(self.solver, Backtracking))
         self.budgets = self.stop.budgets()
-        self.counted = count(self.problem, self.counts, self.allow)
         self.watches = self.stop.watches()
         self.by_gap = self.watches == {"gap"}
         self.eps = self.stop.tolerance()
@@ -199,8 +198,11 @@ class _Run:
 
     def loop(self, callback: Callback | None) -> Reason:
         """Step by step until something ends it, and what that was."""
+        counted = count(
+            self.problem, self.counts, self.allow
+        )  # kept here alone: a run that held it would be garbage's to free
         try:
-            for state in iterate(self.solver, self.counted, self.x0, self.state):
+            for state in iterate(self.solver, counted, self.x0, self.state):
                 with self.watch.paused():
                     ending = self.after(state, callback)
                 if ending:

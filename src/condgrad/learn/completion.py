@@ -156,11 +156,11 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         fit = Fit(everything, loss, sigma, self._biases(), rng, Telling() if self.verbose else silent)
         with kernels.at_most(1 if everything.n_terms < SMALL else None):
             if last is not None:
-                best, fit.path = last, list(self.path_)
+                model, fit.path = last, list(self.path_)
             else:
                 known = np.isfinite(radius) and not isinstance(loss, str)
-                best = fit.approach(radius) if known else fit.follow(radius)
-            model = fit.finish(best if best.radius else replace(best, radius=fit.path[0].radius), steps, tol)
+                model = fit.approach(radius) if known else fit.follow(radius)
+            model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
             if certify is not None:
                 model = fit.certified(model, certify, steps)
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
@@ -177,11 +177,10 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._loss, self._rank = model.loss, model.rank
         self._seen = seen = fit.everything.replaced(loss=model.loss)
         self.multiplier_ = self._multiplier(seen.replaced(fit.left(seen, model)), model.x)
-        left = seen.pattern.sample(*model.factors())
-        np.subtract(seen.values, left, out=left)
+        left = fit.left(seen, model) - model.x.at(seen.pattern)
         trust = beliefs(model.loss, seen.pattern, left)[1]
         trusted = trust >= 0.5
-        self.range_ = bounds(seen.values[trusted])
+        self.range_ = bounds(seen.values, trusted)
         worst = np.flatnonzero(~trusted)
         worst = worst[np.argsort(-np.abs(left[worst]), kind="stable")]
         values = seen.values[worst]

@@ -39,11 +39,10 @@ def spread(errors: np.ndarray) -> float:
     return 1.4826 * float(np.median(np.abs(errors)))
 
 
-def bounds(values: np.ndarray) -> tuple[float, float]:
-    """Between which values lie that have bounds, as ratings do; infinite where they have none."""
-    if not len(values):
-        return -np.inf, np.inf
-    least, most, many = float(values.min()), float(values.max()), max(2, SHARED * len(values))
-    lower = least if np.count_nonzero(values == least) >= many else -np.inf
-    upper = most if np.count_nonzero(values == most) >= many else np.inf
-    return lower, upper
+def bounds(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:
+    """Between which some of the values lie, if they have bounds, as ratings do; infinite where they have none."""
+    many = max(2, SHARED * np.count_nonzero(among))
+    least, most = values.min(where=among, initial=np.inf), values.max(where=among, initial=-np.inf)
+    lower = least if np.count_nonzero((values == least) & among) >= many else -np.inf
+    upper = most if np.count_nonzero((values == most) & among) >= many else np.inf
+    return float(lower), float(upper)

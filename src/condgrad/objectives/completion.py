@@ -51,18 +51,20 @@ class Completion(Sum):
         weights = _weights(weights, values.shape)
         check_loss(self.loss, values)
 
-        steps = np.diff(rows) * n + np.diff(cols)
-        if (steps <= 0).any():
-            order = np.lexsort((cols, rows))
-            rows, cols, values = rows[order], cols[order], values[order]
+        places = np.multiply(rows, n, dtype=np.int64)
+        places += cols
+        if not (places[1:] > places[:-1]).all():
+            order = np.argsort(places)
+            rows, cols, values, places = rows[order], cols[order], values[order], places[order]
             weights = weights[order] if weights.size else weights
-            steps = np.diff(rows) * n + np.diff(cols)
-        if (steps == 0).any():
-            again = int(np.argmin(steps != 0))
-            times = int(np.sum((rows == rows[again]) & (cols == cols[again])))
+        twice = places[1:] == places[:-1]
+        if twice.any():
+            again = int(np.argmax(twice))
+            times = int(np.sum(places == places[again]))
             raise ValueError(
                 f"Entry ({rows[again]}, {cols[again]}) is observed {times} times: keep one observation of it, or their mean."
             )
+        del places
         self.pattern = Pattern(rows, cols, (m, n))
         self.n_terms = len(values)
         self.biases = None if biases is None else Biases.fit(rows, cols, values, (m, n), self.loss, biases)
@@ -222,4 +224,4 @@ def _indices(given: Any, name: str, size: int, shape: tuple[int, ...]) -> np.nda
             f"The {name} of Completion go from {indices.min()} to {indices.max()}, but the matrix has {size} {name}: "
             f"count from 0 to {size - 1}, or give a larger shape."
         )
-    return indices.astype(np.int64, copy=False)
+    return indices.astype(np.int64) if indices.dtype.kind == "u" else indices
