@@ -161,7 +161,7 @@ def draw_metro(out: Path) -> list[list[str]]:
             found[label] = fill_days(given, loss)
         for label, filled in found.items():
             cells.setdefault(label, []).append(f"{rmse(filled[lost], truth[lost]):.1f}")
-    station, day = typical(truth, lost, found["Huber"])
+    station, day = typical(truth, lost, found["smoothed l0"])
     hours = 6 + np.arange(truth.shape[2]) / 6
     with _figure(8, 3.3, out / "gallery-metro.png") as figure:
         panel = figure.subplots()
@@ -169,7 +169,7 @@ def draw_metro(out: Path) -> list[list[str]]:
         for label, colour, dashes in (
             ("historical mean", "#767676", ":"),
             ("squared", "#D55E00", "--"),
-            ("Huber", "#0072B2", "-"),
+            ("smoothed l0", "#0072B2", "-"),
         ):
             panel.plot(hours, found[label][station, day], dashes, color=colour, label=label)
         title = "A lost day at a busy station, 5 % of the readings wrong"
