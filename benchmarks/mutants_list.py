@@ -7,6 +7,7 @@ LOCKSTEP, INNERS, SPECTRAL = (
     "tests/contract/test_inners.py",
     "tests/contract/test_spectral_inner.py",
 )
+CORRECTIVE = "tests/contract/test_corrective.py tests/contract/test_simplex_qp.py"
 CERTIFICATES = "tests/test_certificates.py"
 BY_HAND = f"{CERTIFICATES} -k 'not witness and not prox_point and not reports and not projects'"
 """Those of its tests that do not draw hundreds of cases."""
@@ -21,9 +22,9 @@ RESUMING = "tests/contract/test_resuming.py"
 
 FIRST: dict[str, tuple[str, ...]] = {
     "inner/condg.py": (f"{LOCKSTEP} -k ncgs-ii", INNERS),
-    "inner/corrective.py": (INNERS,),
+    "inner/corrective.py": (f"{CORRECTIVE} {INNERS}",),
     "inner/exact.py": (INNERS,),
-    "inner/simplex_qp.py": (INNERS,),
+    "inner/simplex_qp.py": (f"{CORRECTIVE} {INNERS}",),
     "inner/spectral.py": (f"{INNERS} {SPECTRAL} -k 'spectral- or at_its_limit or larger_set or longer_step'", SPECTRAL),
     "inner/stops.py": (INNERS, LOCKSTEP),
     "certificate.py": (BY_HAND, CERTIFICATES),
@@ -63,7 +64,8 @@ FIRST: dict[str, tuple[str, ...]] = {
 
 LATER = (
     f"{DRIVER} tests/contract/test_options.py tests/test_baselines.py tests/test_bad_answers.py tests/test_smoothness.py "
-    f"{INNERS} tests/test_carried_values.py tests/test_regressions.py tests/test_equivalences.py tests/contract/test_methods.py",
+    f"{INNERS} {CORRECTIVE} tests/test_carried_values.py tests/test_regressions.py tests/test_equivalences.py "
+    "tests/contract/test_methods.py",
     f"{LOCKSTEP} tests/test_theorems.py tests/test_certificates.py tests/test_low_rank_runs.py {SPECTRAL} tests/test_adaptive.py",
 )
 """What runs on a change that got through these: first the quick files of the core's tests, then the long ones."""
