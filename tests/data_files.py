@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 ROWS = b"1,1,5\n1,2,4\n2,1,3\n2,2,2\n"
-
-
 MM = b"%%MatrixMarket matrix coordinate real general\n"
 
 
