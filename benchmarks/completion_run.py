@@ -53,7 +53,7 @@ def measure(
 def against_engine(size: int, entries: int) -> Iterator[Row]:
     """The estimator and the engine on the problem of benchmarks/scale.py. The engine runs until its loss is as good as the
     estimator's."""
-    from benchmarks.scale import RANK, SHARE, draw
+    from benchmarks.scale_problem import RANK, SHARE, draw
 
     with tempfile.TemporaryDirectory() as folder:
         rows, cols, values, nuclear = draw(size, size, RANK, entries, 0)

@@ -14,7 +14,8 @@ import sys
 from importlib.util import find_spec
 from time import monotonic
 
-from benchmarks.fuzzing import CASE_SECONDS, MEMORY_MIB, SEED, TARGETS
+from benchmarks.fuzz_targets import SEED, TARGETS
+from benchmarks.fuzzing import CASE_SECONDS, MEMORY_MIB
 from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_off
 
 ENGINES = ("hypothesis", "guided")

@@ -7,6 +7,7 @@ LOCKSTEP, INNERS, SPECTRAL = (
     "tests/contract/test_inners.py",
     "tests/contract/test_spectral_inner.py",
 )
+CORRECTIVE = "tests/contract/test_corrective.py tests/contract/test_simplex_qp.py"
 CERTIFICATES = "tests/test_certificates.py"
 BY_HAND = f"{CERTIFICATES} -k 'not witness and not prox_point and not reports and not projects'"
 """Those of its tests that do not draw hundreds of cases."""
@@ -21,9 +22,9 @@ RESUMING = "tests/contract/test_resuming.py"
 
 FIRST: dict[str, tuple[str, ...]] = {
     "inner/condg.py": (f"{LOCKSTEP} -k ncgs-ii", INNERS),
-    "inner/corrective.py": (INNERS,),
+    "inner/corrective.py": (f"{CORRECTIVE} {INNERS}",),
     "inner/exact.py": (INNERS,),
-    "inner/simplex_qp.py": (INNERS,),
+    "inner/simplex_qp.py": (f"{CORRECTIVE} {INNERS}",),
     "inner/spectral.py": (f"{INNERS} {SPECTRAL} -k 'spectral- or at_its_limit or larger_set or longer_step'", SPECTRAL),
     "inner/stops.py": (INNERS, LOCKSTEP),
     "certificate.py": (BY_HAND, CERTIFICATES),
@@ -34,10 +35,13 @@ FIRST: dict[str, tuple[str, ...]] = {
         f"{LOCKSTEP} -k 'ncgs and not ncgs-ii and not ncgs-vr and not stochastic'",
         TRUTH,
         "tests/test_adaptive.py -k iterate",
-        "tests/test_adaptive.py",
+        "tests/test_adaptive.py tests/test_warm_start.py",
     ),
     "solvers/ncgs_ii.py": (f"{LOCKSTEP} -k ncgs-ii", TRUTH),
-    "solvers/ncgs_vr.py": (f"{LOCKSTEP} tests/test_theorems.py -k vr", "tests/test_adaptive.py"),
+    "solvers/ncgs_vr.py": (
+        f"{LOCKSTEP} tests/test_theorems.py -k vr",
+        "tests/test_adaptive.py tests/test_warm_start.py",
+    ),
     "solvers/projected_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k projected",),
     "solvers/sagafw.py": (f"{LOCKSTEP} -k sagafw",),
     "solvers/schedules.py": (f"{LOCKSTEP} -k cgs",),
@@ -46,7 +50,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/stochastic_frank_wolfe.py": (f"{LOCKSTEP} -k sfw", "tests/test_theorems.py -k uniform"),
     "solvers/stochastic_ncgs.py": (f"{LOCKSTEP} -k stochastic", "tests/test_theorems.py -k law"),
     "solvers/svfw.py": (f"{LOCKSTEP} -k svfw",),
-    "solvers/warm_start.py": ("tests/test_adaptive.py -k warm",),
+    "solvers/warm_start.py": ("tests/test_warm_start.py",),
     "estimators/minibatch.py": (f"{LOCKSTEP} -k sfw", "tests/test_equivalences.py"),
     "estimators/saga.py": (f"{LOCKSTEP} -k sagafw",),
     "estimators/svrg.py": (f"{LOCKSTEP} -k svfw",),
@@ -63,8 +67,10 @@ FIRST: dict[str, tuple[str, ...]] = {
 
 LATER = (
     f"{DRIVER} tests/contract/test_options.py tests/test_baselines.py tests/test_bad_answers.py tests/test_smoothness.py "
-    f"{INNERS} tests/test_carried_values.py tests/test_regressions.py tests/test_equivalences.py tests/contract/test_methods.py",
-    f"{LOCKSTEP} tests/test_theorems.py tests/test_certificates.py tests/test_low_rank_runs.py {SPECTRAL} tests/test_adaptive.py",
+    f"{INNERS} {CORRECTIVE} tests/test_carried_values.py tests/test_regressions.py tests/test_equivalences.py "
+    "tests/contract/test_methods.py",
+    f"{LOCKSTEP} tests/test_theorems.py tests/test_certificates.py tests/test_low_rank_runs.py {SPECTRAL} tests/test_adaptive.py "
+    "tests/test_warm_start.py",
 )
 """What runs on a change that got through these: first the quick files of the core's tests, then the long ones."""
 

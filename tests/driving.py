@@ -1,11 +1,14 @@
-"""What the tests of the driver share: small problems, functions that misbehave, and a clock that is set by hand."""
+"""What the tests of the driver share: small problems, functions that misbehave, a clock that is set by hand, refusals."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from math import nan
 from typing import Any
 
 import numpy as np
+import pytest
 
 import condgrad as cg
 from condgrad.driver.trace import COLUMNS
@@ -14,8 +17,17 @@ from condgrad.protocols import Record
 X0 = np.array([0.5, 0.2, 0.3])
 CONVEX = cg.Quadratic(np.diag([1.0, 2.0, 3.0]))
 SIMPLEX = cg.Simplex(3)
+SUM = cg.LinearModel(np.eye(3), np.ones(3), cg.Squared())
+EXPECTATION = cg.FunctionExpectation(
+    lambda size, rng: rng.normal(size=(size, 3)), lambda x, batch: x - batch, (3,), 1.0, 0.0
+)
+ONLY_LMO = cg.user_set(SIMPLEX.lmo, 3)
 NEVER = cg.Mapping(1e-300)
 """A tolerance that no run below reaches."""
+
+
+def solve(objective: Any = CONVEX, domain: Any = SIMPLEX, x0: Any = X0, **more: Any) -> cg.Result:
+    return cg.minimize(objective, domain, x0, **{"max_steps": 5} | more)
 
 
 def function(value: Any = CONVEX.value, grad: Any = CONVEX.grad, L: float | None = 3.0) -> cg.Function:
@@ -61,3 +73,12 @@ def passing(time: list[float], seconds: float, answer: Any) -> Any:
 
 def a_record(**known: Any) -> Record:
     return Record(**dict.fromkeys(COLUMNS[:9], 0) | dict.fromkeys(COLUMNS[9:], nan) | known)
+
+
+def assert_refused(do: Callable[[], object], kind: type[Exception], words: str) -> None:
+    """In one sentence, of this kind, with these words."""
+    with pytest.raises(kind, match=re.escape(words)) as caught:
+        do()
+    said = str(caught.value)
+    assert "\n" not in said and said.endswith((".", "?")), said
+    assert "_WithSmoothness" not in said and "object at 0x" not in said, said

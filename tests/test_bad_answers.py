@@ -6,31 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.driving import CONVEX, SIMPLEX, function, solve
 
 import condgrad as cg
 from condgrad.checks import NonFinite
 
 nan, inf = np.nan, np.inf
-X0 = np.array([0.5, 0.2, 0.3])
-SIMPLEX = cg.Simplex(3)
-CONVEX = cg.Quadratic(np.diag([1.0, 2.0, 3.0]))
-SUM = cg.LinearModel(np.eye(3), np.ones(3), cg.Squared())
-EXPECTATION = cg.FunctionExpectation(
-    lambda size, rng: rng.normal(size=(size, 3)), lambda x, batch: x - batch, (3,), 1.0, 0.0
-)
-NOTHING = (lambda x: 0.0, lambda x, batch: np.zeros((len(batch), 3)), 4, (3,))
-WITHOUT_L, WITH_L = cg.FunctionSum(*NOTHING), cg.FunctionSum(*NOTHING, smoothness=1.0)
-WITH_K = cg.FunctionSum(*NOTHING, mean_square_smoothness=1.0)
-ONLY_LMO = cg.user_set(SIMPLEX.lmo, 3)
-
-
-def solve(objective: Any = CONVEX, domain: Any = SIMPLEX, x0: Any = X0, **more: Any) -> cg.Result:
-    return cg.minimize(objective, domain, x0, **{"max_steps": 5} | more)
-
-
-def function(value: Any = CONVEX.value, grad: Any = CONVEX.grad, L: float | None = 3.0) -> cg.Function:
-    return cg.Function(value, grad, (3,), smoothness=L)
-
 
 # -------------------------------------------------------------------------------------- a NaN on the way, not at the start
 

@@ -38,6 +38,17 @@ def spec(tmp_path: Path) -> Path:
     return path
 
 
+NUCLEAR = 'name = "nuclear-ball"\nradius = 2.0'
+
+
+def paper(folder: Path, method: str, stop: str = "steps = 3", domain: str = NUCLEAR, shape: str = "[12, 10]") -> Path:
+    """A spec of the paper's problem, with these lines in its sections."""
+    path = folder / "p.toml"
+    problem = f'objective = "paper"\nshape = {shape}\nrank = 2'
+    path.write_text(f"[problem]\n{problem}\n[set]\n{domain}\n[method]\n{method}\n[stop]\n{stop}\n", encoding="utf-8")
+    return path
+
+
 @pytest.mark.parametrize(("command", "registry"), [("methods", METHODS), ("sets", DOMAINS), ("losses", LOSSES)])
 def test_listings_show_the_registry(command: str, registry: dict, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command]) == 0
@@ -78,10 +89,7 @@ def test_an_out_that_can_not_be_written_is_said_before_the_run(
 
 def test_a_large_point_of_low_rank_is_written_as_its_factors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("condgrad.cli.runs.LARGE", 50)
-    path = tmp_path / "p.toml"
-    head = '[problem]\nobjective = "paper"\nshape = [12, 10]\nrank = 2\n[set]\nname = "nuclear-ball"\nradius = 2.0\n'
-    path.write_text(head + '[method]\nname = "ncgs"\n[stop]\nsteps = 3\n', encoding="utf-8")
-    assert main(["solve", str(path), "--quiet"]) == 0
+    assert main(["solve", str(paper(tmp_path, 'name = "ncgs"')), "--quiet"]) == 0
     factors = np.load(tmp_path / "p-run" / "x.npz")
     assert (factors["U"] @ factors["V"].T).shape == (12, 10) and not (tmp_path / "p-run" / "x.npy").exists()
 
@@ -90,9 +98,7 @@ def test_a_large_point_of_low_rank_is_written_as_its_factors(tmp_path: Path, mon
 def test_what_is_too_large_or_too_deep_is_said_in_a_sentence(
     deep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "p.toml"
-    head = '[problem]\nobjective = "paper"\nshape = [12, 10]\nrank = 2\n[set]\nname = "nuclear-ball"\n'
-    path.write_text(f'{head}{deep}\n[method]\nname = "ncgs"\n[stop]\nsteps = 3\n', encoding="utf-8")
+    path = paper(tmp_path, 'name = "ncgs"', domain=f'name = "nuclear-ball"\n{deep}')
     assert main(["solve", str(path), "--quiet"]) == BAD_INPUT
     told = capsys.readouterr().err
     assert told.startswith("condgrad: ") and told.count("\n") == 1 and len(told) < 400
@@ -107,24 +113,7 @@ def test_a_run_that_ends_before_its_first_step_is_reported_too(spec: Path, tmp_p
 
 @pytest.mark.parametrize("method", ["stochastic-ncgs", "ncgs-vr", "frank-wolfe", "svfw"])
 def test_solve_runs_other_methods_on_the_papers_problem(method: str, tmp_path: Path) -> None:
-    path = tmp_path / "p.toml"
-    path.write_text(
-        f"""
-        [problem]
-        objective = "paper"
-        shape = [12, 10]
-        rank = 2
-        [set]
-        name = "nuclear-ball"
-        radius = 2.0
-        [method]
-        name = "{method}"
-        seed = 3
-        [stop]
-        steps = 5
-        """,
-        encoding="utf-8",
-    )
+    path = paper(tmp_path, f'name = "{method}"\nseed = 3', "steps = 5")
     assert main(["solve", str(path), "--quiet"]) == 0
     assert json.loads((tmp_path / "p-run" / "result.json").read_text())["steps"] == 5
 
@@ -132,26 +121,8 @@ def test_solve_runs_other_methods_on_the_papers_problem(method: str, tmp_path: P
 @pytest.mark.parametrize(("warm_start", "gradients"), [(0, 4), (3, 7)])
 def test_solve_takes_the_options_of_a_low_rank_run(warm_start: int, gradients: int, tmp_path: Path) -> None:
     """The point is of low rank on the way, and an array in the file."""
-    path = tmp_path / "p.toml"
-    path.write_text(
-        f"""
-        [problem]
-        objective = "paper"
-        shape = [12, 10]
-        rank = 2
-        [set]
-        name = "nuclear-ball"
-        radius = 2.0
-        [method]
-        name = "ncgs"
-        inner = "spectral"
-        warm_start = {warm_start}
-        adaptive = false
-        [stop]
-        steps = 4
-        """,
-        encoding="utf-8",
-    )
+    method = f'name = "ncgs"\ninner = "spectral"\nwarm_start = {warm_start}\nadaptive = false'
+    path = paper(tmp_path, method, "steps = 4")
     assert main(["solve", str(path), "--quiet"]) == 0
     assert json.loads((tmp_path / "p-run" / "result.json").read_text())["counts"]["fo"] == gradients
     x = np.load(tmp_path / "p-run" / "x.npy")
@@ -168,24 +139,7 @@ def test_solve_takes_the_options_of_a_low_rank_run(warm_start: int, gradients: i
     ],
 )
 def test_solve_knows_the_sets_of_matrices_and_their_keys(name: str, key: str, tmp_path: Path) -> None:
-    path = tmp_path / "p.toml"
-    path.write_text(
-        f"""
-        [problem]
-        objective = "paper"
-        shape = [9, 9]
-        rank = 2
-        [set]
-        name = "{name}"
-        {key}
-        [method]
-        name = "ncgs"
-        [stop]
-        mapping = 1e-10
-        steps = 3000
-        """,
-        encoding="utf-8",
-    )
+    path = paper(tmp_path, 'name = "ncgs"', "mapping = 1e-10\nsteps = 3000", f'name = "{name}"\n{key}', "[9, 9]")
     assert main(["solve", str(path), "--quiet"]) == 0
     assert json.loads((tmp_path / "p-run" / "result.json").read_text())["status"] == "converged"
 

@@ -1,29 +1,17 @@
-"""Files with faults: a strict reader says where and what to do, another one counts, lists and goes on; limits hold."""
+"""Files with faults: a strict reader says where and what to do, another one counts, lists and goes on."""
 
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy import sparse
+from tests.data_files import MM, ROWS, put
 
-from condgrad.data import BadData, Limits, labelled, lines, load, load_labelled, market, text
-
-ROWS = b"1,1,5\n1,2,4\n2,1,3\n2,2,2\n"
-
-
-def put(folder: Path, content: bytes, name: str = "x.csv") -> Path:
-    path = folder / name
-    path.write_bytes(content)
-    return path
-
+from condgrad.data import BadData, Limits, load, load_labelled
 
 LINES: dict[str, tuple[bytes, str, str]] = {
     "too few fields": (b"7,8", "wrong number of fields", "2 fields in '7,8', but 3 were expected: correct the line"),
@@ -110,7 +98,6 @@ def test_columns_in_any_order(name: str, tmp_path: Path) -> None:
 
 
 SVM = b"1 1:2 3:4\n-1 2:1 # note\n"
-MM = b"%%MatrixMarket matrix coordinate real general\n"
 FILES: dict[str, tuple[str, bytes, str, dict[str, Any]]] = {
     "empty": ("x.csv", b"", "x.csv: the file is empty, but lines of row, column and value were expected", {}),
     "comments only": ("x.csv", b"# a\n\n", "the file is empty", {}),
@@ -241,12 +228,6 @@ def test_options_that_make_no_sense(options: dict[str, Any], sentence: str, tmp_
         Limits(side=0)
 
 
-def test_a_field_of_blanks_takes_no_time(tmp_path: Path) -> None:
-    """The blanks around all fields of a chunk were cut off one by one."""
-    found = load(put(tmp_path, ROWS * 20_000 + b"a," + b" " * 500_000 + b"b   ,7\n"))
-    assert found.col_ids is not None and found.col_ids.tolist() == ["1", "2", "b"]
-
-
 def test_rows_without_entries_are_counted(tmp_path: Path) -> None:
     found = load(put(tmp_path, b"0,0,1\n4,0,2\n"), ids=False, shape=(6, 2))
     assert found.shape == (6, 2) and found.cleanup.empty == (4, 1) and found.cleanup.clean
@@ -285,124 +266,6 @@ def test_libsvm_from_zero_and_without_features(tmp_path: Path) -> None:
     assert load_labelled(put(tmp_path, b"1\n2\n"), features=3, strict=True).X.shape == (2, 3)
 
 
-# ---------------------------------------------------------------------------------------------------------- limits
-
-
-def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "FREE", 10**6)
-    with pytest.raises(BadData, match=r"bytes unpack to more than 1000000, .*raise Limits\(bytes=\.\.\., ratio="):
-        load(put(tmp_path, gzip.compress(b"1,1,1\n" * 200_000), "x.csv.gz"))
-    with pytest.raises(BadData, match="the first 8 MiB hold no data"):
-        load(put(tmp_path, b"\n" * 10_000_000))
-    np.savez_compressed(tmp_path / "x.npz", row=np.zeros(10**7, int), col=np.zeros(10**7, int), data=np.zeros(10**7))
-    with pytest.raises(BadData, match=r"bytes unpack to more than \d+ bytes or 500000000 entries"):
-        load(tmp_path / "x.npz")
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pa.table({"row": np.zeros(10**5, int), "col": np.arange(10**5), "value": np.ones(10**5)})
-    parquet.write_table(table, tmp_path / "x.parquet")
-    for limits in (Limits(entries=99_999), Limits(bytes=1000)):
-        with pytest.raises(BadData, match="in 100000 rows, but"):
-            load(tmp_path / "x.parquet", limits=limits)
-
-
-def test_a_column_that_a_parquet_file_has_twice(tmp_path: Path) -> None:
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pa.Table.from_arrays(
-        [pa.array([1]), pa.array([2]), pa.array([3.0]), pa.array([4])], names=["a", "b", "c", "a"]
-    )
-    parquet.write_table(table, tmp_path / "x.parquet")
-    with pytest.raises(BadData, match=r"x\.parquet: this is no Parquet file, or it is damaged \(.*exists 2 times"):
-        load(tmp_path / "x.parquet", columns=("a", "b", "c"))
-
-
-def test_a_long_comment_takes_no_time(tmp_path: Path) -> None:
-    """All that followed a comment was copied for each line of it."""
-    found = load(put(tmp_path, MM + b"%\n" * 600_000 + b"2 2 1\n1 2 3\n", "x.mtx"), strict=True)
-    assert found.cleanup.comments == 600_000 and found.matrix().toarray().tolist() == [[0, 3], [0, 0]]
-
-
-def test_more_names_than_allowed(tmp_path: Path) -> None:
-    for names in (b"1,a,1\n2,a,1\n3,a,1\n", b"u,a,1\nv,a,1\nw,a,1\n"):
-        with pytest.raises(BadData, match="there are more than 2 rows, but no more are allowed"):
-            load(put(tmp_path, names), limits=Limits(side=2))
-
-
-def lying(shape: tuple[int, ...]) -> bytes:
-    """An .npy whose header announces more than follows."""
-    file = io.BytesIO()
-    np.lib.format.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": shape})
-    return file.getvalue() + b"\0" * 8
-
-
-@pytest.mark.parametrize("shape", [(10**12,), (2,), (10**6, 10**6)])
-def test_an_array_that_announces_more_than_it_has(shape: tuple[int, ...], tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "x.npz", "w") as members:
-        members.writestr("row.npy", lying(shape))
-    with pytest.raises(BadData, match=r"damaged|unpack to more"):
-        load(tmp_path / "x.npz")
-
-
-class Trap:
-    def __reduce__(self) -> Any:
-        return os.mkdir, ("trapped",)
-
-
-def test_nothing_in_an_npz_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    np.savez("x.npz", row=np.array([Trap()], dtype=object))
-    with pytest.raises(BadData, match="no NPZ file of arrays of numbers"):
-        load("x.npz")
-    assert not Path("trapped").exists()
-
-
-@pytest.mark.parametrize(
-    ("arrays", "sentence"),
-    [
-        ({"row": [0], "col": [0]}, "there is no array 'data', but real numbers"),
-        ({"row": [0], "col": [0, 1], "data": [1.0]}, "row, col and data have different lengths"),
-        ({"row": [0.5], "col": [0], "data": [1.0]}, "entry 1 of 'row' is 0.5, but whole numbers were expected"),
-        ({"row": [10**18], "col": [0], "data": [1.0]}, "the shape is 1000000000000000001 x 1, but at most"),
-        ({"row": [3], "col": [0], "data": [1.0], "shape": [2, 2]}, "element 1: the row is 3, but a number from 0 to 1"),
-        (
-            {"row": [0], "col": [0], "data": [np.nan], "shape": [2, 2]},
-            "element 1: the value is nan, but a finite number",
-        ),
-        ({"row": [0], "col": [0], "data": [1.0], "shape": [2]}, "the shape has 1 sizes, but rows and columns"),
-    ],
-)
-def test_arrays_that_do_not_fit(arrays: dict[str, Any], sentence: str, tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", **arrays)
-    with pytest.raises(BadData, match=re.escape(sentence)):
-        load(tmp_path / "x.npz", strict=True)
-
-
-def test_a_clean_up_of_arrays_speaks_of_elements(tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", row=[0, 1, 5], col=[0, 1, 0], data=[1.0, 2.0, 3.0], shape=[2, 2])
-    told = "x.npz: 2 entries from 3 elements\n  bad index: 1 dropped (element 3: the row is 5)"
-    assert str(load(tmp_path / "x.npz").cleanup) == told
-
-
-def test_a_sparse_matrix_that_is_broken_or_of_another_format(tmp_path: Path) -> None:
-    sparse.save_npz(tmp_path / "x.npz", sparse.dia_array(np.eye(3)))
-    with pytest.raises(BadData, match="the sparse matrix has the format 'dia', but coo, csr or csc was expected: save"):
-        load(tmp_path / "x.npz")
-    broken = {"indices": [0, 1], "indptr": [0, 2, 1], "data": [1.0, 2.0], "shape": [2, 2], "format": b"csr"}
-    np.savez(tmp_path / "y.npz", **{name: np.array(value) for name, value in broken.items()})
-    with pytest.raises(BadData, match="indptr, indices and data do not fit together"):
-        load(tmp_path / "y.npz")
-
-
-def test_a_number_that_is_too_large_for_64_bits(tmp_path: Path) -> None:
-    """It was finite when it was checked, and infinite when it was kept."""
-    if np.finfo(np.longdouble).maxexp <= 1024:
-        pytest.skip("longdouble is a double here")
-    np.savez(tmp_path / "x.npz", row=[0, 1], col=[0, 1], data=np.array([np.longdouble("1e400"), 2]), shape=[2, 2])
-    with pytest.raises(BadData, match=r"element 1: the value is 1e\+400, but a finite number was expected"):
-        load(tmp_path / "x.npz", strict=True)
-    found = load(tmp_path / "x.npz")
-    assert found.values is not None and found.values.tolist() == [2.0] and found.cleanup.count("not finite") == 1
-
-
 # ------------------------------------------------------------------------------------------- symmetric Matrix Market
 
 
@@ -433,67 +296,4 @@ def test_a_skew_symmetric_diagonal(tmp_path: Path) -> None:
     assert found.matrix().toarray().tolist() == [[0, -5], [5, 0]] and found.cleanup.dropped == 1
 
 
-# --------------------------------------------------------------------------------------------------------- Parquet
-
-
-def tabled(folder: Path, **columns: Any) -> Path:
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pa.table(columns), folder / "x.parquet", compression="zstd")
-    return folder / "x.parquet"
-
-
-def test_a_parquet_file_that_is_small_only_in_its_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repeated number or text takes no room in the file, whose own figure is that of what is encoded."""
-    monkeypatch.setattr(text, "FREE", 10**6)
-    n = 200_000
-    path = tabled(tmp_path, user=np.zeros(n, int), item=np.zeros(n, int), rating=np.ones(n))
-    with pytest.raises(BadData, match=r"announces 6400000 bytes in 200000 rows, but \d+ bytes and 500000000 rows are"):
-        load(path)
-    path = tabled(tmp_path, user=["a" * 10_000] * 1000, item=np.arange(1000), rating=np.ones(1000))
-    with pytest.raises(BadData, match=r"x\.parquet: the cells unpack to more than \d+ bytes, but that much is not"):
-        load(path)
-
-
-def test_parquet_names_that_are_too_long(tmp_path: Path) -> None:
-    path = tabled(tmp_path, user=["a", None, "b" * 300, "a"], item=[1, 2, 3, 4], rating=[1.0, 2.0, 3.0, 4.0])
-    found = load(path, limits=Limits(line=200))
-    assert found.row_ids is not None and found.row_ids.tolist() == ["a"] and found.cols.tolist() == [0, 1]
-    assert [(f.kind, f.examples[0][0]) for f in found.cleanup.faults] == [("missing id", 2), ("long line", 3)]
-
-
-def test_parquet_columns_that_are_no_names(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
-    path = tabled(tmp_path, user=pa.array([2**61, 1], pa.timestamp("us")), item=[1, 2], rating=[1.0, 2.0])
-    with pytest.raises(BadData, match=r"Python can't hold a timestamp\[us\] of this column: write it as text"):
-        load(path)
-    with pytest.raises(BadData, match=r"the column 'user' holds 'list<element: int64>': give one value in each row"):
-        load(tabled(tmp_path, user=[[1], [2]], item=[1, 2], rating=[1.0, 2.0]))
-
-
 # ------------------------------------------------------------------------------------------------------ blank lines
-
-
-def test_blank_lines_are_cut_out_before_any_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small gzip of blank lines took seconds: each of them went through all steps of a line."""
-    seen: list[int] = []
-    for module in (lines, market, labelled):
-        real = module.split
-        monkeypatch.setattr(
-            module, "split", lambda data, *a, real=real, **k: seen.append(len(data)) or real(data, *a, **k)
-        )
-    gap = b"\n" * 1_500_000 + b" \t\n" * 200_000 + b"\r\n"
-    blank = gap.count(b"\n")
-    dense = MM.replace(b"coordinate", b"array")
-    for name, top, one, two in (
-        ("x.csv.gz", b"", b"1,1,5\n", b"2,2,x\n3,3,4\n"),
-        ("x.mtx.gz", MM + gap + b"4 4 3\n", b"1 1 5\n", b"2 2 x\n3 3 4\n"),
-        ("y.mtx.gz", dense + gap + b"3 1\n", b"5\n", b"x\n4\n"),
-    ):
-        found = load(put(tmp_path, gzip.compress(top + one + gap + two, 1), name))
-        assert found.values is not None and found.values.tolist() == [5, 4]
-        assert found.cleanup.blank == blank * (1 + bool(top))
-        assert found.cleanup.faults[0].examples[0][0] == top.count(b"\n") + 2 + blank
-    data = load_labelled(put(tmp_path, b"1 1:2\n" + gap + b"1 2:x\n-1 2:3\n", "x.svm"))
-    assert data.y.tolist() == [1, -1] and data.cleanup.blank == blank
-    assert data.cleanup.faults[0].examples[0][0] == 2 + blank
-    assert sum(seen) < 200

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.fuzzing import SEED, TARGETS, attempt, cases, npy, target, zipped
+from benchmarks.fuzz_targets import SEED, TARGETS, npy, target, zipped
+from benchmarks.fuzzing import attempt, cases
 from hypothesis import HealthCheck, given, seed, settings
 
 from condgrad import archive

@@ -1,51 +1,27 @@
-"""RobustCompletion: what it recovers, what it takes, and scikit-learn's manners."""
+"""RobustCompletion: what it recovers, what it takes, and what it says to what it can't take."""
 
 from __future__ import annotations
 
 import io
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.completions import problem, table
 
 import condgrad as cg
-from condgrad import archive
-from condgrad.archive import BadArchive
-from condgrad.cli import main
-from condgrad.learn import RobustCompletion, biases, entries, stored
+from condgrad.learn import RobustCompletion, biases, entries
 from condgrad.points import Pattern
 
 pd = pytest.importorskip("pandas")
-
-
-def problem(
-    m: int = 60, n: int = 40, rank: int = 2, seed: int = 0, noise: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """A matrix of low rank, and what is seen of it: holes, and nine entries that are far off."""
-    rng = np.random.default_rng(seed)
-    truth = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
-    holes = np.where(rng.random((m, n)) < 0.6, truth + noise * rng.normal(size=(m, n)), np.nan)
-    holes[:3, :3] = 50.0
-    return truth, holes
 
 
 @pytest.fixture(scope="module")
 def noisy() -> tuple[np.ndarray, np.ndarray, RobustCompletion]:
     truth, holes = problem(noise=0.1)
     return truth, holes, RobustCompletion().fit(holes)
-
-
-def table(holes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rows, cols = np.nonzero(~np.isnan(holes))
-    return rows, cols, holes[rows, cols]
 
 
 def relative(found: np.ndarray, truth: np.ndarray) -> float:
@@ -244,85 +220,6 @@ def test_a_warm_start_keeps_radius_and_sigma(noisy: tuple) -> None:
     assert np.abs(warm.fill("nothing") - model.fill("nothing")).max() < 0.2
 
 
-@pytest.mark.parametrize("loss", ["welsch", "geman-mcclure", "cauchy", "huber", "squared", cg.Welsch(0.5)])
-def test_every_loss_fits_and_is_saved(loss: object, tmp_path: Path) -> None:
-    _, holes = problem(noise=0.1)
-    model = RobustCompletion(loss, random_state=3).fit(holes)
-    model.save(tmp_path / "model.npz")
-    again = RobustCompletion.load(tmp_path / "model.npz")
-    assert np.array_equal(again.fill(), model.fill()) and again.get_params() == model.get_params()
-    assert again.path_ == model.path_ and (again.outliers_ == model.outliers_).all()
-    again.partial_fit(holes)
-    assert np.allclose(again.recommend([0])[1], model.recommend([0])[1], atol=0.5)
-    (tmp_path / "model.npz").write_bytes(b"nothing")
-    with pytest.raises(BadArchive, match="can't be used"):
-        RobustCompletion.load(tmp_path / "model.npz")
-
-
-def test_names_are_saved(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"a": list("xyzxyz"), "b": [1, 1, 1, 2, 2, 2], "c": [1.0, 2, 3, 2, 3, 4]})
-    model = RobustCompletion().fit(frame)
-    model.save(tmp_path / "model.npz")
-    again = RobustCompletion.load(tmp_path / "model.npz")
-    assert np.array_equal(again.predict(frame[["a", "b"]]), model.predict(frame[["a", "b"]]))
-    assert list(again.row_ids_) == list("xyz") and list(again.col_ids_) == [1, 2]
-
-
-FORGED = {
-    "shape": lambda data, _: data.update(shape=[10**11, 20]),
-    "no parameter": lambda data, _: data["parameters"].pop("clip"),
-    "parameter": lambda data, _: data["parameters"].update(tol=[1]),
-    "mean": lambda data, _: data["numbers"].update(mean_="x"),
-    "no mean": lambda data, _: data["numbers"].pop("mean_"),
-    "features": lambda data, _: data["numbers"].update(n_features_in_=0.5),
-    "range": lambda data, _: data.update(range=[float("nan"), 1.0]),
-    "path": lambda data, _: data.update(path=[[1.0]]),
-    "losses": lambda data, _: data.update(losses=["x"]),
-    "rank": lambda data, _: data.update(rank=-1),
-    "loss": lambda data, _: data.update(loss=["welsch", "wide"]),
-    "another loss": lambda data, _: data.update(loss=["mine", 1.0]),
-    "names": lambda data, _: data["names"].update(row_ids_=["z", "y", "x"]),
-    "no names": lambda data, _: data["names"].pop("row_ids_"),
-    "a long name": lambda data, _: data["names"].update(row_ids_=["a" * 10**7] + [""] * 10**5),
-    "lists": lambda data, _: data.update(numbers=[]),
-    "outlier": lambda _, arrays: arrays.update({f"outliers.{name}": np.array([7]) for name in stored.FIELDS}),
-    "NaN": lambda _, arrays: arrays.update(row_biases_=np.full(3, np.nan)),
-    "places": lambda _, arrays: arrays.update(rows=np.full(6, 9)),
-    "scalar": lambda _, arrays: arrays.update(row_biases_=np.array(1.0)),
-}
-
-
-@pytest.fixture(scope="module")
-def named_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    frame = pd.DataFrame({"a": list("xyzxyz"), "b": [1, 1, 1, 2, 2, 2], "c": [1.0, 2, 3, 2, 3, 4]})
-    path = tmp_path_factory.mktemp("models") / "model.npz"
-    RobustCompletion().fit(frame).save(path)
-    return path
-
-
-@pytest.mark.parametrize("forged", FORGED)
-def test_a_model_that_was_made_up_is_refused(
-    forged: str, named_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
-    data, arrays = archive.read(named_file, stored.KIND, stored.VERSION)
-    FORGED[forged](data, arrays)
-    archive.write(tmp_path / "forged.npz", stored.KIND, stored.VERSION, data, arrays)
-    (tmp_path / "pairs.csv").write_text("x,1\ny,2\n")
-    assert main(["predict", str(tmp_path / "forged.npz"), str(tmp_path / "pairs.csv")]) == 2
-    said = capsys.readouterr().err
-    assert "forged.npz can't be used: what it holds does not fit together" in said and said.count("\n") == 1
-
-
-def test_a_model_that_lacks_an_array_is_refused(named_file: Path, tmp_path: Path) -> None:
-    data, arrays = archive.read(named_file, stored.KIND, stored.VERSION)
-    for name in arrays:
-        rest = {other: array for other, array in arrays.items() if other != name}
-        for held in (rest, rest | {name: np.zeros((2, 2, 2))}):
-            archive.write(tmp_path / "m", stored.KIND, stored.VERSION, data, held)
-            with pytest.raises(BadArchive, match="does not fit together"):
-                RobustCompletion.load(tmp_path / "m")
-
-
 @pytest.mark.parametrize("name", ["v{:02d}".format, lambda j: 1000 + j])
 def test_outliers_have_names(name: Callable[[int], object], tmp_path: Path) -> None:
     rows, cols, values = table(problem(noise=0.1)[1])
@@ -423,34 +320,6 @@ def test_an_entry_that_a_sparse_matrix_holds_twice_is_refused_not_summed(kind: t
             call(given)
 
 
-def test_it_works_with_the_tools_of_scikit_learn(noisy: tuple) -> None:
-    _, holes, _ = noisy
-    rows, cols, values = table(holes)
-    pairs = np.c_[rows, cols]
-    folds = KFold(2, shuffle=True, random_state=0)
-    scores = cross_validate(RobustCompletion(), pairs, values, cv=folds, scoring="neg_median_absolute_error")
-    assert (scores["test_score"] > -0.3).all()
-    search = GridSearchCV(RobustCompletion(), {"loss": ["welsch", "huber"]}, cv=2).fit(pairs, values)
-    assert search.best_params_["loss"] in ("welsch", "huber")
-    scaled = make_pipeline(RobustCompletion(), StandardScaler()).fit_transform(holes, np.zeros(60))
-    assert scaled.shape == holes.shape and np.allclose(scaled.mean(axis=0), 0.0)
-    assert clone(RobustCompletion(sigma=2.0)).sigma == 2.0
-    assert np.array_equal(pickle.loads(pickle.dumps(search.best_estimator_)).predict(pairs), search.predict(pairs))
-    again = RobustCompletion(random_state=0).fit(holes)
-    assert np.array_equal(again.fill(), RobustCompletion(random_state=0).fit(holes).fill())
-
-
-@pytest.mark.slow
-def test_it_works_in_other_processes(noisy: tuple) -> None:
-    rows, cols, values = table(noisy[1])
-    folds = KFold(2, shuffle=True, random_state=0)
-    alone, together = (
-        cross_validate(RobustCompletion(), np.c_[rows, cols], values, cv=folds, n_jobs=jobs)["test_score"]
-        for jobs in (1, 2)
-    )
-    assert np.allclose(alone, together)
-
-
 def test_progress_is_shown_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     from condgrad.learn import telling
 
@@ -459,26 +328,3 @@ def test_progress_is_shown_after_two_seconds(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(telling.sys, "stderr", out)
     RobustCompletion(verbose=True).fit(problem(noise=0.1)[1])
     assert "held-out error" in out.getvalue() and "left]" in out.getvalue()
-
-
-PAIRS = "predict takes pairs (row, column), not the matrix that fit takes"
-NOT_APPLICABLE = dict.fromkeys(
-    (
-        "check_methods_subset_invariance",
-        "check_methods_sample_order_invariance",
-        "check_n_features_in_after_fitting",
-        "check_estimators_dtypes",
-        "check_dtype_object",
-        "check_estimator_sparse_array",
-        "check_estimator_sparse_matrix",
-        "check_estimators_pickle",
-        "check_f_contiguous_array_estimator",
-        "check_dict_unchanged",
-    ),
-    PAIRS,
-)
-
-
-@parametrize_with_checks([RobustCompletion()], expected_failed_checks=lambda estimator: NOT_APPLICABLE)
-def test_manners(estimator: object, check: object) -> None:
-    check(estimator)

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.contract.test_inners import moved, rounding, watched
+from tests.contract.inners import moved, rounding, watched
 
 import condgrad as cg
 from condgrad.inner import absolute, relative

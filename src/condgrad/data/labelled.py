@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from condgrad.checks import whole
-from condgrad.data.fields import cells, decimals, integers, lines_with, split, without_blank
+from condgrad.data.fields import cells, decimals, integers, lines_with, split
 from condgrad.data.index import Positions, Unusable
-from condgrad.data.lines import number_of, text_lines
+from condgrad.data.lines import Chunks, number_of, text_lines
 from condgrad.data.notes import Cleanup, Limits, Notes, shortly
 from condgrad.data.observations import observations
 from condgrad.data.text import chunks
@@ -52,24 +52,12 @@ def load_labelled(
     return reader.close()
 
 
-class _Reader:
+class _Reader(Chunks):
     def __init__(self, index: Positions, notes: Notes, limits: Limits):
         self.index, self.notes, self.limits = index, notes, limits
         self.labels: list[tuple[np.ndarray, np.ndarray]] = []  # (line, label)
         self.entries: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # (line, position, value)
         self.count = 0
-
-    def read(self, first: int, chunk: bytes) -> None:
-        numbers, data = without_blank(first, chunk)
-        self.notes.blank += chunk.count(b"\n") - len(numbers)
-        done = self._plain(numbers, data)
-        self.notes.lines += int(done.sum())
-        self._with_care(numbers, data, np.flatnonzero(~done))
-        if self.count > self.limits.entries:
-            self.notes.refuse(
-                f"there are more than {self.limits.entries} entries, but no more are allowed",
-                "split the file, or raise Limits(entries=...)",
-            )
 
     def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
         fields = split(data, b" \t:", collapse=True)

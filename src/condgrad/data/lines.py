@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -62,14 +63,12 @@ def number_of(text: str) -> float:
     return value
 
 
-class Reader:
-    """Gathers the entries of a file, chunk by chunk."""
+class Chunks(ABC):
+    """Abstract: reads a file chunk by chunk, and ``count``s what it has found."""
 
-    def __init__(self, layout: Layout, rows: Index, cols: Index, notes: Notes, limits: Limits):
-        self.layout, self.rows, self.cols, self.notes, self.limits = layout, rows, cols, notes, limits
-        self.lines: list[np.ndarray] = []
-        self.values: list[np.ndarray] = []
-        self.count = 0
+    notes: Notes
+    limits: Limits
+    count: int
 
     def read(self, first: int, chunk: bytes) -> None:
         """Lines, of which the first one has this number."""
@@ -84,6 +83,24 @@ class Reader:
                 "split the file, or raise Limits(entries=...)",
             )
 
+    @abstractmethod
+    def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
+        """Takes all lines that are as they should be; tells which they were."""
+
+    @abstractmethod
+    def _with_care(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> None:
+        """Takes these lines one by one, or says what is wrong with them."""
+
+
+class Reader(Chunks):
+    """Gathers the entries of a file."""
+
+    def __init__(self, layout: Layout, rows: Index, cols: Index, notes: Notes, limits: Limits):
+        self.layout, self.rows, self.cols, self.notes, self.limits = layout, rows, cols, notes, limits
+        self.lines: list[np.ndarray] = []
+        self.values: list[np.ndarray] = []
+        self.count = 0
+
     def close(self) -> Observations:
         return observations(*self.entries(), self.notes, self.limits)
 
@@ -94,7 +111,6 @@ class Reader:
         return self.rows.close(), self.cols.close(), values, lines
 
     def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        """Takes all lines that are as they should be; tells which they were."""
         layout = self.layout
         blanks = layout.delimiter == BLANKS
         fields = split(data, b" \t" if blanks else layout.delimiter.encode(), collapse=blanks)

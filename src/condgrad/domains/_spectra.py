@@ -6,9 +6,10 @@ eigenvectors stay as they are.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -232,6 +233,37 @@ def project_structured(domain: Any, z: Structured) -> LowRank:
     raise checks.BadOracle(
         f"The projection has not settled after {PASSES} passes over the matrix: use ncgs, which needs no exact projection."
     )
+
+
+class OfLowRank(ABC):
+    """Abstract: a set whose vertices and projections have low rank. Its oracles take matrices that are known through their
+    products too, and ``lmo_near`` is its linear oracle."""
+
+    shape: Shape
+    spectrum: ClassVar[str]
+
+    def _point(self, x: Point) -> Point:
+        return matrix(x, self.shape, type(self).__name__)
+
+    @abstractmethod
+    def lmo_near(
+        self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
+    ) -> tuple[Point, np.ndarray]: ...
+
+    @abstractmethod
+    def shrink(self, values: np.ndarray) -> np.ndarray: ...
+
+    def lmo(self, direction: Point) -> Point:
+        return self.lmo_near(direction)[0]
+
+    def beyond(self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
+        return beyond(self.spectrum, z, left, right, needed, size)
+
+    def project(self, x: Point) -> Point:
+        x = self._point(x)
+        if isinstance(x, Structured):
+            return project_structured(self, x)
+        return shrink_eigen(x, self.shrink) if self.spectrum == "eigen" else shrink_singular(x, self.shrink)
 
 
 def onto_capped_simplex(x: np.ndarray, total: int) -> np.ndarray:

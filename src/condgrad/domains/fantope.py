@@ -11,27 +11,22 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains._ball import Shape
 from condgrad.domains._spectra import (
-    beyond,
+    OfLowRank,
     count,
     eigenvalues,
     lowest_vectors,
-    matrix,
     onto_capped_simplex,
-    project_structured,
     said,
-    shrink_eigen,
     square,
 )
 from condgrad.points import LowRank
-from condgrad.points.arithmetic import Structured
-from condgrad.points.edge import Edge
 from condgrad.points.krylov import outer
 from condgrad.protocols import Point
 
 
 @final
 @dataclass(frozen=True)
-class Fantope:
+class Fantope(OfLowRank):
     """{X = X' : 0 <= lambda_i(X) <= 1, trace X = k}, k the rank"""
 
     shape: Shape
@@ -62,16 +57,10 @@ class Fantope:
 
     floor: ClassVar[float] = -math.inf
 
-    def beyond(self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
-        return beyond(self.spectrum, z, left, right, needed, size)
-
-    def lmo(self, direction: Point) -> Point:
-        return self.lmo_near(direction)[0]
-
     def lmo_near(
         self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
     ) -> tuple[Point, np.ndarray]:
-        direction = matrix(direction, self.shape, "Fantope")
+        direction = self._point(direction)
         vectors, _, values, error = lowest_vectors(direction, self.rank, block, accuracy)
         said("Fantope", error, -float(values[: self.rank].sum()))
         lowest = vectors[:, : self.rank]
@@ -80,10 +69,6 @@ class Fantope:
     def shrink(self, values: np.ndarray) -> np.ndarray:
         """The eigenvalues of the projection of a matrix with these eigenvalues."""
         return onto_capped_simplex(values, self.rank)
-
-    def project(self, x: Point) -> Point:
-        x = matrix(x, self.shape, "Fantope")
-        return project_structured(self, x) if isinstance(x, Structured) else shrink_eigen(x, self.shrink)
 
     def start(self) -> np.ndarray:
         return self.rank / self.shape[0] * np.eye(*self.shape)
@@ -94,7 +79,7 @@ class Fantope:
         return LowRank(corner, corner)
 
     def contains(self, x: Point, tolerance: float = 1e-9) -> bool:
-        values = eigenvalues(matrix(x, self.shape, "Fantope"), tolerance)
+        values = eigenvalues(self._point(x), tolerance)
         if values is None or values[0] < -tolerance or values[-1] > 1 + tolerance:
             return False
         return abs(float(values.sum()) - self.rank) <= tolerance * self.rank

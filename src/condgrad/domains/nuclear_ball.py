@@ -8,18 +8,16 @@ from typing import ClassVar, final
 import numpy as np
 
 from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._spectra import beyond, matrix, project_structured, said, shrink_singular, top_vectors
+from condgrad.domains._spectra import OfLowRank, matrices, said, top_vectors
 from condgrad.domains.simplex import onto_simplex
 from condgrad.points import LowRank
-from condgrad.points.arithmetic import Structured
-from condgrad.points.edge import Edge
 from condgrad.points.krylov import outer
 from condgrad.protocols import Point
 
 
 @final
 @dataclass(frozen=True)
-class NuclearBall(Ball):
+class NuclearBall(OfLowRank, Ball):
     """{X : sum_i sigma_i(X) <= r}, the singular values of an m x n matrix"""
 
     shape: Shape
@@ -30,11 +28,7 @@ class NuclearBall(Ball):
 
     def __post_init__(self) -> None:
         self._settle()
-        if len(self.shape) != 2:
-            raise ValueError(f"NuclearBall is a set of matrices, but got shape {self.shape}: give (rows, columns).")
-
-    def _point(self, x: Point) -> Point:
-        return matrix(x, self.shape, "NuclearBall")
+        matrices(self.shape, "NuclearBall")
 
     def norm(self, x: Point) -> float:
         if isinstance(x, LowRank):
@@ -51,12 +45,6 @@ class NuclearBall(Ball):
 
     floor: ClassVar[float] = 0.0
 
-    def beyond(self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
-        return beyond(self.spectrum, z, left, right, needed, size)
-
-    def lmo(self, direction: Point) -> Point:
-        return self.lmo_near(direction)[0]
-
     def lmo_near(
         self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
     ) -> tuple[Point, np.ndarray]:
@@ -69,10 +57,6 @@ class NuclearBall(Ball):
     def shrink(self, values: np.ndarray) -> np.ndarray:
         """The singular values of the projection of a matrix with these singular values."""
         return values if values.sum() <= self.radius else onto_simplex(values, self.radius)
-
-    def project(self, x: Point) -> Point:
-        x = self._point(x)
-        return project_structured(self, x) if isinstance(x, Structured) else shrink_singular(x, self.shrink)
 
     def low_rank_start(self) -> LowRank:
         """0, as a point of low rank."""

@@ -10,27 +10,16 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Shape
-from condgrad.domains._spectra import (
-    beyond,
-    eigenvalues,
-    lowest_vectors,
-    matrix,
-    project_structured,
-    said,
-    shrink_eigen,
-    square,
-)
+from condgrad.domains._spectra import OfLowRank, eigenvalues, lowest_vectors, said, square
 from condgrad.domains.simplex import onto_simplex
 from condgrad.points import LowRank
-from condgrad.points.arithmetic import Structured
-from condgrad.points.edge import Edge
 from condgrad.points.krylov import outer
 from condgrad.protocols import Point
 
 
 @final
 @dataclass(frozen=True)
-class Spectrahedron:
+class Spectrahedron(OfLowRank):
     """{X = X' : lambda_i(X) >= 0, trace X = r}, or trace X <= r where not ``equal``"""
 
     shape: Shape
@@ -63,16 +52,10 @@ class Spectrahedron:
     def floor(self) -> float:
         return -math.inf if self.equal else 0.0
 
-    def beyond(self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
-        return beyond(self.spectrum, z, left, right, needed, size)
-
-    def lmo(self, direction: Point) -> Point:
-        return self.lmo_near(direction)[0]
-
     def lmo_near(
         self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
     ) -> tuple[Point, np.ndarray]:
-        direction = matrix(direction, self.shape, "Spectrahedron")
+        direction = self._point(direction)
         vectors, _, values, error = lowest_vectors(direction, 1, block, accuracy / self.radius)
         said("Spectrahedron", self.radius * error, -self.radius * float(values[0]))
         top = vectors[:, : 0 if values[0] >= 0 and not self.equal else 1]
@@ -82,10 +65,6 @@ class Spectrahedron:
         """The eigenvalues of the projection of a matrix with these eigenvalues."""
         kept = np.maximum(values, 0.0)
         return kept if not self.equal and kept.sum() <= self.radius else onto_simplex(values, self.radius)
-
-    def project(self, x: Point) -> Point:
-        x = matrix(x, self.shape, "Spectrahedron")
-        return project_structured(self, x) if isinstance(x, Structured) else shrink_eigen(x, self.shrink)
 
     def start(self) -> np.ndarray:
         return self.radius / self.shape[0] * np.eye(*self.shape) if self.equal else np.zeros(self.shape)
@@ -97,7 +76,7 @@ class Spectrahedron:
 
     def contains(self, x: Point, tolerance: float = 1e-9) -> bool:
         slack = tolerance * self.radius
-        values = eigenvalues(matrix(x, self.shape, "Spectrahedron"), slack)
+        values = eigenvalues(self._point(x), slack)
         if values is None or values[0] < -slack:
             return False
         excess = float(values.sum()) - self.radius

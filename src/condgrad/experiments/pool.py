@@ -105,12 +105,12 @@ def closed_to_interruption(progress: Progress, folder: Path) -> Iterator[None]:
 
 def made(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, Outcome]]:
     """Each run when it has been made, and its outcome. Every worker has a thread here that hands it run after run."""
-    todo: SimpleQueue[Run] = SimpleQueue()
+    waiting: SimpleQueue[Run] = SimpleQueue()
     for run in runs:
-        todo.put(run)
+        waiting.put(run)
     answers: SimpleQueue[tuple[Run, Outcome] | Exception] = SimpleQueue()
     workers = [start(folder, jobs) for _ in range(jobs)]
-    feeders = [Thread(target=feed, args=(worker, todo, answers), daemon=True) for worker in workers]
+    feeders = [Thread(target=feed, args=(worker, waiting, answers), daemon=True) for worker in workers]
     try:
         for feeder in feeders:
             feeder.start()
@@ -140,12 +140,12 @@ def start(folder: Path, jobs: int = 1) -> subprocess.Popen[str]:
 
 
 def feed(
-    worker: subprocess.Popen[str], todo: SimpleQueue[Run], answers: SimpleQueue[tuple[Run, Outcome] | Exception]
+    worker: subprocess.Popen[str], waiting: SimpleQueue[Run], answers: SimpleQueue[tuple[Run, Outcome] | Exception]
 ) -> None:
     assert worker.stdin is not None and worker.stdout is not None
     while True:
         try:
-            run = todo.get_nowait()
+            run = waiting.get_nowait()
         except Empty:
             return
         try:

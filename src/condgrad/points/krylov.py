@@ -76,14 +76,21 @@ def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, 
     for room in (1, MORE):
         start = leaning(random_block(A.shape[1], 1, seed), near)[:, 0]
         basis = _Bidiagonal(A, start / np.linalg.norm(start), room)
-        for again in range(RESTARTS):
-            if again:
-                basis.restart()
-            if basis.grow(accuracy):
-                return basis.triplets()
-        found = basis.triplets()
+        accurate, found = _grown(basis, accuracy), basis.triplets()
+        if accurate:
+            return found
         near = found.right
     return found._replace(accurate=False)
+
+
+def _grown(basis: _Bidiagonal | _Eigenbasis, accuracy: float) -> bool:
+    """Until what is looked for is accurate enough, with restarts; False when these are used up."""
+    for again in range(RESTARTS):
+        if again:
+            basis.restart()
+        if basis.grow(accuracy):
+            return True
+    return False
 
 
 class _Bidiagonal:
@@ -246,12 +253,9 @@ def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed:
     """
     for room in (1, MORE):
         basis = _Eigenbasis(A, k, leaning(random_block(A.shape[0], k, seed), near), room)
-        for again in range(RESTARTS):
-            if again:
-                basis.restart()
-            if basis.grow(accuracy):
-                return basis.lowest()
-        found = basis.lowest()
+        accurate, found = _grown(basis, accuracy), basis.lowest()
+        if accurate:
+            return found
         near = found.vectors
     return found._replace(accurate=False)
 

@@ -1,0 +1,113 @@
+"""What the corrective inner solver must do besides test_inners.py: exact on polytopes, with a memory, and at the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.contract.inners import (
+    CURVED,
+    POLYTOPES,
+    every_domain,
+    every_polytope,
+    every_seed,
+    rounding,
+    solve,
+    subproblem,
+    watched,
+)
+
+import condgrad as cg
+from condgrad.inner import absolute
+
+
+@every_polytope
+@pytest.mark.parametrize("seed", range(12))
+def test_corrective_is_exact_on_polytopes(domain, seed):
+    g, u, gamma = subproblem(domain, seed)
+    (p, gap, _), calls = solve("corrective", domain, g, u, gamma, absolute(1e-12))
+    assert np.linalg.norm(p - domain.project(u - gamma * g)) <= 1e-6
+    assert gap <= 1e-12
+    assert calls <= 2 * np.prod(domain.shape) + 2, "a handful of atoms, not a sublinear crawl"
+
+
+@every_polytope
+@every_seed
+def test_corrective_remembers(domain, seed):
+    """The same problem again is one call; one close by is a few."""
+    g, u, gamma = subproblem(domain, seed)
+    solver = cg.Corrective()
+    region, calls = watched(domain)
+    cold = solver.solve(region, g, u, gamma, absolute(1e-10), solver.init(region, u))
+    n_cold = len(calls)
+    again = solver.solve(region, g, u, gamma, absolute(1e-10), cold.memory)
+    assert len(calls) == n_cold + 1
+    assert np.allclose(again.point, cold.point, atol=1e-5)
+    solver.solve(region, 1.001 * g, u, gamma, absolute(1e-10), cold.memory)
+    assert len(calls) - n_cold - 1 <= max(3, n_cold / 2)
+
+
+@every_domain
+@every_seed
+def test_what_corrective_remembers_is_its_point(domain, seed):
+    g, u, gamma = subproblem(domain, seed)
+    hull = solve("corrective", domain, g, u, gamma, absolute(1e-3))[0].memory
+    p = solve("corrective", domain, g, u, gamma, absolute(1e-3))[0].point
+    assert hull.weights.min() > 0 and hull.weights.sum() == pytest.approx(1, abs=1e-12)
+    combined = sum(w * a for w, a in zip(hull.weights, hull.atoms, strict=True))
+    assert np.allclose(hull.origin + combined, p, atol=1e-12)
+    exact = [[np.sum(a * b) for b in hull.atoms] for a in hull.atoms]
+    assert np.allclose(hull.gram, exact, atol=1e-12 * (1 + domain.max_norm**2))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("domain", POLYTOPES.values(), ids=POLYTOPES.keys())
+def test_corrective_is_no_worse_than_its_centre_whatever_it_remembers(domain, seed):
+    """The centre is an atom too: with the memory of another point and one call, the prox objective does not go up."""
+    rng = np.random.default_rng(seed)
+    u, elsewhere = domain.project(rng.standard_normal(domain.shape)), domain.lmo(rng.standard_normal(domain.shape))
+    g = 0.1 * rng.standard_normal(domain.shape)
+    solver = cg.Corrective(1)
+    p = solver.solve(domain, g, u, 0.5, absolute(0.0), solver.init(domain, elsewhere)).point
+    z = u - 0.5 * g
+    assert np.linalg.norm(p - z) <= np.linalg.norm(u - z) + 1e-12
+
+
+@pytest.mark.parametrize("offset", [1e5, 1e6])
+def test_corrective_far_from_the_origin(offset):
+    """Without max_calls, as in the theory schedule, this does not end."""
+    near, far = cg.Box(np.zeros(8), 1.0), cg.Box(np.full(8, offset), offset + 1.0)
+    g, _, gamma = subproblem(near, 0)
+    (p, gap, _), calls = solve("corrective", far, g, far.start(), gamma, absolute(1e-8), 2000)
+    assert calls < 2000 and gap <= 1e-8
+    assert np.linalg.norm(p - far.project(far.start() - gamma * g)) <= 1e-4
+
+
+@pytest.mark.parametrize("domain", [CURVED[name] for name in ("l2", "l3", "nuclear", "nuclear wide")], ids=repr)
+def test_corrective_ends_at_the_rounding_of_an_interior_solution(domain):
+    g, u, gamma = subproblem(domain, 0)
+    g, u = 1e-2 * g / np.linalg.norm(g), 0.1 * u
+    (_, gap, _), calls = solve("corrective", domain, g, u, gamma, absolute(0.0), 2000)
+    assert gap <= rounding(domain, g, gamma)
+    assert calls < 2000
+
+
+def test_corrective_ends_where_the_oracle_has_nothing_new():
+    """With a step far beyond the set the answer is a vertex, known after two calls; what seems left of the gap is rounding."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        region, calls = watched(cg.LinfBall(25, 10.0))
+        u, g = region.project(10 * rng.standard_normal(25)), rng.standard_normal(25)
+        solver = cg.Corrective(100)
+        solver.solve(region, g, u, 1e4, absolute(0.0), solver.init(region, u))
+        assert len(calls) <= 5, seed
+
+
+def test_corrective_where_atoms_are_a_rounding_apart():
+    """And the gradient is 1e16 times as large as the set is wide."""
+    one, other = np.array([np.nextafter(0.01, 1.0)]), np.array([0.01])
+    domain = cg.Box(other, one)
+    for u, start in ((one, other), (other, one), (other, other)):
+        for slope in (-0.5, 0.5):
+            solver = cg.Corrective(20)
+            p, gap, _ = solver.solve(domain, np.array([slope]), u, 1.0, absolute(1e-3), solver.init(domain, start))
+            assert domain.contains(p, 1e-15) and 0 <= gap <= 1e-3

@@ -1,0 +1,91 @@
+"""The small quadratic programme over weights: against all supports, on random atoms, and with a factor carried along."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from condgrad.inner.simplex_qp import factored, nearest_weights
+
+quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+
+
+def nearest_in_hull(P, z):
+    """The distance from z to the hull of the rows of P, by trying the affine hull of every subset of them."""
+    best = np.inf
+    for size in range(1, len(P) + 1):
+        for chosen in combinations(range(len(P)), size):
+            base, edges = P[chosen[0]], P[list(chosen[1:])] - P[chosen[0]]
+            steps = np.linalg.lstsq(edges.T, z - base, rcond=None)[0] if size > 1 else np.zeros(0)
+            if steps.min(initial=0.0) >= -1e-9 and steps.sum() <= 1 + 1e-9:
+                best = min(best, np.linalg.norm(base + steps @ edges - z))
+    return best
+
+
+def check_weights(P, z, start):
+    w, _ = nearest_weights(P @ P.T, P @ z, start)
+    assert w.min() >= 0 and w.sum() == pytest.approx(1, abs=1e-12)
+    scale = 1 + np.abs(P).max() + np.abs(z).max()
+    slope = P @ (w @ P - z)  # optimal where no atom is better than the mix
+    assert slope @ w - slope.min() <= 1e-11 * scale**2
+    return w, scale
+
+
+@quick
+@given(data=st.data())
+def test_nearest_weights_by_trying_all_supports(data):
+    """Atoms with small whole entries: many are equal, many are affinely dependent, many problems are ties."""
+    n, d = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
+    entries = st.lists(st.integers(-3, 3), min_size=n * d, max_size=n * d)
+    P = np.array(data.draw(entries), dtype=float).reshape(n, d)
+    z = np.array(data.draw(st.lists(st.integers(-8, 8), min_size=d, max_size=d))) / 2
+    start = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), dtype=float)
+    start[data.draw(st.integers(0, n - 1))] += 1
+    w, scale = check_weights(P, z, start / start.sum())
+    assert np.linalg.norm(w @ P - z) <= nearest_in_hull(P, z) + 1e-7 * scale
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 30), d=st.integers(1, 8), inside=st.booleans())
+def test_nearest_weights_on_random_atoms(seed, n, d, inside):
+    """Up to 30 atoms in up to 8 dimensions, one of them twice, one of them between two others; also with z in the hull."""
+    rng = np.random.default_rng(seed)
+    P = rng.standard_normal((n, d))
+    P[rng.integers(n)] = P[rng.integers(n)]
+    P[rng.integers(n)] = (P[rng.integers(n)] + P[rng.integers(n)]) / 2
+    z = rng.dirichlet(np.ones(n)) @ P if inside else 2 * rng.standard_normal(d)
+    w, _ = check_weights(P, z, rng.dirichlet(np.ones(n)))
+    if inside:
+        assert np.linalg.norm(w @ P - z) <= 1e-6
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_a_factor_takes_up_what_is_independent_whatever_its_scale(scale):
+    atoms = scale * np.random.default_rng(0).standard_normal((4, 6))
+    gram = atoms @ atoms.T
+    factor = factored(gram, np.arange(3)).with_atom(gram, 3)
+    assert np.allclose(factor.R.T @ factor.R, gram + factor.shift, rtol=1e-12, atol=0)
+    atoms[3] = atoms[:3].mean(axis=0)
+    gram = atoms @ atoms.T
+    with pytest.raises(np.linalg.LinAlgError, match="depends"):
+        factored(gram, np.arange(3)).with_atom(gram, 3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_factor_from_before_changes_nothing(seed):
+    """Atoms come one by one and the target moves, as in a run; the factor is carried along or made anew each time."""
+    rng = np.random.default_rng(seed)
+    P, z = rng.standard_normal((1, 6)), 2 * rng.standard_normal(6)
+    weights, factor = np.ones(1), None
+    for step in range(12):
+        P, weights = np.vstack([P, rng.standard_normal(6)]), np.append(weights, 0.0)
+        z = z + (0.3 * rng.standard_normal(6) if step % 4 == 3 else 0)
+        anew, _ = nearest_weights(P @ P.T, P @ z, weights)
+        weights, factor = nearest_weights(P @ P.T, P @ z, weights, factor)
+        assert np.allclose(weights @ P, anew @ P, atol=1e-9)
+        assert np.array_equal(factor.index, np.flatnonzero(weights))
+        assert np.allclose(factor.R.T @ factor.R, (P @ P.T)[np.ix_(factor.index, factor.index)] + factor.shift)

@@ -1,0 +1,124 @@
+"""Warm starts: some steps of Frank-Wolfe before the first one of a method that slides, who takes them and what they cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgrad as cg
+from condgrad.driver import mapping
+from condgrad.solvers import WarmStart
+
+
+@pytest.fixture(scope="module")
+def papers() -> cg.Problem:
+    data = cg.paper_data(40, 30, 2, seed=1, observe=0.3)
+    return cg.Problem(
+        cg.Completion(data.rows, data.cols, data.values, (40, 30)), cg.NuclearBall((40, 30), data.nuclear_norm)
+    )
+
+
+@pytest.mark.parametrize("method", ["ncgs", "ncgs-ii", "ncgs-vr", "stochastic-ncgs", "cgs"])
+def test_a_warm_start_is_paid_for(papers: cg.Problem, method: str) -> None:
+    """One gradient and one linear oracle call a step, before the first one of the method."""
+    n = papers.objective.n_terms
+    seen = []
+    for warm_start in (0, 7):
+        result = cg.minimize(
+            papers.objective, papers.domain, method=method, warm_start=warm_start, stop=cg.Steps(1), seed=1
+        )
+        seen.append(result.trace[0])
+    assert (seen[0].fo, seen[0].lo, seen[0].ifo) == (0, 0, 0)
+    assert (seen[1].fo, seen[1].lo, seen[1].ifo) == (7, 7, 7 * n)
+    assert seen[1].fun < seen[0].fun
+
+
+def test_where_a_warm_start_leads(papers: cg.Problem) -> None:
+    """To a point of the set whose rank is at most the number of steps: that of Frank-Wolfe with 2/(k+2)."""
+    x = []
+    for method, steps, options in (("ncgs", 0, {"warm_start": 6}), ("frank-wolfe", 6, {"output": "last"})):
+        record: list[Any] = []
+        cg.minimize(
+            papers.objective,
+            papers.domain,
+            method=method,
+            stop=cg.Steps(max(steps, 1)),
+            callback=lambda row, x, steps=steps, record=record: record.append(x) if row.k == steps else None,
+            **options,
+        )
+        x.append(record[0])
+    assert papers.domain.contains(x[0]) and np.linalg.matrix_rank(np.asarray(x[0])) <= 6
+    assert papers.objective.value(x[0]) == pytest.approx(papers.objective.value(x[1]), rel=0.05)
+
+
+class Asked:
+    """The set, with what its oracle was asked and answered."""
+
+    def __init__(self, domain: Any):
+        self.domain, self.calls = domain, []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.domain, name)
+
+    def lmo_near(self, direction: Any, block: Any, accuracy: float) -> Any:
+        answer = self.domain.lmo_near(direction, block, accuracy)
+        self.calls.append((np.asarray(direction), accuracy, np.asarray(answer[0])))
+        return answer
+
+
+def test_a_warm_start_step_by_step(papers: cg.Problem) -> None:
+    """x = x + 2/(k+2) (s - x), with an oracle that is accurate to a tenth of the gap before."""
+    domain = Asked(papers.domain)
+    x, gap = papers.domain.start(), 0.0
+    solver = WarmStart(cg.solvers.NCGS(cg.practical(), cg.Exact()), 6)
+    state = solver.init(cg.Problem(papers.objective, domain), x)
+    assert len(domain.calls) == 6
+    for k, (direction, accuracy, s) in enumerate(domain.calls):
+        grad = np.asarray(papers.objective.grad(x))
+        assert np.allclose(direction, grad, atol=1e-10)
+        assert accuracy == pytest.approx(0.1 * gap)
+        gap = float(np.sum(grad * (x - s)))
+        x = (1 - 2 / (k + 2)) * x + 2 / (k + 2) * s
+    assert np.allclose(np.asarray(state.x), x, atol=1e-10)
+
+
+def test_who_starts_warm(papers: cg.Problem) -> None:
+    def gradients(**options: Any) -> int:
+        result = cg.minimize(papers.objective, papers.domain, stop=cg.Steps(1), **options)
+        return result.trace[0].fo
+
+    x0 = papers.domain.start()
+    assert gradients() == 20
+    assert gradients(x0=x0) == gradients(inner="exact") == gradients(schedule="theory") == gradients(warm_start=0) == 0
+    assert gradients(x0=x0, warm_start=3) == gradients(inner="corrective", warm_start=3) == 3
+    assert gradients(method="frank-wolfe") == 0
+    other = cg.minimize(cg.Quadratic(np.eye(3)), cg.Simplex(3))
+    assert other.trace[0].fo == 0
+
+
+def test_a_method_that_does_not_slide_refuses_a_warm_start(papers: cg.Problem) -> None:
+    with pytest.raises(TypeError, match="warm_start is for methods that slide, 'frank-wolfe' does not: leave it out"):
+        cg.minimize(papers.objective, papers.domain, method="frank-wolfe", warm_start=3)
+
+
+def test_a_budget_can_end_inside_a_warm_start(papers: cg.Problem) -> None:
+    result = cg.minimize(papers.objective, papers.domain, stop=cg.Calls(5))
+    assert (result.status, result.counts["lo"], result.steps) == ("out_of_budget", 5, 0)
+    assert papers.domain.contains(result.x) and np.isfinite(result.fun)
+
+
+def test_an_expectation_has_no_full_gradient_to_start_warm_with() -> None:
+    f = cg.FunctionExpectation(
+        lambda size, rng: rng.normal(size=(size, 3, 4)), lambda x, batch: x - batch - 1, (3, 4), 1.0, 0.0
+    )
+    result = cg.minimize(f, cg.NuclearBall((3, 4)), method="stochastic-ncgs", max_steps=20, validate=50)
+    assert result.counts["fo"] == 0 and result.steps > 0
+
+
+def test_a_warm_start_under_backtracking(papers: cg.Problem) -> None:
+    result = cg.minimize(papers.objective, papers.domain, smoothness="estimate", tol=1e-4)
+    assert result.status == "converged" and result.trace[0].fo >= 20
+    measured = mapping(papers, np.asarray(result.x), result.certificate.gamma)
+    assert measured.upper <= 1e-4 * (1 + 1e-5)
