@@ -124,10 +124,9 @@ def path_plot(model: RobustCompletion) -> Plot:
     note = "A root mean square over held-out entries in which an outlier counts as far as it is believed."
     if (best := least(model)) is not None:
         note += f" The least is {best.error:.4g}, at radius {best.radius:.4g} with rank {best.rank}."
-        if model.path_[0].loss != best.loss:
-            note += (
-                f" {model.path_[0].loss.capitalize()}'s loss, which gives nothing up, leads the way for {best.loss}'s."
-            )
+        leader = model.path_[0].loss
+        if leader != best.loss:
+            note += f" {leader.capitalize()}'s loss, which never quite gives up what is far off, leads the way."
     return Plot(
         "path",
         "Held-out error along the path of radii",
