@@ -148,7 +148,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31 - 1)
         try:
-            everything = Completion(given.rows, given.cols, given.values, given.shape)
+            everything = Completion(given.rows, given.cols, given.visible().values, given.shape)
         except ValueError:
             given.once()  # tells names, not positions
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,6 +13,8 @@ from condgrad.checks import NonFinite
 from condgrad.data import Observations
 from condgrad.data.delimited import role
 
+LARGEST, SMALLEST = 1e100, 1e-100
+"""The largest entry of a matrix is within these: the engine multiplies three such numbers, and four are beyond floats."""
 CROWDED = 4
 """Ids up to so many times the number of entries are ticked off rather than sorted, which takes longer than to read them."""
 
@@ -35,6 +38,21 @@ class Entries:
         bad = ~np.isfinite(self.values)
         if bad.any():
             raise NonFinite(f"{bad.sum()} of {len(bad)} values are NaN or infinity: leave out what is not known.")
+        check_sizes(self.values, self.name)
+
+    def name(self, k: int) -> tuple[Any, Any]:
+        """The row and the column of entry k, by name where there are names."""
+        return named(self.rows[k], self.row_ids).item(), named(self.cols[k], self.col_ids).item()
+
+    def visible(self) -> Self:
+        """Refuses entries that are all next to nothing, unless they are 0: their squares would be."""
+        if 0 < np.abs(self.values).max() < SMALLEST:
+            k = np.flatnonzero(self.values)[0]
+            raise ValueError(
+                f"Entry {self.name(k)} is {self.values[k]:g} and no other has a size of {SMALLEST:g} or more, as was expected: "
+                "multiply all values by the same number, as a change of units does."
+            )
+        return self
 
     def once(self) -> Self:
         """Refuses an entry that is given more than once, by its name."""
@@ -44,9 +62,19 @@ class Entries:
         if same.any():
             i, j = rows[np.argmax(same)], cols[np.argmax(same)]
             times = np.sum((rows == i) & (cols == j))
-            entry = tuple(named(at, ids).item() for at, ids in ((i, self.row_ids), (j, self.col_ids)))
-            raise ValueError(f"Entry {entry} is observed {times} times: keep one observation of it, or their mean.")
+            raise ValueError(
+                f"Entry {self.name(order[np.argmax(same)])} is observed {times} times: keep one observation of it, or their mean."
+            )
         return self
+
+
+def check_sizes(values: np.ndarray, name: Callable[[int], Any]) -> None:
+    """Refuses an entry that is too large to compute with, by its name."""
+    if len(large := np.flatnonzero(np.abs(values) > LARGEST)):
+        raise ValueError(
+            f"Entry {name(large[0])} is {values[large[0]]:g}, but sizes up to {LARGEST:g} were expected: divide all values by "
+            "the same number, as a change of units does, or leave it out if it is wrong."
+        )
 
 
 def named(places: np.ndarray, ids: np.ndarray | None) -> np.ndarray:

@@ -24,6 +24,9 @@ SHARED = 1e-3
 NOT_BELIEVED = 3.0
 """Errors of more than so many sigma are outliers."""
 
+NOTHING = 1e-110
+"""Errors below this are none: a loss as narrow would have slopes beyond floats."""
+
 
 def loss_name(name: str) -> str:
     """The name as it is known here: of two names of a loss the first."""
@@ -36,7 +39,8 @@ def loss_for(name: str, sigma: float) -> Loss:
 
 def spread(errors: np.ndarray) -> float:
     """The standard deviation that normal errors of this median size have: half of them may be anything."""
-    return 1.4826 * float(np.median(np.abs(errors)))
+    found = 1.4826 * float(np.median(np.abs(errors)))
+    return found if found > NOTHING else 0.0
 
 
 def bounds(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad.checks import positive, whole
 from condgrad.learn.completion import RobustCompletion
+from condgrad.learn.entries import check_sizes
 from condgrad.learn.folding import folded
 from condgrad.learn.saving import Saved
 from condgrad.learn.scales import NOT_BELIEVED, loss_for, loss_name
@@ -126,6 +127,7 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         rows, cols = np.nonzero(~np.isnan(X))
+        check_sizes(X[rows, cols], lambda k: (int(rows[k]), int(cols[k])))
         entries = rows, cols, X[rows, cols] - self.mean_[cols]
         columns, loss = self.components_.T, loss_for(self.loss, self.sigma_)
         return folded(columns, self.singular_values_, entries, len(X), loss, self.multiplier_, biased=False)[1]

@@ -93,7 +93,7 @@ class NCGS:
         """
         L, theta, memory = state.L, state.x, state.memory
         grad, before = problem.objective.grad(theta), problem.objective.value(theta)
-        L_k = L if state.due else min(state.local, L)
+        L_k = L if state.due else min(max(state.local, LEAST * L), L)
         while True:
             beta = 1 / (2 * L_k)
             accuracy = self.schedule.accuracy(gamma=beta / state.demand, share=1.0)  # or it would never be met

@@ -96,4 +96,4 @@ class Curvature(NamedTuple):
         distance, change = distance2(later.x, earlier.x), distance2(later.grad, earlier.grad)
         if distance <= NOISE * point or change <= NOISE * grad:
             return Curvature(self.largest, point, grad)
-        return Curvature(max(self.largest, sqrt(change / distance)), point, grad)
+        return Curvature(max(self.largest, sqrt(change) / sqrt(distance)), point, grad)

@@ -1,0 +1,91 @@
+"""RobustCompletion at the edges of what it takes: sizes, names, duplicates, rows that have seen everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condgrad.cli import BAD_INPUT, main
+from condgrad.learn import RobustCompletion, RobustPCA
+
+
+def problem(seed: int = 0, share: float = 0.6) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix of low rank, and what is seen of it: noise, holes, and nine entries that are far off."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30))
+    seen = np.where(rng.random(truth.shape) < share, truth + 0.05 * rng.normal(size=truth.shape), np.nan)
+    seen[:3, :3] = 50.0
+    return truth, seen
+
+
+@pytest.fixture(scope="module")
+def fitted() -> RobustCompletion:
+    """Not to be changed."""
+    return RobustCompletion().fit(problem()[1])
+
+
+# ------------------------------------------------------------------------------------------------------------- sizes
+
+LARGE, SMALL = 2.0**323, 2.0**-334
+"""The largest entry, 50, becomes 8.5e98 and 1.4e-99."""
+
+
+@pytest.mark.parametrize("loss", ["welsch", "cauchy", "huber", "squared"])
+@pytest.mark.parametrize("unit", [LARGE, SMALL])
+def test_the_unit_of_the_values_does_not_matter(loss: str, unit: float) -> None:
+    _, seen = problem()
+    one, other = RobustCompletion(loss).fit(seen), RobustCompletion(loss).fit(seen * unit)
+    assert np.abs(other.fill("nothing") / unit - one.fill("nothing")).max() < 0.03
+    assert len(other.outliers_) == pytest.approx(len(one.outliers_), abs=3)
+    assert other.sigma_ / unit == pytest.approx(one.sigma_, rel=0.05)
+    assert np.isfinite(other.transform(seen * unit)).all()
+    other.fold_in(seen[:2] * unit).partial_fit(seen[:2] * unit)
+    assert other.fill().shape == (42, 30)
+
+
+@pytest.mark.parametrize("unit", [LARGE, SMALL])
+def test_the_unit_does_not_matter_to_components_either(unit: float) -> None:
+    full = problem(share=1.1)[1]
+    one, other = RobustPCA().fit(full), RobustPCA().fit(full * unit)
+    assert np.abs(other.low_rank_ / unit - one.low_rank_).max() < 0.03 and (other.outliers_ == one.outliers_).all()
+
+
+def test_one_huge_outlier_is_an_outlier() -> None:
+    truth, seen = problem()
+    seen[0, 0] = 1e99
+    model = RobustCompletion().fit(seen)
+    assert np.abs(model.fill() - truth).max() < 0.5 and model.outliers_[0].value == 1e99
+
+
+@pytest.mark.parametrize(("size", "told"), [(1e101, r"is 1e\+101"), (1e300, r"is 1e\+300"), (-1e200, r"is -1e\+200")])
+def test_what_is_too_large_is_refused_by_its_name(size: float, told: str, fitted: RobustCompletion) -> None:
+    _, seen = problem()
+    seen[4, 5] = size
+    for call in (RobustCompletion().fit, RobustPCA().fit, fitted.transform, fitted.fold_in, fitted.partial_fit):
+        with pytest.raises(ValueError, match=rf"Entry \(4, 5\) {told}, but sizes up to 1e\+100 .* divide all values"):
+            call(seen)
+    with pytest.raises(ValueError, match=rf"Entry \('b', 7\) {told}"):
+        RobustCompletion().fit((["a", "b"], [7, 7], [1.0, size]))
+    with pytest.raises(ValueError, match=rf"Entry \(0, 1\) {told}"):
+        RobustPCA().fit(problem(share=1.1)[1]).transform(np.where(np.arange(30) == 1, size, 1.0)[None])
+
+
+@pytest.mark.parametrize("size", [1e-101, 1e-300, 5e-324])
+def test_what_is_next_to_nothing_is_refused_by_its_name(size: float) -> None:
+    for estimator in (RobustCompletion(), RobustPCA()):
+        with pytest.raises(ValueError, match=r"Entry \(0, 1\) is .* 1e-100 or more.* multiply all values"):
+            estimator.fit(np.array([[0.0, size, 0.0], [size, 0.0, size]]))
+    assert np.isfinite(RobustCompletion().fit([[0.0, size, 1.0], [size, 0.0, 2.0]]).fill()).all()
+    assert (RobustCompletion().fit(np.zeros((3, 3))).fill() == 0).all()
+
+
+@pytest.mark.parametrize(("size", "told"), [("1e200", "divide"), ("1e-200", "multiply")])
+def test_sizes_are_told_on_the_command_line(
+    size: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "r.csv").write_text(f"user,item,rating\nann,tea,{size}\nbob,tea,0\n")
+    assert main(["complete", str(tmp_path / "r.csv"), "--out", str(tmp_path / "m.npz"), "--quiet"]) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert "condgrad: Entry ('ann', 'tea') is 1e" in said and told in said and said.count("\n") == 1
