@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +90,35 @@ def test_sizes_are_told_on_the_command_line(
     assert main(["complete", str(tmp_path / "r.csv"), "--out", str(tmp_path / "m.npz"), "--quiet"]) == BAD_INPUT
     said = capsys.readouterr().err
     assert "condgrad: Entry ('ann', 'tea') is 1e" in said and told in said and said.count("\n") == 1
+
+
+# ---------------------------------------------------------------------------------------------------- recommendations
+
+
+@pytest.mark.parametrize("name", [None, "v{:02d}".format, lambda j: 100 + j])
+def test_no_column_that_a_row_has_seen_is_recommended(name: Callable[[int], object] | None, tmp_path: Path) -> None:
+    """Rows 0, 1 and 2 have 3, 1 and no columns left."""
+    _, seen = problem(share=1.1)
+    seen[0, [4, 8, 9]] = seen[1, 6] = np.nan
+    rows, cols = np.nonzero(~np.isnan(seen))
+    model = RobustCompletion().fit(seen if name is None else (rows, [name(j) for j in cols], seen[rows, cols]))
+    name = name or int
+    best, values = model.recommend([0, 1, 2], k=10)
+    assert best.shape == values.shape == (3, 3)
+    left = [[name(j) for j in part] for part in ([4, 8, 9], [6], [])]
+    assert [sorted(row.compressed().tolist()) for row in best] == left
+    assert best.tolist()[1:] == [[name(6), None, None], [None, None, None]]
+    assert set(best.data[2]) in ({-1}, {""}) and (np.isnan(values) == np.ma.getmaskarray(best)).all()
+    assert model.recommend([2], k=4)[0].shape == (1, 0) and model.recommend([2], 4, exclude_seen=False)[0].count() == 4
+    assert model.recommend([0], k=2)[0].tolist()[0] == best.tolist()[0][:2]
+
+
+def test_top_writes_nothing_for_rows_that_have_seen_everything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = RobustCompletion().fit((["a", "a", "b"], ["x", "y", "x"], [1.0, 2.0, 3.0]))
+    model.save(tmp_path / "m.npz")
+    assert main(["predict", str(tmp_path / "m.npz"), "--top", "5"]) == 0
+    assert [line.rsplit(",", 1)[0] for line in capsys.readouterr().out.splitlines()] == ["row,column", "b,y"]
+    assert main(["predict", str(tmp_path / "m.npz"), "--top", "5", "--rows", "a"]) == 0
+    assert capsys.readouterr().out == "row,column,value\n"

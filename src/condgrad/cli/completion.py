@@ -294,8 +294,8 @@ def recommended(model: RobustCompletion, k: int, said: str | None) -> tuple[np.n
                 raise ValueError(f"The model has no row {name!r}: give rows of the file that it was fitted to.")
         rows = np.array([known[name] for name in said.split(",")])
     best, values = model.recommend(rows, k)
-    there = np.isfinite(values)
-    return np.broadcast_to(rows[:, None], best.shape)[there], best[there], values[there]
+    there = ~np.ma.getmaskarray(best)
+    return np.broadcast_to(rows[:, None], best.shape)[there], best.compressed(), values[there]
 
 
 def names(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:

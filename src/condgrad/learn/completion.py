@@ -17,6 +17,7 @@ from condgrad.learn.biases import Biases, belief, beliefs
 from condgrad.learn.entries import Entries
 from condgrad.learn.folding import folded
 from condgrad.learn.path import Fit, Model
+from condgrad.learn.recommending import best_columns
 from condgrad.learn.scales import bounds, loss_name
 from condgrad.learn.telling import Telling, silent
 from condgrad.objectives import Completion
@@ -28,8 +29,6 @@ SMALL = 500_000
 SPARSE = ["csr", "csc", "coo"]
 """Left as they are by scikit-learn, which would add up what a COO matrix holds more than once."""
 KEEP = ("believed", "observed", "nothing")
-BLOCK = 2**22
-"""Predictions that are made at a time where all columns of many rows are looked at."""
 
 
 class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -333,34 +332,28 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         columns, entries = self.components_.T, (rows, cols, left)
         return folded(columns, self.singular_values_, entries, m, self._loss, self.multiplier_, biased)
 
-    def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ma.MaskedArray, np.ndarray]:
         """For each row the k columns with the largest predictions, best first, and these; without those observed in it.
 
-        Where a row has fewer than k left, the rest have the prediction NaN.
+        Where no row has k left, there are as many as the row with most has; one that has fewer ends with masked columns
+        (``columns[i].compressed()`` are those that are there), whose predictions are NaN.
         """
         check_is_fitted(self)
-        n = len(self.col_biases_)
-        k = min(checks.whole(k, "k"), n)
         i = entries.places(rows, self.row_ids_, len(self.row_biases_))
         if (i < 0).any():
             raise ValueError(
                 f"Row {np.atleast_1d(rows)[i < 0].tolist()[0]!r} is not known: fold it in first, or leave it out."
             )
-        best, values = np.empty((len(i), k), dtype=np.int64), np.empty((len(i), k))
-        indptr, indices = self._seen.pattern.indptr, self._seen.pattern.indices
-        for at in range(0, len(i), max(BLOCK // n, 1)):
-            part = slice(at, at + max(BLOCK // n, 1))
-            found = self.row_factors_[i[part]] @ self.components_
-            found += self.col_biases_ + self.mean_ + self.row_biases_[i[part], None]
-            if exclude_seen:
-                for a, row in enumerate(i[part]):
-                    found[a, indices[indptr[row] : indptr[row + 1]]] = -np.inf
-            top = np.argpartition(-found, k - 1, axis=1)[:, :k]
-            order = np.argsort(-np.take_along_axis(found, top, axis=1), axis=1, kind="stable")
-            best[part] = np.take_along_axis(top, order, axis=1)
-            values[part] = np.take_along_axis(found, best[part], axis=1)
-        values = np.where(np.isinf(values), np.nan, self._clipped(values.copy()))
-        return (best if self.col_ids_ is None else self.col_ids_[best]), values
+
+        def predicted(rows: np.ndarray) -> np.ndarray:
+            found = self.row_factors_[rows] @ self.components_
+            found += self.col_biases_ + self.mean_ + self.row_biases_[rows, None]
+            return found
+
+        best, values = best_columns(i, predicted, self._seen.pattern, checks.whole(k, "k"), exclude_seen)
+        columns, none = entries.named(best, self.col_ids_), best < 0
+        columns[none] = "" if columns.dtype.kind == "U" else np.array(-1).astype(columns.dtype)  # below the mask
+        return np.ma.MaskedArray(columns, mask=none), self._clipped(values)
 
     # ----------------------------------------------------------------------------------------------------- on the disk
 
