@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from condgrad.cli import BAD_INPUT, main
 from condgrad.learn import RobustCompletion, RobustPCA
@@ -122,3 +124,39 @@ def test_top_writes_nothing_for_rows_that_have_seen_everything(
     assert [line.rsplit(",", 1)[0] for line in capsys.readouterr().out.splitlines()] == ["row,column", "b,y"]
     assert main(["predict", str(tmp_path / "m.npz"), "--top", "5", "--rows", "a"]) == 0
     assert capsys.readouterr().out == "row,column,value\n"
+
+
+# -------------------------------------------------------------------------------------------------------- duplicates
+
+
+@pytest.mark.parametrize("call", ["partial_fit", "fold_in"])
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("names", r"Entry \('zoe', 'x'\) is observed 2 times"), ("positions", r"Entry \(1, 0\) is observed 2 times")],
+)
+def test_an_entry_that_is_given_twice_is_refused_and_nothing_is_changed(call: str, kind: str, told: str) -> None:
+    if kind == "names":
+        model = RobustCompletion().fit((["a", "a", "b"], ["x", "y", "x"], [1.0, 2.0, 3.0]))
+        more: object = (["zoe", "zoe", "zoe"], ["x", "y", "x"], [4.0, 1.0, 5.0])
+    else:
+        model = RobustCompletion().fit(np.array([[1.0, 2.0], [3.0, np.nan]]))
+        more = sp.coo_array(([4.0, 5.0, 1.0], ([1, 1, 0], [0, 0, 1])), (2, 2))
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=told):
+        getattr(model, call)(more)
+    assert pickle.dumps(model) == before
+
+
+def test_a_new_value_of_a_known_entry_is_no_duplicate() -> None:
+    model = RobustCompletion().fit((["a", "a", "b"], ["x", "y", "x"], [1.0, 2.0, 3.0]))
+    assert model.partial_fit((["a"], ["x"], [7.0])).fill("observed")[0, 0] == 7.0
+
+
+def test_rows_that_are_folded_in_stand_in_the_order_of_their_names() -> None:
+    truth, seen = problem()
+    rows, cols = np.nonzero(~np.isnan(seen))
+    late = rows % 7 == 3
+    parts = [(rows[part], cols[part], seen[rows, cols][part]) for part in (~late, late)]
+    model = RobustCompletion().fit(parts[0]).fold_in(parts[1])
+    assert model.row_ids_.tolist() == list(range(40))
+    assert np.abs(model.fill() - truth).max() < 0.5 and (model.fill("observed")[rows, cols] == seen[rows, cols]).all()

@@ -123,12 +123,12 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._fit(given, last)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Fit on, with more entries; those that are known already get their new value. Radius and sigma stay what they are."""
+        """Fit on, with more entries, each given once; those that are known get their new value. Radius and sigma stay."""
         if not hasattr(self, "singular_values_"):
             return self.fit(X, y)
         seen = self._seen.pattern
         known = Entries(seen.rows, seen.cols, self._seen.values, seen.shape, self.row_ids_, self.col_ids_)
-        given = entries.merged(known, self._read(X, y, reset=False))
+        given = entries.merged(known, self._read(X, y, reset=False).once())
         return self._fit(given, self._carried(given))
 
     def _fit(self, given: Entries, last: Model | None) -> Self:
@@ -299,7 +299,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         are refused.
         """
         check_is_fitted(self)
-        given = self._read(X, y, reset=False)
+        given = self._read(X, y, reset=False).once()
         if given.row_ids is not None and given.col_ids is not None:
             known = entries.places(given.row_ids, self.row_ids_, 0) >= 0
             if known.any():
@@ -312,18 +312,17 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     f"Column {given.col_ids[cols < 0].tolist()[0]!r} is not known: folding in adds rows only."
                 )
             given = replace(given, cols=cols[given.cols], shape=(given.shape[0], len(self.col_biases_)))
-        biases, factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
-        self.row_biases_ = np.append(self.row_biases_, biases)
-        self.row_factors_ = np.concatenate([self.row_factors_, factors])
-        old, m = self._seen.pattern, len(self.row_biases_) - len(biases)
+        new_biases, new_factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
+        old, m = self._seen.pattern, len(self.row_biases_)
+        biases, factors = np.append(self.row_biases_, new_biases), np.concatenate([self.row_factors_, new_factors])
         rows, cols = np.append(old.rows, given.rows + m), np.append(old.cols, given.cols)
-        values = np.append(self._seen.values, given.values)
-        if self.row_ids_ is not None and given.row_ids is not None:
-            ids = np.append(self.row_ids_, given.row_ids)
+        values, row_ids = np.append(self._seen.values, given.values), self.row_ids_
+        if row_ids is not None and given.row_ids is not None:
+            ids = np.append(row_ids, given.row_ids)
             order = np.argsort(ids, kind="stable")
-            self.row_ids_, place = ids[order], np.argsort(order)
-            self.row_biases_, self.row_factors_, rows = self.row_biases_[order], self.row_factors_[order], place[rows]
-        self._seen = Completion(rows, cols, values, (len(self.row_biases_), len(self.col_biases_)), self._loss)
+            row_ids, biases, factors, rows = ids[order], biases[order], factors[order], np.argsort(order)[rows]
+        self._seen = Completion(rows, cols, values, (len(biases), len(self.col_biases_)), self._loss)
+        self.row_biases_, self.row_factors_, self.row_ids_ = biases, factors, row_ids
         return self
 
     def _folded(self, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
