@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -171,11 +172,13 @@ def predict(arguments: Any) -> int:
         write_table(arguments.out, *recommended(model, arguments.top, arguments.rows))
         return 0
     given = read(arguments, arguments.pairs, values=False)
-    tell(given.cleanup, sys.stderr)
     row_ids, col_ids = names(given.row_ids, given.rows), names(given.col_ids, given.cols)
+    known, shape = (model.row_ids_, model.col_ids_), (len(model.row_biases_), len(model.col_biases_))
+    rows, cols = pair_places(given, known, shape)
+    if arguments.columns is None and not arguments.no_header:
+        check_header(given, (rows >= 0) & (cols >= 0), (rows < 0) & (cols < 0))
+    tell(given.cleanup, sys.stderr)
     write_table(arguments.out, row_ids, col_ids, model.predict(given))
-    shape = len(model.row_biases_), len(model.col_biases_)
-    rows, cols = pair_places(given, (model.row_ids_, model.col_ids_), shape)
     for what, new, ids in (("row", rows < 0, row_ids), ("column", cols < 0, col_ids)):
         if new.any():
             print(
@@ -183,6 +186,13 @@ def predict(arguments: Any) -> int:
                 f"{str(ids[new][0])!r}: predicted without it, by the biases.",
                 file=sys.stderr,
             )
+    turned = replace(given, rows=given.cols, cols=given.rows, row_ids=given.col_ids, col_ids=given.row_ids)
+    if (rows < 0).all() and (cols < 0).all() and (np.minimum(*pair_places(turned, known, shape)) >= 0).any():
+        print(
+            "condgrad: the model has seen none of these rows and columns, but some the other way round: if the pairs are "
+            "column and row, say so by --columns 1,0.",
+            file=sys.stderr,
+        )
     if arguments.out is not None:
         print(f"{len(given):,} predictions: {arguments.out}")
     return 0
@@ -296,6 +306,19 @@ def recommended(model: RobustCompletion, k: int, said: str | None) -> tuple[np.n
     best, values = model.recommend(rows, k)
     there = ~np.ma.getmaskarray(best)
     return np.broadcast_to(rows[:, None], best.shape)[there], best.compressed(), values[there]
+
+
+def check_header(given: Observations, seen: np.ndarray, new: np.ndarray) -> None:
+    """Refuses a first line of new names above pairs most of which the model has seen: they are titles, not names."""
+    text = given.cleanup.unit == "line" and given.row_ids is not None
+    if text and not given.cleanup.headed and new[0] and 2 * seen[1:].sum() > len(seen) - 1:
+        first = ", ".join(
+            str(names(ids, at)[0]) for ids, at in ((given.row_ids, given.rows), (given.col_ids, given.cols))
+        )
+        raise BadData(
+            f"{given.cleanup.file}: the first line, {first!r}, looks like a header, since the model has seen most of what "
+            "follows and neither of these: name the row and the column by --columns, or say --no-header if it is none."
+        )
 
 
 def names(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:

@@ -61,6 +61,7 @@ def read(
         notes.refuse(f"{empty}, but lines of row, column and value were expected", "give a file that has some")
     delimiter = delimiter or sniff(sample, needed, columns, header, notes)
     layout, top = lay_out(sample, delimiter, needed, columns, header, notes)
+    notes.headed = top is not None
     rows, cols = sides(layout, [line for number, line in sample if number != top], notes, limits, ids, base, shape)
     reader = Reader(layout, rows, cols, notes, limits)
     for first, chunk in chain(begun, pieces):
@@ -140,7 +141,7 @@ def _fits(sample: list[tuple[int, str]], delimiter: str, needed: int, columns: C
     width, count = _width(split)
     if width < needed or 2 * count <= len(split):
         return False
-    headed, place = places(split[0], columns, needed, header)
+    headed, place = places(split[0], columns, needed, header, split[1:])
     if needed == 2 or isinstance(place, str) or max(place) >= width or (headed and len(split) == 1):
         return True  # what is wrong with the header is said later, in a sentence of its own; so is that nothing follows
     data = [found for found in (split[1:] or split) if len(found) == width]
@@ -165,7 +166,7 @@ def lay_out(
             "give another delimiter=",
             number,
         )
-    header, place = places(split[0], columns, needed, header)
+    header, place = places(split[0], columns, needed, header, split[1:])
     if header and len(split[0]) != width and not isinstance(place, str):
         place = f"the header has {len(split[0])} names and the lines have {width} fields"
     if isinstance(place, str):
@@ -179,14 +180,15 @@ def lay_out(
     return Layout(delimiter, width, place[0], place[1], place[2] if needed == 3 else None), number if header else None
 
 
-def places(head: list[str], columns: Columns, needed: int, header: bool | None) -> tuple[bool, list[int] | str]:
+def places(
+    head: list[str], columns: Columns, needed: int, header: bool | None, below: Sequence[list[str]] = ()
+) -> tuple[bool, list[int] | str]:
     """Is this line a header? And where the row, the column and the value stand, or a sentence that says what is unclear."""
     named = columns is not None and isinstance(columns[0], str)
     roles = [role(name) for name in head]
     if header is None:
-        known = 0 in roles and 1 in roles
         words = not any(NUMBER.fullmatch(cell) or cell.lower() in NOT_GIVEN - {""} for cell in head)
-        header = named or (words and (known or needed == 3))
+        header = named or (words and (needed == 3 or _titles(head, roles, below)))
     if columns is not None and not named:
         return header, [int(c) for c in columns][:needed]
     if not header:
@@ -201,6 +203,14 @@ def places(head: list[str], columns: Columns, needed: int, header: bool | None) 
             found = "several known names" if part in roles else "no known name"
             return header, f"the header {shortly(', '.join(head))} has {found} for the {ROLES[part]}"
     return header, [roles.index(part) for part in range(needed)]
+
+
+def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]) -> bool:
+    """Are these words above pairs, of which each may be a name too, titles: known ones, or with numbers alone below one?"""
+    spelled = any(known is not None and len(name) > 2 for name, known in zip(head, roles, strict=True))
+    lines = [found for found in below if len(found) == len(head)]
+    numbers = bool(lines) and any(all(NUMBER.fullmatch(found[k]) for found in lines) for k in range(len(head)))
+    return (0 in roles and 1 in roles) or spelled or numbers
 
 
 def role(name: str) -> int | None:

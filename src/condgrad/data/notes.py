@@ -82,7 +82,8 @@ class Fault:
 class Cleanup:
     """What was read, kept, dropped and merged. ``lines`` are those with data: neither blank, nor comment, nor header.
 
-    ``empty`` are the rows and the columns without any entry, which a file with positions may have.
+    ``empty`` are the rows and the columns without any entry, which a file with positions may have. Text may be ``headed`` by a
+    line of names.
     """
 
     file: str
@@ -94,6 +95,7 @@ class Cleanup:
     empty: tuple[int, int]
     faults: tuple[Fault, ...]
     unit: str = "line"
+    headed: bool = False
 
     @property
     def clean(self) -> bool:
@@ -125,7 +127,7 @@ class Notes:
 
     def __init__(self, path: Path, strict: bool = False, unit: str = "line"):
         self.name, self.strict, self.unit = path.name, strict, unit
-        self.encoding = "utf-8"
+        self.encoding, self.headed = "utf-8", False
         self.lines = self.blank = self.comments = 0
         self._counts: dict[str, int] = {}
         self._examples: dict[str, list[tuple[int, str]]] = {}
@@ -157,7 +159,16 @@ class Notes:
             for kind, count in self._counts.items()
         )
         cleanup = Cleanup(
-            self.name, self.encoding, self.lines, entries, self.blank, self.comments, empty, faults, self.unit
+            self.name,
+            self.encoding,
+            self.lines,
+            entries,
+            self.blank,
+            self.comments,
+            empty,
+            faults,
+            self.unit,
+            self.headed,
         )
         if not self.lines:
             self.refuse("there is no data, but at least one entry was expected", "give a file that has some")

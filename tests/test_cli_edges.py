@@ -1,0 +1,103 @@
+"""complete, predict and fill where something is unusual: headers, palettes, nothing lost, a disk that fails."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from condgrad.cli import BAD_INPUT, main
+from condgrad.learn import RobustCompletion
+
+USERS, ITEMS = [f"u{i}" for i in range(12)], [f"i{j}" for j in range(9)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of users u0 ... u11 and items i0 ... i8, each with a bias of its own."""
+    path = tmp_path_factory.mktemp("model") / "model.npz"
+    triples = [(u, i, float(a + 10 * b)) for a, u in enumerate(USERS) for b, i in enumerate(ITEMS)]
+    users, items, values = zip(*triples, strict=True)
+    RobustCompletion().fit((list(users), list(items), list(values))).save(path)
+    return path
+
+
+def predicted(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[dict[tuple[str, str], float], str]:
+    capsys.readouterr()
+    assert main(["predict", *map(str, arguments)]) == 0
+    told = capsys.readouterr()
+    return {(row["row"], row["column"]): float(row["value"]) for row in csv.DictReader(told.out.splitlines())}, told.err
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
+    """The one sentence that a command ends with."""
+    capsys.readouterr()
+    assert main([str(argument) for argument in arguments]) == BAD_INPUT
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.startswith("condgrad: ") and told.err.count("\n") == 1
+    return told.err
+
+
+def written(path: Path, *lines: str) -> Path:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+# --------------------------------------------------------------------------------------------------- headers of pairs
+
+
+@pytest.mark.parametrize(
+    "lines", [["user,item", "u3,i4"], ["movieId,userId", "i4,u3"], ["u3,i4"], ["note,item,user", "-,i4,u3"]]
+)
+def test_pairs_are_found_by_known_names_or_by_their_place(
+    lines: list[str], model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, _ = predicted(capsys, model, written(tmp_path / "p.csv", *lines))
+    assert list(found) == [("u3", "i4")] and found["u3", "i4"] == pytest.approx(43, abs=6)
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("movie,person", "has no known name for the row"),
+        ("person,movie", "has no known name for the row"),
+        ("user,thing", "has no known name for the column"),
+        ("person,thing", "looks like a header"),
+        ("u3,thing", None),
+        ("zoe,i4", None),
+    ],
+)
+def test_a_header_of_unknown_names_is_no_pair(
+    header: str, told: str | None, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = written(tmp_path / "p.csv", header, "u3,i4", "u5,i6", "new,i6")
+    if told is None:
+        assert len(predicted(capsys, model, pairs)[0]) == 4
+        return
+    said = refused(capsys, "predict", model, pairs)
+    assert "p.csv" in said and told in said and "--columns" in said and "--no-header" in said
+    assert len(predicted(capsys, model, pairs, "--columns", header)[0]) == 3
+    assert len(predicted(capsys, model, pairs, "--no-header")[0]) == 4
+
+
+def test_words_above_numbers_are_a_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    RobustCompletion().fit(([1, 1, 2], [7, 8, 7], [1.0, 2.0, 3.0])).save(tmp_path / "m.npz")
+    pairs = written(tmp_path / "p.csv", "person,thing", "2,8")
+    assert "has no known name for the row" in refused(capsys, "predict", tmp_path / "m.npz", pairs)
+    assert len(predicted(capsys, tmp_path / "m.npz", pairs, "--columns", "person,thing")[0]) == 1
+
+
+def test_a_header_above_new_names_only_stays_one(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, said = predicted(capsys, model, written(tmp_path / "p.csv", "user,item", "zoe,tea", "u3,i4"))
+    assert list(found) == [("zoe", "tea"), ("u3", "i4")] and "1 of 2 pairs have a row" in said
+
+
+def test_pairs_the_other_way_round_are_told(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = written(tmp_path / "p.csv", "i4,u3", "i5,u3")
+    assert "the other way round" in predicted(capsys, model, pairs)[1]
+    found, said = predicted(capsys, model, pairs, "--columns", "1,0")
+    assert list(found) == [("u3", "i4"), ("u3", "i5")] and "other way" not in said
