@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from condgrad.cli import BAD_INPUT, main
@@ -101,3 +104,59 @@ def test_pairs_the_other_way_round_are_told(model: Path, tmp_path: Path, capsys:
     assert "the other way round" in predicted(capsys, model, pairs)[1]
     found, said = predicted(capsys, model, pairs, "--columns", "1,0")
     assert list(found) == [("u3", "i4"), ("u3", "i5")] and "other way" not in said
+
+
+# -------------------------------------------------------------------------------------------------- all or nothing
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fsync)
+
+
+def test_predictions_that_can_not_be_written_leave_the_old_ones(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs, out = written(tmp_path / "p.csv", "u3,i4"), written(tmp_path / "out.csv", "old")
+    full_disk(monkeypatch)
+    for words in ([pairs], ["--top", 2]):
+        assert main(["predict", *map(str, [model, *words, "--out", out])]) == BAD_INPUT
+        assert "No space left" in capsys.readouterr().err and out.read_text() == "old\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "p.csv"]
+    monkeypatch.undo()
+    out.chmod(0o640)
+    link = tmp_path / "link.csv"
+    link.symlink_to(out)
+    assert main(["predict", *map(str, [model, pairs, "--out", link])]) == 0
+    assert link.is_symlink() and out.read_text().startswith("row,column,value\nu3,i4,")
+    assert out.stat().st_mode & 0o777 == 0o640
+
+
+def test_predictions_go_to_a_pipe_too(model: Path, tmp_path: Path) -> None:
+    pairs, pipe = written(tmp_path / "p.csv", "u3,i4"), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert main(["predict", str(model), str(pairs), "--out", str(pipe)]) == 0
+        assert os.read(reader, 1000).startswith(b"row,column,value\nu3,i4,")
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_a_picture_that_can_not_be_written_leaves_the_old_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    pillow.fromarray(np.add.outer(np.arange(20), np.arange(30)).astype(np.uint8)).save(tmp_path / "in.png")
+    out = written(tmp_path / "out.png", "old")
+    full_disk(monkeypatch)
+    assert main(["fill", str(tmp_path / "in.png"), "--out", str(out), "--quiet"]) == BAD_INPUT
+    assert "No space left" in capsys.readouterr().err and out.read_text() == "old\n"
+    monkeypatch.undo()
+    for name in ("out.png", "out.TIF", "out.jpeg"):
+        assert main(["fill", str(tmp_path / "in.png"), "--out", str(tmp_path / name), "--quiet"]) == 0
+        assert np.asarray(pillow.open(tmp_path / name)).shape == (20, 30)
+    assert not list(tmp_path.glob("*.partial"))

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import struct
 import warnings
 import zipfile
@@ -68,20 +69,39 @@ def write(
     The file is made beside its place and moved there when it is safe on the disk: a reader finds the old one or the new one,
     whenever the machine stops. With ``keep`` the old one stays as PATH.previous (for a moment it is the only one).
     """
-    path, partial = Path(path), Path(f"{path}.partial")
+    with replacing(path, keep) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as members:
+        sums = {name: _add(members, name, array) for name, array in arrays.items()}
+        header = json.dumps({"kind": kind, "version": version, "data": data, "arrays": sums}).encode()
+        if len(header) > LARGEST:
+            raise OSError(errno.EFBIG, f"Its plain data takes more than {LARGEST >> 20} MiB", str(path))
+        members.writestr(HEADER, header)
+        members.writestr(SUM, hashlib.sha256(header).hexdigest())
+
+
+@contextmanager
+def replacing(path: str | Path, keep: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to that takes its place when the block ends well; until then, and if it fails, the old one stands there.
+
+    With ``keep`` the old one stays as PATH.previous. Else a link stays one, and what it leads to is replaced. What is no file, a
+    pipe or a device, is written to as it is.
+    """
+    path = Path(path)
+    if path.is_symlink() and not keep:
+        path = path.resolve()
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as file:
+            yield file
+        return
+    partial = Path(f"{path}.partial")
     try:
         with open(partial, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as members:
-                sums = {name: _add(members, name, array) for name, array in arrays.items()}
-                header = json.dumps({"kind": kind, "version": version, "data": data, "arrays": sums}).encode()
-                if len(header) > LARGEST:
-                    raise OSError(errno.EFBIG, f"Its plain data takes more than {LARGEST >> 20} MiB", str(path))
-                members.writestr(HEADER, header)
-                members.writestr(SUM, hashlib.sha256(header).hexdigest())
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        if keep and path.exists():
-            os.replace(path, previous(path))
+        if path.exists():
+            shutil.copymode(path, partial)
+            if keep:
+                os.replace(path, previous(path))
         os.replace(partial, path)
         _sync_folder(path.parent)
     except BaseException:

@@ -33,7 +33,8 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        print(f"condgrad: {error.strerror or error}: {error.filename}.", file=sys.stderr)
+        where = f": {error.filename}" if error.filename is not None else ""
+        print(f"condgrad: {error.strerror or error}{where}.", file=sys.stderr)
     except KeyboardInterrupt as interruption:
         print(f"condgrad: {str(interruption) or said_of(interruption)}", file=sys.stderr)
         return INTERRUPTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import csv
 import json
 import re
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from condgrad.archive import replacing
 from condgrad.checks import BadData
 from condgrad.interruption import held_back
 
@@ -326,13 +328,13 @@ def names(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:
 
 
 def write_table(path: Path | None, rows: np.ndarray, cols: np.ndarray, values: np.ndarray) -> None:
-    """As CSV, with a header that `condgrad complete` reads again."""
+    """As CSV, with a header that `condgrad complete` reads again; a file is written as a whole or stays what it was."""
     lines = zip(rows.tolist(), cols.tolist(), (f"{value:.6g}" for value in values.tolist()), strict=True)
     if path is None:
         _write_lines(sys.stdout, lines)
         return
-    with held_back(), open(housed(path), "w", newline="", encoding="utf-8") as file:
-        _write_lines(file, lines)
+    with held_back(), replacing(housed(path)) as file:
+        _write_lines(codecs.getwriter("utf-8")(file), lines)
 
 
 def _write_lines(file: Any, lines: Iterable[Any]) -> None:

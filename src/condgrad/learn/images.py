@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.archive import replacing
 from condgrad.checks import same_shape
 from condgrad.learn.completion import RobustCompletion
 
@@ -102,14 +104,18 @@ def check_name(image: Image, path: str | os.PathLike[str]) -> None:
 
 
 def write(image: Image, path: str | os.PathLike[str]) -> None:
-    """In the format that the name tells, with the depth that the picture had."""
+    """In the format that the name tells, with the depth that the picture had; all or nothing."""
     import PIL.Image
 
     check_name(image, path)
     dtype = {"F": np.float32, "I;16": np.uint16}.get(image.kind, np.uint8)
     pixels = image.pixels if image.kind == "F" else image.pixels.round()
     squeezed = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
-    PIL.Image.fromarray(np.ascontiguousarray(squeezed.astype(dtype))).save(path)
+    encoded = io.BytesIO()
+    kind = PIL.Image.registered_extensions()[Path(path).suffix.lower()]
+    PIL.Image.fromarray(np.ascontiguousarray(squeezed.astype(dtype))).save(encoded, kind)
+    with replacing(Path(path)) as file:
+        file.write(encoded.getbuffer())
 
 
 def _suffixes() -> set[str]:
