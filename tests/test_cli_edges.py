@@ -160,3 +160,30 @@ def test_a_picture_that_can_not_be_written_leaves_the_old_one(
         assert main(["fill", str(tmp_path / "in.png"), "--out", str(tmp_path / name), "--quiet"]) == 0
         assert np.asarray(pillow.open(tmp_path / name)).shape == (20, 30)
     assert not list(tmp_path.glob("*.partial"))
+
+
+# ----------------------------------------------------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--radius", "-1"], "Argument --radius: a number above 0 was expected, but got '-1'"),
+        (["--sigma", "nan"], "Argument --sigma: a number above 0 was expected, but got 'nan'"),
+        (["--certify", "0"], "Argument --certify: a number above 0 was expected, but got '0'"),
+        (["--seed", "x"], "Argument --seed: invalid int value: 'x'"),
+        (["--format", "xls"], "Argument --format: invalid choice: 'xls'"),
+        (["--radios", "1"], "Unrecognized arguments: --radios 1"),
+    ],
+)
+def test_a_bad_option_gets_one_sentence(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "complete", "r.csv", "--out", "m.npz", *words)
+    assert told in said and "--help`.\n" in said and "usage" not in said
+
+
+def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "The following arguments are required: DATA, --out: see `condgrad complete --help`" in refused(
+        capsys, "complete"
+    )
+    assert "required: COMMAND: see `condgrad --help`" in refused(capsys)
+    assert "'3x': give seconds, such as 30s" in refused(capsys, "solve", "s.toml", "--checkpoint-every", "3x")

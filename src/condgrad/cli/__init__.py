@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from typing import NoReturn
 
 from condgrad import __version__
 from condgrad.cli import completion, listings, runs
@@ -18,9 +19,9 @@ __all__ = ["BAD_INPUT", "main", "parser"]
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 the run ended as asked (converged or out of budget), 2 bad input, 3 the run failed, 130 Ctrl-C or SIGTERM."""
     said = sys.argv[1:] if argv is None else argv
-    arguments = parser().parse_args(said)
-    arguments.said = said
     try:
+        arguments = parser().parse_args(said)
+        arguments.said = said
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *where: print(f"condgrad: {message}", file=sys.stderr)
             with terminable():
@@ -41,8 +42,15 @@ def main(argv: list[str] | None = None) -> int:
     return BAD_INPUT
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, as of all other input, and leaves the options to --help."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message[:1].upper()}{message[1:].rstrip('.')}: see `{self.prog} --help`.")
+
+
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="condgrad", description="Projection-free, non-convex optimisation.")
+    top = Parser(prog="condgrad", description="Projection-free, non-convex optimisation.")
     top.add_argument("--version", action="version", version=f"condgrad {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for group in (completion, runs, listings):
