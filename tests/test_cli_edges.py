@@ -187,3 +187,68 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "required: COMMAND: see `condgrad --help`" in refused(capsys)
     assert "'3x': give seconds, such as 30s" in refused(capsys, "solve", "s.toml", "--checkpoint-every", "3x")
+
+
+# ---------------------------------------------------------------------------------------------------------- pictures
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_picture_in_which_nothing_is_lost_is_told(
+    quiet: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    pillow.fromarray(np.add.outer(np.arange(20), np.arange(30)).astype(np.uint8)).save(tmp_path / "in.png")
+    pillow.fromarray(np.zeros((20, 30), np.uint8)).save(tmp_path / "mask.png")
+    said = ["fill", str(tmp_path / "in.png"), "--out", str(tmp_path / "out.png"), *["--quiet"] * quiet]
+    told = []
+    for more in ([], ["--keep"], ["--mask", str(tmp_path / "mask.png")]):
+        assert main([*said, *more]) == 0
+        told.append(capsys.readouterr().err)
+    only = "only those that do not fit the others are replaced.\n"
+    assert told == [
+        "" if quiet else "condgrad: no pixel is lost (none is transparent or NaN): " + only,
+        "" if quiet else "condgrad: no pixel is lost (none is transparent or NaN): nothing is replaced.\n",
+        "" if quiet else "condgrad: no pixel is lost (the mask has none): " + only,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "clear"),
+    [("p.png", None), ("p.png", 1), ("p.png", bytes([255, 0, 128, 255])), ("p.gif", None), ("p.gif", 1)],
+)
+def test_a_palette_is_read_as_its_colours(name: str, clear: Any, tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    from condgrad.learn import images
+
+    which = np.random.default_rng(0).integers(0, 4, (20, 30)).astype(np.uint8)
+    colours = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255], [10, 20, 30]])
+    picture = pillow.frombytes("P", (30, 20), which.tobytes())
+    picture.putpalette(colours.ravel().tolist())
+    picture.save(tmp_path / name, **({} if clear is None else {"transparency": clear}))
+    image = images.read(tmp_path / name)
+    lost = (which == 1) & (clear is not None)
+    assert image.kind == "RGB" and (image.lost == lost).all() and (image.pixels == colours[which])[~lost].all()
+
+
+def test_a_grey_may_be_transparent_at_any_depth(tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    from condgrad.learn import images
+
+    steps = np.random.default_rng(0).integers(0, 4, (20, 30))
+    for dtype, step in ((np.uint8, 60), (np.uint16, 1000)):
+        pillow.fromarray((step * steps).astype(dtype)).save(tmp_path / "grey.png", transparency=step)
+        image = images.read(tmp_path / "grey.png")
+        assert (image.lost == (steps == 1)).all() and (image.pixels[:, :, 0] == step * steps)[steps != 1].all()
+
+
+def test_a_palette_with_lost_pixels_is_filled_as_colour(tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    stripes = np.tile(np.arange(30) // 5 % 3 + 1, (20, 1))
+    lost = np.random.default_rng(0).random(stripes.shape) < 0.2
+    picture = pillow.frombytes("P", (30, 20), np.where(lost, 0, stripes).astype(np.uint8).tobytes())
+    colours = np.array([[0, 0, 0], [250, 10, 10], [10, 250, 10], [10, 10, 250]])
+    picture.putpalette(colours.ravel().tolist())
+    picture.save(tmp_path / "in.png", transparency=0)
+    assert main(["fill", str(tmp_path / "in.png"), "--out", str(tmp_path / "out.png"), "--quiet"]) == 0
+    found = np.asarray(pillow.open(tmp_path / "out.png")).astype(float)
+    assert found.shape == (20, 30, 3) and np.abs(found - colours[stripes]).max() < 10

@@ -211,6 +211,10 @@ def fill(arguments: Any) -> int:
     elif arguments.invert:
         raise ValueError("--invert is said of a mask, but none is given: give --mask too.")
     images.check_name(image, arguments.out)
+    if not image.lost.any() and not arguments.quiet:
+        why = "none is transparent or NaN" if arguments.mask is None else "the mask has none"
+        done = "nothing is replaced" if arguments.keep else "only those that do not fit the others are replaced"
+        print(f"condgrad: no pixel is lost ({why}): {done}.", file=sys.stderr)
     begun = perf_counter()
     restored = images.restore(image, model, correct=not arguments.keep)
     with held_back():

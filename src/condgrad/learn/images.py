@@ -79,10 +79,12 @@ def restore(image: Image, fit: RobustCompletion, correct: bool = True) -> Restor
 def read(path: str | os.PathLike[str]) -> Image:
     """A picture of grey or colour; a pixel that is transparent, or NaN where pixels are floats, is lost."""
     opened = _open(Path(path))
-    clear = None
+    clear, kind = None, _kind(opened, Path(path))
     if "A" in opened.getbands() or "transparency" in opened.info:
-        clear = np.asarray(opened.convert("RGBA"))[:, :, 3] == 0
-    kind = _kind(opened, Path(path))
+        clear = np.asarray(with_alpha := opened.convert("RGBA"))[:, :, 3] == 0
+        opened = with_alpha if kind == "RGB" else opened  # a palette's colours have an alpha each
+        if kind == "I;16":  # pillow tells which grey is transparent, but does not make it so
+            clear = np.asarray(opened) == opened.info["transparency"]
     pixels = np.asarray(opened if kind in ("F", "I;16") else opened.convert(kind), dtype=float)
     image = Image(pixels.reshape(*pixels.shape[:2], -1), {"F": np.inf, "I;16": 65535.0}.get(kind, 255.0), kind)
     if np.isinf(image.pixels).any():
