@@ -248,7 +248,7 @@ def test_numbers_as_ids_and_words_that_are_none(tmp_path: Path, capsys: pytest.C
     assert main(["complete", str(path), "--out", str(tmp_path / "m.npz"), "--quiet", "--no-report"]) == 0
     pairs = write(tmp_path / "p.csv", "user,item", ["7,3", "somebody,3"])
     found, told = predictions(capsys, tmp_path / "m.npz", pairs)
-    assert set(found) == {("7", "3"), ("somebody", "3")} and "1 of 2 pairs have a row" in told
+    assert set(found) == {("7", "3"), ("somebody", "3")} and "1 of 2 pairs has a row" in told
 
 
 def test_top_recommends_what_a_row_has_not(truth: np.ndarray, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from condgrad.checks import counted
 from condgrad.cli import BAD_INPUT, main
 from condgrad.learn import RobustCompletion
 
@@ -96,7 +97,7 @@ def test_a_header_above_new_names_only_stays_one(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found, said = predicted(capsys, model, written(tmp_path / "p.csv", "user,item", "zoe,tea", "u3,i4"))
-    assert list(found) == [("zoe", "tea"), ("u3", "i4")] and "1 of 2 pairs have a row" in said
+    assert list(found) == [("zoe", "tea"), ("u3", "i4")] and "1 of 2 pairs has a row" in said
 
 
 def test_pairs_the_other_way_round_are_told(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -252,3 +253,33 @@ def test_a_palette_with_lost_pixels_is_filled_as_colour(tmp_path: Path) -> None:
     assert main(["fill", str(tmp_path / "in.png"), "--out", str(tmp_path / "out.png"), "--quiet"]) == 0
     found = np.asarray(pillow.open(tmp_path / "out.png")).astype(float)
     assert found.shape == (20, 30, 3) and np.abs(found - colours[stripes]).max() < 10
+
+
+# ----------------------------------------------------------------------------------------------------------- grammar
+
+
+def test_one_is_singular_and_plurals_are_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, out = written(tmp_path / "r.csv", "user,item,rating", "ann,tea,4"), tmp_path / "m.npz"
+    assert main(["complete", str(data), "--out", str(out), "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("r.csv: 1 entry from 1 line\n")
+    page = (tmp_path / "m-report" / "report.html").read_text(encoding="utf-8")
+    assert (
+        "1 entry of a matrix of 1 row and 1 column (100.00% of it) is explained" in page
+        and "1 entry from 1 line" in page
+    )
+    pairs = written(tmp_path / "p.csv", "user,item", "bob,tea")
+    assert main(["predict", str(out), str(pairs), "--out", str(tmp_path / "found.csv")]) == 0
+    told = capsys.readouterr()
+    assert "1 prediction: " in told.out and "1 of 1 pair has a row" in told.err
+    with pytest.raises(ValueError, match="Known choices of biases: columns"):
+        RobustCompletion(biases="rows").fit(np.eye(3))
+    with pytest.raises(ValueError, match="Known choices of what to keep: believed"):
+        RobustCompletion().fit(np.eye(3)).fill("all")
+
+
+@pytest.mark.parametrize(
+    ("one", "many"),
+    [("entry", "entries"), ("loss", "losses"), ("key", "keys"), ("thing to keep", "things to keep"), ("box", "boxes")],
+)
+def test_plurals(one: str, many: str) -> None:
+    assert counted(1, one) == f"1 {one}" and counted(0, one) == f"0 {many}" and counted(1000, one) == f"1,000 {many}"

@@ -176,7 +176,7 @@ FILES: dict[str, tuple[str, bytes, str, dict[str, Any]]] = {
     "too few": (
         "x.mtx",
         MM + b"3 3 2\n1 1 1\n",
-        "line 2: 1 entries follow, but 2 were announced: copy",
+        "line 2: 1 entry follows, but 2 were announced: copy",
         {"strict": True},
     ),
     "from 0": (
@@ -231,7 +231,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], sentence: str, tmp_
 def test_rows_without_entries_are_counted(tmp_path: Path) -> None:
     found = load(put(tmp_path, b"0,0,1\n4,0,2\n"), ids=False, shape=(6, 2))
     assert found.shape == (6, 2) and found.cleanup.empty == (4, 1) and found.cleanup.clean
-    assert str(found.cleanup) == "x.csv: 2 entries from 2 lines, 4 rows and 1 columns without entries"
+    assert str(found.cleanup) == "x.csv: 2 entries from 2 lines, 4 rows and 1 column without entries"
     found = load(put(tmp_path, MM.replace(b"general", b"symmetric") + b"3 3 1\n2 1 7\n", "x.mtx"))
     assert len(found) == 2 and found.cleanup.empty == (1, 1)
 

@@ -39,8 +39,20 @@ def choice(name: Any, known: Iterable[str], what: str, where: str = "") -> str:
         return name
     close = difflib.get_close_matches(str(name), names, n=1)
     hint = f": did you mean {close[0]!r}?" if close else "."
-    plural = what + ("es" if what.endswith("s") else "s")
-    raise ValueError(f"Unknown {what} {name!r}{where}{hint} Known {plural}: {', '.join(names)}.")
+    raise ValueError(f"Unknown {what} {name!r}{where}{hint} Known {plural(what)}: {', '.join(names)}.")
+
+
+def plural(what: str) -> str:
+    """losses of one loss, entries of one entry, choices of biases of one choice of biases."""
+    noun, space, rest = what.partition(" of ") if " of " in what else what.partition(" to ")
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        noun = noun[:-1] + "ie"
+    return noun + ("es" if noun.endswith(("s", "x")) else "s") + space + rest
+
+
+def counted(number: int, what: str) -> str:
+    """1 entry, 2 entries, 3,000 entries."""
+    return f"{number:,} {what if number == 1 else plural(what)}"
 
 
 def real(value: Any, what: str) -> float:

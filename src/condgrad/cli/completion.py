@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgrad.archive import replacing
-from condgrad.checks import BadData
+from condgrad.checks import BadData, counted
 from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
@@ -183,8 +183,9 @@ def predict(arguments: Any) -> int:
     write_table(arguments.out, row_ids, col_ids, model.predict(given))
     for what, new, ids in (("row", rows < 0, row_ids), ("column", cols < 0, col_ids)):
         if new.any():
+            have = "has" if new.sum() == 1 else "have"
             print(
-                f"condgrad: {new.sum():,} of {len(given):,} pairs have a {what} that the model has not seen, such as "
+                f"condgrad: {new.sum():,} of {counted(len(given), 'pair')} {have} a {what} that the model has not seen, such as "
                 f"{str(ids[new][0])!r}: predicted without it, by the biases.",
                 file=sys.stderr,
             )
@@ -196,7 +197,7 @@ def predict(arguments: Any) -> int:
             file=sys.stderr,
         )
     if arguments.out is not None:
-        print(f"{len(given):,} predictions: {arguments.out}")
+        print(f"{counted(len(given), 'prediction')}: {arguments.out}")
     return 0
 
 

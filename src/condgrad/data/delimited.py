@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
+from condgrad.checks import counted
 from condgrad.data.index import INTEGER, Index, Names, Positions
 from condgrad.data.lines import BLANKS, NOT_GIVEN, NUMBER, Layout, Reader, fields_of
 from condgrad.data.notes import Limits, Notes, shortly
@@ -160,7 +161,7 @@ def lay_out(
     width, _ = _width(split)
     number, line = sample[0]
     if width < needed:
-        fields = f"{width} field" + "s" * (width != 1)
+        fields = counted(width, "field")
         notes.refuse(
             f"the delimiter {delimiter!r} makes {fields} of {shortly(line)}, but at least {needed} were expected",
             "give another delimiter=",
@@ -168,12 +169,12 @@ def lay_out(
         )
     header, place = places(split[0], columns, needed, header, split[1:])
     if header and len(split[0]) != width and not isinstance(place, str):
-        place = f"the header has {len(split[0])} names and the lines have {width} fields"
+        place = f"the header has {counted(len(split[0]), 'name')} and the lines have {counted(width, 'field')}"
     if isinstance(place, str):
         notes.refuse(place, "name them by columns=(row, column, value), or say header=False if it is none", number)
     if max(place) >= width:
         notes.refuse(
-            f"{shortly(line)} has {width} columns, but column {max(place)} was asked for",
+            f"{shortly(line)} has {counted(width, 'column')}, but column {max(place)} was asked for",
             "count columns from 0",
             number,
         )

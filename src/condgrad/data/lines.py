@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from condgrad.checks import counted
 from condgrad.data.fields import QUOTE, cells, decimals, lines_with, split, trim, without_blank
 from condgrad.data.index import Index, Unusable
 from condgrad.data.notes import Limits, Notes, shortly
@@ -166,7 +167,7 @@ class Reader(Chunks):
         except csv.Error as error:
             raise Unusable("open quote", f"the quotes are wrong ({error})", "quotes in pairs were expected") from None
         if len(found) != layout.width:
-            fields = f"{len(found)} field" + "s" * (len(found) != 1)
+            fields = counted(len(found), "field")
             told = f"{fields} in {shortly(line)}"
             raise Unusable("wrong number of fields", told, f"{layout.width} were expected")
         row, col = self.rows.check(found[layout.row]), self.cols.check(found[layout.col])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from condgrad.checks import choice
+from condgrad.checks import choice, counted
 from condgrad.data.fields import cells, decimals, split, without_blank
 from condgrad.data.index import Positions, Unusable
 from condgrad.data.lines import BLANKS, Entries, Layout, Reader, number_of, text_lines
@@ -59,7 +59,8 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
     for first, chunk in pieces:
         reader.read(first, chunk)
     if (found := notes.lines) != due:
-        notes.fault("entries missing", number - 1, f"{found} entries follow", f"{due} were announced")
+        follow = f"{counted(found, 'entry')} follow{'s' * (found == 1)}"
+        notes.fault("entries missing", number - 1, follow, f"{due:,} were announced")
     return _mirrored(reader.close(), symmetry, values)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from condgrad.checks import BadData, whole
+from condgrad.checks import BadData, counted, whole
 
 SHOWN = 5
 """So many examples of each fault are kept; the rest is counted."""
@@ -113,8 +113,9 @@ class Cleanup:
         skipped = [f"{n:,} {what}" for n, what in ((self.blank, "blank"), (self.comments, "of comment")) if n]
         beside = f" (and {' and '.join(skipped)})" if skipped else ""
         told = "" if self.encoding == "utf-8" else f", {self.encoding}"
-        told += f", {self.empty[0]:,} rows and {self.empty[1]:,} columns without entries" if any(self.empty) else ""
-        head = f"{self.file}: {self.entries:,} entries from {self.lines:,} {self.unit}s{beside}{told}"
+        empty = " and ".join(map(counted, self.empty, ("row", "column")))
+        told += f", {empty} without entries" if any(self.empty) else ""
+        head = f"{self.file}: {counted(self.entries, 'entry')} from {counted(self.lines, self.unit)}{beside}{told}"
         return "\n".join([head, *(f"  {fault}" for fault in self.faults)])
 
     def summary(self) -> dict[str, Any]:
@@ -176,7 +177,7 @@ class Notes:
             dropped = [fault for fault in faults if fault.done == DROPPED]
             listed = "; ".join(f"{f.count} x {f.kind}, first on {self.unit} {f.examples[0][0]}" for f in dropped)
             self.refuse(
-                f"only {self.lines - cleanup.dropped} of {self.lines} {self.unit}s can be used, but at least half are "
+                f"only {self.lines - cleanup.dropped} of {counted(self.lines, self.unit)} can be used, but at least half are "
                 f"expected ({listed or 'no entries'})",
                 "check the format, the delimiter and the columns",
             )

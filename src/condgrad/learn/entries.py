@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from condgrad.checks import NonFinite
+from condgrad.checks import NonFinite, counted
 from condgrad.data import Observations
 from condgrad.data.delimited import role
 
@@ -37,7 +37,9 @@ class Entries:
             )
         bad = ~np.isfinite(self.values)
         if bad.any():
-            raise NonFinite(f"{bad.sum()} of {len(bad)} values are NaN or infinity: leave out what is not known.")
+            raise NonFinite(
+                f"{bad.sum()} of {counted(len(bad), 'value')} are NaN or infinity: leave out what is not known."
+            )
         check_sizes(self.values, self.name)
 
     def name(self, k: int) -> tuple[Any, Any]:
@@ -177,7 +179,7 @@ def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """The ids in an array or a table of two columns."""
     found = columns(X)
     if len(found) != 2:
-        raise ValueError(f"Pairs (row, column) were expected, but got {len(found)} columns: give two.")
+        raise ValueError(f"Pairs (row, column) were expected, but got {counted(len(found), 'column')}: give two.")
     return found[0], found[1]
 
 

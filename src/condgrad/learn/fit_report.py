@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.checks import counted
 from condgrad.data import Cleanup, Observations
 from condgrad.learn.completion import RobustCompletion
 from condgrad.learn.path import Radius
@@ -83,12 +84,16 @@ def report_fit(
 
 def in_words(found: Mapping[str, Any]) -> str:
     return (
-        f"{found['entries']:,} entries of a matrix of {found['rows']:,} rows and {found['columns']:,} columns "
-        f"({found['observed']:.2%} of it) are explained by a mean, a bias of each row and column, and a matrix of rank "
-        f"{found['rank']} whose singular values add up to at most {found['radius']:.4g}. An ordinary entry is off by "
-        f"{found['sigma']:.3g}, as entries tell that were held out; {found['outliers']:,} ({share(found):.1%}) are further off "
-        "than the fit believes."
+        f"{counted(found['entries'], 'entry')} of a matrix of {counted(found['rows'], 'row')} and "
+        f"{counted(found['columns'], 'column')} ({found['observed']:.2%} of it) {_are(found['entries'])} explained by a mean, a "
+        f"bias of each row and column, and a matrix of rank {found['rank']} whose singular values add up to at most "
+        f"{found['radius']:.4g}. An ordinary entry is off by {found['sigma']:.3g}, as entries tell that were held out; "
+        f"{found['outliers']:,} ({share(found):.1%}) {_are(found['outliers'])} further off than the fit believes."
     )
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def share(found: Mapping[str, Any]) -> float:
@@ -195,8 +200,9 @@ def outlier_words(found: Mapping[str, Any]) -> str:
     if not found["outliers"]:
         return "Every entry is believed by more than half."
     return (
-        f"{found['outliers']:,} of {found['entries']:,} entries are believed by less than half; the strongest are listed, by the "
-        "distance between what was observed and what the others say. A score of 1 has no say at all."
+        f"{found['outliers']:,} of {counted(found['entries'], 'entry')} {_are(found['outliers'])} believed by less than half; "
+        "the strongest are listed, by the distance between what was observed and what the others say. A score of 1 has no say at "
+        "all."
     )
 
 
