@@ -143,7 +143,7 @@ def test_a_table_whose_order_is_not_clear_is_refused(frame: dict) -> None:
 
 def test_ids_that_are_no_whole_numbers_are_refused() -> None:
     with pytest.raises(ValueError, match=r"A row id must be a whole number or a name, but got 3\.5"):
-        RobustCompletion().fit(pd.DataFrame({"a": [3.5, 2.0], "b": [0, 1], "c": [0.0, 1.0]}))
+        RobustCompletion().fit(pd.DataFrame({"row": [3.5, 2.0], "b": [0, 1], "c": [0.0, 1.0]}))
     model = RobustCompletion().fit(([0, 1, 0, 1], [0.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 4.0]))
     with pytest.raises(ValueError, match=r"must be a whole number or a name, but got 0\.5"):
         model.predict([[0, 0.5]])

@@ -160,3 +160,49 @@ def test_rows_that_are_folded_in_stand_in_the_order_of_their_names() -> None:
     model = RobustCompletion().fit(parts[0]).fold_in(parts[1])
     assert model.row_ids_.tolist() == list(range(40))
     assert np.abs(model.fill() - truth).max() < 0.5 and (model.fill("observed")[rows, cols] == seen[rows, cols]).all()
+
+
+# ------------------------------------------------------------------------------------------------------- DataFrames
+
+
+def test_a_wide_frame_is_a_matrix_and_melted_it_has_names() -> None:
+    pd = pytest.importorskip("pandas")
+    truth, seen = problem()
+    frame = pd.DataFrame(seen, index=[f"u{i:02d}" for i in range(40)], columns=[f"v{j:02d}" for j in range(30)])
+    wide = RobustCompletion().fit(frame)
+    assert wide.row_ids_ is None and wide.feature_names_in_.tolist() == frame.columns.tolist()
+    named = RobustCompletion().fit(frame.rename_axis("row").reset_index().melt("row", var_name="column").dropna())
+    assert named.row_ids_.tolist() == frame.index.tolist() and named.col_ids_.tolist() == frame.columns.tolist()
+    assert np.allclose(named.fill(), wide.fill()) and np.abs(named.fill() - truth).max() < 0.5
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"tea": [5, 3, 4], "rye": [1, 2, 3], "oat": [2, 2, 1]},
+        {"tea": [5.0, 3.0, 4.0], "rye": [1.0, 2.0, 3.0], "oat": [2.0, 2.0, np.nan]},
+        {"tea": [5.0, 3.5, 4.0], "rye": [1, 2, 3], "oat": [2.0, 2.0, 1.0]},
+        {0: [5.0, 3.5, 4.0], 1: [1, 2, 3], 2: [2, 2, 1]},
+    ],
+)
+def test_three_columns_that_may_be_a_matrix_are_asked_about(frame: dict) -> None:
+    pd = pytest.importorskip("pandas")
+    given = pd.DataFrame(frame)
+    told = "are row, column and value is not clear: name them so, or give a matrix of three columns as an array, by to_numpy"
+    with pytest.raises(ValueError, match=told):
+        RobustCompletion().fit(given)
+    assert RobustCompletion().fit(given.to_numpy()).fill().shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"a": [5, 3, 4], "b": [1, 2, 3], "c": [2.0, 2.5, 1.0]},
+        {"user": [5, 3, 4], "b": [1, 2, 3], "c": [2, 2, 1]},
+        {"a": ["x", "y", "x"], "b": [1, 2, 3], "c": [2, 2, 1]},
+        {"value": [2, 2, 1], "column": [1, 2, 3], "row": [5, 3, 4]},
+    ],
+)
+def test_three_columns_of_ids_and_values_are_entries(frame: dict) -> None:
+    pd = pytest.importorskip("pandas")
+    assert RobustCompletion().fit(pd.DataFrame(frame)).col_ids_.tolist() == [1, 2, 3]

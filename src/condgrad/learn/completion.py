@@ -116,6 +116,10 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X is a scipy sparse matrix (what it stores is observed, zeros too), an array with NaN, a DataFrame of (row, column,
         value), a tuple (rows, columns, values), what ``condgrad.data.load`` gives, or pairs (n x 2) with their values y. With a
         matrix, y is ignored.
+
+        A DataFrame of any other width is a matrix: rows and columns are known by their positions, in its order, as
+        scikit-learn's transformers keep it. To have them by name, make it a table of entries:
+        ``frame.rename_axis("row").reset_index().melt("row", var_name="column").dropna()``.
         """
         again = self.warm_start and hasattr(self, "singular_values_")
         given = self._read(X, y, reset=True)

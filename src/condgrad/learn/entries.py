@@ -162,15 +162,22 @@ def columns(X: Any) -> list[np.ndarray]:
 
 
 def _in_order(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
-    """By the names that files have too; by position where no name and no kind of number speaks against it."""
+    """By the names that files have too; by position where no name and no kind of number speaks against it.
+
+    Three columns of numbers without such a name may be a matrix as well, unless only the last one has fractions.
+    """
     roles = [role(str(name)) for name in header]
     if sorted(roles, key=str) == list(range(len(found))):
         return [found[roles.index(place)] for place in range(len(found))]
     swapped = any(known not in (None, place) for place, known in enumerate(roles))
-    kinds = [column.dtype.kind for column in found]
-    if swapped or (len(kinds) == 3 and "f" in kinds[:2] and kinds[2] != "f"):
+    kinds = "".join(column.dtype.kind for column in found)
+    fractions_first = len(kinds) == 3 and "f" in kinds[:2] and kinds[2] != "f"
+    ids_and_values = set(kinds[:2]) <= set("iu") and kinds[2:] == "f"
+    matrix = len(kinds) == 3 and set(kinds) <= set("biuf") and not ids_and_values and set(roles) == {None}
+    if swapped or fractions_first or matrix:
         raise ValueError(
-            f"Which of the columns {', '.join(map(str, header))} are row, column and value is not clear: name them so."
+            f"Which of the columns {', '.join(map(str, header))} are row, column and value is not clear: name them so"
+            f"{', or give a matrix of three columns as an array, by to_numpy()' if matrix else ''}."
         )
     return found
 
