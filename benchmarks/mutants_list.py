@@ -187,7 +187,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("scale = 2 / length2", "scale = 1 / length2", "half the curvature"),
         ("replace(state, L=2 * state.L)", "replace(state, L=state.L / 2)", "L goes down where it must go up"),
         ("before - linear), scale", "before + linear), scale", "the linear part with the wrong sign"),
-        ("sqrt(change / distance)", "change / distance", "the squared Lipschitz quotient"),
+        ("sqrt(change) / sqrt(distance)", "change / distance", "the squared Lipschitz quotient"),
     ],
     "solvers/warm_start.py": [
         ("2 / (k + 2) * (s - x)", "2 / (k + 3) * (s - x)", "a first step that does not reach the vertex"),
