@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.commands import refused
 
 from condgrad.checks import counted
 from condgrad.cli import BAD_INPUT, main
@@ -33,15 +34,6 @@ def predicted(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[dict
     assert main(["predict", *map(str, arguments)]) == 0
     told = capsys.readouterr()
     return {(row["row"], row["column"]): float(row["value"]) for row in csv.DictReader(told.out.splitlines())}, told.err
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
-    """The one sentence that a command ends with."""
-    capsys.readouterr()
-    assert main([str(argument) for argument in arguments]) == BAD_INPUT
-    told = capsys.readouterr()
-    assert told.out == "" and told.err.startswith("condgrad: ") and told.err.count("\n") == 1
-    return told.err
 
 
 def written(path: Path, *lines: str) -> Path:

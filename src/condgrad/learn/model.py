@@ -38,7 +38,7 @@ class Model:
             return solver.init(problem, self.x)
         L = problem.objective.smoothness
         return replace(
-            self.state, k=0, x=self.x, theta_ag=self.x, L=L, local=self.state.local * L / self.state.L, due=False
+            self.state, k=0, x=self.x, theta_ag=self.x, L=L, local=self.state.local * (L / self.state.L), due=False
         )
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
