@@ -33,7 +33,7 @@ from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_o
 REQUIRED = dict(zip(SETS, (0.914, 0.918, 0.940, 0.918), strict=True))
 AIMS = dict(zip(SETS, (0.908, 0.913, 0.933, 0.912), strict=True))
 SOFT_IMPUTE = "fancyimpute SoftImpute, centred"
-PATIENCE, LEAST = 10, 60.0
+PATIENCE, LEAST = 20, 60.0
 """A peer is stopped after PATIENCE times our CPU time, but not before LEAST seconds."""
 FINE = np.geomspace(0.4, 2.5, 20)
 """The fine grid: these times the radius that was chosen."""
