@@ -133,8 +133,8 @@ def test_folding_takes_a_price_for_each_component() -> None:
     V = np.linalg.qr(rng.normal(size=(40, 2)))[0]
     cols, left = np.arange(40), V @ [3.0, 5.0]
     entries = np.zeros(40, int), cols, left
-    free = folded(V, np.ones(2), entries, 1, cg.Squared(), np.array([0.0, 0.0]), biased=False)[1]
-    dear = folded(V, np.ones(2), entries, 1, cg.Squared(), np.array([0.0, 1.0]), biased=False)[1]
+    free = folded(V, np.ones(2), entries, 1, cg.Squared(), np.array([0.0, 0.0]), ridge=None)[1]
+    dear = folded(V, np.ones(2), entries, 1, cg.Squared(), np.array([0.0, 1.0]), ridge=None)[1]
     assert np.allclose(free, [[3.0, 5.0]]) and np.allclose(dear, [[3.0, 2.5]])
 
 

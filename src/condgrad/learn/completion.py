@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad import checks, kernels
 from condgrad.learn import entries, stored
-from condgrad.learn.biases import Biases, belief, beliefs
+from condgrad.learn.biases import ROWS, Biases, belief, beliefs
 from condgrad.learn.entries import Entries
 from condgrad.learn.folding import folded
-from condgrad.learn.path import Fit, Model
+from condgrad.learn.model import Model
+from condgrad.learn.path import Fit
 from condgrad.learn.recommending import best_columns
 from condgrad.learn.scales import bounds, loss_name
 from condgrad.learn.telling import Telling, silent
@@ -331,9 +332,9 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _folded(self, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
         """Biases and factors of m rows with these entries."""
-        left, biased = values - self.mean_ - self.col_biases_[cols], self._biases() == "both"
+        left, ridge = values - self.mean_ - self.col_biases_[cols], ROWS if self._biases() == "both" else None
         columns, entries = self.components_.T, (rows, cols, left)
-        return folded(columns, self.singular_values_, entries, m, self._loss, self.multiplier_, biased)
+        return folded(columns, self.singular_values_, entries, m, self._loss, self.multiplier_, ridge)
 
     def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ma.MaskedArray, np.ndarray]:
         """For each row the k columns with the largest predictions, best first, and these; without those observed in it.

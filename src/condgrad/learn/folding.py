@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.learn.biases import ROWS, belief
+from condgrad.learn.biases import belief
 from condgrad.objectives.losses import Loss
 
 FIRST, TURNS = 10, 40
@@ -24,34 +24,37 @@ def folded(
     m: int,
     loss: Loss,
     price: Any,
-    biased: bool,
+    ridge: float | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Biases and factors of m rows, given by entries: rows, columns, and what mean and column biases leave over there.
 
     At a solution over a nuclear ball with multiplier ``price``, the row u of U = P S^(1/2) minimises sum phi(b + <u, v_j>, t_j) +
     price |u|^2 / 2, v_j the rows of Q S^(1/2): so a row that was fitted is folded in where it stood. By reweighted squares.
+    A bias b is drawn to 0 as if it had ``ridge`` more entries that say 0; with None there is none.
     """
     rows, cols, left = entries
     order = np.argsort(rows, kind="stable")
     cols, left = cols[order], left[order]
     ends = np.searchsorted(rows[order], np.arange(m + 1))
     root = np.sqrt(singular)
-    V = np.column_stack([np.full(len(columns), float(biased)), columns * root])
-    ridge = np.append(loss.smoothness * ROWS, np.full(len(root), price)) + 1e-12 * loss.smoothness
+    V = np.column_stack([np.full(len(columns), float(ridge is not None)), columns * root])
+    prices = np.append(loss.smoothness * (ridge or 0.0), np.full(len(root), price)) + 1e-12 * loss.smoothness
     found, counts = np.zeros((m, V.shape[1])), np.diff(ends)
-    longest = max(counts.max(initial=0), 1)
-    for at in range(0, m, size := max(BLOCK // (longest * V.shape[1]), 1)):
-        part = slice(at, at + size)
-        A, T = np.zeros((len(counts[part]), longest, V.shape[1])), np.zeros((len(counts[part]), longest))
-        for a, count in enumerate(counts[part]):
-            its = slice(ends[at + a], ends[at + a + 1])
-            A[a, :count], T[a, :count] = V[cols[its]], left[its]
-        found[part] = _regressions(A, T, counts[part], loss, ridge)
+    by_size, at = np.argsort(counts, kind="stable"), m  # rows of about one length are solved together
+    while at:
+        longest = max(counts[by_size[at - 1]], 1)
+        part = by_size[max(at - max(BLOCK // (longest * V.shape[1]), 1), 0) : at]
+        A, T = np.zeros((len(part), longest, V.shape[1])), np.zeros((len(part), longest))
+        for a, row in enumerate(part):
+            its = slice(ends[row], ends[row + 1])
+            A[a, : counts[row]], T[a, : counts[row]] = V[cols[its]], left[its]
+        found[part] = _regressions(A, T, counts[part], loss, prices)
+        at -= len(part)
     return found[:, 0], found[:, 1:] * root
 
 
-def _regressions(A: np.ndarray, T: np.ndarray, counts: np.ndarray, loss: Loss, ridge: np.ndarray) -> np.ndarray:
-    """argmin over u of sum phi(A_i u, T_i) + <u, ridge u> / 2, for each i; beyond ``counts``, A and T are 0.
+def _regressions(A: np.ndarray, T: np.ndarray, counts: np.ndarray, loss: Loss, prices: np.ndarray) -> np.ndarray:
+    """argmin over u of sum phi(A_i u, T_i) + <u, prices u> / 2, for each i; beyond ``counts``, A and T are 0.
 
     A loss that is not convex would stay where it begins, drawn to outliers: it begins where Huber's loss ends that is as narrow
     as the row's median error. Where that is large the loss is too, so that at least half of a row is looked at.
@@ -62,7 +65,7 @@ def _regressions(A: np.ndarray, T: np.ndarray, counts: np.ndarray, loss: Loss, r
     for turn in range(TURNS):
         A_, T_ = A[going], T[going]
         pull = loss.smoothness * (A_ * weights[:, :, None]).transpose(0, 2, 1)
-        before, u = found[going], np.linalg.solve(pull @ A_ + np.diag(ridge), pull @ T_[:, :, None])
+        before, u = found[going], np.linalg.solve(pull @ A_ + np.diag(prices), pull @ T_[:, :, None])
         found[going], left = u[:, :, 0], T_ - (A_ @ u)[:, :, 0]
         if turn < first:
             size = np.maximum(_medians(np.abs(left), counts), 1e-300)

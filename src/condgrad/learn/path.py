@@ -196,6 +196,7 @@ class Fit:
         if led:
             self.leader = None
             best = held.judged(self, best.model)
+            self.tried(best.model, best.error, PATIENCE + 3)
             if best.model.rank is None:
                 best = self.along(train, held, best, best.model.radius or first, up_to)
             else:
@@ -212,7 +213,7 @@ class Fit:
             if now.error < MOVING * error:
                 now = held.judged(self, self.improve(train, model, radius))
             model, error = now.model, now.error
-            self.tried(replace(model, radius=radius), error, PATIENCE - worse + 3)
+            self.tried(model, error, PATIENCE - worse + 3)
             if radius >= up_to:
                 return now
             before = best
@@ -287,6 +288,7 @@ class Fit:
         for _ in range(STEPS, steps, STEPS):
             if model.rank is not None:
                 model = rescued(self.everything, model, self.biases)
+                room = max(room, 4 * float(model.x.svd()[1].sum()))
             model = self.improve(self.everything, model, room)
             self.losses.append(model.value)
             self.tell(f"all entries, loss {model.value:.6g}", 2)

@@ -11,12 +11,18 @@ from dataclasses import replace
 import numpy as np
 
 from condgrad import kernels
-from condgrad.learn.biases import beliefs
+from condgrad.learn.biases import COLUMNS, ROWS, beliefs
 from condgrad.learn.folding import folded
 from condgrad.learn.model import Model
 from condgrad.objectives import Completion
 from condgrad.points import LowRank
 
+RIDGES: dict[str | None, tuple[float | None, float | None]] = {
+    "both": (ROWS, COLUMNS),
+    "columns": (None, 0.0),
+    None: (None, None),
+}
+"""How biases of rows and of columns are drawn to 0, where there are any."""
 FAINTEST = 1e-100
 """A singular value counts as this at least, where it divides."""
 
@@ -26,10 +32,10 @@ def rescued(objective: Completion, model: Model, which: str | None) -> Model:
 
     ``which`` biases there are: "both", "columns" or none.
     """
-    for axis, biased in enumerate((which == "both", which is not None)):
+    for axis, ridge in enumerate(RIDGES[which]):
         lost = _lost(objective, model, axis)
         if len(lost):
-            model = _fitted_alone(objective, model, axis, lost, biased)
+            model = _fitted_alone(objective, model, axis, lost, ridge)
     return model
 
 
@@ -46,7 +52,7 @@ def _lost(objective: Completion, model: Model, axis: int) -> np.ndarray:
     return np.flatnonzero((trust < counts / 2) & (counts >= 2 * _numbers(model)))
 
 
-def _fitted_alone(objective: Completion, model: Model, axis: int, lost: np.ndarray, biased: bool) -> Model:
+def _fitted_alone(objective: Completion, model: Model, axis: int, lost: np.ndarray, ridge: float | None) -> Model:
     """The model with these rows folded in anew, where the middle of a row's errors becomes half as large or less.
 
     The price is that of normal factors, as large as they are now on average: a row need not be like the others, but it must not
@@ -61,15 +67,17 @@ def _fitted_alone(objective: Completion, model: Model, axis: int, lost: np.ndarr
     theirs = of_lost[places[axis]]
     own, other = np.searchsorted(lost, places[axis][theirs]), places[across_axis][theirs]
     left = objective.values[theirs] - model.biases.mean - biases[across_axis][other]
-    price = model.sigma**2 * pattern.shape[axis] / np.maximum(values, FAINTEST)
+    price = model.loss.smoothness * model.sigma**2 * pattern.shape[axis] / np.maximum(values, FAINTEST)
     entries = own, other, left
-    bias, factors = folded(sides[across_axis], values, entries, len(lost), model.loss, price, biased)
+    bias, factors = folded(sides[across_axis], values, entries, len(lost), model.loss, price, ridge)
 
     def middle(bias: np.ndarray, factors: np.ndarray) -> np.ndarray:
         fitted = bias[own] + np.einsum("ij,ij->i", factors[own], sides[across_axis][other])
         return _middle(own, left - fitted, _numbers(model))
 
     good = middle(bias, factors) <= 0.5 * middle(biases[axis][lost], (sides[axis] * values)[lost])
+    if not good.any():
+        return model
     new_side, new_bias = sides[axis] * values, biases[axis].copy()
     new_side[lost[good]], new_bias[lost[good]] = factors[good], bias[good]
     if axis == 0:

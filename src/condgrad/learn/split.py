@@ -130,7 +130,7 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_sizes(X[rows, cols], lambda k: (int(rows[k]), int(cols[k])))
         entries = rows, cols, X[rows, cols] - self.mean_[cols]
         columns, loss = self.components_.T, loss_for(self.loss, self.sigma_)
-        return folded(columns, self.singular_values_, entries, len(X), loss, self.multiplier_, biased=False)[1]
+        return folded(columns, self.singular_values_, entries, len(X), loss, self.multiplier_, ridge=None)[1]
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
