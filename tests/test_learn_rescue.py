@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -107,6 +109,17 @@ def test_what_is_lost_is_fitted_to_what_the_others_have_taught(axis: int, which:
     U, V = found.factors()
     assert np.allclose(U @ V.T, truth, atol=0.2)
     assert found.state is None and found.rank == 2
+
+
+def test_what_is_lost_is_fitted_beside_the_biases_of_the_others_with_one_of_its_own() -> None:
+    objective, model, truth = lost_in(1)
+    rows, cols = objective.pattern.rows, objective.pattern.cols
+    of_rows = 10 * np.random.default_rng(2).normal(size=30)
+    of_cols = np.where(np.arange(25) < 2, 40.0, 0.0)
+    known = replace(model, biases=Biases(5.0, of_rows, np.zeros(25)))
+    given = objective.replaced(objective.values + 5.0 + of_rows[rows] + of_cols[cols])
+    U, V = rescued(given, known, "columns").factors()
+    assert np.allclose(U @ V.T, truth + 5.0 + of_rows[:, None] + of_cols, atol=0.2)
 
 
 def test_what_is_believed_stays_as_it_is_and_so_does_what_fits_nothing() -> None:

@@ -13,6 +13,8 @@ FIRST, TURNS = 10, 40
 """Turns of reweighting with a convex loss, and in all."""
 WIDEST = 60
 """So often, twice each, a loss gets wider at most."""
+LEAST = 1e-12
+"""A price in any case, in units of the factors."""
 BLOCK = 2**21
 """Numbers that the regressions which are solved together take, about."""
 
@@ -38,7 +40,8 @@ def folded(
     ends = np.searchsorted(rows[order], np.arange(m + 1))
     root = np.sqrt(singular)
     V = np.column_stack([np.full(len(columns), float(ridge is not None)), columns * root])
-    prices = np.append(loss.smoothness * (ridge or 0.0), np.full(len(root), price)) + 1e-12 * loss.smoothness
+    prices = np.append(loss.smoothness * (ridge or 0.0), np.full(len(root), price))
+    prices += loss.smoothness * np.append(LEAST, LEAST * singular)  # so that there is one answer, in any unit
     found, counts = np.zeros((m, V.shape[1])), np.diff(ends)
     by_size, at = np.argsort(counts, kind="stable"), m  # rows of about one length are solved together
     while at:

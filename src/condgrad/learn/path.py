@@ -25,7 +25,7 @@ from condgrad.learn.biases import Biases, refitted
 from condgrad.learn.held_out import BETTER, Held, Judged
 from condgrad.learn.model import Model
 from condgrad.learn.rescue import rescued
-from condgrad.learn.scales import loss_for, spread
+from condgrad.learn.scales import coarseness, loss_for, spread
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
 from condgrad.points import LowRank
@@ -43,13 +43,16 @@ STEPS = 2
 """Of the engine at each radius."""
 MOVING = 0.95
 """Where the held-out error falls below this part of the last one, as many steps follow at the same radius."""
+EVEN, SHY = "huber", ("welsch", "geman-mcclure", "cauchy")
 LEADER, LED = "cauchy", ("welsch", "geman-mcclure")
 """The loss that leads the way for those that give up what is far off."""
-PATIENCE = 2
-"""So many radii in a row that are no better end the path."""
+PATIENCE, UNSURE, FEW = 2, 4, 1000
+"""So many radii in a row that are no better end the path; or so many, where so few entries are held out that they tell little."""
 LONGEST = 60
 LEAST = 1e-2
 """The scale of the loss never falls below this part of the first one, where there is nothing left to be robust against."""
+STEP = 0.5
+"""Nor below this part of a step, where values are on steps."""
 WIDE = 2.0
 """So much wider is the loss on the path than at its end: what is large is not taken for an outlier before it had its chance."""
 GAP, FLOOR = 5.0, 3
@@ -125,7 +128,7 @@ class Fit:
                 biases = refitted(model.biases, pattern, left, model.loss, self.biases, turns=2)[0]
                 model = replace(model, biases=biases)
                 left = self.left(objective, model)
-                model = self.scaled(model, max(spread(left), LEAST * unit))
+                model = self.scaled(model, max(spread(left), LEAST * unit, self.floor))
         return model
 
     def first_radius(self, objective: Completion, model: Model) -> float:
@@ -189,8 +192,9 @@ class Fit:
         train, held = self.split()
         led = self.loss in LED
         self.leader = LEADER if led else None
+        self.floor = STEP * coarseness(self.everything.values) if self.loss != "squared" else 0.0
         model = self.start(train)
-        self.floor = LEAST * model.sigma
+        self.floor = max(self.floor, LEAST * model.sigma)
         first = min(self.first_radius(train, model), up_to)
         best = self.along(train, held, held.judged(self, model), first, up_to)
         if led:
@@ -206,14 +210,15 @@ class Fit:
     def along(self, train: Completion, held: Held, begin: Judged, radius: float, up_to: float) -> Judged:
         """The best from this radius on; or the last, where it is known how far."""
         model, error, worse, since = begin.model, begin.error, 0, len(self.path)
+        patience = PATIENCE if len(held.values) >= FEW else UNSURE
         best = best_in_ball = begin
-        while np.isfinite(up_to) or (worse < PATIENCE and len(self.path) - since < LONGEST):
+        while np.isfinite(up_to) or (worse < patience and len(self.path) - since < LONGEST):
             model = self.improve(train, self.wide(model), radius)
             now = held.judged(self, model)
             if now.error < MOVING * error:
                 now = held.judged(self, self.improve(train, model, radius))
             model, error = now.model, now.error
-            self.tried(model, error, PATIENCE - worse + 3)
+            self.tried(model, error, patience - worse + 3)
             if radius >= up_to:
                 return now
             before = best
@@ -245,9 +250,20 @@ class Fit:
         model = replace(now.model, x=LowRank(left[:, :k] * values[:k], right[:, :k]), rank=k, state=None)
         enough = BETTER
         while (freed := self.freed(train, held, model, best)).beats(best, enough):
-            best, enough = freed, ENOUGH
+            best, enough = self.evened(train, held, freed), ENOUGH
             model = replace(best.model, rank=best.model.x.rank + 1)
         return best
+
+    def evened(self, train: Completion, held: Held, best: Judged) -> Judged:
+        """The model after some rounds with a convex loss, if the held-out entries like it better: rows that are large are then
+        heard as well as others, and what they know of the columns is known best."""
+        if self.loss not in SHY:
+            return best
+        leader, self.leader = self.leader, EVEN
+        even = self.freed(train, held, best.model, held.judged(self, best.model))
+        self.leader = leader
+        even = held.judged(self, even.model)
+        return even if even.beats(best) else best
 
     def freed(self, train: Completion, held: Held, model: Model, best: Judged) -> Judged:
         """The model of its rank, in a ball that does not bind, if the held-out entries like it better than the best."""

@@ -21,6 +21,9 @@ ALIASES = {"smoothed-l0": "welsch"}
 CONVEX = ("huber", "squared")
 SHARED = 1e-3
 """A smallest or largest value that this share of the entries have, and more than one, is a bound and no accident."""
+FEW = 0.15
+"""So small a share of the entries may be outliers, all of them."""
+LOOKED_AT = 100_000
 NOT_BELIEVED = 3.0
 """Errors of more than so many sigma are outliers."""
 
@@ -50,3 +53,20 @@ def bounds(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:
     lower = least if np.count_nonzero((values == least) & among) >= many else -np.inf
     upper = most if np.count_nonzero((values == most) & among) >= many else np.inf
     return float(lower), float(upper)
+
+
+def coarseness(values: np.ndarray) -> float:
+    """The smallest step between values that many share, as the 1 of ratings or counts; 0 where values are not on steps.
+
+    An error of a step is no outlier, though more than half of the errors may be 0. Where many share one value only, as days
+    without rain, a step is how far off the others commonly are; unless these are few, and may be wrong.
+    """
+    some = values[:: max(len(values) // LOOKED_AT, 1)]
+    distinct, counts = np.unique(some, return_counts=True)
+    shared = distinct[counts >= max(2, SHARED * len(some))]
+    if len(shared) > 1:
+        return float(np.diff(shared).min())
+    others = some[some != distinct[counts.argmax()]]
+    if FEW * len(some) < len(others) < 0.5 * len(some):
+        return float(np.median(np.abs(others - distinct[counts.argmax()])))
+    return 0.0
