@@ -7,7 +7,11 @@ import pytest
 
 import condgrad as cg
 from condgrad.learn import RobustCompletion, folding
+from condgrad.learn.biases import Biases
+from condgrad.learn.model import Model
+from condgrad.learn.path import Fit
 from condgrad.learn.scales import coarseness
+from condgrad.points import LowRank
 
 
 def holes(values: np.ndarray, share: float, seed: int = 0) -> np.ndarray:
@@ -164,3 +168,35 @@ def test_rows_are_folded_in_the_same_beside_any_others(monkeypatch: pytest.Monke
         bias, factors = fold(np.zeros(counts[row], int), cols[its], left[its], 1)
         assert np.allclose(bias, together[0][row]) and np.allclose(factors, together[1][row])
     assert together[0][2] == 0 and (together[1][2] == 0).all()
+
+
+# ------------------------------------------------------------------------------------------------------------ the path
+
+
+def test_one_more_singular_value_is_let_go_where_it_helps() -> None:
+    """The mean and the biases take most of a positive matrix of rank one: what is left has rank two, and one is small."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth = np.outer(rng.random(96), rng.random(106))
+        given = holes(truth, 0.3, seed)
+        model = RobustCompletion().fit(given)
+        assert unseen(model, given, truth) < 1e-4 * truth.std() and len(model.singular_values_) == 2
+
+
+def test_few_held_out_entries_do_not_end_the_path_at_once() -> None:
+    rng = np.random.default_rng(3)
+    truth = np.outer(rng.normal(size=30), rng.normal(size=60))
+    given = np.where(rng.random(truth.shape) < 0.2, truth, np.nan)
+    assert unseen(RobustCompletion().fit(given), given, truth) < 0.3 * truth.std()
+
+
+def test_the_last_fit_rescues_too() -> None:
+    rng = np.random.default_rng(0)
+    P, Q = rng.normal(size=(30, 2)), rng.normal(size=(25, 2))
+    known, P[0] = P.copy(), 50 * P[0]
+    rows, cols = np.nonzero(rng.random((30, 25)) < 0.7)
+    objective = cg.Completion(rows, cols, (P @ Q.T)[rows, cols], (30, 25))
+    fit = Fit(objective, "welsch", None, None, np.random.default_rng(0))
+    begin = Model(LowRank(known, Q), Biases(0.0, np.zeros(30), np.zeros(25)), cg.Welsch(1.0), 0.3, 200.0, rank=2)
+    found = fit.finish(begin, steps=20, tol=1e-4)
+    assert np.abs(found.x.to_dense()[0] - P[0] @ Q.T).max() < 0.5
