@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +139,21 @@ def test_predictions_go_to_a_pipe_too(model: Path, tmp_path: Path) -> None:
     finally:
         os.close(reader)
     assert pipe.is_fifo()
+
+
+def test_predictions_go_to_the_screen_by_its_name_too(model: Path, tmp_path: Path) -> None:
+    pairs = written(tmp_path / "p.csv", "u3,i4")
+    command = [sys.executable, "-m", "condgrad", "predict", str(model), str(pairs), "--out", "/dev/stdout"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 0 and found.stdout.startswith("row,column,value\nu3,i4,")
+    assert found.stdout.count("\n") == 2
+
+
+def test_a_link_to_itself_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loop = tmp_path / "loop.csv"
+    loop.symlink_to(loop)
+    told = refused(capsys, "predict", model, written(tmp_path / "p.csv", "user,item", "u3,i4"), "--out", loop)
+    assert "symbolic links" in told and "loop.csv" in told
 
 
 def test_a_picture_that_can_not_be_written_leaves_the_old_one(

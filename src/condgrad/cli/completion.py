@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgrad.archive import replacing
+from condgrad.archive import led_to, replacing
 from condgrad.checks import BadData, counted
 from condgrad.interruption import held_back
 
@@ -196,7 +196,7 @@ def predict(arguments: Any) -> int:
             "column and row, say so by --columns 1,0.",
             file=sys.stderr,
         )
-    if arguments.out is not None:
+    if arguments.out is not None and arguments.out.is_file():  # /dev/stdout gets the table alone
         print(f"{counted(len(given), 'prediction')}: {arguments.out}")
     return 0
 
@@ -288,7 +288,9 @@ def writable(path: Path, *inputs: Path | None) -> None:
             raise ValueError(f"--out {path} is the file that is read, which would be lost: give another name.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder, but a file is to be written there: give the name of a file.")
-    folder = next(folder for folder in path.absolute().parents if folder.exists())
+    if path.exists() and not path.is_file():  # a pipe or a device: nothing is made in its folder
+        return
+    folder = next(folder for folder in led_to(path).absolute().parents if folder.exists())
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
