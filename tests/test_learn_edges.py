@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from condgrad.cli import BAD_INPUT, main
-from condgrad.learn import RobustCompletion, RobustPCA
+from condgrad.learn import RobustCompletion, RobustLinearRegressor, RobustPCA, SigmoidClassifier
 
 
 def problem(seed: int = 0, share: float = 0.6) -> tuple[np.ndarray, np.ndarray]:
@@ -145,6 +145,70 @@ def test_an_entry_that_is_given_twice_is_refused_and_nothing_is_changed(call: st
     with pytest.raises(ValueError, match=told):
         getattr(model, call)(more)
     assert pickle.dumps(model) == before
+
+
+def refused_fits(bad: object) -> list[tuple[str, object, dict]]:
+    """(method, data, parameters)"""
+    return [
+        ("fit", bad, {}),
+        ("fit", np.full((4, 3), np.nan), {}),
+        ("fit", ([0, 0], [1, 1], [1.0, 2.0]), {}),
+        ("fit", np.eye(4), {"sigma": -1.0}),
+        ("fit", np.eye(4), {"random_state": -1}),
+        ("partial_fit", bad, {}),
+        ("fold_in", bad, {}),
+    ]
+
+
+@pytest.mark.parametrize("which", range(7))
+def test_a_refused_fit_leaves_the_model_as_it_was(which: int) -> None:
+    pd = pytest.importorskip("pandas")
+    seen = problem()[1]
+    model = RobustCompletion().fit(pd.DataFrame(seen, columns=[f"v{j:02d}" for j in range(30)]))
+    method, data, parameters = refused_fits(pd.DataFrame(np.full((4, 3), 1e200), columns=["u", "v", "w"]))[which]
+    model.set_params(**parameters)
+    before, fitted = pickle.dumps(model), dict(vars(model))
+    with pytest.raises(ValueError):
+        getattr(model, method)(data)
+    assert pickle.dumps(model) == before and vars(model) == fitted
+    assert model.transform(pd.DataFrame(seen, columns=model.feature_names_in_)).shape == seen.shape
+
+
+def test_a_refused_fit_leaves_components_and_coefficients_as_they_were() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), rng.normal(size=30)
+    for model in (RobustPCA(), RobustLinearRegressor(radius=1.0), SigmoidClassifier(radius=1.0)):
+        model.fit(X, np.sign(y) if isinstance(model, SigmoidClassifier) else y)
+        before = pickle.dumps(model.set_params(loss="none"))
+        with pytest.raises(ValueError, match="loss"):
+            model.fit(X[:, :2], np.sign(y))
+        assert pickle.dumps(model) == before
+
+
+def test_a_fit_that_ends_well_forgets_the_names_of_the_last_one() -> None:
+    pd = pytest.importorskip("pandas")
+    model = RobustCompletion().fit(pd.DataFrame(np.eye(5), columns=list("abcde")))
+    model.fit((["a", "a", "b"], ["x", "y", "x"], [1.0, 2.0, 3.0]))
+    assert not hasattr(model, "feature_names_in_") and model.n_features_in_ == 3
+
+
+def test_a_whole_number_is_the_seed_itself(tmp_path: Path) -> None:
+    seen = problem()[1]
+    rows, cols = np.nonzero(~np.isnan(seen))
+    lines = [f"{i},{j},{seen[i, j].item()!r}" for i, j in zip(rows.tolist(), cols.tolist(), strict=True)]
+    (tmp_path / "r.csv").write_text("\n".join(["row,column,value", *lines]), encoding="utf-8")
+    words = ["--out", str(tmp_path / "m.npz"), "--seed", "0", "--quiet", "--no-report"]
+    assert main(["complete", str(tmp_path / "r.csv"), *words]) == 0
+    plain, other = RobustCompletion().fit(seen), RobustCompletion(random_state=1).fit(seen)
+    for same in (
+        RobustCompletion(random_state=0).fit(seen),
+        RobustCompletion(random_state=np.int64(0)).fit(seen),
+        RobustCompletion.load(tmp_path / "m.npz"),
+    ):
+        assert (same.fill() == plain.fill()).all() and list(same.path_) == list(plain.path_)
+    assert list(other.path_) != list(plain.path_)
+    state = [RobustCompletion(random_state=np.random.RandomState(3)).fit(seen).fill() for _ in range(2)]
+    assert (state[0] == state[1]).all()
 
 
 def test_a_new_value_of_a_known_entry_is_no_duplicate() -> None:

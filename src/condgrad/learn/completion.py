@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad import checks, kernels
 from condgrad.learn import entries, stored
 from condgrad.learn.biases import Biases, belief, beliefs
 from condgrad.learn.entries import Entries
+from condgrad.learn.fitting import all_or_nothing, seed_of
 from condgrad.learn.folding import folded
 from condgrad.learn.path import Fit, Model
 from condgrad.learn.recommending import best_columns
@@ -110,6 +110,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------------------------------------ fit
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the observed entries.
 
@@ -126,6 +127,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         last = self._carried(given) if again else None
         return self._fit(given, last)
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Fit on, with more entries, each given once; those that are known get their new value. Radius and sigma stay."""
         if not hasattr(self, "singular_values_"):
@@ -149,13 +151,12 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 raise ValueError(
                     f"{type(loss).__name__} is made for labels -1 and 1: give a loss of real values, as 'welsch'."
                 )
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31 - 1)
         try:
             everything = Completion(given.rows, given.cols, given.visible().values, given.shape)
         except ValueError:
             given.once()  # tells names, not positions
             raise
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed_of(self.random_state))
         fit = Fit(everything, loss, sigma, self._biases(), rng, Telling() if self.verbose else silent)
         with kernels.at_most(1 if everything.n_terms < SMALL else None):
             if last is not None:
@@ -216,6 +217,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
             if reset:
                 self.n_features_in_ = 3 if y is None else 2
+                vars(self).pop("feature_names_in_", None)  # of a matrix before
             return entries.listed(X, y)
         X = validate_data(self, X, reset=reset, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
         return entries.from_matrix(X)
