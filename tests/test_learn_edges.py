@@ -226,6 +226,17 @@ def test_rows_that_are_folded_in_stand_in_the_order_of_their_names() -> None:
     assert np.abs(model.fill() - truth).max() < 0.5 and (model.fill("observed")[rows, cols] == seen[rows, cols]).all()
 
 
+def test_a_row_of_holes_alone_is_filled_as_among_others(fitted: RobustCompletion) -> None:
+    nothing = np.full((1, 30), np.nan)
+    found = fitted.transform(nothing)
+    assert np.allclose(found, np.clip(fitted.mean_ + fitted.col_biases_, *fitted.range_))
+    assert (fitted.transform(np.concatenate([problem()[1][:3], nothing]))[-1] == found[0]).all()
+    assert (fitted.transform(sp.csr_array((1, 30))) == found).all()  # what it does not store is not observed
+    for call in (RobustCompletion().fit, fitted.partial_fit, fitted.fold_in, fitted.score):
+        with pytest.raises(ValueError, match="no observed entry"):
+            call(nothing)
+
+
 # ------------------------------------------------------------------------------------------------------- DataFrames
 
 

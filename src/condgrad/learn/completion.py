@@ -218,9 +218,9 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if reset:
                 self.n_features_in_ = 3 if y is None else 2
                 vars(self).pop("feature_names_in_", None)  # of a matrix before
-            return entries.listed(X, y)
+            return entries.listed(X, y).some()
         X = validate_data(self, X, reset=reset, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
-        return entries.from_matrix(X)
+        return entries.from_matrix(X).some()
 
     def _carried(self, given: Entries) -> Model:
         """The model as it stands, for the rows and columns of these entries; new rows are folded in, new columns begin at 0."""

@@ -31,10 +31,6 @@ class Entries:
     col_ids: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        if not len(self.values):
-            raise ValueError(
-                "Found no observed entry (0 sample(s)), at least one was expected: NaN stands for what is missing."
-            )
         bad = ~np.isfinite(self.values)
         if bad.any():
             raise NonFinite(
@@ -45,6 +41,14 @@ class Entries:
     def name(self, k: int) -> tuple[Any, Any]:
         """The row and the column of entry k, by name where there are names."""
         return named(self.rows[k], self.row_ids).item(), named(self.cols[k], self.col_ids).item()
+
+    def some(self) -> Self:
+        """Refuses none at all, which nothing can be learned from."""
+        if not len(self.values):
+            raise ValueError(
+                "Found no observed entry (0 sample(s)), at least one was expected: NaN stands for what is missing."
+            )
+        return self
 
     def visible(self) -> Self:
         """Refuses entries that are all next to nothing, unless they are 0: their squares would be."""
