@@ -281,3 +281,47 @@ def test_three_columns_that_may_be_a_matrix_are_asked_about(frame: dict) -> None
 def test_three_columns_of_ids_and_values_are_entries(frame: dict) -> None:
     pd = pytest.importorskip("pandas")
     assert RobustCompletion().fit(pd.DataFrame(frame)).col_ids_.tolist() == [1, 2, 3]
+
+
+def ratings() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    seen = problem()[1]
+    rows, cols = np.nonzero(~np.isnan(seen))
+    return rows, cols, seen[rows, cols]
+
+
+@pytest.mark.parametrize("names", [("userId", "movieId", "rating"), ("i", "j", "x"), ("row", "Item", "stars")])
+def test_entries_are_found_by_their_names_among_more_columns(names: tuple[str, str, str]) -> None:
+    pd = pytest.importorskip("pandas")
+    rows, cols, values = ratings()
+    plain = RobustCompletion().fit((rows, cols, values))
+    times = np.arange(len(rows)) + 10**9
+    frame = pd.DataFrame({"timestamp": times, names[2]: values, "note": "good", names[0]: rows, names[1]: cols})
+    model = RobustCompletion().fit(frame)
+    assert (model.fill() == plain.fill()).all() and model.row_ids_.tolist() == plain.row_ids_.tolist()
+    assert (model.predict(frame) == plain.predict(np.column_stack([rows, cols]))).all()
+    assert (model.predict(frame[["timestamp", *names[:2]]]) == model.predict(frame)).all()
+    assert model.score(frame) == plain.score((rows, cols, values))
+    if len(names[0]) > 2:
+        assert model.score(frame[["timestamp", *names[:2]]], values) == model.score(frame)
+    assert (model.partial_fit(frame[:5]).fill("observed")[rows, cols] == values).all()
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [f"v{j}" for j in range(6)],
+        ["user", "item", "a", "b", "c", "d"],
+        ["user", "rater", "item", "rating", "a", "b"],
+        range(6),
+    ],
+)
+def test_a_frame_without_one_name_each_stays_a_matrix(columns: list) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(8, 6)), columns=columns)
+    assert RobustCompletion().fit(frame).fill().shape == (8, 6)
+
+
+def test_letters_do_not_make_pairs_of_a_matrix_with_a_y_which_it_ignores() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(8, 10)), columns=list("abcdefghij"))
+    assert RobustCompletion().fit(frame, np.ones(8)).fill().shape == (8, 10)

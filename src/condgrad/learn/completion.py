@@ -118,9 +118,9 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         value), a tuple (rows, columns, values), what ``condgrad.data.load`` gives, or pairs (n x 2) with their values y. With a
         matrix, y is ignored.
 
-        A DataFrame of any other width is a matrix: rows and columns are known by their positions, in its order, as
-        scikit-learn's transformers keep it. To have them by name, make it a table of entries:
-        ``frame.rename_axis("row").reset_index().melt("row", var_name="column").dropna()``.
+        Of a wider DataFrame with one known name each for these, such as userId, movieId and rating, the rest is ignored. Any
+        other is a matrix: rows and columns are known by their positions, as scikit-learn keeps them. To have names, make it
+        a table of entries: ``frame.rename_axis("row").reset_index().melt("row", var_name="column").dropna()``.
         """
         again = self.warm_start and hasattr(self, "singular_values_")
         given = self._read(X, y, reset=True)
