@@ -101,6 +101,35 @@ def test_pairs_the_other_way_round_are_told(model: Path, tmp_path: Path, capsys:
     assert list(found) == [("u3", "i4"), ("u3", "i5")] and "other way" not in said
 
 
+def test_each_line_of_pairs_gives_one_prediction_in_its_order(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [("u3", "i4"), ("u5", "i6"), ("u3", "i4"), ("new", "i1"), ("u3", "i4"), ("u0", "i0")]
+    pairs = written(tmp_path / "p.csv", "user,item", *map(",".join, asked))
+    for more in ([], ["--strict"]):
+        assert main(["predict", str(model), str(pairs), *more]) == 0
+        found = [tuple(line.split(",")) for line in capsys.readouterr().out.splitlines()]
+        assert [line[:2] for line in found] == [("row", "column"), *asked]
+        assert found[1][2] == found[3][2] == found[5][2] != found[2][2]
+
+
+@pytest.mark.parametrize("name", ["p.npz", "p.mtx", "p.parquet"])
+def test_pairs_stay_all_in_every_format(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    RobustCompletion().fit(np.add.outer(np.arange(6.0), np.arange(5.0))).save(tmp_path / "m.npz")
+    pairs, rows, cols = tmp_path / name, [1, 3, 1], [2, 0, 2]
+    if name == "p.npz":
+        np.savez(pairs, row=rows, col=cols, shape=(6, 5))
+    elif name == "p.mtx":
+        lines = [f"{i + 1} {j + 1} {k}.5" for k, (i, j) in enumerate(zip(rows, cols, strict=True))]
+        written(pairs, "%%MatrixMarket matrix coordinate real general", "6 5 3", *lines)
+    else:
+        pytest.importorskip("pyarrow")
+        pytest.importorskip("pandas").DataFrame({"row": rows, "column": cols}).to_parquet(pairs)
+    assert main(["predict", str(tmp_path / "m.npz"), str(pairs)]) == 0
+    found = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [line[:2] for line in found] == [["1", "2"], ["3", "0"], ["1", "2"]] and found[0] == found[2]
+
+
 # -------------------------------------------------------------------------------------------------- all or nothing
 
 
