@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -226,6 +227,46 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "required: COMMAND: see `condgrad --help`" in refused(capsys)
     assert "'3x': give seconds, such as 30s" in refused(capsys, "solve", "s.toml", "--checkpoint-every", "3x")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("u3, u4", ["u3", "u4"]),
+        (" u3 ,u4 ", ["u3", "u4"]),
+        ('"Doe, u3",u4', ["Doe, u3", "u4"]),
+        ('u4, "Doe, u3"', ["u4", "Doe, u3"]),
+    ],
+)
+def test_rows_are_named_as_in_csv(
+    said: str, meant: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    users, items = ["u3", "u4", "Doe, u3", "Doe", "u5"], ["a", "a", "a", "b", "b"]
+    RobustCompletion().fit((users, items, [1.0, 2.0, 3.0, 4.0, 5.0])).save(tmp_path / "m.npz")
+    assert main(["predict", str(tmp_path / "m.npz"), "--top", "1", "--rows", said]) == 0
+    found = csv.reader(capsys.readouterr().out.splitlines())
+    assert [line[:2] for line in found] == [["row", "column"], *([name, "b"] for name in meant)]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"), [('"u3,u4', "can't be read"), ("", "no row ''"), ("u3,,u4", "no row ''"), ("u3,zoe", "no row 'zoe'")]
+)
+def test_rows_that_are_not_there_are_named(
+    said: str, told: str, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told in refused(capsys, "predict", model, "--top", 1, "--rows", said)
+
+
+@pytest.mark.parametrize("entries", [1, 2])
+def test_no_error_is_told_where_none_was_held_out(
+    entries: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = written(tmp_path / "r.csv", *["user,item,rating", "ann,tea,4", "bob,rye,5"][: 1 + entries])
+    words = ["complete", str(data), "--out", str(tmp_path / "m.npz"), "--quiet", "--no-report"]
+    assert main(words) == 0
+    assert ("held-out error  " in capsys.readouterr().out) == (entries > 1)
+    assert main([*words, "--json"]) == 0
+    assert (json.loads(capsys.readouterr().out)["held-out error"] is None) == (entries == 1)
 
 
 # ---------------------------------------------------------------------------------------------------------- pictures

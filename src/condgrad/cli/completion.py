@@ -62,7 +62,7 @@ def add(commands: Any) -> None:
         metavar="K",
         help="in place of pairs: for each row the K best columns that it has no entry in",
     )
-    command.add_argument("--rows", metavar="IDS", help="with --top: these rows only, such as ann,bob")
+    command.add_argument("--rows", metavar="IDS", help="with --top: these rows only, such as ann,bob (a name with a comma in it in quotes)")
     _reading(command, "user,item")
     command.set_defaults(run=predict)
 
@@ -147,6 +147,8 @@ def complete(arguments: Any) -> int:
     begun = perf_counter()
     model.fit(given)
     found = {**summary(model, given), "seconds": perf_counter() - begun}
+    if len(given) < 2:  # none was held out
+        found["held-out error"] = None
     model.save(housed(arguments.out))
     written = {"model": str(arguments.out)}
     if folder is not None:
@@ -308,13 +310,25 @@ def recommended(model: RobustCompletion, k: int, said: str | None) -> tuple[np.n
     rows: Any = np.arange(len(model.row_biases_)) if model.row_ids_ is None else model.row_ids_
     if said is not None:
         known = {str(row): row for row in rows.tolist()}
-        for name in said.split(","):
+        for name in (asked := named_rows(said)):
             if name not in known:
                 raise ValueError(f"The model has no row {name!r}: give rows of the file that it was fitted to.")
-        rows = np.array([known[name] for name in said.split(",")])
+        rows = np.array([known[name] for name in asked])
     best, values = model.recommend(rows, k)
     there = ~np.ma.getmaskarray(best)
     return np.broadcast_to(rows[:, None], best.shape)[there], best.compressed(), values[there]
+
+
+def named_rows(said: str) -> list[str]:
+    """As the cells of a line of CSV: a name with a comma in it stands in quotes."""
+    from condgrad.data.lines import fields_of
+
+    try:
+        return fields_of(said, ",")
+    except csv.Error as error:
+        raise ValueError(
+            f"--rows {said!r} can't be read ({error}): give names with commas between, such as ann,\"Doe, bob\"."
+        ) from None
 
 
 def check_header(given: Observations, seen: np.ndarray, new: np.ndarray) -> None:
