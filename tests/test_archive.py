@@ -192,20 +192,20 @@ def test_a_link_that_leads_nowhere_is_followed_and_one_to_itself_refused(tmp_pat
     archive.write(tmp_path / "link", "test", 1, DATA, ARRAYS)
     assert (tmp_path / "link").is_symlink() and same(*archive.read(tmp_path / "there", "test", 1))
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(OSError, match="Too many levels of symbolic links: '.*loop'$"):
+    with pytest.raises(OSError, match=r"Too many levels of symbolic links: '.*loop'$"):
         archive.write(tmp_path / "loop", "test", 1, DATA, ARRAYS)
     assert {file.name for file in tmp_path.iterdir()} == {"link", "there", "loop"}
 
 
 def test_what_can_not_be_written_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FileNotFoundError, match="none/file'$"):
+    with pytest.raises(FileNotFoundError, match=r"none/file'$"):
         archive.write(tmp_path / "none" / "file", "test", 1, DATA, ARRAYS)
 
     def replace(old: str, new: str) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(old), None, str(new))
 
     monkeypatch.setattr("os.replace", replace)
-    with pytest.raises(PermissionError, match="denied: '[^']*file'$"):
+    with pytest.raises(PermissionError, match=r"denied: '[^']*file'$"):
         archive.write(tmp_path / "file", "test", 1, DATA, ARRAYS)
     with pytest.raises(FileNotFoundError, match="'other'"), archive.replacing(tmp_path / "file"):
         raise FileNotFoundError(errno.ENOENT, "No such file", "other")

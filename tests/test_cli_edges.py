@@ -249,7 +249,8 @@ def test_rows_are_named_as_in_csv(
 
 
 @pytest.mark.parametrize(
-    ("said", "told"), [('"u3,u4', "can't be read"), ("", "no row ''"), ("u3,,u4", "no row ''"), ("u3,zoe", "no row 'zoe'")]
+    ("said", "told"),
+    [('"u3,u4', "can't be read"), ("", "no row ''"), ("u3,,u4", "no row ''"), ("u3,zoe", "no row 'zoe'")],
 )
 def test_rows_that_are_not_there_are_named(
     said: str, told: str, model: Path, capsys: pytest.CaptureFixture[str]

@@ -62,7 +62,11 @@ def add(commands: Any) -> None:
         metavar="K",
         help="in place of pairs: for each row the K best columns that it has no entry in",
     )
-    command.add_argument("--rows", metavar="IDS", help="with --top: these rows only, such as ann,bob (a name with a comma in it in quotes)")
+    command.add_argument(
+        "--rows",
+        metavar="IDS",
+        help="with --top: these rows only, such as ann,bob (a name with a comma in it in quotes)",
+    )
     _reading(command, "user,item")
     command.set_defaults(run=predict)
 
@@ -327,7 +331,7 @@ def named_rows(said: str) -> list[str]:
         return fields_of(said, ",")
     except csv.Error as error:
         raise ValueError(
-            f"--rows {said!r} can't be read ({error}): give names with commas between, such as ann,\"Doe, bob\"."
+            f'--rows {said!r} can\'t be read ({error}): give names with commas between, such as ann,"Doe, bob".'
         ) from None
 
 

@@ -54,11 +54,11 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
         notes.refuse(
             f"{due} entries are announced, but {limits.entries} are allowed", "raise Limits(entries=...)", number - 1
         )
-    reader: _Dense | _Coordinates
-    if count is None:
-        reader = _Dense(m, n, symmetry, notes, limits)
-    else:
-        reader = _Coordinates(m, n, kind, symmetry, values, notes, limits)
+    reader: _Dense | _Coordinates = (
+        _Dense(m, n, symmetry, notes, limits)
+        if count is None
+        else _Coordinates(m, n, kind, symmetry, values, notes, limits)
+    )
     reader.read(number, lines[at:])
     for first, chunk in pieces:
         reader.read(first, chunk)

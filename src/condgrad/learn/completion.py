@@ -217,7 +217,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
             if reset:
                 self.n_features_in_ = 3 if y is None else 2
-                vars(self).pop("feature_names_in_", None)  # of a matrix before
+                self.__dict__.pop("feature_names_in_", None)  # of a matrix before
             return entries.listed(X, y).some()
         X = validate_data(self, X, reset=reset, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
         return entries.from_matrix(X).some()

@@ -16,8 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad.checks import choice, positive, whole
-from condgrad.learn.fitting import all_or_nothing
 from condgrad.learn.fits import Design, Fits
+from condgrad.learn.fitting import all_or_nothing
 from condgrad.learn.radii import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
 from condgrad.learn.saving import Saved
 from condgrad.learn.scales import LOSSES, NOT_BELIEVED, spread
