@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import zipfile
@@ -169,3 +170,43 @@ def test_objects_are_not_written(path: Path) -> None:
             archive.write(path, "test", 1, None, {"x": array})
     assert same(*archive.read(path, "test", 1))
     assert os.listdir(path.parent) == [path.name]
+
+
+# ------------------------------------------------------------------------------------------------------------- places
+
+
+def test_a_file_of_the_users_beside_it_stays(path: Path) -> None:
+    mine = Path(f"{path}.partial")
+    mine.write_text("mine")
+    archive.write(path, "test", 1, DATA, ARRAYS)
+    with pytest.raises(RuntimeError), archive.replacing(path):
+        raise RuntimeError
+    assert same(*archive.read(path, "test", 1)) and mine.read_text() == "mine"
+    assert sorted(path.parent.iterdir()) == sorted([path, mine])
+    archive.write(path, "test", 1, DATA, ARRAYS, keep=True)  # takes it for its own, of a process that was killed
+    assert sorted(path.parent.iterdir()) == sorted([path, archive.previous(path)])
+
+
+def test_a_link_that_leads_nowhere_is_followed_and_one_to_itself_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("there")
+    archive.write(tmp_path / "link", "test", 1, DATA, ARRAYS)
+    assert (tmp_path / "link").is_symlink() and same(*archive.read(tmp_path / "there", "test", 1))
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match=r"Too many levels of symbolic links: '.*loop'$"):
+        archive.write(tmp_path / "loop", "test", 1, DATA, ARRAYS)
+    assert {file.name for file in tmp_path.iterdir()} == {"link", "there", "loop"}
+
+
+def test_what_can_not_be_written_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none/file'$"):
+        archive.write(tmp_path / "none" / "file", "test", 1, DATA, ARRAYS)
+
+    def replace(old: str, new: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(old), None, str(new))
+
+    monkeypatch.setattr("os.replace", replace)
+    with pytest.raises(PermissionError, match=r"denied: '[^']*file'$"):
+        archive.write(tmp_path / "file", "test", 1, DATA, ARRAYS)
+    with pytest.raises(FileNotFoundError, match="'other'"), archive.replacing(tmp_path / "file"):
+        raise FileNotFoundError(errno.ENOENT, "No such file", "other")
+    assert not list(tmp_path.iterdir())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import errno
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +102,35 @@ def test_pairs_the_other_way_round_are_told(model: Path, tmp_path: Path, capsys:
     assert list(found) == [("u3", "i4"), ("u3", "i5")] and "other way" not in said
 
 
+def test_each_line_of_pairs_gives_one_prediction_in_its_order(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [("u3", "i4"), ("u5", "i6"), ("u3", "i4"), ("new", "i1"), ("u3", "i4"), ("u0", "i0")]
+    pairs = written(tmp_path / "p.csv", "user,item", *map(",".join, asked))
+    for more in ([], ["--strict"]):
+        assert main(["predict", str(model), str(pairs), *more]) == 0
+        found = [tuple(line.split(",")) for line in capsys.readouterr().out.splitlines()]
+        assert [line[:2] for line in found] == [("row", "column"), *asked]
+        assert found[1][2] == found[3][2] == found[5][2] != found[2][2]
+
+
+@pytest.mark.parametrize("name", ["p.npz", "p.mtx", "p.parquet"])
+def test_pairs_stay_all_in_every_format(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    RobustCompletion().fit(np.add.outer(np.arange(6.0), np.arange(5.0))).save(tmp_path / "m.npz")
+    pairs, rows, cols = tmp_path / name, [1, 3, 1], [2, 0, 2]
+    if name == "p.npz":
+        np.savez(pairs, row=rows, col=cols, shape=(6, 5))
+    elif name == "p.mtx":
+        lines = [f"{i + 1} {j + 1} {k}.5" for k, (i, j) in enumerate(zip(rows, cols, strict=True))]
+        written(pairs, "%%MatrixMarket matrix coordinate real general", "6 5 3", *lines)
+    else:
+        pytest.importorskip("pyarrow")
+        pytest.importorskip("pandas").DataFrame({"row": rows, "column": cols}).to_parquet(pairs)
+    assert main(["predict", str(tmp_path / "m.npz"), str(pairs)]) == 0
+    found = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [line[:2] for line in found] == [["1", "2"], ["3", "0"], ["1", "2"]] and found[0] == found[2]
+
+
 # -------------------------------------------------------------------------------------------------- all or nothing
 
 
@@ -137,6 +169,21 @@ def test_predictions_go_to_a_pipe_too(model: Path, tmp_path: Path) -> None:
     finally:
         os.close(reader)
     assert pipe.is_fifo()
+
+
+def test_predictions_go_to_the_screen_by_its_name_too(model: Path, tmp_path: Path) -> None:
+    pairs = written(tmp_path / "p.csv", "u3,i4")
+    command = [sys.executable, "-m", "condgrad", "predict", str(model), str(pairs), "--out", "/dev/stdout"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 0 and found.stdout.startswith("row,column,value\nu3,i4,")
+    assert found.stdout.count("\n") == 2
+
+
+def test_a_link_to_itself_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loop = tmp_path / "loop.csv"
+    loop.symlink_to(loop)
+    told = refused(capsys, "predict", model, written(tmp_path / "p.csv", "user,item", "u3,i4"), "--out", loop)
+    assert "symbolic links" in told and "loop.csv" in told
 
 
 def test_a_picture_that_can_not_be_written_leaves_the_old_one(
@@ -180,6 +227,47 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "required: COMMAND: see `condgrad --help`" in refused(capsys)
     assert "'3x': give seconds, such as 30s" in refused(capsys, "solve", "s.toml", "--checkpoint-every", "3x")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("u3, u4", ["u3", "u4"]),
+        (" u3 ,u4 ", ["u3", "u4"]),
+        ('"Doe, u3",u4', ["Doe, u3", "u4"]),
+        ('u4, "Doe, u3"', ["u4", "Doe, u3"]),
+    ],
+)
+def test_rows_are_named_as_in_csv(
+    said: str, meant: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    users, items = ["u3", "u4", "Doe, u3", "Doe", "u5"], ["a", "a", "a", "b", "b"]
+    RobustCompletion().fit((users, items, [1.0, 2.0, 3.0, 4.0, 5.0])).save(tmp_path / "m.npz")
+    assert main(["predict", str(tmp_path / "m.npz"), "--top", "1", "--rows", said]) == 0
+    found = csv.reader(capsys.readouterr().out.splitlines())
+    assert [line[:2] for line in found] == [["row", "column"], *([name, "b"] for name in meant)]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [('"u3,u4', "can't be read"), ("", "no row ''"), ("u3,,u4", "no row ''"), ("u3,zoe", "no row 'zoe'")],
+)
+def test_rows_that_are_not_there_are_named(
+    said: str, told: str, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told in refused(capsys, "predict", model, "--top", 1, "--rows", said)
+
+
+@pytest.mark.parametrize("entries", [1, 2])
+def test_no_error_is_told_where_none_was_held_out(
+    entries: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = written(tmp_path / "r.csv", *["user,item,rating", "ann,tea,4", "bob,rye,5"][: 1 + entries])
+    words = ["complete", str(data), "--out", str(tmp_path / "m.npz"), "--quiet", "--no-report"]
+    assert main(words) == 0
+    assert ("held-out error  " in capsys.readouterr().out) == (entries > 1)
+    assert main([*words, "--json"]) == 0
+    assert (json.loads(capsys.readouterr().out)["held-out error"] is None) == (entries == 1)
 
 
 # ---------------------------------------------------------------------------------------------------------- pictures

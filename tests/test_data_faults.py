@@ -297,3 +297,25 @@ def test_a_skew_symmetric_diagonal(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ blank lines
+
+
+def test_a_wide_table_is_told_to_be_one(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text("user,item 0,item 1,item 2\nann,1,2,3\nbob,4,5,6\n", encoding="utf-8")
+    with pytest.raises(
+        BadData, match=r"no known name for the column: .* a wide table, .* must have one line for each entry"
+    ):
+        load(path)
+    for options in ({"columns": ["user", "item", "rating"]}, {"values": False}):
+        with pytest.raises(BadData) as told:
+            load(path, **options)
+        assert "wide table" not in str(told.value)
+
+
+def test_the_first_value_that_is_no_number_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "commas.csv"
+    path.write_text("user;item;rating\nann;tea;3,5\nbob;rye;4,0\n", encoding="utf-8")
+    with pytest.raises(
+        BadData, match=r"only 0 of 2 lines .* \(2 x not a number, first on line 2: the value is '3,5'\): check"
+    ):
+        load(path, delimiter=";")

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from condgrad.cli import BAD_INPUT, main
-from condgrad.learn import RobustCompletion, RobustPCA
+from condgrad.learn import RobustCompletion, RobustLinearRegressor, RobustPCA, SigmoidClassifier
 
 
 def problem(seed: int = 0, share: float = 0.6) -> tuple[np.ndarray, np.ndarray]:
@@ -147,6 +147,70 @@ def test_an_entry_that_is_given_twice_is_refused_and_nothing_is_changed(call: st
     assert pickle.dumps(model) == before
 
 
+def refused_fits(bad: object) -> list[tuple[str, object, dict]]:
+    """(method, data, parameters)"""
+    return [
+        ("fit", bad, {}),
+        ("fit", np.full((4, 3), np.nan), {}),
+        ("fit", ([0, 0], [1, 1], [1.0, 2.0]), {}),
+        ("fit", np.eye(4), {"sigma": -1.0}),
+        ("fit", np.eye(4), {"random_state": -1}),
+        ("partial_fit", bad, {}),
+        ("fold_in", bad, {}),
+    ]
+
+
+@pytest.mark.parametrize("which", range(7))
+def test_a_refused_fit_leaves_the_model_as_it_was(which: int) -> None:
+    pd = pytest.importorskip("pandas")
+    seen = problem()[1]
+    model = RobustCompletion().fit(pd.DataFrame(seen, columns=[f"v{j:02d}" for j in range(30)]))
+    method, data, parameters = refused_fits(pd.DataFrame(np.full((4, 3), 1e200), columns=["u", "v", "w"]))[which]
+    model.set_params(**parameters)
+    before, fitted = pickle.dumps(model), dict(vars(model))
+    with pytest.raises(ValueError):
+        getattr(model, method)(data)
+    assert pickle.dumps(model) == before and vars(model) == fitted
+    assert model.transform(pd.DataFrame(seen, columns=model.feature_names_in_)).shape == seen.shape
+
+
+def test_a_refused_fit_leaves_components_and_coefficients_as_they_were() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), rng.normal(size=30)
+    for model in (RobustPCA(), RobustLinearRegressor(radius=1.0), SigmoidClassifier(radius=1.0)):
+        model.fit(X, np.sign(y) if isinstance(model, SigmoidClassifier) else y)
+        before = pickle.dumps(model.set_params(loss="none"))
+        with pytest.raises(ValueError, match="loss"):
+            model.fit(X[:, :2], np.sign(y))
+        assert pickle.dumps(model) == before
+
+
+def test_a_fit_that_ends_well_forgets_the_names_of_the_last_one() -> None:
+    pd = pytest.importorskip("pandas")
+    model = RobustCompletion().fit(pd.DataFrame(np.eye(5), columns=list("abcde")))
+    model.fit((["a", "a", "b"], ["x", "y", "x"], [1.0, 2.0, 3.0]))
+    assert not hasattr(model, "feature_names_in_") and model.n_features_in_ == 3
+
+
+def test_a_whole_number_is_the_seed_itself(tmp_path: Path) -> None:
+    seen = problem()[1]
+    rows, cols = np.nonzero(~np.isnan(seen))
+    lines = [f"{i},{j},{seen[i, j].item()!r}" for i, j in zip(rows.tolist(), cols.tolist(), strict=True)]
+    (tmp_path / "r.csv").write_text("\n".join(["row,column,value", *lines]), encoding="utf-8")
+    words = ["--out", str(tmp_path / "m.npz"), "--seed", "0", "--quiet", "--no-report"]
+    assert main(["complete", str(tmp_path / "r.csv"), *words]) == 0
+    plain, other = RobustCompletion().fit(seen), RobustCompletion(random_state=1).fit(seen)
+    for same in (
+        RobustCompletion(random_state=0).fit(seen),
+        RobustCompletion(random_state=np.int64(0)).fit(seen),
+        RobustCompletion.load(tmp_path / "m.npz"),
+    ):
+        assert (same.fill() == plain.fill()).all() and list(same.path_) == list(plain.path_)
+    assert list(other.path_) != list(plain.path_)
+    state = [RobustCompletion(random_state=np.random.RandomState(3)).fit(seen).fill() for _ in range(2)]
+    assert (state[0] == state[1]).all()
+
+
 def test_a_new_value_of_a_known_entry_is_no_duplicate() -> None:
     model = RobustCompletion().fit((["a", "a", "b"], ["x", "y", "x"], [1.0, 2.0, 3.0]))
     assert model.partial_fit((["a"], ["x"], [7.0])).fill("observed")[0, 0] == 7.0
@@ -160,6 +224,17 @@ def test_rows_that_are_folded_in_stand_in_the_order_of_their_names() -> None:
     model = RobustCompletion().fit(parts[0]).fold_in(parts[1])
     assert model.row_ids_.tolist() == list(range(40))
     assert np.abs(model.fill() - truth).max() < 0.5 and (model.fill("observed")[rows, cols] == seen[rows, cols]).all()
+
+
+def test_a_row_of_holes_alone_is_filled_as_among_others(fitted: RobustCompletion) -> None:
+    nothing = np.full((1, 30), np.nan)
+    found = fitted.transform(nothing)
+    assert np.allclose(found, np.clip(fitted.mean_ + fitted.col_biases_, *fitted.range_))
+    assert (fitted.transform(np.concatenate([problem()[1][:3], nothing]))[-1] == found[0]).all()
+    assert (fitted.transform(sp.csr_array((1, 30))) == found).all()  # what it does not store is not observed
+    for call in (RobustCompletion().fit, fitted.partial_fit, fitted.fold_in, fitted.score):
+        with pytest.raises(ValueError, match="no observed entry"):
+            call(nothing)
 
 
 # ------------------------------------------------------------------------------------------------------- DataFrames
@@ -206,3 +281,47 @@ def test_three_columns_that_may_be_a_matrix_are_asked_about(frame: dict) -> None
 def test_three_columns_of_ids_and_values_are_entries(frame: dict) -> None:
     pd = pytest.importorskip("pandas")
     assert RobustCompletion().fit(pd.DataFrame(frame)).col_ids_.tolist() == [1, 2, 3]
+
+
+def ratings() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    seen = problem()[1]
+    rows, cols = np.nonzero(~np.isnan(seen))
+    return rows, cols, seen[rows, cols]
+
+
+@pytest.mark.parametrize("names", [("userId", "movieId", "rating"), ("i", "j", "x"), ("row", "Item", "stars")])
+def test_entries_are_found_by_their_names_among_more_columns(names: tuple[str, str, str]) -> None:
+    pd = pytest.importorskip("pandas")
+    rows, cols, values = ratings()
+    plain = RobustCompletion().fit((rows, cols, values))
+    times = np.arange(len(rows)) + 10**9
+    frame = pd.DataFrame({"timestamp": times, names[2]: values, "note": "good", names[0]: rows, names[1]: cols})
+    model = RobustCompletion().fit(frame)
+    assert (model.fill() == plain.fill()).all() and model.row_ids_.tolist() == plain.row_ids_.tolist()
+    assert (model.predict(frame) == plain.predict(np.column_stack([rows, cols]))).all()
+    assert (model.predict(frame[["timestamp", *names[:2]]]) == model.predict(frame)).all()
+    assert model.score(frame) == plain.score((rows, cols, values))
+    if len(names[0]) > 2:
+        assert model.score(frame[["timestamp", *names[:2]]], values) == model.score(frame)
+    assert (model.partial_fit(frame[:5]).fill("observed")[rows, cols] == values).all()
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [f"v{j}" for j in range(6)],
+        ["user", "item", "a", "b", "c", "d"],
+        ["user", "rater", "item", "rating", "a", "b"],
+        range(6),
+    ],
+)
+def test_a_frame_without_one_name_each_stays_a_matrix(columns: list) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(8, 6)), columns=columns)
+    assert RobustCompletion().fit(frame).fill().shape == (8, 6)
+
+
+def test_letters_do_not_make_pairs_of_a_matrix_with_a_y_which_it_ignores() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(8, 10)), columns=list("abcdefghij"))
+    assert RobustCompletion().fit(frame, np.ones(8)).fill().shape == (8, 10)

@@ -17,7 +17,8 @@ import struct
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
@@ -85,16 +86,17 @@ def replacing(path: str | Path, keep: bool = False) -> Iterator[IO[bytes]]:
     With ``keep`` the old one stays as PATH.previous. Else a link stays one, and what it leads to is replaced. What is no file, a
     pipe or a device, is written to as it is.
     """
-    path = Path(path)
-    if path.is_symlink() and not keep:
-        path = path.resolve()
-    if path.exists() and not path.is_file():
+    given = path = Path(path)
+    if path.exists() and not path.is_file():  # asked of a link as it is: /dev/stdout leads to a pipe that has no path
         with open(path, "wb") as file:
             yield file
         return
-    partial = Path(f"{path}.partial")
+    if not keep:
+        path = led_to(path)
+    partial = ""
     try:
-        with open(partial, "wb") as file:
+        with _beside(path, keep) as file:
+            partial = file.name
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -104,9 +106,32 @@ def replacing(path: str | Path, keep: bool = False) -> Iterator[IO[bytes]]:
                 os.replace(path, previous(path))
         os.replace(partial, path)
         _sync_folder(path.parent)
-    except BaseException:
-        partial.unlink(missing_ok=True)
+    except BaseException as error:
+        if partial:
+            Path(partial).unlink(missing_ok=True)
+        ours = not partial or (isinstance(error, OSError) and error.filename in (None, partial, str(path)))
+        if isinstance(error, OSError) and error.errno and ours:
+            raise OSError(error.errno, error.strerror, str(given)) from error  # by the name that was given
         raise
+
+
+def led_to(path: Path) -> Path:
+    """The path, or where it leads as a link, be there something or not."""
+    end = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if end.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return end
+
+
+def _beside(path: Path, keep: bool) -> IO[bytes]:
+    """A new file beside this one. Where the last ones are kept, one is written again and again: what a killed process left of it
+    is written over, else there would be more and more. Any other file that is there already is somebody's own."""
+    if keep:
+        return open(f"{path}.partial", "wb")
+    for number in count():
+        with suppress(FileExistsError):
+            return open(f"{path}.partial{number or ''}", "xb")
+    raise AssertionError  # numbers do not end
 
 
 def _add(members: zipfile.ZipFile, name: str, array: np.ndarray) -> str:

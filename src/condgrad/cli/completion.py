@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgrad.archive import replacing
+from condgrad.archive import led_to, replacing
 from condgrad.checks import BadData, counted
 from condgrad.interruption import held_back
 
@@ -62,7 +62,11 @@ def add(commands: Any) -> None:
         metavar="K",
         help="in place of pairs: for each row the K best columns that it has no entry in",
     )
-    command.add_argument("--rows", metavar="IDS", help="with --top: these rows only, such as ann,bob")
+    command.add_argument(
+        "--rows",
+        metavar="IDS",
+        help="with --top: these rows only, such as ann,bob (a name with a comma in it in quotes)",
+    )
     _reading(command, "user,item")
     command.set_defaults(run=predict)
 
@@ -147,6 +151,8 @@ def complete(arguments: Any) -> int:
     begun = perf_counter()
     model.fit(given)
     found = {**summary(model, given), "seconds": perf_counter() - begun}
+    if len(given) < 2:  # none was held out
+        found["held-out error"] = None
     model.save(housed(arguments.out))
     written = {"model": str(arguments.out)}
     if folder is not None:
@@ -196,7 +202,7 @@ def predict(arguments: Any) -> int:
             "column and row, say so by --columns 1,0.",
             file=sys.stderr,
         )
-    if arguments.out is not None:
+    if arguments.out is not None and arguments.out.is_file():  # /dev/stdout gets the table alone
         print(f"{counted(len(given), 'prediction')}: {arguments.out}")
     return 0
 
@@ -288,7 +294,9 @@ def writable(path: Path, *inputs: Path | None) -> None:
             raise ValueError(f"--out {path} is the file that is read, which would be lost: give another name.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder, but a file is to be written there: give the name of a file.")
-    folder = next(folder for folder in path.absolute().parents if folder.exists())
+    if path.exists() and not path.is_file():  # a pipe or a device: nothing is made in its folder
+        return
+    folder = next(folder for folder in led_to(path).absolute().parents if folder.exists())
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
@@ -306,13 +314,25 @@ def recommended(model: RobustCompletion, k: int, said: str | None) -> tuple[np.n
     rows: Any = np.arange(len(model.row_biases_)) if model.row_ids_ is None else model.row_ids_
     if said is not None:
         known = {str(row): row for row in rows.tolist()}
-        for name in said.split(","):
+        for name in (asked := named_rows(said)):
             if name not in known:
                 raise ValueError(f"The model has no row {name!r}: give rows of the file that it was fitted to.")
-        rows = np.array([known[name] for name in said.split(",")])
+        rows = np.array([known[name] for name in asked])
     best, values = model.recommend(rows, k)
     there = ~np.ma.getmaskarray(best)
     return np.broadcast_to(rows[:, None], best.shape)[there], best.compressed(), values[there]
+
+
+def named_rows(said: str) -> list[str]:
+    """As the cells of a line of CSV: a name with a comma in it stands in quotes."""
+    from condgrad.data.lines import fields_of
+
+    try:
+        return fields_of(said, ",")
+    except csv.Error as error:
+        raise ValueError(
+            f'--rows {said!r} can\'t be read ({error}): give names with commas between, such as ann,"Doe, bob".'
+        ) from None
 
 
 def check_header(given: Observations, seen: np.ndarray, new: np.ndarray) -> None:

@@ -31,6 +31,8 @@ NAMES: tuple[set[str], ...] = (
 """What headers call the row, the column and the value; case, blanks, underscores and a final 'id' do not count."""
 
 ROLES = ("row", "column", "value")
+WIDE = "; a wide table, with one column for each item, is not read: it must have one line for each entry"
+"""Said where no columns are named, since no names would help."""
 Columns = Sequence[str] | Sequence[int] | None
 
 
@@ -171,7 +173,8 @@ def lay_out(
     if header and len(split[0]) != width and not isinstance(place, str):
         place = f"the header has {counted(len(split[0]), 'name')} and the lines have {counted(width, 'field')}"
     if isinstance(place, str):
-        notes.refuse(place, "name them by columns=(row, column, value), or say header=False if it is none", number)
+        advice = "name them by columns=(row, column, value), or say header=False if it is none"
+        notes.refuse(place, advice + WIDE * (columns is None and needed == 3), number)
     if max(place) >= width:
         notes.refuse(
             f"{shortly(line)} has {counted(width, 'column')}, but column {max(place)} was asked for",

@@ -54,7 +54,11 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
         notes.refuse(
             f"{due} entries are announced, but {limits.entries} are allowed", "raise Limits(entries=...)", number - 1
         )
-    reader: _Dense | _Coordinates = (_Dense if count is None else _Coordinates)(m, n, kind, symmetry, notes, limits)
+    reader: _Dense | _Coordinates = (
+        _Dense(m, n, symmetry, notes, limits)
+        if count is None
+        else _Coordinates(m, n, kind, symmetry, values, notes, limits)
+    )
     reader.read(number, lines[at:])
     for first, chunk in pieces:
         reader.read(first, chunk)
@@ -103,9 +107,9 @@ def _expected(m: int, n: int, symmetry: str) -> int:
 class _Coordinates(Reader):
     """Entries, of which a symmetric file has those on and below the diagonal: one above it would count twice."""
 
-    def __init__(self, m: int, n: int, kind: str, symmetry: str, notes: Notes, limits: Limits):
-        self.symmetry, pattern = symmetry, kind == "pattern"
-        layout = Layout(BLANKS, 2 if pattern else 3, 0, 1, None if pattern else 2, comment="%")
+    def __init__(self, m: int, n: int, kind: str, symmetry: str, values: bool, notes: Notes, limits: Limits):
+        self.symmetry, width = symmetry, 2 if kind == "pattern" else 3
+        layout = Layout(BLANKS, width, 0, 1, 2 if width == 3 and values else None, comment="%")
         super().__init__(layout, Positions("row", limits, 1, m), Positions("column", limits, 1, n), notes, limits)
 
     def entries(self) -> Entries:
@@ -131,7 +135,7 @@ class _Coordinates(Reader):
 class _Dense:
     """The numbers of a dense matrix, one a line: a line that can't be used leaves its place unobserved."""
 
-    def __init__(self, m: int, n: int, kind: str, symmetry: str, notes: Notes, limits: Limits):
+    def __init__(self, m: int, n: int, symmetry: str, notes: Notes, limits: Limits):
         self.m, self.n, self.symmetry, self.notes, self.limits = m, n, symmetry, notes, limits
         self.values: list[np.ndarray] = []
         self.lines: list[np.ndarray] = []

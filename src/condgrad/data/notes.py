@@ -175,7 +175,8 @@ class Notes:
             self.refuse("there is no data, but at least one entry was expected", "give a file that has some")
         if 2 * cleanup.dropped > self.lines or not entries:
             dropped = [fault for fault in faults if fault.done == DROPPED]
-            listed = "; ".join(f"{f.count} x {f.kind}, first on {self.unit} {f.examples[0][0]}" for f in dropped)
+            first = ("{} {}: {}".format(self.unit, *fault.examples[0]) for fault in dropped)
+            listed = "; ".join(f"{f.count} x {f.kind}, first on {at}" for f, at in zip(dropped, first, strict=True))
             self.refuse(
                 f"only {self.lines - cleanup.dropped} of {counted(self.lines, self.unit)} can be used, but at least half are "
                 f"expected ({listed or 'no entries'})",

@@ -1,4 +1,4 @@
-"""Entries of a matrix as they were observed, each once."""
+"""Entries of a matrix as they were observed, each once, or pairs that are asked about."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from condgrad.data.notes import Cleanup, Limits, Notes, shortly
 
 @dataclass(frozen=True)
 class Observations:
-    """Entry k is ``values[k]`` at ``(rows[k], cols[k])``, in the order of the file; without values they are pairs.
+    """Entry k is ``values[k]`` at ``(rows[k], cols[k])``, in the order of the file; without values they are pairs, one for each
+    line, even if it stands there twice.
 
     ``row_ids[i]`` is what the file calls row i: an integer or a string; None where the file has plain positions.
     """
@@ -64,15 +65,16 @@ Side = tuple[np.ndarray, np.ndarray | None, int]
 def observations(
     rows: Side, cols: Side, values: np.ndarray | None, lines: np.ndarray, notes: Notes, limits: Limits
 ) -> Observations:
-    """The entries in the order of their lines; of two for the same place the last counts."""
+    """The entries in the order of their lines; of two for the same place the last counts. Pairs stay all: each line asks."""
     (i, row_ids, m), (j, col_ids, n) = rows, cols
     bounded((m, n), notes, limits)
     if (np.diff(lines) < 0).any():
         order = np.argsort(lines, kind="stable")
         i, j, lines = i[order], j[order], lines[order]
         values = None if values is None else values[order]
-    stay = _last_of_each(i, j, n, values, lines, notes, row_ids, col_ids) if len(i) else slice(None)
-    i, j, values = i[stay], j[stay], None if values is None else values[stay]
+    if values is not None and len(i):
+        stay = _last_of_each(i, j, n, values, lines, notes, row_ids, col_ids)
+        i, j, values = i[stay], j[stay], values[stay]
     empty = (0, 0) if row_ids is not None else empty_sides(i, j, (m, n))
     return Observations(i, j, values, (m, n), row_ids, col_ids, notes.close(len(i), empty))
 
@@ -95,7 +97,7 @@ def _last_of_each(
     i: np.ndarray,
     j: np.ndarray,
     n: int,
-    values: np.ndarray | None,
+    values: np.ndarray,
     lines: np.ndarray,
     notes: Notes,
     row_ids: np.ndarray | None,
@@ -107,7 +109,7 @@ def _last_of_each(
     if not len(again):
         return slice(None)
     earlier, later = order[again], order[again + 1]
-    differ = np.zeros(len(again), dtype=bool) if values is None else values[earlier] != values[later]
+    differ = values[earlier] != values[later]
 
     def place(k: int) -> str:
         row = i[k] if row_ids is None else row_ids[i[k]]
@@ -118,7 +120,6 @@ def _last_of_each(
         return f"{place(same[k])} stands on {notes.unit} {lines[same[k]]} already"
 
     def conflicting(k: int) -> str:
-        assert values is not None
         a, b = other[k], new[k]
         return f"{place(a)} is {values[b]:g} here and {values[a]:g} on {notes.unit} {lines[a]}"
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.data import text
-from condgrad.data.delimited import Columns, check_columns, places
+from condgrad.data.delimited import WIDE, Columns, check_columns, places
 from condgrad.data.index import Index, Names, Positions, Unusable
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations, observations
@@ -64,7 +64,7 @@ def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes
     names = schema.names
     _, where = places(names, columns, needed, header=True)
     if isinstance(where, str):
-        notes.refuse(where, "name them by columns=(row, column, value)")
+        notes.refuse(where, "name them by columns=(row, column, value)" + WIDE * (columns is None and needed == 3))
     if max(where) >= len(names):
         notes.refuse(f"there are {len(names)} columns, but column {max(where)} was asked for", "count columns from 0")
     kinds = [schema.field(k).type for k in where]

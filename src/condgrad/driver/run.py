@@ -198,9 +198,8 @@ class _Run:
 
     def loop(self, callback: Callback | None) -> Reason:
         """Step by step until something ends it, and what that was."""
-        counted = count(
-            self.problem, self.counts, self.allow
-        )  # kept here alone: a run that held it would be garbage's to free
+        # kept here alone: a run that held it would be garbage's to free
+        counted = count(self.problem, self.counts, self.allow)
         try:
             for state in iterate(self.solver, counted, self.x0, self.state):
                 with self.watch.paused():

@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad import checks, kernels
 from condgrad.learn import entries, stored
 from condgrad.learn.biases import ROWS, Biases, belief, beliefs
 from condgrad.learn.entries import Entries
+from condgrad.learn.fitting import all_or_nothing, seed_of
 from condgrad.learn.folding import folded
 from condgrad.learn.model import Model
 from condgrad.learn.path import Fit
@@ -111,6 +111,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------------------------------------ fit
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the observed entries.
 
@@ -118,15 +119,16 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         value), a tuple (rows, columns, values), what ``condgrad.data.load`` gives, or pairs (n x 2) with their values y. With a
         matrix, y is ignored.
 
-        A DataFrame of any other width is a matrix: rows and columns are known by their positions, in its order, as
-        scikit-learn's transformers keep it. To have them by name, make it a table of entries:
-        ``frame.rename_axis("row").reset_index().melt("row", var_name="column").dropna()``.
+        Of a wider DataFrame with one known name each for these, such as userId, movieId and rating, the rest is ignored. Any
+        other is a matrix: rows and columns are known by their positions, as scikit-learn keeps them. To have names, make it
+        a table of entries: ``frame.rename_axis("row").reset_index().melt("row", var_name="column").dropna()``.
         """
         again = self.warm_start and hasattr(self, "singular_values_")
         given = self._read(X, y, reset=True)
         last = self._carried(given) if again else None
         return self._fit(given, last)
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Fit on, with more entries, each given once; those that are known get their new value. Radius and sigma stay."""
         if not hasattr(self, "singular_values_"):
@@ -150,13 +152,12 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 raise ValueError(
                     f"{type(loss).__name__} is made for labels -1 and 1: give a loss of real values, as 'welsch'."
                 )
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31 - 1)
         try:
             everything = Completion(given.rows, given.cols, given.visible().values, given.shape)
         except ValueError:
             given.once()  # tells names, not positions
             raise
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed_of(self.random_state))
         fit = Fit(everything, loss, sigma, self._biases(), rng, Telling() if self.verbose else silent)
         with kernels.at_most(1 if everything.n_terms < SMALL else None):
             if last is not None:
@@ -217,9 +218,10 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
             if reset:
                 self.n_features_in_ = 3 if y is None else 2
-            return entries.listed(X, y)
+                self.__dict__.pop("feature_names_in_", None)  # of a matrix before
+            return entries.listed(X, y).some()
         X = validate_data(self, X, reset=reset, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
-        return entries.from_matrix(X)
+        return entries.from_matrix(X).some()
 
     def _carried(self, given: Entries) -> Model:
         """The model as it stands, for the rows and columns of these entries; new rows are folded in, new columns begin at 0."""

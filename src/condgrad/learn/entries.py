@@ -31,10 +31,6 @@ class Entries:
     col_ids: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        if not len(self.values):
-            raise ValueError(
-                "Found no observed entry (0 sample(s)), at least one was expected: NaN stands for what is missing."
-            )
         bad = ~np.isfinite(self.values)
         if bad.any():
             raise NonFinite(
@@ -45,6 +41,14 @@ class Entries:
     def name(self, k: int) -> tuple[Any, Any]:
         """The row and the column of entry k, by name where there are names."""
         return named(self.rows[k], self.row_ids).item(), named(self.cols[k], self.col_ids).item()
+
+    def some(self) -> Self:
+        """Refuses none at all, which nothing can be learned from."""
+        if not len(self.values):
+            raise ValueError(
+                "Found no observed entry (0 sample(s)), at least one was expected: NaN stands for what is missing."
+            )
+        return self
 
     def visible(self) -> Self:
         """Refuses entries that are all next to nothing, unless they are 0: their squares would be."""
@@ -90,7 +94,12 @@ def is_listed(X: Any, y: Any) -> bool:
         return True
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     width = shape[1] if len(shape) == 2 and not sp.issparse(X) else 0
-    return (hasattr(X, "columns") and width == 3 and y is None) or (width == 2 and y is not None)
+    if width > 2 and hasattr(X, "columns"):
+        if y is None:
+            return width == 3 or _known(X.columns, 3) is not None
+        chosen = _known(X.columns, 2)  # a matrix may come with a y, which it ignores, and have columns a, b, ... i, j
+        return chosen is not None and all(len(str(X.columns[place])) > 2 for place in chosen)
+    return width == 2 and y is not None
 
 
 def listed(X: Any, y: Any = None) -> Entries:
@@ -102,7 +111,7 @@ def listed(X: Any, y: Any = None) -> Entries:
             raise ValueError(f"A tuple of {len(X)} was given: (rows, columns, values) was expected.")
         parts = list(X)
     else:
-        parts = [*columns(X), *([] if y is None else [y])]
+        parts = columns(X, 3) if y is None else [*columns(X, 2), y]
     rows, cols, values = (np.asarray(part) for part in parts)
     if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
         raise ValueError(
@@ -149,16 +158,25 @@ def from_matrix(X: Any) -> Entries:
     return Entries(rows, X.indices, X.data, X.shape)
 
 
-def columns(X: Any) -> list[np.ndarray]:
-    """The columns of a table, in the order of row, column and value, or of an array."""
-    if hasattr(X, "iloc"):
-        return _in_order([X.iloc[:, j].to_numpy() for j in range(X.shape[1])], X.columns)
+def columns(X: Any, needed: int) -> list[np.ndarray]:
+    """The columns of a table, in the order of row, column and value, or of an array. Among more columns, known names tell."""
     if hasattr(X, "columns"):
-        return _in_order(list(np.asarray(X).T), X.columns)
+        chosen = _known(X.columns, needed) if X.shape[1] > needed else None
+        take = range(X.shape[1]) if chosen is None else chosen
+        whole = None if hasattr(X, "iloc") else np.asarray(X)
+        found = [X.iloc[:, j].to_numpy() if whole is None else whole[:, j] for j in take]
+        return _in_order(found, X.columns) if chosen is None else found
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"Expected a 2D array of pairs (row, column), got shape {X.shape}. Reshape your data.")
     return list(X.T)
+
+
+def _known(header: Any, needed: int) -> list[int] | None:
+    """Where row, column and value stand, if one name each says so: tables of ratings have times and more besides."""
+    roles = [role(str(name)) for name in header]
+    wanted = range(needed)
+    return [roles.index(part) for part in wanted] if all(roles.count(part) == 1 for part in wanted) else None
 
 
 def _in_order(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
@@ -183,8 +201,8 @@ def _in_order(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
 
 
 def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The ids in an array or a table of two columns."""
-    found = columns(X)
+    """The ids in an array or a table of two columns, or of more with known names."""
+    found = columns(X, 2)
     if len(found) != 2:
         raise ValueError(f"Pairs (row, column) were expected, but got {counted(len(found), 'column')}: give two.")
     return found[0], found[1]

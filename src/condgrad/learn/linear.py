@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad.checks import choice, positive, whole
 from condgrad.learn.fits import Design, Fits
+from condgrad.learn.fitting import all_or_nothing
 from condgrad.learn.radii import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
 from condgrad.learn.saving import Saved
 from condgrad.learn.scales import LOSSES, NOT_BELIEVED, spread
@@ -148,6 +149,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
@@ -215,6 +217,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from condgrad.checks import positive, whole
 from condgrad.learn.completion import RobustCompletion
 from condgrad.learn.entries import check_sizes
+from condgrad.learn.fitting import all_or_nothing
 from condgrad.learn.folding import folded
 from condgrad.learn.saving import Saved
 from condgrad.learn.scales import NOT_BELIEVED, loss_for, loss_name
@@ -80,6 +81,7 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.max_steps = max_steps
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
         asked = None if self.n_components is None else whole(self.n_components, "n_components")
