@@ -51,6 +51,8 @@ PATIENCE, UNSURE, FEW = 2, 4, 1000
 LONGEST = 60
 LEAST = 1e-2
 """The scale of the loss never falls below this part of the first one, where there is nothing left to be robust against."""
+EXACT = 0.1
+"""Errors of this part of the least scale are none."""
 STEP = 0.5
 """Nor below this part of a step, where values are on steps."""
 WIDE = 2.0
@@ -277,7 +279,7 @@ class Fit:
             narrower, better = now.model.sigma < SETTLED * sigma, now.beats(best)
             if not narrower and not better:
                 break
-            enough = not narrower and not now.beats(best, ENOUGH)
+            enough = not narrower and (now.error < EXACT * self.floor or not now.beats(best, ENOUGH))
             best, model, sigma = now if better else best, now.model, now.model.sigma
             self.tried(model, now.error, 4)
             if enough:
