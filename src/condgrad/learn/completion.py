@@ -130,7 +130,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Fit on, with more entries, each given once; those that are known get their new value. Radius and sigma stay."""
+        """Fit on, with more entries, each given once; those that are known get their new value. Sigma stays, and the radius,
+        or the rank where singular values were let go."""
         if not hasattr(self, "singular_values_"):
             return self.fit(X, y)
         seen = self._seen.pattern
