@@ -51,7 +51,7 @@ PATIENCE, UNSURE, FEW = 2, 4, 1000
 LONGEST = 60
 LEAST = 1e-2
 """The scale of the loss never falls below this part of the first one, where there is nothing left to be robust against."""
-EXACT = 0.1
+EXACT = 0.01
 """Errors of this part of the least scale are none."""
 STEP = 0.5
 """Nor below this part of a step, where values are on steps."""
