@@ -44,6 +44,7 @@ bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-resu
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.corrective --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.problem5 --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.path_cost --check
 
 $(PEERS)/ready: benchmarks/peers.lock pyproject.toml
 	$(PYTHON) -m venv $(PEERS)

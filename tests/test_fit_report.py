@@ -9,7 +9,7 @@ import pytest
 
 from condgrad.data import load
 from condgrad.learn import RobustCompletion
-from condgrad.learn.fit_report import least, path_plot
+from condgrad.learn.fit_report import in_words, least, path_plot
 from condgrad.learn.path import Radius
 from condgrad.report import Curve, Plot
 from condgrad.report.bands import bands
@@ -54,6 +54,12 @@ def test_the_path_has_a_curve_for_each_loss_and_for_what_was_let_go() -> None:
     assert (ball.runs[0]["round"], let_go.runs[0]["y"]) == ([3], [1.0])
     best = least(model)
     assert best is not None and best.error == 1.0, "an error by another loss does not compare"
+
+
+def test_nothing_is_said_to_be_held_out_where_nothing_was() -> None:
+    found = dict.fromkeys(("entries", "rows", "columns", "rank", "outliers"), 1)
+    found |= {"observed": 1.0, "radius": 1.0, "sigma": 1.0, "held-out error": None}  # type: ignore[dict-item]
+    assert "held out" not in in_words(found) and "held out" in in_words({**found, "held-out error": 0.5})
 
 
 @pytest.fixture(scope="module")

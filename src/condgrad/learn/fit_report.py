@@ -83,11 +83,12 @@ def report_fit(
 
 
 def in_words(found: Mapping[str, Any]) -> str:
+    source = "" if found["held-out error"] is None else ", as entries tell that were held out"
     return (
         f"{counted(found['entries'], 'entry')} of a matrix of {counted(found['rows'], 'row')} and "
         f"{counted(found['columns'], 'column')} ({found['observed']:.2%} of it) {_are(found['entries'])} explained by a mean, a "
         f"bias of each row and column, and a matrix of rank {found['rank']} whose singular values add up to at most "
-        f"{found['radius']:.4g}. An ordinary entry is off by {found['sigma']:.3g}, as entries tell that were held out; "
+        f"{found['radius']:.4g}. An ordinary entry is off by {found['sigma']:.3g}{source}; "
         f"{found['outliers']:,} ({share(found):.1%}) {_are(found['outliers'])} further off than the fit believes."
     )
 

@@ -44,17 +44,19 @@ STEPS = 2
 MOVING = 0.95
 """Where the held-out error falls below this part of the last one, as many steps follow at the same radius."""
 EVEN, SHY = "huber", ("welsch", "geman-mcclure", "cauchy")
+"""The loss that hears large rows as well as others, for those that do not."""
 LEADER, LED = "cauchy", ("welsch", "geman-mcclure")
 """The loss that leads the way for those that give up what is far off."""
 PATIENCE, UNSURE, FEW = 2, 4, 1000
 """So many radii in a row that are no better end the path; or so many, where so few entries are held out that they tell little."""
 LONGEST = 60
+"""Rounds or radii at most, wherever something is tried again."""
 LEAST = 1e-2
 """The scale of the loss never falls below this part of the first one, where there is nothing left to be robust against."""
-EXACT = 0.01
-"""Errors of this part of the least scale are none."""
 STEP = 0.5
 """Nor below this part of a step, where values are on steps."""
+EXACT = 0.01
+"""Errors of this part of the least scale are none."""
 WIDE = 2.0
 """So much wider is the loss on the path than at its end: what is large is not taken for an outlier before it had its chance."""
 GAP, FLOOR = 5.0, 3

@@ -24,6 +24,7 @@ SHARED = 1e-3
 FEW = 0.15
 """So small a share of the entries may be outliers, all of them."""
 LOOKED_AT = 100_000
+"""Values that tell whether there are steps."""
 NOT_BELIEVED = 3.0
 """Errors of more than so many sigma are outliers."""
 
