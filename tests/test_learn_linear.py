@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from condgrad import archive
 from condgrad.archive import BadArchive
 from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
+from condgrad.learn.robust_start import clipped_scale, m_scale, robust_start
 
 A9A = Path(__file__).parents[2] / "shared" / "data" / "libsvm"
 
@@ -45,6 +46,89 @@ def test_gross_errors_move_least_squares_and_not_the_robust_fit(loss, constraint
     assert 0.08 < robust.sigma_ < 0.25
 
 
+def contaminated(kind, share, n=500, d=30, seed=0):
+    """A linear model with dense coefficients and a share of its rows wrong: targets on one side, or features and targets."""
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(n, d)), rng.normal(size=d)
+    y = X @ w + 1 + 0.1 * rng.normal(size=n)
+    bad = rng.permutation(n)[: int(share * n)]
+    if kind == "one-sided targets":
+        y[bad] += rng.uniform(5, 35, len(bad))
+    elif kind == "cluster":
+        X[bad] = 0.3 * rng.normal(size=(len(bad), d)) + 20 * rng.normal(size=d) / np.sqrt(d)
+        y[bad] = -50 + rng.normal(size=len(bad))
+    else:
+        X[bad] *= 8
+        y[bad] = 20 * rng.normal(size=len(bad))
+    return X, y, w
+
+
+@pytest.mark.parametrize(
+    ("kind", "share", "n", "d"),
+    [
+        ("one-sided targets", 0.3, 500, 30),
+        ("one-sided targets", 0.4, 500, 30),
+        ("cluster", 0.1, 300, 5),
+        ("cluster", 0.1, 500, 30),
+        ("scattered", 0.3, 500, 30),
+    ],
+)
+def test_wrong_rows_do_not_move_the_default_fit(kind, share, n, d):
+    """Without the robust start the relative errors were 0.12 to 0.91."""
+    X, y, w = contaminated(kind, share, n, d)
+    for form in (np.asarray, sp.csr_array):
+        model = RobustLinearRegressor().fit(form(X), y)
+        assert np.linalg.norm(model.coef_ - w) < 0.03 * np.linalg.norm(w)
+        assert 0.07 < model.sigma_ < 0.15 and model.status_ == "converged"
+
+
+def test_given_radius_and_sigma_begin_at_the_robust_start_too():
+    X, y, w = contaminated("cluster", 0.1, 300, 5)
+    model = RobustLinearRegressor(radius=1.5 * np.abs(w).sum(), sigma=0.1).fit(X, y)
+    assert np.linalg.norm(model.coef_ - w) < 0.05 * np.linalg.norm(w)
+
+
+def test_no_ball_is_taken_where_held_out_rows_prefer_it():
+    X, y, w = contaminated("one-sided targets", 0.4)
+    sparse = np.where(np.arange(30) < 3, w, 0.0)
+    dense_model, sparse_model = RobustLinearRegressor().fit(X, y), RobustLinearRegressor().fit(X, y - X @ (w - sparse))
+    ball = RobustLinearRegressor(constraint="l1").fit(X, y)
+    error, of_ball = (np.linalg.norm(model.coef_ - w) for model in (dense_model, ball))
+    assert error <= 1.1 * of_ball
+    assert sparse_model.radius_ == pytest.approx(np.abs(sparse).sum(), rel=0.1)
+
+
+def test_leverage_points_that_decide_are_reported():
+    """Most rows say nothing of the slope; a tenth of them, far out, say 1."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(200, 1)), 2 * rng.normal(size=200)
+    X[:20] += 100
+    y[:20] = X[:20, 0]
+    with pytest.warns(
+        UserWarning, match=r"follow 2\d rows with extreme features .* the other 1\d\d rows contradict them"
+    ):
+        model = RobustLinearRegressor().fit(X, y)
+    assert model.leverage_[:20].all() and model.leverage_.sum() < 30
+    good = RobustLinearRegressor().fit(
+        X, X[:, 0] + 0.1 * rng.normal(size=200)
+    )  # leverage points that agree: no warning
+    assert good.leverage_[:20].all() and good.coef_[0] == pytest.approx(1.0, abs=0.01)
+
+
+def test_the_robust_start_is_an_s_estimate():
+    """Its scale is not larger than that of the best of many subsets, refined by hand, and constants match normal errors."""
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=200_000)
+    gross = np.where(rng.random(200_000) < 0.4, 50.0, normal)
+    assert m_scale(normal) == pytest.approx(1.0, rel=0.01) and clipped_scale(normal) == pytest.approx(1.0, rel=0.01)
+    assert clipped_scale(gross) == pytest.approx(1.0, rel=0.02) and m_scale(3 * normal) == pytest.approx(3.0, rel=0.01)
+    assert m_scale(np.zeros(5)) == clipped_scale(np.zeros(5)) == 0.0
+    X, y, w = contaminated("one-sided targets", 0.3, 100, 3)
+    found = robust_start(X, y[:, None] - 1, 0)[:, 0]
+    clean = y - 1 - X @ w < 1
+    assert np.allclose(found, np.linalg.lstsq(X[clean], y[clean] - 1, rcond=None)[0], atol=0.1)
+
+
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_squared_loss_in_the_l1_ball_is_the_lasso(intercept, form):
@@ -52,7 +136,9 @@ def test_squared_loss_in_the_l1_ball_is_the_lasso(intercept, form):
     X = rng.normal(size=(80, 12)) * rng.uniform(0.5, 2, 12) + 1
     y = X[:, :3] @ [1.0, 2.0, -3.0] + 0.5 * rng.normal(size=80) + 4 * intercept
     lasso = Lasso(alpha=0.2, tol=1e-14, max_iter=100_000, fit_intercept=intercept).fit(X, y)
-    ours = RobustLinearRegressor("squared", radius=np.abs(lasso.coef_).sum(), tol=1e-16, fit_intercept=intercept)
+    ours = RobustLinearRegressor(
+        "squared", constraint="l1", radius=np.abs(lasso.coef_).sum(), tol=1e-16, fit_intercept=intercept
+    )
     ours.fit(form(X), y)
     assert ours.status_ == "converged"
     assert np.allclose(ours.coef_, lasso.coef_, atol=1e-6) and np.isclose(ours.intercept_, lasso.intercept_, atol=1e-6)
@@ -78,7 +164,7 @@ def test_tasks_share_what_they_have(constraint):
     ordinary = LinearRegression().fit(X, Y)
     assert np.linalg.norm(ordinary.coef_.T - W) > 50 * np.linalg.norm(ours.coef_.T - W)
     assert ours.coef_.shape == (8, 15) and ours.predict(X).shape == Y.shape
-    assert np.array_equal(ours.outliers_, wrong)
+    assert ours.outliers_[wrong].all() and ours.outliers_[~wrong].mean() < 0.02  # 3 sigma: 0.3 % of normal errors
 
 
 def test_groups_come_and_go_together():

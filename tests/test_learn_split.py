@@ -124,3 +124,10 @@ def test_bad_input_gets_a_sentence():
         RobustPCA().fit(X)
     with pytest.raises(ValueError, match="Unknown loss 'l1'"):
         RobustPCA(loss="l1").fit(np.eye(3))
+
+
+def test_fewer_components_than_asked_for_are_reported():
+    rng = np.random.default_rng(0)
+    X = np.outer(rng.normal(size=40), rng.normal(size=20))
+    with pytest.warns(UserWarning, match="n_components=5 was asked for, and the low-rank part that was found has rank"):
+        assert RobustPCA(5).fit(X).n_components_ < 5

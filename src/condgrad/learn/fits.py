@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from condgrad.checks import choice
 from condgrad.domains import GroupBall, L1Ball, L2Ball, NuclearBall, user_set
 from condgrad.driver import minimize
 from condgrad.learn.radii import Fit
+from condgrad.learn.robust_start import robust_start, suits
 from condgrad.learn.scales import spread
 from condgrad.objectives import LinearModel, Loss
 from condgrad.objectives._matrices import spectral_norm
@@ -70,13 +71,14 @@ class Fits:
     groups: Any
     tol: float
     max_iter: int
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.constraint is not None:
             choice(self.constraint, CONSTRAINTS, "constraint")
 
     def rows(self, chosen: np.ndarray, tol: float) -> Fits:
-        return Fits(self.design.rows(chosen), self.Y[chosen], self.constraint, self.groups, tol, self.max_iter)
+        return replace(self, design=self.design.rows(chosen), Y=self.Y[chosen], tol=tol)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,6 +128,12 @@ class Fits:
 
     def spread(self) -> float:
         return spread(self.Y) or float(np.abs(self.Y).mean()) or 1.0
+
+    def robust_start(self) -> np.ndarray | None:
+        return robust_start(self.design.A, self.Y, self.seed) if suits(*self.design.A.shape) else None
+
+    def norm(self, W: np.ndarray) -> float:
+        return float(self.ball(1.0).norm(W[: self.shape[0]]))
 
     def first_radius(self, scale: float) -> float:
         A, n = self.design.A, len(self.Y)

@@ -7,6 +7,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -17,13 +18,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad.checks import choice, positive, whole
 from condgrad.learn.fits import Design, Fits
-from condgrad.learn.fitting import all_or_nothing
+from condgrad.learn.fitting import all_or_nothing, seed_of
 from condgrad.learn.radii import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
+from condgrad.learn.robust_start import decided_by_leverage, suits
 from condgrad.learn.saving import Saved
-from condgrad.learn.scales import LOSSES, NOT_BELIEVED, spread
+from condgrad.learn.scales import CONVEX, LOSSES, NOT_BELIEVED, spread
 from condgrad.objectives import Logistic, Loss, Sigmoid
 
 HELD_OUT = 0.2
+MOST_NUMBERS = 10_000_000
+"""Features times rows up to which leverage points are looked for: a dense copy of them is made."""
 
 
 class _Linear(Saved, BaseEstimator):
@@ -36,7 +40,9 @@ class _Linear(Saved, BaseEstimator):
             positive(self.radius, "radius, where it is not 'auto',")
         if self.groups is not None and self.constraint != "group":
             raise ValueError(f"groups are for constraint='group', but got {self.constraint!r}: leave one of them out.")
-        return Fits(Design.of(X, self.fit_intercept), Y, self.constraint, self.groups, self.tol, self.max_iter)
+        constraint = "l1" if self.constraint == "auto" else self.constraint
+        seed = seed_of(self.random_state)
+        return Fits(Design.of(X, self.fit_intercept), Y, constraint, self.groups, self.tol, self.max_iter, seed)
 
     def _split(self, fits: Fits) -> tuple[Fits, Fits]:
         """Rows to fit on, to a rough tolerance, and rows held out."""
@@ -95,7 +101,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     ----------
     loss : "welsch", "geman-mcclure", "cauchy", "huber" or "squared". The first two forget an error that is large enough.
     constraint : the norm of the ball: "l1" (few coefficients), "group" (few features or groups of them, for all tasks together),
-        "nuclear" (tasks that share a few directions), "l2", or None.
+        "nuclear" (tasks that share a few directions), "l2", None (no ball), or "auto", the default: "l1", or None where that is
+        better on held-out rows.
     radius : of the ball, or "auto": the best on held-out rows along a path of radii.
     groups : a label for each feature, for constraint="group"; without it every feature is a group.
     sigma : the standard deviation of ordinary errors; by default estimated from the median error on held-out rows. Losses
@@ -108,7 +115,10 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     Attributes
     ----------
     coef_, intercept_ : as in scikit-learn's linear models.
-    radius_, sigma_ : those that were used.
+    radius_, sigma_ : those that were used; the radius is None where there is no ball.
+    leverage_ : ndarray of bool of shape (n_samples,), or None. Which rows have features far outside the bulk of the rows. A
+        warning says where the coefficients follow them and the other rows contradict them. None for the convex losses, and
+        with fewer than 4 rows for a coefficient, more than 500 features or more than 10 million numbers.
     path_ : (radius, held-out loss) along the path.
     outliers_ : which y are farther than 3 sigma from the fit.
     status_, mapping_, n_iter_ : how the last fit ended, the squared gradient mapping that is certified, and its steps.
@@ -130,7 +140,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         self,
         loss: str = "welsch",
         *,
-        constraint: str | None = "l1",
+        constraint: str | None = "auto",
         radius: float | str = "auto",
         groups: Any = None,
         sigma: float | None = None,
@@ -160,16 +170,38 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         fits = self._fits(X, Y - middle)
         sigma = None if self.sigma is None else positive(self.sigma, "sigma")
         fit, radius, sigma, steps = robust_fit(
-            fits, lambda: self._split(fits), self.loss, self._radius(fits), sigma, fits.zero()
+            fits,
+            lambda: self._split(fits),
+            self.loss,
+            self._radius(fits),
+            sigma,
+            fits.zero(),
+            unconstrained=self.constraint == "auto",
         )
         self._settle(fits, fit, steps, radius)
         self.intercept_ = self.intercept_ + middle
         errors = fits.errors(fit.x)
         self.sigma_ = spread(errors) if self.loss == "squared" else sigma
         self.outliers_ = np.abs(errors) > NOT_BELIEVED * self.sigma_
+        self._look_at_leverage(fits, fit.x)
         if y.ndim == 1:
             self.coef_, self.intercept_, self.outliers_ = self.coef_[0], self.intercept_[0], self.outliers_[:, 0]
         return self
+
+    def _look_at_leverage(self, fits: Fits, W: np.ndarray) -> None:
+        """Set ``leverage_``, and warn where the coefficients rest on leverage points that the other rows contradict."""
+        A, self.leverage_ = fits.design.A, None
+        if self.loss in CONVEX or not suits(*A.shape) or A.shape[0] * A.shape[1] > MOST_NUMBERS:
+            return
+        dense = csr_array(A).toarray() if issparse(A) else A
+        self.leverage_, decided = decided_by_leverage(dense, fits.Y, W, self.sigma_, fits.seed)
+        if decided:
+            warnings.warn(
+                f"The coefficients follow {self.leverage_.sum()} rows with extreme features (leverage_), and the other "
+                f"{(~self.leverage_).sum()} rows contradict them: check these rows, or fit without them.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def predict(self, X: Any) -> np.ndarray:
         return self._scores(X)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from condgrad.driver import Result
+from condgrad.learn.robust_start import clipped_scale
 from condgrad.learn.scales import CONVEX, loss_for, spread
 from condgrad.objectives import Loss
 from condgrad.protocols import Point
@@ -30,6 +31,8 @@ SETTLED = 0.95
 
 NEAR = 1
 """So many radii on each side of the best are tried again with a smaller sigma."""
+ENOUGH_HELD_OUT = 30
+"""Held-out errors from which they alone give the scale of a start; with fewer, those it was found on are taken too."""
 
 
 class Fit(NamedTuple):
@@ -54,6 +57,12 @@ class Data(Protocol):
     def first_radius(self, scale: float) -> float:
         """Where least squares would end along the first vertex, of the data cut at the scale."""
 
+    def robust_start(self) -> Point | None:
+        """Coefficients from which a redescending loss can begin; None where the data have too few rows for one."""
+
+    def norm(self, x: Point) -> float:
+        """Radius of the smallest ball that holds x."""
+
 
 @dataclass(frozen=True, eq=False)
 class Step:
@@ -74,16 +83,31 @@ Scored = Callable[[Any, Point], tuple[Fit, float]]
 
 
 def robust_fit(
-    data: Data, split: Callable[[], tuple[Data, Data]], loss: str, radius: Any, sigma: float | None, zero: Point
+    data: Data,
+    split: Callable[[], tuple[Data, Data]],
+    loss: str,
+    radius: Any,
+    sigma: float | None,
+    zero: Point,
+    unconstrained: bool = False,
 ) -> Found:
-    """The fit, with the radius found where it is "auto", and sigma where it is None and the loss has one."""
+    """The fit, with the radius found where it is "auto", and sigma where it is None and the loss has one.
+
+    With ``unconstrained`` the fit without a ball is a candidate beside the radii.
+    """
     steps: list[Step] = []
     start, scale = zero, sigma or data.spread()
     if radius == "auto" or (sigma is None and loss != "squared"):
-        steps, scale = _search(*split(), loss, radius, sigma, scale, zero)
+        train, held = split()
+        begin = None if loss in CONVEX else train.robust_start()
+        if begin is None:
+            steps, scale = _search(train, held, loss, radius, sigma, scale, zero)
+        else:
+            steps, scale = _search_from(begin, train, held, loss, radius, sigma, NOISELESS * scale, unconstrained)
         radius, start = chosen(steps).radius, chosen(steps).fit.x
     elif loss not in CONVEX:
-        start = data.at(loss_for("huber", 1.0), radius, zero, scale).x
+        begin = data.robust_start()
+        start = data.at(loss_for("huber", 1.0), radius, zero, scale).x if begin is None else begin
     return Found(data.at(loss_for(loss, 1.0), radius, start, scale), radius, scale, steps)
 
 
@@ -137,6 +161,43 @@ def _search(
             break
         steps, fixed, left = narrower, left, still_left
     return steps, fixed
+
+
+def _search_from(
+    start: Point,
+    train: Data,
+    held: Data,
+    name: str,
+    radius: Any,
+    sigma: float | None,
+    least: float,
+    unconstrained: bool,
+) -> tuple[list[Step], float]:
+    """From a robust start: fits at falling radii, each begun at the next larger one, and scored with one width of the loss."""
+    errors = held.errors(start)
+    if errors.size < ENOUGH_HELD_OUT:
+        errors = np.concatenate([errors, train.errors(start)])
+    width = sigma or max(clipped_scale(errors), least)
+    begun_at: dict[float, Point] = {}
+
+    def fit(radius: Any, _: Point) -> tuple[Fit, float]:
+        size = math.inf if radius is None else radius
+        larger = min((other for other in begun_at if other >= size), default=None)
+        found = train.at(loss_for(name, 1.0), radius, start if larger is None else begun_at[larger], width)
+        begun_at[size] = found.x
+        return found, mean_loss(loss_for(name, width), held.errors(found.x))
+
+    if radius != "auto":
+        steps = path([radius], fit, start)
+    else:
+        largest = train.norm(start) * RATIO or 1.0
+        steps = path([largest / RATIO**k for k in range(LONGEST)], fit, start)[::-1]
+        steps = refined(steps, fit)
+        if unconstrained:
+            steps += path([None], fit, start)
+    if sigma is None:
+        width = max(clipped_scale(held.errors(chosen(steps).fit.x)), least)
+    return steps, width
 
 
 def _near(steps: list[Step]) -> dict[Any, Point]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -29,8 +30,9 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Parameters
     ----------
-    n_components : keep so many, where L has as many; by default those with a singular value above the largest of noise of size
-        sigma.
+    n_components : int, default None
+        Number of components to keep; a warning says so where L has fewer. None: those with a singular value above the largest
+        one that noise of size sigma has.
     loss : "welsch", "geman-mcclure", "cauchy", "huber" or "squared". The first two forget an error that is large enough.
     radius : of the nuclear-norm ball, or "auto": the best on held-out entries along a path of radii.
     sigma : the standard deviation of ordinary errors; by default estimated from the median error on held-out entries.
@@ -119,6 +121,13 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             left, values, right = np.zeros((m, 1)), np.zeros(1), np.eye(n, 1)
         kept = int(np.sum(values > self.sigma_ * (math.sqrt(m) + math.sqrt(n))))  # the largest singular value of noise
         kept = max(1, kept if asked is None else min(asked, len(values)))
+        if asked is not None and kept < asked:
+            warnings.warn(
+                f"n_components={asked} was asked for, and the low-rank part that was found has rank {kept}: n_components_ is "
+                f"{kept}. A larger radius allows a larger rank.",
+                UserWarning,
+                stacklevel=4,
+            )
         left, values, right = left[:, :kept], values[:kept], right[:, :kept]
         signs = np.sign(right[np.abs(right).argmax(axis=0), np.arange(kept)])
         self.components_, self.singular_values_, self.n_components_ = (right * signs).T, values, kept
