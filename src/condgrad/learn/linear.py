@@ -7,7 +7,6 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -20,7 +19,7 @@ from condgrad.checks import choice, positive, whole
 from condgrad.learn.fits import Design, Fits
 from condgrad.learn.fitting import all_or_nothing, seed_of
 from condgrad.learn.radii import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
-from condgrad.learn.robust_start import decided_by_leverage, suits
+from condgrad.learn.robust_start import decided_by_leverage, dense, suits
 from condgrad.learn.saving import Saved
 from condgrad.learn.scales import CONVEX, LOSSES, NOT_BELIEVED, spread
 from condgrad.objectives import Logistic, Loss, Sigmoid
@@ -193,8 +192,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         A, self.leverage_ = fits.design.A, None
         if self.loss in CONVEX or not suits(*A.shape) or A.shape[0] * A.shape[1] > MOST_NUMBERS:
             return
-        dense = csr_array(A).toarray() if issparse(A) else A
-        self.leverage_, decided = decided_by_leverage(dense, fits.Y, W, self.sigma_, fits.seed)
+        self.leverage_, decided = decided_by_leverage(dense(A), fits.Y, W, self.sigma_, fits.seed)
         if decided:
             warnings.warn(
                 f"The coefficients follow {self.leverage_.sum()} rows with extreme features (leverage_), and the other "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from scipy.stats import chi2
 
 
@@ -48,6 +48,12 @@ LEAST_CLIPPED = 0.4
 def suits(rows: int, columns: int) -> bool:
     """Whether there are enough rows, and few enough coefficients, for a scale of training errors to mean something."""
     return rows >= SETTINGS.rows_per_column * columns and columns <= SETTINGS.max_columns
+
+
+def dense(A: Any) -> np.ndarray:
+    """The features as an ndarray, whatever they are."""
+    sparse: bool = issparse(A)
+    return A.toarray() if sparse else A
 
 
 def leverage_points(A: np.ndarray) -> np.ndarray:
@@ -87,7 +93,7 @@ def robust_start(A: Any, Y: np.ndarray, seed: int) -> np.ndarray:
     if len(Y) > SETTINGS.max_rows:
         some = rng.choice(len(Y), SETTINGS.max_rows, replace=False)
         A, Y = A[some], Y[some]
-    A = csr_array(A).toarray() if issparse(A) else A
+    A = dense(A)
     ordinary = ~leverage_points(A)
     return np.column_stack([_for_one_task(A, y, ordinary, rng) for y in Y.T])
 
