@@ -110,7 +110,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
 
 def test_estimators_are_imported_by_name_only() -> None:
     code = "import sys, condgrad; sys.exit(bool({'sklearn', 'condgrad.learn'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 @pytest.mark.parametrize("path", FILES, ids=where)

@@ -20,7 +20,7 @@ from condgrad.learn.model import Model
 from condgrad.learn.path import Fit
 from condgrad.learn.recommending import best_columns
 from condgrad.learn.scales import bounds, loss_name
-from condgrad.learn.telling import Telling, silent
+from condgrad.learn.telling import Telling
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
 from condgrad.points import LowRank
@@ -159,7 +159,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             given.once()  # tells names, not positions
             raise
         rng = np.random.default_rng(seed_of(self.random_state))
-        fit = Fit(everything, loss, sigma, self._biases(), rng, Telling() if self.verbose else silent)
+        fit = Fit(everything, loss, sigma, self._biases(), rng, Telling(bool(self.verbose)))
         with kernels.at_most(1 if everything.n_terms < SMALL else None):
             if last is not None:
                 model, fit.path = last, list(self.path_)
