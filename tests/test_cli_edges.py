@@ -266,9 +266,11 @@ def test_no_error_is_told_where_none_was_held_out(
     data = written(tmp_path / "r.csv", *["user,item,rating", "ann,tea,4", "bob,rye,5"][: 1 + entries])
     words = ["complete", str(data), "--out", str(tmp_path / "m.npz"), "--quiet", "--no-report"]
     assert main(words) == 0
-    assert ("held-out error  " in capsys.readouterr().out) == (entries > 1)
+    told = capsys.readouterr().out
+    assert ("held-out RMSE  " in told) == ("held-out MAE  " in told) == (entries > 1)
     assert main([*words, "--json"]) == 0
-    assert (json.loads(capsys.readouterr().out)["held-out error"] is None) == (entries == 1)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["held-out RMSE"] is None) == (found["held-out MAE"] is None) == (entries == 1)
 
 
 # ---------------------------------------------------------------------------------------------------------- pictures

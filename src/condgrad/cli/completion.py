@@ -151,8 +151,6 @@ def complete(arguments: Any) -> int:
     begun = perf_counter()
     model.fit(given)
     found = {**summary(model, given), "seconds": perf_counter() - begun}
-    if len(given) < 2:  # none was held out
-        found["held-out error"] = None
     model.save(housed(arguments.out))
     written = {"model": str(arguments.out)}
     if folder is not None:

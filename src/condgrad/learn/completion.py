@@ -32,7 +32,7 @@ SPARSE = ["csr", "csc", "coo"]
 KEEP = ("believed", "observed", "nothing")
 
 
-class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RobustCompletion(stored.Stored, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""mean + row bias + column bias + a matrix of low rank, fitted so that outliers have no say.
 
     .. math:: \\min_{b, \\|X\\|_* \\le r} \\sum_{(i, j)} \\phi(\\mu + b_i + c_j + X_{ij}, Y_{ij})
@@ -59,8 +59,19 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     radius_, sigma_ : as given or found.
-    path_ : (radius, held-out error, rank, loss, free) for each radius that was tried, with the loss that leads the way or the one
-        that was asked for, in the ball or free of it; empty with a radius and a loss object.
+    path_ : list of (radius, error, rank, loss, free, rmse, mae)
+        One record for each fit of the path, which does not see the held-out entries: ``error`` is what radii are compared by, a
+        root mean square in which a held-out entry counts by its inlier weight under ``loss``; ``rmse`` and ``mae`` are those of
+        the predictions at all held-out entries; ``free`` is True where singular values are not limited by the ball. Empty with a
+        radius and a loss object.
+    best_index_ : int or None
+        Index into ``path_`` of the fit whose radius was chosen; None where nothing was held out.
+    validation_rmse_, validation_mae_ : float or None
+        Root mean squared and mean absolute error of the predictions (clipped as ``predict`` clips) at the held-out entries,
+        outliers included, by the fit ``path_[best_index_]``, which has not seen them. The model itself is then refitted to all
+        entries. None where nothing was held out; ``partial_fit`` and ``warm_start`` keep those of the fit that chose the radius.
+    n_validation_ : int
+        Number of entries that were held out.
     losses_ : after each round of the last fit, on all entries.
     singular_values_, components_ : of the low-rank part; components are rows, as in PCA. ``row_factors_ @ components_`` is it.
     mean_, row_biases_, col_biases_ : the rest of the model.
@@ -159,10 +170,11 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             given.once()  # tells names, not positions
             raise
         rng = np.random.default_rng(seed_of(self.random_state))
-        fit = Fit(everything, loss, sigma, self._biases(), rng, Telling(bool(self.verbose)))
+        fit = Fit(everything, loss, sigma, self._biases(), rng, Telling(bool(self.verbose)), clip=bool(self.clip))
         with kernels.at_most(1 if everything.n_terms < SMALL else None):
             if last is not None:
                 model, fit.path = last, list(self.path_)
+                fit.chosen, fit.held_out = self.best_index_, self.n_validation_
             else:
                 known = np.isfinite(radius) and not isinstance(loss, str)
                 model = fit.approach(radius) if known else fit.follow(radius)
@@ -176,6 +188,7 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _settle(self, model: Model, fit: Fit) -> None:
         """What the fit found, as attributes."""
         self.losses_ = fit.losses
+        self.best_index_, self.n_validation_ = fit.chosen, fit.held_out
         self.path_, self.radius_, self.sigma_, self.result_ = fit.path, model.radius, model.sigma, model.result
         left, self.singular_values_, right = model.x.svd()
         self.row_factors_, self.components_ = left * self.singular_values_, right.T
@@ -193,6 +206,14 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows = entries.named(seen.pattern.row_of(worst), self.row_ids_)
         cols = entries.named(seen.pattern.cols[worst], self.col_ids_)
         self.outliers_ = stored.records(rows, cols, values, values - left[worst], 1 - trust[worst])
+
+    @property
+    def validation_rmse_(self) -> float | None:
+        return None if self.best_index_ is None else self.path_[self.best_index_].rmse
+
+    @property
+    def validation_mae_(self) -> float | None:
+        return None if self.best_index_ is None else self.path_[self.best_index_].mae
 
     def _multiplier(self, residual: Completion, x: LowRank) -> float:
         """Of the ball, at x."""
@@ -361,33 +382,6 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         columns, none = entries.named(best, self.col_ids_), best < 0
         columns[none] = "" if columns.dtype.kind == "U" else np.array(-1).astype(columns.dtype)  # below the mask
         return np.ma.MaskedArray(columns, mask=none), self._clipped(values)
-
-    # ----------------------------------------------------------------------------------------------------- on the disk
-
-    def save(self, path: Any) -> None:
-        """Write the model and its entries to a file that can't run code when it is read. All but ``result_`` is kept."""
-        check_is_fitted(self)
-        stored.write(path, self)
-
-    @classmethod
-    def load(cls, path: Any) -> Self:
-        """What ``save`` wrote."""
-        return stored.read(path, cls)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For joblib: the entries as arrays, and no record of the engine's run."""
-        state = dict(super().__getstate__())
-        if "_seen" in state:
-            seen = state["_seen"]
-            state["_seen"] = (seen.pattern.rows, seen.pattern.cols, seen.values, seen.pattern.shape)
-            state["result_"] = None
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_seen" in state:
-            rows, cols, values, shape = state["_seen"]
-            state = {**state, "_seen": Completion(rows, cols, values, shape, state["_loss"])}
-        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

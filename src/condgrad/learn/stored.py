@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from condgrad import archive
 from condgrad.checks import positive, whole
@@ -14,10 +15,39 @@ from condgrad.learn.saving import check_shapes, named, refusing
 from condgrad.objectives import LOSSES, Completion
 from condgrad.objectives.losses import Loss
 
-KIND, VERSION = "RobustCompletion", 2
+KIND, VERSION = "RobustCompletion", 3
 NUMBERS = ("mean_", "radius_", "sigma_", "multiplier_", "n_features_in_")
 ARRAYS = ("row_biases_", "col_biases_", "row_factors_", "components_", "singular_values_")
 FIELDS = ("row", "column", "value", "predicted", "score")
+
+
+class Stored:
+    """Abstract: ``save``, ``load`` and pickling of RobustCompletion."""
+
+    def save(self, path: Any) -> None:
+        """Write the model and its entries to a file that can't run code when it is read. All but ``result_`` is kept."""
+        check_is_fitted(self)
+        write(path, self)
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """What ``save`` wrote."""
+        return read(path, cls)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For joblib: the entries as arrays, and no record of the engine's run."""
+        state: Any = super().__getstate__()
+        if "_seen" not in state:
+            return state
+        seen = state["_seen"]
+        arrays = (seen.pattern.rows, seen.pattern.cols, seen.values, seen.pattern.shape)
+        return {**state, "_seen": arrays, "result_": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_seen" in state:
+            rows, cols, values, shape = state["_seen"]
+            state = {**state, "_seen": Completion(rows, cols, values, shape, state["_loss"])}
+        super().__setstate__(state)  # type: ignore[misc]
 
 
 def records(*parts: np.ndarray) -> np.recarray:
@@ -36,7 +66,9 @@ def write(path: Any, model: Any) -> None:
         "parameters": {name: _plain(value) for name, value in parameters.items()},
         "numbers": {name: _plain(getattr(model, name)) for name in NUMBERS},
         "range": [float(end) for end in model.range_],
-        "path": [[float(r), float(e), int(k), loss, bool(free)] for r, e, k, loss, free in model.path_],
+        "path": [[_plain(part) for part in tried] for tried in model.path_],
+        "best_index": model.best_index_,
+        "n_validation": model.n_validation_,
         "losses": [float(loss) for loss in model.losses_],
         "rank": model._rank,
         "loss": _loss_data(model._loss),
@@ -88,6 +120,10 @@ def _model(data: Any, arrays: dict[str, np.ndarray], kind: Any) -> Any:
         raise ValueError("names of one side only")
     model.range_ = tuple(data["range"])
     model.path_ = [_radius(*tried) for tried in data["path"]]
+    model.best_index_ = None if data["best_index"] is None else whole(data["best_index"], "best_index", least=0)
+    model.n_validation_ = whole(data["n_validation"], "n_validation", least=0)
+    if model.best_index_ is not None:
+        model.path_[model.best_index_]  # refuses an index outside of the path
     rows, cols, *numbers = (arrays[f"outliers.{name}"] for name in FIELDS)
     model.outliers_ = records(with_names(rows, model.row_ids_), with_names(cols, model.col_ids_), *numbers)
     model.losses_ = data["losses"]
@@ -120,10 +156,10 @@ def _check(data: Any, arrays: dict[str, np.ndarray], m: int, n: int) -> None:
             raise ValueError("an outlier outside of the matrix")
 
 
-def _radius(radius: float, error: float, rank: int, loss: str, free: bool) -> Radius:
+def _radius(radius: float, error: float, rank: int, loss: str, free: bool, rmse: float, mae: float) -> Radius:
     if not isinstance(loss, str):
         raise TypeError("a path without losses")
-    return Radius(float(radius), float(error), whole(rank, "rank", least=0), loss, bool(free))
+    return Radius(float(radius), float(error), whole(rank, "rank", least=0), loss, bool(free), float(rmse), float(mae))
 
 
 def _ids(names: Any, numbers: np.ndarray | None, size: int) -> np.ndarray | None:

@@ -17,8 +17,8 @@ QUIET_FOR, EVERY_ON_TERMINAL = 2.0, 1.0
 class Telling:
     """Logs each round at level INFO.
 
-    With ``shown`` it also writes a line to stderr, once two seconds have passed, with an estimate of the remaining time; not where
-    the logger takes INFO, so that no line is written twice.
+    With ``shown`` it also writes a line to stderr, once two seconds have passed, with an estimate of the remaining time; not
+    where the logger takes INFO, so that no line is written twice.
     """
 
     def __init__(self, shown: bool) -> None:
