@@ -166,6 +166,7 @@ def complete(arguments: Any) -> int:
 def predict(arguments: Any) -> int:
     from condgrad.learn import RobustCompletion
     from condgrad.learn.entries import pair_places
+    from condgrad.learn.frames import names_of
 
     if (arguments.top is None) == (arguments.pairs is None):
         raise ValueError(
@@ -179,7 +180,7 @@ def predict(arguments: Any) -> int:
         return 0
     given = read(arguments, arguments.pairs, values=False)
     row_ids, col_ids = names(given.row_ids, given.rows), names(given.col_ids, given.cols)
-    known, shape = (model.row_ids_, model.col_ids_), (len(model.row_biases_), len(model.col_biases_))
+    known, shape = names_of(model), (len(model.row_biases_), len(model.col_biases_))
     rows, cols = pair_places(given, known, shape)
     if arguments.columns is None and not arguments.no_header:
         check_header(given, (rows >= 0) & (cols >= 0), (rows < 0) & (cols < 0))
@@ -310,6 +311,8 @@ def housed(path: Path) -> Path:
 def recommended(model: RobustCompletion, k: int, said: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(row, column, prediction), the best columns of each row."""
     rows: Any = np.arange(len(model.row_biases_)) if model.row_ids_ is None else model.row_ids_
+    if model.index_ is not None:
+        rows = np.array(model.index_, dtype=object)
     if said is not None:
         known = {str(row): row for row in rows.tolist()}
         for name in (asked := named_rows(said)):

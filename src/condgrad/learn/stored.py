@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from condgrad import archive
 from condgrad.checks import positive, whole
 from condgrad.learn.entries import named as with_names
+from condgrad.learn.frames import named_by, pack, unpack
 from condgrad.learn.path import Radius
 from condgrad.learn.saving import check_shapes, named, refusing
 from condgrad.objectives import LOSSES, Completion
@@ -18,6 +19,7 @@ from condgrad.objectives.losses import Loss
 KIND, VERSION = "RobustCompletion", 3
 NUMBERS = ("mean_", "radius_", "sigma_", "multiplier_", "n_features_in_")
 ARRAYS = ("row_biases_", "col_biases_", "row_factors_", "components_", "singular_values_")
+LABELS = ("index_", "columns_")
 FIELDS = ("row", "column", "value", "predicted", "score")
 
 
@@ -80,9 +82,12 @@ def write(path: Any, model: Any) -> None:
     arrays = {name: getattr(model, name) for name in ARRAYS}
     arrays |= {f"outliers.{name}": np.ascontiguousarray(model.outliers_[name]) for name in FIELDS}
     for name, ids in (("row", model.row_ids_), ("column", model.col_ids_)):  # positions, as strings are no arrays there
-        if ids is not None:
+        if model.index_ is not None:  # labels need not be unique
+            arrays[f"outliers.{name}"] = model._outlier_places[FIELDS.index(name)]
+        elif ids is not None:
             arrays[f"outliers.{name}"] = np.searchsorted(ids, model.outliers_[name])
     arrays |= {"rows": model._seen.pattern.rows, "cols": model._seen.pattern.cols, "values": model._seen.values}
+    data["labels"] = {name: pack(name, getattr(model, name), arrays) for name in LABELS}
     for name in ("row_ids_", "col_ids_"):
         ids = getattr(model, name)
         if ids is not None and ids.dtype.kind == "U":
@@ -116,7 +121,9 @@ def _model(data: Any, arrays: dict[str, np.ndarray], kind: Any) -> Any:
         setattr(model, name, arrays[name])
     for name, size in (("row_ids_", m), ("col_ids_", n)):
         setattr(model, name, _ids(data["names"].get(name), arrays.get(name), size))
-    if (model.row_ids_ is None) != (model.col_ids_ is None):
+    for name, size in zip(LABELS, (m, n), strict=True):
+        setattr(model, name, unpack(name, data["labels"][name], arrays, size))
+    if (model.row_ids_ is None) != (model.col_ids_ is None) or (model.index_ is None) != (model.columns_ is None):
         raise ValueError("names of one side only")
     model.range_ = tuple(data["range"])
     model.path_ = [_radius(*tried) for tried in data["path"]]
@@ -125,7 +132,9 @@ def _model(data: Any, arrays: dict[str, np.ndarray], kind: Any) -> Any:
     if model.best_index_ is not None:
         model.path_[model.best_index_]  # refuses an index outside of the path
     rows, cols, *numbers = (arrays[f"outliers.{name}"] for name in FIELDS)
-    model.outliers_ = records(with_names(rows, model.row_ids_), with_names(cols, model.col_ids_), *numbers)
+    model._outlier_places = rows, cols
+    names = named_by(model.row_ids_, model.index_), named_by(model.col_ids_, model.columns_)
+    model.outliers_ = records(with_names(rows, names[0]), with_names(cols, names[1]), *numbers)
     model.losses_ = data["losses"]
     model._rank, model._loss, model.result_ = data["rank"], _loss(data["loss"]), None
     if data["features"] is not None:
