@@ -21,6 +21,7 @@ from condgrad.learn.fitting import all_or_nothing
 from condgrad.learn.radii import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
 from condgrad.learn.saving import Saved
 from condgrad.learn.scales import LOSSES, NOT_BELIEVED, spread
+from condgrad.learn.weighing import digests, gathered, held_out, median, of_classes, row_weights
 from condgrad.objectives import Logistic, Loss, Sigmoid
 
 HELD_OUT = 0.2
@@ -29,22 +30,25 @@ HELD_OUT = 0.2
 class _Linear(Saved, BaseEstimator):
     """Abstract: what the regressor and the classifier have in common."""
 
-    def _fits(self, X: Any, Y: np.ndarray) -> Fits:
+    def _fits(self, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> Fits:
         positive(self.tol, "tol")
         whole(self.max_iter, "max_iter")
         if self.constraint is not None and self.radius != "auto":
             positive(self.radius, "radius, where it is not 'auto',")
         if self.groups is not None and self.constraint != "group":
             raise ValueError(f"groups are for constraint='group', but got {self.constraint!r}: leave one of them out.")
-        return Fits(Design.of(X, self.fit_intercept), Y, self.constraint, self.groups, self.tol, self.max_iter)
+        design = Design.of(X, self.fit_intercept, weights)
+        return Fits(design, Y, self.constraint, self.groups, self.tol, self.max_iter, weights)
 
-    def _split(self, fits: Fits) -> tuple[Fits, Fits]:
-        """Rows to fit on, to a rough tolerance, and rows held out."""
-        n = len(fits.Y)
-        order = check_random_state(self.random_state).permutation(n)
-        held = max(1, round(HELD_OUT * n))
-        rough = ROUGH * self.tol
-        return fits.rows(np.sort(order[held:]), rough), fits.rows(np.sort(order[:held]), rough)
+    def _keys(self, X: Any, Y: np.ndarray) -> np.ndarray:
+        """A number for each row, by which equal rows are found and rows are held out."""
+        return digests(X, Y, int(check_random_state(self.random_state).randint(2**31 - 1)))
+
+    def _split(self, fits: Fits, keys: np.ndarray) -> tuple[Fits, Fits]:
+        """Rows to fit on, to a rough tolerance, and rows held out; of a single row, it is both."""
+        held = held_out(keys, fits.weights, HELD_OUT)
+        rough, train = ROUGH * self.tol, ~held if len(held) > 1 else held
+        return fits.rows(np.flatnonzero(train), rough), fits.rows(np.flatnonzero(held), rough)
 
     def _radius(self, fits: Fits) -> Any:
         """In the units of the design; None where there is no constraint."""
@@ -110,7 +114,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     coef_, intercept_ : as in scikit-learn's linear models.
     radius_, sigma_ : those that were used.
     path_ : (radius, held-out loss) along the path.
-    outliers_ : which y are farther than 3 sigma from the fit.
+    outliers_ : which y are farther than 3 sigma from the fit, whatever their weight.
     status_, mapping_, n_iter_ : how the last fit ended, the squared gradient mapping that is certified, and its steps.
 
     Examples
@@ -150,22 +154,38 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_tasks)
+        sample_weight : array-like of shape (n_samples,), default None
+            Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, also where rows are held out and where
+            sigma is estimated; one of weight 0 as none. By default all are 1.
+
+        Returns
+        -------
+        self
+        """
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
         choice(self.loss, LOSSES, "loss")
-        Y = np.asarray(y, dtype=float).reshape(len(y), -1)
-        middle = np.median(Y, axis=0) if self.fit_intercept else np.zeros(Y.shape[1])
-        fits = self._fits(X, Y - middle)
+        given, Y = X, np.asarray(y, dtype=float).reshape(len(y), -1)
+        keys = self._keys(X, Y)
+        rows, weights = gathered(row_weights(sample_weight, X), keys)
+        middle = median(Y[rows], weights) if self.fit_intercept else np.zeros(Y.shape[1])
+        fits = self._fits(X[rows], Y[rows] - middle, weights)
         sigma = None if self.sigma is None else positive(self.sigma, "sigma")
         fit, radius, sigma, steps = robust_fit(
-            fits, lambda: self._split(fits), self.loss, self._radius(fits), sigma, fits.zero()
+            fits, lambda: self._split(fits, keys[rows]), self.loss, self._radius(fits), sigma, fits.zero()
         )
         self._settle(fits, fit, steps, radius)
         self.intercept_ = self.intercept_ + middle
-        errors = fits.errors(fit.x)
-        self.sigma_ = spread(errors) if self.loss == "squared" else sigma
+        self.sigma_ = spread(fits.errors(fit.x), weights) if self.loss == "squared" else sigma
+        errors = given @ self.coef_.T + self.intercept_ - Y
         self.outliers_ = np.abs(errors) > NOT_BELIEVED * self.sigma_
         if y.ndim == 1:
             self.coef_, self.intercept_, self.outliers_ = self.coef_[0], self.intercept_[0], self.outliers_[:, 0]
@@ -183,6 +203,10 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
 
     Parameters are those of :class:`RobustLinearRegressor`, with ``loss`` "sigmoid" or "logistic". Only the logistic loss
     has probabilities: ``predict_proba`` is there for it alone.
+
+    class_weight : dict, "balanced" or None, default None
+        Weights of the classes, by which those of their rows are multiplied; a class that a dict does not name has weight 1.
+        "balanced": in inverse proportion to the weight that the rows of a class have together.
 
     Examples
     --------
@@ -207,6 +231,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         tol: float = 1e-6,
         max_iter: int = 2000,
         random_state: Any = 0,
+        class_weight: Any = None,
     ):
         self.loss = loss
         self.constraint = constraint
@@ -216,9 +241,24 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.class_weight = class_weight
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default None
+            Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, one of weight 0 as none; a class all of
+            whose rows have weight 0 is not known. By default all are 1.
+
+        Returns
+        -------
+        self
+        """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         loss: Loss = Sigmoid() if choice(self.loss, ("sigmoid", "logistic"), "loss") == "sigmoid" else Logistic()
@@ -226,6 +266,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
             raise ValueError(
                 "Without a constraint separable classes have no best coefficients: give one, such as 'l2'."
             )
+        given = row_weights(sample_weight, X)
+        X, y, given = X[given > 0], y[given > 0], given[given > 0]
         self.classes_, number = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -233,10 +275,13 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
             )
         columns = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         Y = np.column_stack([np.where(number == column, 1.0, -1.0) for column in columns])
-        fits = self._fits(X, Y)
+        keys = self._keys(X, Y)
+        of_class = of_classes(self.class_weight, self.classes_, number, given)
+        rows, weights = gathered(row_weights(given * of_class[number], X), keys)
+        fits = self._fits(X[rows], Y[rows], weights)
         radius, start, steps = self._radius(fits), fits.zero(), []
         if radius == "auto":
-            steps = self._path(*self._split(fits), loss)
+            steps = self._path(*self._split(fits, keys[rows]), loss)
             radius, start = chosen(steps).radius, chosen(steps).fit.x
         elif self.loss == "sigmoid":
             start = fits.at(Logistic(), radius, start).x
@@ -253,7 +298,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
             convex = found.x
             if self.loss == "sigmoid":
                 found = train.at(loss, radius, convex)
-            return found, float(loss.value(held.design.A @ found.x, held.Y).sum(axis=1).mean())
+            losses = loss.value(held.design.A @ found.x, held.Y).sum(axis=1)
+            return found, float(np.average(losses, weights=held.weights))
 
         return refined(path(rising(train.first_radius(1.0)), fit, convex), fit)
 

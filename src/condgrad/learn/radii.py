@@ -42,6 +42,10 @@ class Fit(NamedTuple):
 class Data(Protocol):
     """What can be fitted under a constraint and looked at afterwards."""
 
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Of the rows; None where all are equal."""
+
     def at(self, loss: Loss, radius: Any, start: Point, scale: float) -> Fit:
         """The fit of the data / scale, times the scale."""
 
@@ -103,8 +107,8 @@ def _search(
         fit = train.at(loss_for(pilot_name, 1.0), radius, start, width)
         errors = held.errors(fit.x)
         if fixed:
-            return fit, mean_loss(loss_for(pilot_name, width), errors)
-        spreads.append(max(spread(errors), NOISELESS * scale))
+            return fit, mean_loss(loss_for(pilot_name, width), errors, held.weights)
+        spreads.append(max(spread(errors, held.weights), NOISELESS * scale))
         return fit, spreads[-1]
 
     steps = path(radii, pilot, zero)
@@ -124,11 +128,11 @@ def _search(
             if radius not in starts:  # a fit at a smaller radius may be a bad place to begin: Huber's never is
                 starts[radius] = train.at(loss_for("huber", 1.0), radius, start, width).x
             fit = train.at(loss_for(name, 1.0), radius, starts[radius], width)
-            return fit, mean_loss(loss_for(name, width), held.errors(fit.x))
+            return fit, mean_loss(loss_for(name, width), held.errors(fit.x), held.weights)
 
         steps = path(list(starts), robust, zero)
         steps = refined(steps, robust) if auto else steps
-        return steps, max(spread(held.errors(chosen(steps).fit.x)), NOISELESS * scale)
+        return steps, max(spread(held.errors(chosen(steps).fit.x), held.weights), NOISELESS * scale)
 
     steps, left = again(starts, fixed)
     while sigma is None and left < SETTLED * fixed:
@@ -145,8 +149,8 @@ def _near(steps: list[Step]) -> dict[Any, Point]:
     return {step.radius: step.fit.x for step in steps[max(at - NEAR, 0) : at + NEAR + 1]}
 
 
-def mean_loss(loss: Loss, errors: np.ndarray) -> float:
-    return float(loss.value(errors, np.zeros_like(errors)).sum(axis=1).mean())
+def mean_loss(loss: Loss, errors: np.ndarray, weights: np.ndarray | None) -> float:
+    return float(np.average(loss.value(errors, np.zeros_like(errors)).sum(axis=1), weights=weights))
 
 
 def path(radii: Iterable[Any], fit: Scored, start: Point) -> list[Step]:
