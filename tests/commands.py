@@ -8,6 +8,9 @@ import pytest
 
 from condgrad.cli import BAD_INPUT, main
 
+HUNG = 600.0
+"""Seconds after which a process that a test started is given up as hung: far more than the slowest machine needs."""
+
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
     """The one sentence that a command ends with."""

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from condgrad.driver import clock
+from condgrad.driver.progress import SWITCH
+
+# Progress is written after some seconds: what a command writes must not depend on how fast the machine is.
+os.environ[SWITCH] = "0"
+
+
+@pytest.fixture
+def progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress as users have it, for tests of progress, which bring a clock of their own."""
+    monkeypatch.delenv(SWITCH)
 
 
 @pytest.fixture

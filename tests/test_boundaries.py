@@ -95,7 +95,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert where(path) == "report/figures.py"
         assert not outside["matplotlib"], "matplotlib is imported at module level"
     for table in {"pandas", "pyarrow"} & set(outside):
-        assert where(path) in ("driver/trace.py", "data/parquet.py")
+        assert where(path) in ("driver/trace.py", "data/parquet.py", "learn/frames.py")
         assert not outside[table], f"{table} is imported at module level"
     if "PIL" in outside:
         assert where(path) == "learn/images.py" and not outside["PIL"], "pillow is imported late, for pictures"
@@ -110,7 +110,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
 
 def test_estimators_are_imported_by_name_only() -> None:
     code = "import sys, condgrad; sys.exit(bool({'sklearn', 'condgrad.learn'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 @pytest.mark.parametrize("path", FILES, ids=where)

@@ -90,11 +90,20 @@ def test_json_is_for_machines_and_a_certificate_is_told(folder: Path, capsys: py
 def test_the_report_tells_path_convergence_spectrum_and_outliers(folder: Path) -> None:
     report = folder / "model-report"
     page = (report / "report.html").read_text(encoding="utf-8")
-    for words in ("Held-out error along the path", "Loss of the last fit", "The strongest outliers", "u0", "500"):
+    for words in (
+        "RMSE on held-out entries along the path",
+        "Loss of the last fit",
+        "The strongest outliers",
+        "u0",
+        "500",
+    ):
         assert words in page
     data = json.loads((report / "data.json").read_text())
     assert data["outliers"][0][:3] == ["u0", "i0", 500.0]
-    assert data["found"]["held-out error"] == min(t["error"] for t in data["path"] if t["loss"] == "welsch")
+    model = RobustCompletion.load(folder / "model.npz")
+    chosen = data["path"][model.best_index_]
+    assert [data["found"][f"held-out {name}"] for name in ("RMSE", "MAE")] == [chosen["rmse"], chosen["mae"]]
+    assert f"{chosen['rmse']:.4g}" in page and data["found"]["held-out entries"] == model.n_validation_
     assert len(data["singular values"]) == data["found"]["rank"] and len(data["losses"]) >= 1
     assert (report / "path.png").read_bytes().startswith(b"\x89PNG")
 

@@ -30,7 +30,7 @@ from tests.driving import (
 import condgrad as cg
 from condgrad.certificate import witness
 from condgrad.driver import wolfe_gap
-from condgrad.driver.progress import Progress, duration
+from condgrad.driver.progress import SWITCH, Progress, duration
 from condgrad.driver.trace import COLUMNS
 from condgrad.protocols import Record
 
@@ -277,23 +277,27 @@ def test_progress_elsewhere_is_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\r" not in text and "\x1b" not in text
 
 
-def test_no_progress_for_short_runs() -> None:
+def test_no_progress_for_short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condgrad.driver.progress.monotonic", lambda: 1.0)
     for stream in (Terminal(), io.StringIO()):
         assert told(stream, [a_record(k=k) for k in range(50)], cg.Steps(50), quiet_for=60.0) == ""
 
 
-def test_progress_of_minimize(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default on a terminal only; never on standard output."""
-    for stream, progress, expected in (
-        (Terminal(), None, True),
-        (Terminal(), False, False),
-        (io.StringIO(), True, True),
-        (io.StringIO(), None, False),
+def test_progress_of_minimize(progress: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default on a terminal only; never on standard output; switched off by the environment."""
+    for stream, shown, switch, expected in (
+        (Terminal(), None, "", True),
+        (Terminal(), False, "", False),
+        (io.StringIO(), True, "1", True),
+        (io.StringIO(), None, "", False),
+        (Terminal(), None, "0", False),
+        (io.StringIO(), True, "off", False),
     ):
+        monkeypatch.setenv(SWITCH, switch)
         clock_hand = iter(range(0, 10**6, 3))
         monkeypatch.setattr("condgrad.driver.progress.monotonic", lambda hand=clock_hand: next(hand))
         monkeypatch.setattr(sys, "stderr", stream)
-        cg.minimize(CONVEX, SIMPLEX, X0, stop=cg.Steps(20), progress=progress)
+        cg.minimize(CONVEX, SIMPLEX, X0, stop=cg.Steps(20), progress=shown)
         assert ("step" in stream.getvalue()) == expected
 
 
@@ -349,15 +353,11 @@ def test_finite_sums_are_certified_on_F() -> None:
 
 
 def test_importing_is_light() -> None:
-    """After numpy and scipy, which everyone has loaded: no plotting, no tables, and quick (printed, a generous limit)."""
+    """No plotting, no tables: what takes long to import is not imported. Seconds are not measured, they are the machine's."""
     code = (
-        "import sys, time, numpy, scipy.optimize, scipy.sparse.linalg, scipy.special\n"
-        "t = time.perf_counter(); import condgrad; t = time.perf_counter() - t\n"
+        "import sys, condgrad\n"
         "heavy = [m for m in ('matplotlib', 'pandas', 'pyarrow', 'sklearn', 'torch') if m in sys.modules]\n"
-        "print(f'{t:.3f}', heavy)"
+        "print(heavy)"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
-    seconds, heavy = said.split(maxsplit=1)
-    print(f"import condgrad: {seconds} s")
-    assert heavy.strip() == "[]"
-    assert float(seconds) < 20
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "[]"

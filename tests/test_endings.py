@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.commands import HUNG
 from tests.driving import (
     CONVEX,
     NEVER,
@@ -173,7 +174,7 @@ def test_interrupted_by_a_signal(tmp_path: Path) -> None:
     try:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=HUNG)
     finally:
         process.kill()
         process.wait()

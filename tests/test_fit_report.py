@@ -9,7 +9,7 @@ import pytest
 
 from condgrad.data import load
 from condgrad.learn import RobustCompletion
-from condgrad.learn.fit_report import in_words, least, path_plot
+from condgrad.learn.fit_report import in_words, path_plot, validation_words
 from condgrad.learn.path import Radius
 from condgrad.report import Curve, Plot
 from condgrad.report.bands import bands
@@ -39,27 +39,51 @@ def test_scales_and_runs_are_checked() -> None:
         Plot("p", "P", "y", {"x": "x"}, [Curve("c", [run, run])], as_given=True)
 
 
-def test_the_path_has_a_curve_for_each_loss_and_for_what_was_let_go() -> None:
+def with_path() -> RobustCompletion:
+    """The chosen fit has neither the least error, which is by another loss, nor the least RMSE, nor the model's rank."""
     model = RobustCompletion()
     model.path_ = [
-        Radius(10.0, 3.0, 1, "cauchy", False),
-        Radius(13.0, 0.5, 2, "cauchy", False),
-        Radius(13.0, 2.0, 2, "welsch", False),
-        Radius(15.5, 1.0, 2, "welsch", True),
+        Radius(10.0, 3.0, 1, "cauchy", False, 4.0, 3.5),
+        Radius(13.0, 0.5, 2, "cauchy", False, 1.25, 0.75),
+        Radius(13.0, 2.0, 2, "welsch", False, 2.25, 1.5),
+        Radius(15.5, 1.0, 3, "welsch", True, 1.375, 0.875),
     ]
-    led, ball, let_go = path_plot(model).curves
+    model.best_index_, model.n_validation_, model.singular_values_ = 3, 71, np.ones(5)
+    return model
+
+
+def test_the_path_has_a_curve_for_each_loss_and_one_for_the_chosen_fit() -> None:
+    model = with_path()
+    (path,) = path_plot(model)
+    assert isinstance(path, Plot)
+    led, ball, free, chosen = path.curves
     assert [led.label, ball.label] == ["cauchy, within the ball", "welsch, within the ball"]
-    assert let_go.label == "welsch, large singular values let go"
-    assert (led.runs[0]["radius"], let_go.runs[0]["radius"]) == ([10.0, 13.0], [15.5])
-    assert (ball.runs[0]["round"], let_go.runs[0]["y"]) == ([3], [1.0])
-    best = least(model)
-    assert best is not None and best.error == 1.0, "an error by another loss does not compare"
+    assert free.label == "welsch, singular values not shrunk" and chosen.label == "chosen"
+    assert (led.runs[0]["radius"], free.runs[0]["radius"]) == ([10.0, 13.0], [15.5])
+    assert (ball.runs[0]["round"], free.runs[0]["y"]) == ([3], [1.375])
+    assert chosen.runs[0] == {"radius": [15.5], "round": [4], "y": [1.375]}
+    model.path_ = []
+    assert path_plot(model) == []
+
+
+def test_the_curve_the_caption_and_the_text_speak_of_one_fit() -> None:
+    model = with_path()
+    (path,) = path_plot(model)
+    (said,) = validation_words(model)
+    assert isinstance(path, Plot) and path.y == "RMSE on held-out entries"
+    assert "radius 15.5, rank 3, RMSE 1.375 and MAE 0.875" in path.note
+    assert "71 entries are held out" in said and "RMSE of 1.375 and an MAE of 0.875" in said
+    assert "(radius 15.5, rank 3)" in said and "of rank 5" in said
+    assert (model.validation_rmse_, model.validation_mae_) == (1.375, 0.875)
 
 
 def test_nothing_is_said_to_be_held_out_where_nothing_was() -> None:
     found = dict.fromkeys(("entries", "rows", "columns", "rank", "outliers"), 1)
-    found |= {"observed": 1.0, "radius": 1.0, "sigma": 1.0, "held-out error": None}  # type: ignore[dict-item]
-    assert "held out" not in in_words(found) and "held out" in in_words({**found, "held-out error": 0.5})
+    found |= {"observed": 1.0, "radius": 1.0, "sigma": 1.0, "held-out entries": None}  # type: ignore[dict-item]
+    assert "held-out" not in in_words(found) and "held-out" in in_words({**found, "held-out entries": 5})
+    model = RobustCompletion()
+    model.best_index_, model.path_ = None, []
+    assert validation_words(model) == [] and model.validation_rmse_ is None and model.validation_mae_ is None
 
 
 @pytest.fixture(scope="module")

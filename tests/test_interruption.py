@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.commands import HUNG
 from tests.driving import CONVEX, NEVER, SIMPLEX, X0, function, interrupt, on_call, passing
 
 import condgrad as cg
 from condgrad.driver import clock, memory, stopping
 from condgrad.driver.answer import answer
+from condgrad.driver.progress import SWITCH
 from condgrad.interruption import Terminated, held_back, terminable
 from condgrad.points import krylov
 from condgrad.points.aside import beat, listening
@@ -143,11 +145,12 @@ def test_the_command_line_writes_what_a_signal_left(number: signal.Signals, tmp_
         "sys.exit(main(['solve', sys.argv[1], '--json']))\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "run.toml")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    environment = {name: value for name, value in os.environ.items() if name != SWITCH}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         assert "step" in process.stderr.readline()
         process.send_signal(number)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=HUNG)
     finally:
         process.kill()
         process.wait()

@@ -22,6 +22,7 @@ def why_not(estimator: Any) -> dict[str, str]:
 ESTIMATORS = [
     RobustLinearRegressor(),
     RobustLinearRegressor("huber", constraint="nuclear", radius=3.0),
+    RobustLinearRegressor("squared", constraint=None),
     SigmoidClassifier(),
     SigmoidClassifier("logistic", constraint="l1", radius=2.0),
     RobustPCA(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from tests.completions import problem, table
 
 import condgrad as cg
-from condgrad.learn import RobustCompletion, biases, entries
+from condgrad.learn import RobustCompletion, biases, entries, path
 from condgrad.points import Pattern
 
 pd = pytest.importorskip("pandas")
@@ -320,11 +321,54 @@ def test_an_entry_that_a_sparse_matrix_holds_twice_is_refused_not_summed(kind: t
             call(given)
 
 
-def test_progress_is_shown_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_after_two_seconds(progress: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from condgrad.learn import telling
 
     clock, out = iter(range(0, 10_000, 3)), io.StringIO()
     monkeypatch.setattr(telling, "monotonic", lambda: next(clock))
     monkeypatch.setattr(telling.sys, "stderr", out)
     RobustCompletion(verbose=True).fit(problem(noise=0.1)[1])
-    assert "held-out error" in out.getvalue() and "left]" in out.getvalue()
+    assert "on held-out entries" in out.getvalue() and "left]" in out.getvalue()
+
+
+@pytest.mark.parametrize("loss", ["welsch", "huber", "squared"])
+@pytest.mark.parametrize("ratings", [False, True])
+def test_validation_errors_are_of_the_fit_that_has_not_seen_the_entries(
+    loss: str, ratings: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = {}
+    split, follow = path.Fit.split, path.Fit.follow
+
+    def keep_split(fit: path.Fit) -> Any:
+        seen["train"], seen["held"] = split(fit)
+        return seen["train"], seen["held"]
+
+    def keep_model(fit: path.Fit, *arguments: Any) -> Any:
+        seen["model"] = follow(fit, *arguments)
+        return seen["model"]
+
+    monkeypatch.setattr(path.Fit, "split", keep_split)
+    monkeypatch.setattr(path.Fit, "follow", keep_model)
+    holes = problem(noise=0.3)[1]
+    holes = np.clip(np.round(2 * holes), -2, 2) if ratings else holes
+    model = RobustCompletion(loss).fit(holes)
+    train, held = seen["train"], seen["held"]
+    places = set(zip(held.rows.tolist(), held.cols.tolist(), strict=True))
+    assert not places & set(zip(train.pattern.rows.tolist(), train.pattern.cols.tolist(), strict=True))
+    predicted = seen["model"].at(held.rows, held.cols)
+    if ratings:
+        assert np.abs(predicted).max() > 2, "there is something to clip"
+        predicted = np.clip(predicted, -2, 2)
+    errors = predicted - holes[held.rows, held.cols]
+    assert model.validation_rmse_ == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-12)
+    assert model.validation_mae_ == pytest.approx(np.mean(np.abs(errors)), rel=1e-12)
+    assert model.n_validation_ == len(errors) == int(0.1 * np.isfinite(holes).sum())
+
+
+def test_fitting_on_keeps_the_errors_of_the_fit_that_chose_the_radius() -> None:
+    holes = problem(noise=0.3)[1]
+    model = RobustCompletion().fit(holes)
+    before = model.validation_rmse_, model.validation_mae_, model.n_validation_
+    model.partial_fit(np.where(np.isnan(holes), 0.5, np.nan)[:3])
+    assert (model.validation_rmse_, model.validation_mae_, model.n_validation_) == before
+    assert RobustCompletion(cg.Welsch(1.0), radius=5.0).fit(holes).validation_rmse_ is None

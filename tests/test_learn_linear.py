@@ -118,11 +118,14 @@ def test_leverage_points_that_decide_are_reported():
 def test_the_robust_start_is_an_s_estimate():
     """Its scale is not larger than that of the best of many subsets, refined by hand, and constants match normal errors."""
     rng = np.random.default_rng(0)
-    normal = rng.normal(size=200_000)
+    normal, one = rng.normal(size=200_000), np.ones(200_000)
     gross = np.where(rng.random(200_000) < 0.4, 50.0, normal)
-    assert m_scale(normal) == pytest.approx(1.0, rel=0.01) and clipped_scale(normal) == pytest.approx(1.0, rel=0.01)
-    assert clipped_scale(gross) == pytest.approx(1.0, rel=0.02) and m_scale(3 * normal) == pytest.approx(3.0, rel=0.01)
-    assert m_scale(np.zeros(5)) == clipped_scale(np.zeros(5)) == 0.0
+    assert m_scale(normal, one) == pytest.approx(1.0, rel=0.01) and m_scale(3 * normal, one) == pytest.approx(
+        3.0, rel=0.01
+    )
+    assert clipped_scale(normal[:, None]) == pytest.approx(1.0, rel=0.01)
+    assert clipped_scale(gross[:, None]) == pytest.approx(1.0, rel=0.02)
+    assert m_scale(np.zeros(5), np.ones(5)) == clipped_scale(np.zeros((5, 1))) == 0.0
     X, y, w = contaminated("one-sided targets", 0.3, 100, 3)
     found = robust_start(X, y[:, None] - 1, 0)[:, 0]
     clean = y - 1 - X @ w < 1

@@ -24,7 +24,11 @@ def test_every_loss_fits_and_is_saved(loss: object, tmp_path: Path) -> None:
     model.save(tmp_path / "model.npz")
     again = RobustCompletion.load(tmp_path / "model.npz")
     assert np.array_equal(again.fill(), model.fill()) and again.get_params() == model.get_params()
-    assert again.path_ == model.path_ and (again.outliers_ == model.outliers_).all()
+    assert (
+        again.path_ == model.path_
+        and again.validation_rmse_ == model.validation_rmse_
+        and (again.outliers_ == model.outliers_).all()
+    )
     again.partial_fit(holes)
     assert np.allclose(again.recommend([0])[1], model.recommend([0])[1], atol=0.5)
     (tmp_path / "model.npz").write_bytes(b"nothing")
@@ -50,6 +54,8 @@ FORGED = {
     "features": lambda data, _: data["numbers"].update(n_features_in_=0.5),
     "range": lambda data, _: data.update(range=[float("nan"), 1.0]),
     "path": lambda data, _: data.update(path=[[1.0]]),
+    "choice": lambda data, _: data.update(best_index=99),
+    "held out": lambda data, _: data.update(n_validation=-1),
     "losses": lambda data, _: data.update(losses=["x"]),
     "rank": lambda data, _: data.update(rank=-1),
     "loss": lambda data, _: data.update(loss=["welsch", "wide"]),

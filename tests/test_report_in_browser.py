@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.commands import HUNG
 from tests.tiny import TINY
 
 from condgrad.experiments.figures import FIGURE_1A
@@ -131,7 +132,7 @@ def chromium(folder: Path, page: Path, *options: str) -> str:
     )
     profile = f"--user-data-dir={folder / 'profile'}"
     command = [str(BROWSER), *quiet, profile, *options, page.resolve().as_uri()]
-    return subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.decode()
+    return subprocess.run(command, capture_output=True, check=True, timeout=HUNG).stdout.decode()
 
 
 def opened(folder: Path, page: Path, *options: str) -> dict[str, Any]:

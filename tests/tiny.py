@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
+from condgrad.experiments import pool
 from condgrad.experiments.reproduce import Form, reproduce
 
 TINY = Form(
@@ -39,5 +43,18 @@ def but_for_times(facts: Any) -> Any:
     return [but_for_times(value) for value in facts] if isinstance(facts, list) else facts
 
 
+def main(folder: str, runs: str, *parts: str) -> None:
+    """The reproduction in a process that kills itself as soon as so many runs are done."""
+    done, count = pool.Progress.done, itertools.count(1)
+
+    def kill(progress: pool.Progress, run: Any) -> None:
+        done(progress, run)
+        if next(count) == int(runs):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    pool.Progress.done = kill  # type: ignore[method-assign]
+    reproduce(Path(folder), TINY, parts)
+
+
 if __name__ == "__main__":
-    reproduce(Path(sys.argv[1]), TINY, sys.argv[2:])
+    main(*sys.argv[1:])

@@ -21,6 +21,7 @@ import numpy as np
 
 from condgrad.archive import led_to, replacing
 from condgrad.checks import BadData, counted
+from condgrad.cli.tables import check_size, housed, recommended, write_wide
 from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
@@ -39,6 +40,16 @@ def add(commands: Any) -> None:
     command.add_argument("data", type=Path, metavar="DATA", help=f"rows, columns and values in {FORMATS}")
     command.add_argument("--out", type=Path, required=True, metavar="MODEL.npz", help="file for the model")
     _reading(command, "user,item,rating")
+    command.add_argument(
+        "--wide",
+        action="store_true",
+        help="text is a table with a line for each row, its name first, and a column for each column (default: where it can be "
+        "nothing else)",
+    )
+    command.add_argument("--filled", type=Path, metavar="FILE.csv", help="write the completed table here, as wide CSV")
+    command.add_argument(
+        "--keep", action="store_true", help="with --filled: leave all values that are there as they are"
+    )
     _fitting(command)
     command.add_argument(
         "--report", type=Path, metavar="FOLDER", help="folder for the report (default: the model's name and -report)"
@@ -139,6 +150,12 @@ def complete(arguments: Any) -> int:
     from condgrad.learn.fit_report import report_fit, summary
 
     writable(arguments.out, arguments.data)
+    if arguments.filled is not None:
+        writable(arguments.filled, arguments.data)
+        if arguments.filled.absolute() == arguments.out.absolute():
+            raise ValueError(f"--out and --filled are both {arguments.out}: give two names.")
+    elif arguments.keep:
+        raise ValueError("--keep is said of the completed table, but none is asked for: give --filled FILE.csv too.")
     folder = (
         None if arguments.no_report else arguments.report or arguments.out.with_name(arguments.out.stem + "-report")
     )
@@ -148,13 +165,16 @@ def complete(arguments: Any) -> int:
     given = read(arguments, arguments.data)
     if not arguments.json:
         tell(given.cleanup)
+    if arguments.filled is not None:
+        check_size(given.shape)
     begun = perf_counter()
     model.fit(given)
     found = {**summary(model, given), "seconds": perf_counter() - begun}
-    if len(given) < 2:  # none was held out
-        found["held-out error"] = None
     model.save(housed(arguments.out))
     written = {"model": str(arguments.out)}
+    if arguments.filled is not None:
+        write_wide(arguments.filled, given, model, "observed" if arguments.keep else "believed")
+        written["filled"] = str(arguments.filled)
     if folder is not None:
         facts = {"command": shlex.join(["condgrad", *arguments.said])}
         written["report"] = str(report_fit(model, given, folder, f"Fit of {arguments.data.name}", facts, found))
@@ -168,6 +188,7 @@ def complete(arguments: Any) -> int:
 def predict(arguments: Any) -> int:
     from condgrad.learn import RobustCompletion
     from condgrad.learn.entries import pair_places
+    from condgrad.learn.frames import names_of
 
     if (arguments.top is None) == (arguments.pairs is None):
         raise ValueError(
@@ -181,7 +202,7 @@ def predict(arguments: Any) -> int:
         return 0
     given = read(arguments, arguments.pairs, values=False)
     row_ids, col_ids = names(given.row_ids, given.rows), names(given.col_ids, given.cols)
-    known, shape = (model.row_ids_, model.col_ids_), (len(model.row_biases_), len(model.col_biases_))
+    known, shape = names_of(model), (len(model.row_biases_), len(model.col_biases_))
     rows, cols = pair_places(given, known, shape)
     if arguments.columns is None and not arguments.no_header:
         check_header(given, (rows >= 0) & (cols >= 0), (rows < 0) & (cols < 0))
@@ -273,6 +294,7 @@ def read(arguments: Any, path: Path, values: bool = True) -> Observations:
             values=values,
             delimiter={"\\t": "\t", "tab": "\t"}.get(arguments.delimiter, arguments.delimiter),
             header=False if arguments.no_header else None,
+            wide=getattr(arguments, "wide", False) or None,
         )
 
 
@@ -282,7 +304,12 @@ def in_options() -> Iterator[None]:
     try:
         yield
     except BadData as error:
-        advice = str(error).replace("header=False", "--no-header").replace("=(row, column, value)", "=")
+        advice = (
+            str(error)
+            .replace("header=False", "--no-header")
+            .replace("=(row, column, value)", "=")
+            .replace("wide=True", "--wide")
+        )
         advice = re.sub(r"\bformat='([\w-]+)'", r"--format \1", advice)
         raise BadData(re.sub(r"\b(columns|delimiter)=", r"--\1", advice)) from None
 
@@ -301,38 +328,6 @@ def writable(path: Path, *inputs: Path | None) -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path.parent)) from None
-
-
-def housed(path: Path) -> Path:
-    """The path, with a folder to be in: made when there is something to write."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def recommended(model: RobustCompletion, k: int, said: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, prediction), the best columns of each row."""
-    rows: Any = np.arange(len(model.row_biases_)) if model.row_ids_ is None else model.row_ids_
-    if said is not None:
-        known = {str(row): row for row in rows.tolist()}
-        for name in (asked := named_rows(said)):
-            if name not in known:
-                raise ValueError(f"The model has no row {name!r}: give rows of the file that it was fitted to.")
-        rows = np.array([known[name] for name in asked])
-    best, values = model.recommend(rows, k)
-    there = ~np.ma.getmaskarray(best)
-    return np.broadcast_to(rows[:, None], best.shape)[there], best.compressed(), values[there]
-
-
-def named_rows(said: str) -> list[str]:
-    """As the cells of a line of CSV: a name with a comma in it stands in quotes."""
-    from condgrad.data.lines import fields_of
-
-    try:
-        return fields_of(said, ",")
-    except csv.Error as error:
-        raise ValueError(
-            f'--rows {said!r} can\'t be read ({error}): give names with commas between, such as ann,"Doe, bob".'
-        ) from None
 
 
 def check_header(given: Observations, seen: np.ndarray, new: np.ndarray) -> None:

@@ -21,7 +21,7 @@ from condgrad.data.text import head
 __all__ = ["BadData", "Cleanup", "Fault", "Labelled", "Limits", "Observations", "load", "load_labelled"]
 
 READERS: dict[str, tuple[Callable[..., Observations], set[str]]] = {
-    "csv": (delimited.read, {"columns", "delimiter", "header", "ids", "base", "shape"}),
+    "csv": (delimited.read, {"columns", "delimiter", "header", "ids", "base", "shape", "wide"}),
     "parquet": (parquet.read, {"columns", "ids", "base", "shape"}),
     "npz": (packed.read, set()),
     "matrix-market": (market.read, set()),
@@ -45,6 +45,7 @@ def load(
     base: int = 0,
     shape: tuple[int, int] | None = None,
     limits: Limits | None = None,
+    wide: bool | None = None,
 ) -> Observations:
     """The observed entries of a matrix in a file; text may be gzipped.
 
@@ -52,6 +53,8 @@ def load(
     tells, else the first bytes. ``columns``: which hold the row, the column and the value, by name or counted from 0; by
     default a header's known names, or the first three. ``values=False`` reads pairs. With ``ids=False`` the rows and
     columns are positions counted from ``base``, in a matrix of ``shape`` (by default the least that has them all), and no names.
+    ``wide``: whether text is a table with a line for each row, whose first cell is the row's name, and a column for each column
+    (an empty cell is missing); by default where it can be nothing else.
     """
     path = Path(path)
     notes = Notes(path, yes_or_no(strict, "strict"))
@@ -60,6 +63,14 @@ def load(
     said: dict[str, Any] = {"columns": columns, "delimiter": delimiter, "header": header, "shape": shape}
     said = {name: value for name, value in said.items() if value is not None}
     said |= ({} if yes_or_no(ids, "ids") else {"ids": False}) | ({"base": whole(base, "base", 0)} if base != 0 else {})
+    if wide is not None:
+        said["wide"] = yes_or_no(wide, "wide")
+        if wide and reader is not delimited.read:
+            raise ValueError(f"{path.name} is no text, but wide tables are read from text: write it as CSV.")
+        if wide and (columns is not None or header is False or not ids or not values):
+            raise ValueError(
+                "A wide table has a header and names of its own: leave out columns=, header=, ids= and values=."
+            )
     for name in said:
         if name not in known:
             raise ValueError(f"{path.name} has its own {name}, so {name}= can't be given: leave it out.")

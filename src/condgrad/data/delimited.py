@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from condgrad.data.lines import BLANKS, NOT_GIVEN, NUMBER, Layout, Reader, field
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations
 from condgrad.data.text import chunks
+from condgrad.data.wide import WideReader, delimiter_of, looks_wide
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 200
@@ -31,7 +32,7 @@ NAMES: tuple[set[str], ...] = (
 """What headers call the row, the column and the value; case, blanks, underscores and a final 'id' do not count."""
 
 ROLES = ("row", "column", "value")
-WIDE = "; a wide table, with one column for each item, is not read: it must have one line for each entry"
+WIDE = "; of a wide table, with names in the first column and one column for each item, say wide=True"
 """Said where no columns are named, since no names would help."""
 Columns = Sequence[str] | Sequence[int] | None
 
@@ -47,6 +48,7 @@ def read(
     ids: bool = True,
     base: int = 0,
     shape: tuple[int, int] | None = None,
+    wide: bool | None = None,
 ) -> Observations:
     needed = 3 if values else 2
     check_columns(columns, needed)
@@ -62,16 +64,53 @@ def read(
     if not sample:
         empty = "the file is empty" if len(begun) < PATIENCE else f"the first {len(begun)} MiB hold no data"
         notes.refuse(f"{empty}, but lines of row, column and value were expected", "give a file that has some")
+    if wide is None:
+        wide = values and columns is None and header is not False and ids and is_wide(sample, delimiter)
+    if wide:
+        return read_wide(chain(begun, pieces), sample, delimiter, notes, limits)
     delimiter = delimiter or sniff(sample, needed, columns, header, notes)
     layout, top = lay_out(sample, delimiter, needed, columns, header, notes)
     notes.headed = top is not None
     rows, cols = sides(layout, [line for number, line in sample if number != top], notes, limits, ids, base, shape)
     reader = Reader(layout, rows, cols, notes, limits)
-    for first, chunk in chain(begun, pieces):
+    for first, chunk in without(top, chain(begun, pieces)):
+        reader.read(first, chunk)
+    return reader.close()
+
+
+def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The chunks without the line of the header."""
+    for first, chunk in pieces:
         if top is not None and first <= top < first + chunk.count(b"\n"):
             before, after = _around(chunk, top - first)
-            reader.read(first, before)
+            yield first, before
             first, chunk = top + 1, after
+        yield first, chunk
+
+
+def is_wide(sample: list[tuple[int, str]], delimiter: str | None) -> bool:
+    """Is this a wide table and, by its header and its numbers, nothing else?"""
+    for one in DELIMITERS if delimiter is None else (delimiter,):
+        split = [_split(line, one) or [""] for _, line in sample]
+        first, *others = map(role, split[0])
+        if looks_wide(split) and first in (None, 0) and set(others) == {None}:
+            return True
+    return False
+
+
+def read_wide(
+    pieces: Iterable[tuple[int, bytes]],
+    sample: list[tuple[int, str]],
+    delimiter: str | None,
+    notes: Notes,
+    limits: Limits,
+) -> Observations:
+    """A wide table: the header names the columns, the first cell of each line names its row."""
+    delimiter = delimiter or delimiter_of(sample, notes)
+    top, line = sample[0]
+    reader = WideReader(_split(line, delimiter), delimiter, notes, limits, top)
+    notes.headed = True
+    for first, chunk in without(top, pieces):
         reader.read(first, chunk)
     return reader.close()
 

@@ -14,7 +14,7 @@ from condgrad.checks import BadData, counted, whole
 SHOWN = 5
 """So many examples of each fault are kept; the rest is counted."""
 
-DROPPED, KEPT, MERGED, MIRRORED = "dropped", "kept", "merged", "mirrored"
+DROPPED, KEPT, MERGED, MIRRORED, MISSING = "dropped", "kept", "merged", "mirrored", "taken as missing"
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ KINDS = {
     "conflicting entry": Kind(MERGED, "delete the one that is wrong"),
     "above the diagonal": Kind(MIRRORED, "write each pair of places once, below the diagonal"),
     "on the diagonal": Kind(DROPPED, "delete the line, or correct the header"),
+    "no number in a cell": Kind(MISSING, "write a number with a decimal point, or leave the cell empty"),
     "entries missing": Kind(KEPT, "copy or download the file anew"),
 }
 

@@ -27,6 +27,8 @@ class Observations:
     row_ids: np.ndarray | None
     col_ids: np.ndarray | None
     cleanup: Cleanup
+    title: str = "row"
+    """What a wide table calls its first column, which has the names of the rows."""
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -13,7 +13,7 @@ from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
 from condgrad.driver import gradient
 from condgrad.driver.checkpoint import Checkpoint
 from condgrad.driver.entry import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
-from condgrad.driver.progress import Progress
+from condgrad.driver.progress import Progress, switched_off
 from condgrad.driver.result import Result
 from condgrad.driver.run import Callback, run
 from condgrad.driver.stopping import Mapping, Rule, Steps
@@ -84,7 +84,8 @@ def minimize(
     measure : have the mapping measured from outside, at the iterate that the method reports and while the watch stands
         still, in place of what the method proves on its way: for comparing methods. Matrices of up to 512 x 512 by a full SVD.
     callback : ``callback(record, x)`` at the start and after each step; a true answer stops.
-    progress : show it; by default on a terminal when it takes more than two seconds.
+    progress : show it; by default on a terminal when it takes more than two seconds. ``CONDGRAD_PROGRESS=0`` in the environment
+        switches it off everywhere.
     check_gradient : compare the gradient with differences of values before the run (:func:`condgrad.check_gradient`), and
         refuse one that does not match.
     checkpoint : a file to which the run is saved every 30 seconds and at its end, or ``Checkpoint(path, seconds=...)``, or
@@ -172,7 +173,7 @@ def minimize(
         R = entry.output_law(max(steps, 1), np.random.default_rng((seed, 0, 1)))
         rule = RandomIndex(R, steps) if stop is None else stop | RandomIndex(R, steps)
 
-    shown = progress if progress is not None else sys.stderr.isatty()
+    shown = (sys.stderr.isatty() if progress is None else progress) and not switched_off()
     bar = Progress(method, rule)
     try:
         return run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from math import isfinite
@@ -9,6 +10,16 @@ from time import monotonic
 from typing import TextIO
 
 from condgrad.protocols import Record, Stop
+
+SWITCH = "CONDGRAD_PROGRESS"
+"""Environment variable: 0 switches every display of progress off, in this process and in those that it starts."""
+EVERY_ON_TERMINAL, EVERY_ELSEWHERE = 0.2, 10.0
+"""Seconds between two reports of progress: one line that is rewritten on a terminal, a new line each time elsewhere."""
+
+
+def switched_off() -> bool:
+    """Whether the environment asks for no progress, as tests and scripts that read stderr do."""
+    return os.environ.get(SWITCH, "").strip().lower() in ("0", "off", "no", "false")
 
 
 class Progress:
@@ -25,7 +36,7 @@ class Progress:
         now = monotonic()
         if now < self.due:
             return
-        self.due = now + (0.2 if self.terminal else 10.0)
+        self.due = now + (EVERY_ON_TERMINAL if self.terminal else EVERY_ELSEWHERE)
         line = self.line(record, self.stop.progress(record, trace), now - self.begun)
         self.stream.write(f"\r\x1b[K{line}" if self.terminal else line + "\n")
         self.stream.flush()

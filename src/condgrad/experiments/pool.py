@@ -15,7 +15,7 @@ from time import monotonic
 from typing import IO, Any
 
 from condgrad.checks import whole
-from condgrad.driver.progress import duration
+from condgrad.driver.progress import EVERY_ELSEWHERE, EVERY_ON_TERMINAL, duration, switched_off
 from condgrad.experiments.cache import Cache, code
 from condgrad.experiments.runs import Outcome, Run
 
@@ -183,19 +183,21 @@ class Progress:
         self.took[kind(run)] = self.jobs * (now - self.last)
         self.last = now
         if now >= self.due:
-            self.due = now + (0.2 if self.terminal else 10.0)
+            self.due = now + (EVERY_ON_TERMINAL if self.terminal else EVERY_ELSEWHERE)
             self.say(f"{self.title}: {self.finished}/{self.total} runs, about {duration(self.seconds_left())} left")
 
     def seconds_left(self) -> float:
         return sum(self.took.get(kind(run), budget(run)) for run in self.left) / self.jobs
 
     def say(self, line: str) -> None:
+        if switched_off():
+            return
         print(
             f"\r\x1b[K{line}" if self.terminal else line, end="" if self.terminal else "\n", file=sys.stderr, flush=True
         )
 
     def close(self) -> None:
-        if self.terminal:
+        if self.terminal and not switched_off():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 

@@ -7,32 +7,28 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad import checks, kernels
 from condgrad.learn import entries, stored
-from condgrad.learn.biases import ROWS, Biases, belief, beliefs
+from condgrad.learn.biases import Biases, beliefs
 from condgrad.learn.entries import Entries
 from condgrad.learn.fitting import all_or_nothing, seed_of
-from condgrad.learn.folding import folded
+from condgrad.learn.frames import in_rows_of, joined, labels_of, matched, named_by
 from condgrad.learn.model import Model
 from condgrad.learn.path import Fit
-from condgrad.learn.recommending import best_columns
+from condgrad.learn.predicting import SPARSE, Predicting
 from condgrad.learn.scales import bounds, loss_name
-from condgrad.learn.telling import Telling, silent
+from condgrad.learn.telling import Telling
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
 from condgrad.points import LowRank
 
 SMALL = 500_000
 """Entries below which a fit stays on one thread: passes are so short that a second one mostly waits."""
-SPARSE = ["csr", "csc", "coo"]
-"""Left as they are by scikit-learn, which would add up what a COO matrix holds more than once."""
-KEEP = ("believed", "observed", "nothing")
 
 
-class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""mean + row bias + column bias + a matrix of low rank, fitted so that outliers have no say.
 
     .. math:: \\min_{b, \\|X\\|_* \\le r} \\sum_{(i, j)} \\phi(\\mu + b_i + c_j + X_{ij}, Y_{ij})
@@ -59,8 +55,19 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     radius_, sigma_ : as given or found.
-    path_ : (radius, held-out error, rank, loss, free) for each radius that was tried, with the loss that leads the way or the one
-        that was asked for, in the ball or free of it; empty with a radius and a loss object.
+    path_ : list of (radius, error, rank, loss, free, rmse, mae)
+        One record for each fit of the path, which does not see the held-out entries: ``error`` is what radii are compared by, a
+        root mean square in which a held-out entry counts by its inlier weight under ``loss``; ``rmse`` and ``mae`` are those of
+        the predictions at all held-out entries; ``free`` is True where singular values are not limited by the ball. Empty with a
+        radius and a loss object.
+    best_index_ : int or None
+        Index into ``path_`` of the fit whose radius was chosen; None where nothing was held out.
+    validation_rmse_, validation_mae_ : float or None
+        Root mean squared and mean absolute error of the predictions (clipped as ``predict`` clips) at the held-out entries,
+        outliers included, by the fit ``path_[best_index_]``, which has not seen them. The model itself is then refitted to all
+        entries. None where nothing was held out; ``partial_fit`` and ``warm_start`` keep those of the fit that chose the radius.
+    n_validation_ : int
+        Number of entries that were held out.
     losses_ : after each round of the last fit, on all entries.
     singular_values_, components_ : of the low-rank part; components are rows, as in PCA. ``row_factors_ @ components_`` is it.
     mean_, row_biases_, col_biases_ : the rest of the model.
@@ -69,6 +76,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     range_ : the bounds, infinite where there are none.
     result_ : of the last run of the engine: its trace, counts and certificate.
     row_ids_, col_ids_ : the names, sorted, where the entries came with names; else None.
+    index_, columns_ : pandas.Index or None
+        Row and column labels of the wide DataFrame that was fitted; None where it was not one.
 
     Examples
     --------
@@ -120,8 +129,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         matrix, y is ignored.
 
         Of a wider DataFrame with one known name each for these, such as userId, movieId and rating, the rest is ignored. Any
-        other is a matrix: rows and columns are known by their positions, as scikit-learn keeps them. To have names, make it
-        a table of entries: ``frame.rename_axis("row").reset_index().melt("row", var_name="column").dropna()``.
+        other is a matrix, whose rows and columns are known by its index and columns, in ``predict``, ``fill``, ``outliers_``,
+        ``recommend``, ``partial_fit`` and ``fold_in``.
         """
         again = self.warm_start and hasattr(self, "singular_values_")
         given = self._read(X, y, reset=True)
@@ -136,7 +145,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return self.fit(X, y)
         seen = self._seen.pattern
         known = Entries(seen.rows, seen.cols, self._seen.values, seen.shape, self.row_ids_, self.col_ids_)
-        given = entries.merged(known, self._read(X, y, reset=False).once())
+        new = self._read(X, y, reset=False).once()
+        given = replace(entries.merged(known, new), index=new.index, columns=new.columns)
         return self._fit(given, self._carried(given))
 
     def _fit(self, given: Entries, last: Model | None) -> Self:
@@ -159,10 +169,11 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             given.once()  # tells names, not positions
             raise
         rng = np.random.default_rng(seed_of(self.random_state))
-        fit = Fit(everything, loss, sigma, self._biases(), rng, Telling() if self.verbose else silent)
+        fit = Fit(everything, loss, sigma, self._biases(), rng, Telling(bool(self.verbose)), clip=bool(self.clip))
         with kernels.at_most(1 if everything.n_terms < SMALL else None):
             if last is not None:
                 model, fit.path = last, list(self.path_)
+                fit.chosen, fit.held_out = self.best_index_, self.n_validation_
             else:
                 known = np.isfinite(radius) and not isinstance(loss, str)
                 model = fit.approach(radius) if known else fit.follow(radius)
@@ -170,12 +181,14 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if certify is not None:
                 model = fit.certified(model, certify, steps)
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
+        self.index_, self.columns_ = given.index, given.columns
         self._settle(model, fit)
         return self
 
     def _settle(self, model: Model, fit: Fit) -> None:
         """What the fit found, as attributes."""
         self.losses_ = fit.losses
+        self.best_index_, self.n_validation_ = fit.chosen, fit.held_out
         self.path_, self.radius_, self.sigma_, self.result_ = fit.path, model.radius, model.sigma, model.result
         left, self.singular_values_, right = model.x.svd()
         self.row_factors_, self.components_ = left * self.singular_values_, right.T
@@ -190,9 +203,18 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         worst = np.flatnonzero(~trusted)
         worst = worst[np.argsort(-np.abs(left[worst]), kind="stable")]
         values = seen.values[worst]
-        rows = entries.named(seen.pattern.row_of(worst), self.row_ids_)
-        cols = entries.named(seen.pattern.cols[worst], self.col_ids_)
+        self._outlier_places = seen.pattern.row_of(worst), seen.pattern.cols[worst]
+        rows = entries.named(self._outlier_places[0], named_by(self.row_ids_, self.index_))
+        cols = entries.named(self._outlier_places[1], named_by(self.col_ids_, self.columns_))
         self.outliers_ = stored.records(rows, cols, values, values - left[worst], 1 - trust[worst])
+
+    @property
+    def validation_rmse_(self) -> float | None:
+        return None if self.best_index_ is None else self.path_[self.best_index_].rmse
+
+    @property
+    def validation_mae_(self) -> float | None:
+        return None if self.best_index_ is None else self.path_[self.best_index_].mae
 
     def _multiplier(self, residual: Completion, x: LowRank) -> float:
         """Of the ball, at x."""
@@ -221,18 +243,38 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 self.n_features_in_ = 3 if y is None else 2
                 self.__dict__.pop("feature_names_in_", None)  # of a matrix before
             return entries.listed(X, y).some()
+        index, columns = labels_of(X)
         X = validate_data(self, X, reset=reset, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
-        return entries.from_matrix(X).some()
+        given = entries.from_matrix(X).some()
+        return replace(given, index=index, columns=columns) if reset else self._placed(given, index, columns)
+
+    def _placed(self, given: Entries, index: Any, columns: Any) -> Entries:
+        """The entries of a matrix, in the rows of the one that was fitted: by label where that was a DataFrame."""
+        if self.index_ is None:
+            return given
+        if index is None:
+            if given.shape[0] > len(self.index_):
+                raise ValueError(
+                    f"The matrix has {given.shape[0]} rows, but the DataFrame that was fitted has {len(self.index_)}: give a "
+                    "DataFrame, whose index names the rows."
+                )
+            return replace(given, index=self.index_, columns=self.columns_)
+        if not columns.equals(self.columns_):
+            raise ValueError(
+                "The columns are not those of the DataFrame that was fitted: give the same ones, in the same order."
+            )
+        if index.equals(self.index_):
+            return replace(given, index=index, columns=columns)
+        rows, places = joined(self.index_, index)
+        return replace(given, rows=places[given.rows], shape=(len(rows), len(columns)), index=rows, columns=columns)
 
     def _carried(self, given: Entries) -> Model:
         """The model as it stands, for the rows and columns of these entries; new rows are folded in, new columns begin at 0."""
         m, n = given.shape
-        rows = entries.places(
-            np.arange(m) if given.row_ids is None else given.row_ids, self.row_ids_, len(self.row_biases_)
-        )
-        cols = entries.places(
-            np.arange(n) if given.col_ids is None else given.col_ids, self.col_ids_, len(self.col_biases_)
-        )
+        row_ids = matched(given.index, self.index_, m) if given.row_ids is None else given.row_ids
+        col_ids = matched(given.columns, self.columns_, n) if given.col_ids is None else given.col_ids
+        rows = entries.places(row_ids, self.row_ids_, len(self.row_biases_))
+        cols = entries.places(col_ids, self.col_ids_, len(self.col_biases_))
         new, known_col = np.flatnonzero(rows < 0), cols >= 0
         factors, row_biases = self.row_factors_[rows], self.row_biases_[rows]
         theirs = np.isin(given.rows, new) & known_col[given.cols]
@@ -242,72 +284,25 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         biases = Biases(self.mean_, row_biases, self.col_biases_[cols] * known_col)
         return Model(x, biases, self._loss, self.sigma_, self.radius_, self._rank)
 
-    # -------------------------------------------------------------------------------------------------------- predict
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The values at pairs (row, column), by name where there are names. A row or column that is not known has the bias 0, and
-        nothing of low rank: what is left is the mean and the bias of the other."""
-        check_is_fitted(self)
-        i, j = entries.pair_places(X, (self.row_ids_, self.col_ids_), (len(self.row_biases_), len(self.col_biases_)))
-        found = np.full(len(i), self.mean_)
-        found += np.where(i >= 0, self.row_biases_[i], 0.0) + np.where(j >= 0, self.col_biases_[j], 0.0)
-        known = (i >= 0) & (j >= 0)
-        found[known] += np.einsum("ij,ij->i", self.row_factors_[i[known]], self.components_.T[j[known]])
-        return self._clipped(found)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """R^2 of the predictions at pairs X with values y, or at the observed entries of whatever ``fit`` takes."""
-        check_is_fitted(self)
-        given = self._read(X, y, reset=False)
-        ids = [given.rows if given.row_ids is None else given.row_ids[given.rows]]
-        ids += [given.cols if given.col_ids is None else given.col_ids[given.cols]]
-        i, j = (np.asarray(part) for part in ids)
-        pairs = np.empty((len(i), 2), dtype=object if "U" in i.dtype.kind + j.dtype.kind else np.result_type(i, j))
-        pairs[:, 0], pairs[:, 1] = i, j
-        return float(r2_score(given.values, self.predict(pairs)))
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The rows of a matrix, each folded in as a new one, with holes and what is not believed replaced by predictions."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
-        given = entries.from_matrix(X)
-        biases, factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
-        found = self._clipped(factors @ self.components_ + biases[:, None] + self.col_biases_ + self.mean_)
-        return self._kept(found, given.rows, given.cols, given.values, "believed")
-
-    def fill(self, keep: str = "believed") -> np.ndarray:
-        """The whole fitted matrix, m x n: predictions, with those observed entries in their places that are ``"believed"`` (by
-        half or more), or all that are ``"observed"``, or ``"nothing"``."""
-        check_is_fitted(self)
-        checks.choice(keep, KEEP, "choice of what to keep")
-        found = self.row_factors_ @ self.components_
-        found += self.row_biases_[:, None]
-        found += self.col_biases_ + self.mean_
-        pattern = self._seen.pattern
-        return self._kept(self._clipped(found), pattern.rows, pattern.cols, self._seen.values, keep)
-
-    def _kept(self, found: np.ndarray, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, keep: str) -> np.ndarray:
-        if keep == "nothing":
-            return found
-        trusted = (
-            belief(self._loss, values - found[rows, cols]) >= 0.5 if keep == "believed" else np.ones(len(rows), bool)
-        )
-        found[rows[trusted], cols[trusted]] = values[trusted]
-        return found
-
-    def _clipped(self, found: np.ndarray) -> np.ndarray:
-        return np.clip(found, *self.range_, out=found) if self.clip else found
-
-    # --------------------------------------------------------------------------------------------- rows, new and best
-
     def fold_in(self, X: Any, y: Any = None) -> Self:
         """Add rows that the model does not know, without fitting it anew: a robust regression on the components for each.
 
-        A matrix of new rows gets the next numbers; entries with names must have new row names. Columns that are not known
-        are refused.
+        A matrix of new rows gets the next numbers; entries with names must have new row names, and a DataFrame new labels.
+        Columns that are not known are refused.
         """
         check_is_fitted(self)
-        given = self._read(X, y, reset=False).once()
+        index = None
+        if self.index_ is not None:
+            if labels_of(X)[0] is None:
+                raise ValueError("The model was fitted to a DataFrame: give new rows as one, whose index names them.")
+            given = self._read(in_rows_of(self.index_, X), None, reset=False)
+            if (known := given.rows < len(self.index_)).any():
+                label = self.index_[given.rows[known][0]]
+                raise ValueError(f"Row {label!r} is known already: use partial_fit for its new entries.")
+            index, m = given.index, len(self.index_)
+            given = replace(given, rows=given.rows - m, shape=(len(index) - m, given.shape[1]))
+        else:
+            given = self._read(X, y, reset=False).once()
         if given.row_ids is not None and given.col_ids is not None:
             known = entries.places(given.row_ids, self.row_ids_, 0) >= 0
             if known.any():
@@ -330,64 +325,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             order = np.argsort(ids, kind="stable")
             row_ids, biases, factors, rows = ids[order], biases[order], factors[order], np.argsort(order)[rows]
         self._seen = Completion(rows, cols, values, (len(biases), len(self.col_biases_)), self._loss)
-        self.row_biases_, self.row_factors_, self.row_ids_ = biases, factors, row_ids
+        self.row_biases_, self.row_factors_, self.row_ids_, self.index_ = biases, factors, row_ids, index
         return self
-
-    def _folded(self, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """Biases and factors of m rows with these entries."""
-        left, ridge = values - self.mean_ - self.col_biases_[cols], ROWS if self._biases() == "both" else None
-        columns, entries = self.components_.T, (rows, cols, left)
-        return folded(columns, self.singular_values_, entries, m, self._loss, self.multiplier_, ridge)
-
-    def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ma.MaskedArray, np.ndarray]:
-        """For each row the k columns with the largest predictions, best first, and these; without those observed in it.
-
-        Where no row has k left, there are as many as the row with most has; one that has fewer ends with masked columns
-        (``columns[i].compressed()`` are those that are there), whose predictions are NaN.
-        """
-        check_is_fitted(self)
-        i = entries.places(rows, self.row_ids_, len(self.row_biases_))
-        if (i < 0).any():
-            raise ValueError(
-                f"Row {np.atleast_1d(rows)[i < 0].tolist()[0]!r} is not known: fold it in first, or leave it out."
-            )
-
-        def predicted(rows: np.ndarray) -> np.ndarray:
-            found = self.row_factors_[rows] @ self.components_
-            found += self.col_biases_ + self.mean_ + self.row_biases_[rows, None]
-            return found
-
-        best, values = best_columns(i, predicted, self._seen.pattern, checks.whole(k, "k"), exclude_seen)
-        columns, none = entries.named(best, self.col_ids_), best < 0
-        columns[none] = "" if columns.dtype.kind == "U" else np.array(-1).astype(columns.dtype)  # below the mask
-        return np.ma.MaskedArray(columns, mask=none), self._clipped(values)
-
-    # ----------------------------------------------------------------------------------------------------- on the disk
-
-    def save(self, path: Any) -> None:
-        """Write the model and its entries to a file that can't run code when it is read. All but ``result_`` is kept."""
-        check_is_fitted(self)
-        stored.write(path, self)
-
-    @classmethod
-    def load(cls, path: Any) -> Self:
-        """What ``save`` wrote."""
-        return stored.read(path, cls)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For joblib: the entries as arrays, and no record of the engine's run."""
-        state = dict(super().__getstate__())
-        if "_seen" in state:
-            seen = state["_seen"]
-            state["_seen"] = (seen.pattern.rows, seen.pattern.cols, seen.values, seen.pattern.shape)
-            state["result_"] = None
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_seen" in state:
-            rows, cols, values, shape = state["_seen"]
-            state = {**state, "_seen": Completion(rows, cols, values, shape, state["_loss"])}
-        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -29,6 +29,9 @@ class Entries:
     shape: tuple[int, int]
     row_ids: np.ndarray | None = None
     col_ids: np.ndarray | None = None
+    index: Any = None
+    """Labels of the rows, and below of the columns, of a wide DataFrame: in the order of the matrix, whatever they are."""
+    columns: Any = None
 
     def __post_init__(self) -> None:
         bad = ~np.isfinite(self.values)
@@ -96,10 +99,17 @@ def is_listed(X: Any, y: Any) -> bool:
     width = shape[1] if len(shape) == 2 and not sp.issparse(X) else 0
     if width > 2 and hasattr(X, "columns"):
         if y is None:
-            return width == 3 or _known(X.columns, 3) is not None
+            return _known(X.columns, 3) is not None or (width == 3 and not _has_row_labels(X))
         chosen = _known(X.columns, 2)  # a matrix may come with a y, which it ignores, and have columns a, b, ... i, j
         return chosen is not None and all(len(str(X.columns[place])) > 2 for place in chosen)
     return width == 2 and y is not None
+
+
+def _has_row_labels(X: Any) -> bool:
+    """A DataFrame of numbers whose rows have names or times is a matrix: a list of entries has no such labels."""
+    labels = getattr(X, "index", None)
+    numbers = all(getattr(dtype, "kind", "O") in "biuf" for dtype in getattr(X, "dtypes", ["O"]))
+    return labels is not None and getattr(labels, "dtype", np.dtype(int)).kind not in "iufb" and numbers
 
 
 def listed(X: Any, y: Any = None) -> Entries:

@@ -11,7 +11,6 @@ import numpy as np
 from condgrad.checks import counted
 from condgrad.data import Cleanup, Observations
 from condgrad.learn.completion import RobustCompletion
-from condgrad.learn.path import Radius
 from condgrad.report import Block, Curve, Plot, Table, Text, surroundings, write
 from condgrad.report.runs import PROVEN, UNITS
 
@@ -33,7 +32,9 @@ def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
         "rank": len(model.singular_values_),
         "radius": float(model.radius_),
         "sigma": float(model.sigma_),
-        "held-out error": None if (best := least(model)) is None else best.error,
+        "held-out entries": model.n_validation_ or None,
+        "held-out RMSE": model.validation_rmse_,
+        "held-out MAE": model.validation_mae_,
         "outliers": len(model.outliers_),
         "squared mapping": certificate.upper if certificate and model.certify is not None else None,
         "status": _status(model),
@@ -58,10 +59,10 @@ def report_fit(
     parameters = {name: value for name, value in model.get_params().items() if value is not None}
     told = {name: value for name, value in found.items() if value is not None}
     blocks: list[Block] = [
-        Text("The fit", [in_words(found), *caveats(found)]),
+        Text("The fit", [in_words(found), *validation_words(model), *caveats(found)]),
         Table("What was found", list(told), [list(told.values())]),
         Text("How it came about", []),
-        path_plot(model),
+        *path_plot(model),
         *convergence(model),
         *spectrum(model),
         Text("What was not believed", [outlier_words(found)]),
@@ -83,14 +84,29 @@ def report_fit(
 
 
 def in_words(found: Mapping[str, Any]) -> str:
-    source = "" if found["held-out error"] is None else ", as entries tell that were held out"
+    """The model and its errors; sigma is the typical error on held-out entries where there were any."""
+    held_out = found["held-out entries"]
+    typical = "The typical error is" if held_out is None else "The typical error on held-out entries is"
     return (
         f"{counted(found['entries'], 'entry')} of a matrix of {counted(found['rows'], 'row')} and "
         f"{counted(found['columns'], 'column')} ({found['observed']:.2%} of it) {_are(found['entries'])} explained by a mean, a "
         f"bias of each row and column, and a matrix of rank {found['rank']} whose singular values add up to at most "
-        f"{found['radius']:.4g}. An ordinary entry is off by {found['sigma']:.3g}{source}; "
-        f"{found['outliers']:,} ({share(found):.1%}) {_are(found['outliers'])} further off than the fit believes."
+        f"{found['radius']:.4g}. {typical} {found['sigma']:.3g}; {found['outliers']:,} ({share(found):.1%}) "
+        f"{_are(found['outliers'])} treated as outliers."
     )
+
+
+def validation_words(model: RobustCompletion) -> list[str]:
+    """What the held-out errors are of: the fit of the path that was chosen, not the model that was refitted to all entries."""
+    if model.best_index_ is None:
+        return []
+    chosen = model.path_[model.best_index_]
+    return [
+        f"To choose the radius, {counted(model.n_validation_, 'entry')} {_are(model.n_validation_)} held out. The chosen fit "
+        f"(radius {chosen.radius:.4g}, rank {chosen.rank}), which has not seen them, predicts them with an RMSE of "
+        f"{chosen.rmse:.4g} and an MAE of {chosen.mae:.4g}, outliers included. It was then refitted to all entries: that is the "
+        f"model that is saved, of rank {len(model.singular_values_)}."
+    ]
 
 
 def _are(number: int) -> str:
@@ -113,36 +129,40 @@ def caveats(found: Mapping[str, Any]) -> list[str]:
     return told
 
 
-def least(model: RobustCompletion) -> Radius | None:
-    """The point of the path with the least held-out error by the loss that the fit ended with: another's does not compare."""
-    by_last = [tried for tried in model.path_ if tried.loss == model.path_[-1].loss]
-    return min(by_last, key=lambda tried: tried.error, default=None)
-
-
-def path_plot(model: RobustCompletion) -> Plot:
-    """A curve for each loss, within the ball and where the large singular values were let go: their sum is then the radius."""
+def path_plot(model: RobustCompletion) -> list[Block]:
+    """RMSE on held-out entries along the path: a curve for each loss, within the ball and free of it; and the fit chosen."""
+    if not model.path_:
+        return []
     curves: dict[str, dict[str, list[float]]] = {}
     for number, tried in enumerate(model.path_, start=1):
-        label = f"{tried.loss}, " + ("large singular values let go" if tried.free else "within the ball")
+        label = f"{tried.loss}, " + ("singular values not shrunk" if tried.free else "within the ball")
         columns = curves.setdefault(label, {"radius": [], "round": [], "y": []})
-        for name, value in (("radius", tried.radius), ("round", number), ("y", tried.error)):
+        for name, value in (("radius", tried.radius), ("round", number), ("y", tried.rmse)):
             columns[name].append(value)
-    note = "A root mean square over held-out entries in which an outlier counts as far as it is believed."
-    if (best := least(model)) is not None:
-        note += f" The least is {best.error:.4g}, at radius {best.radius:.4g} with rank {best.rank}."
+    note = "Each point is a fit that has not seen the held-out entries; all of these count, outliers included."
+    if model.best_index_ is not None:
+        chosen = model.path_[model.best_index_]
+        curves["chosen"] = {"radius": [chosen.radius], "round": [model.best_index_ + 1], "y": [chosen.rmse]}
+        note += (
+            f" The chosen fit has radius {chosen.radius:.4g}, rank {chosen.rank}, RMSE {chosen.rmse:.4g} and MAE "
+            f"{chosen.mae:.4g}. Fits are compared by a root mean square in which an entry counts by its inlier weight, so that "
+            "outliers do not choose the radius: the chosen fit need not have the least RMSE."
+        )
         leader = model.path_[0].loss
-        if leader != best.loss:
-            note += f" {leader.capitalize()}'s loss, which never quite gives up what is far off, leads the way."
-    return Plot(
-        "path",
-        "Held-out error along the path of radii",
-        "held-out error",
-        {"radius": "radius: the sum of the singular values", "round": "round"},
-        [Curve(label, [columns]) for label, columns in curves.items()],
-        note=note,
-        as_given=True,
-        scales=("linear", "linear"),
-    )
+        if leader != chosen.loss:
+            note += f" {leader.capitalize()}'s loss, which never quite ignores an entry, is used first."
+    return [
+        Plot(
+            "path",
+            "RMSE on held-out entries along the path of radii",
+            "RMSE on held-out entries",
+            {"radius": "radius: the sum of the singular values", "round": "round"},
+            [Curve(label, [columns]) for label, columns in curves.items()],
+            note=note,
+            as_given=True,
+            scales=("linear", "linear"),
+        )
+    ]
 
 
 def convergence(model: RobustCompletion) -> list[Block]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import csr_array, diags_array, hstack, issparse
 
 from condgrad.checks import choice
 from condgrad.domains import GroupBall, L1Ball, L2Ball, NuclearBall, user_set
@@ -38,12 +38,13 @@ class Design:
     intercept: bool
 
     @classmethod
-    def of(cls, X: Any, intercept: bool) -> Design:
+    def of(cls, X: Any, intercept: bool, weights: np.ndarray | None = None) -> Design:
         n, d = X.shape
         sparse: bool = issparse(X)
-        centre = X.mean(axis=0) if intercept and not sparse else np.zeros(d)
+        centre = np.average(X, axis=0, weights=weights) if intercept and not sparse else np.zeros(d)
         A: Any = csr_array(X) if sparse else X - centre
-        unit = spectral_norm(A) / math.sqrt(n) or 1.0
+        weighted = A if weights is None else diags_array(np.sqrt(weights / weights.mean())) @ A
+        unit = spectral_norm(weighted) / math.sqrt(n) or 1.0
         A = A / unit
         if intercept:
             ones: Any = np.ones((n, 1))
@@ -71,14 +72,18 @@ class Fits:
     groups: Any
     tol: float
     max_iter: int
+    weights: np.ndarray | None = None
+    """Of the rows; None where all are equal."""
     seed: int = 0
+    """Decides which subsets of rows give a robust start."""
 
     def __post_init__(self) -> None:
         if self.constraint is not None:
             choice(self.constraint, CONSTRAINTS, "constraint")
 
     def rows(self, chosen: np.ndarray, tol: float) -> Fits:
-        return replace(self, design=self.design.rows(chosen), Y=self.Y[chosen], tol=tol)
+        weights = None if self.weights is None else self.weights[chosen]
+        return replace(self, design=self.design.rows(chosen), Y=self.Y[chosen], tol=tol, weights=weights)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -103,7 +108,7 @@ class Fits:
         """The fit of Y / scale, times the scale. Without a radius the ball grows until it does not bind."""
         if radius is not None:
             return self._within(loss, radius, start, scale)
-        radius = max(2 * float(np.linalg.norm(start)), float(np.abs(self.Y).mean()), scale)
+        radius = max(2 * float(np.linalg.norm(start)), self._mean_size(), scale)
         for _ in range(GROWTHS):
             fit = self._within(loss, radius, start, scale)
             if not fit.binding:
@@ -112,7 +117,7 @@ class Fits:
         return fit
 
     def _within(self, loss: Loss, radius: float, start: np.ndarray, scale: float) -> Fit:
-        F = LinearModel(self.design.A, self.Y / scale, loss)
+        F = LinearModel(self.design.A, self.Y / scale, loss, self.weights)
         ball = self.ball(radius / scale)
         domain = ball
         if self.design.intercept:
@@ -127,20 +132,24 @@ class Fits:
         return self.design.A @ W - self.Y
 
     def spread(self) -> float:
-        return spread(self.Y) or float(np.abs(self.Y).mean()) or 1.0
+        return spread(self.Y, self.weights) or self._mean_size() or 1.0
+
+    def _mean_size(self) -> float:
+        return float(np.average(np.abs(self.Y).mean(axis=1), weights=self.weights))
 
     def robust_start(self) -> np.ndarray | None:
-        return robust_start(self.design.A, self.Y, self.seed) if suits(*self.design.A.shape) else None
+        return robust_start(self.design.A, self.Y, self.seed, self.weights) if suits(*self.design.A.shape) else None
 
     def norm(self, W: np.ndarray) -> float:
         return float(self.ball(1.0).norm(W[: self.shape[0]]))
 
     def first_radius(self, scale: float) -> float:
         A, n = self.design.A, len(self.Y)
-        down = A.T @ np.clip(self.Y, -scale, scale) / n
+        weights = np.ones(n) if self.weights is None else self.weights / self.weights.mean()
+        down = A.T @ (weights[:, None] * np.clip(self.Y, -scale, scale)) / n
         vertex = np.zeros_like(down)
         vertex[: self.shape[0]] = self.ball(1.0).lmo(down[: self.shape[0]])
-        curvature = float(np.sum((A @ vertex) ** 2)) / n
+        curvature = float(np.sum(weights[:, None] * (A @ vertex) ** 2)) / n
         return (-float(np.vdot(vertex, down)) / curvature if curvature > 0 else 0.0) or 1.0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +16,22 @@ BETTER = 1e-4
 SLOWLY = 0.7
 """The scale of the loss does not fall at once below this part of the last one: rows that are fitted later than others must not be
 given up before."""
+
+
+class Radius(NamedTuple):
+    """One fit of the path, to the entries that are not held out, and its errors on those that are."""
+
+    radius: float
+    error: float
+    """What fits are compared by, under one loss: a root mean square in which an entry counts by its inlier weight."""
+    rank: int
+    loss: str
+    free: bool
+    """Of the ball; the radius is then what the singular values add up to."""
+    rmse: float
+    """Root mean squared error of the predictions at all held-out entries, outliers included. It compares fits by any loss."""
+    mae: float
+    """Mean absolute error of the same predictions."""
 
 
 class Scaling(Protocol):
@@ -38,6 +54,11 @@ class Held:
         left = self.values - model.at(self.rows, self.cols)
         model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma, fit.floor))
         return Judged(model, left, float(np.sqrt(2 * mean_loss(model.loss, left) / model.loss.smoothness)))
+
+    def errors(self, now: Judged, within: tuple[float, float]) -> tuple[float, float]:
+        """Root mean squared and mean absolute error of the model's predictions, clipped to a range."""
+        errors = self.values - np.clip(self.values - now.left, *within)
+        return float(np.sqrt(np.mean(np.square(errors)))), float(np.mean(np.abs(errors)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from condgrad.learn.radii import ROUGH, Fit, Step, chosen, path, refined, rising
 from condgrad.learn.robust_start import decided_by_leverage, dense, suits
 from condgrad.learn.saving import Saved
 from condgrad.learn.scales import CONVEX, LOSSES, NOT_BELIEVED, spread
+from condgrad.learn.weighing import digests, gathered, held_out, median, of_classes, row_weights
 from condgrad.objectives import Logistic, Loss, Sigmoid
 
 HELD_OUT = 0.2
@@ -32,24 +33,27 @@ MOST_NUMBERS = 10_000_000
 class _Linear(Saved, BaseEstimator):
     """Abstract: what the regressor and the classifier have in common."""
 
-    def _fits(self, X: Any, Y: np.ndarray) -> Fits:
+    def _fits(self, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> Fits:
         positive(self.tol, "tol")
         whole(self.max_iter, "max_iter")
         if self.constraint is not None and self.radius != "auto":
             positive(self.radius, "radius, where it is not 'auto',")
         if self.groups is not None and self.constraint != "group":
             raise ValueError(f"groups are for constraint='group', but got {self.constraint!r}: leave one of them out.")
-        constraint = "l1" if self.constraint == "auto" else self.constraint
+        design, constraint = Design.of(X, self.fit_intercept, weights), self.constraint
+        constraint = "l1" if constraint == "auto" else constraint
         seed = seed_of(self.random_state)
-        return Fits(Design.of(X, self.fit_intercept), Y, constraint, self.groups, self.tol, self.max_iter, seed)
+        return Fits(design, Y, constraint, self.groups, self.tol, self.max_iter, weights, seed)
 
-    def _split(self, fits: Fits) -> tuple[Fits, Fits]:
-        """Rows to fit on, to a rough tolerance, and rows held out."""
-        n = len(fits.Y)
-        order = check_random_state(self.random_state).permutation(n)
-        held = max(1, round(HELD_OUT * n))
-        rough = ROUGH * self.tol
-        return fits.rows(np.sort(order[held:]), rough), fits.rows(np.sort(order[:held]), rough)
+    def _keys(self, X: Any, Y: np.ndarray) -> np.ndarray:
+        """A number for each row, by which equal rows are found and rows are held out."""
+        return digests(X, Y, int(check_random_state(self.random_state).randint(2**31 - 1)))
+
+    def _split(self, fits: Fits, keys: np.ndarray) -> tuple[Fits, Fits]:
+        """Rows to fit on, to a rough tolerance, and rows held out; of a single row, it is both."""
+        held = held_out(keys, fits.weights, HELD_OUT)
+        rough, train = ROUGH * self.tol, ~held if len(held) > 1 else held
+        return fits.rows(np.flatnonzero(train), rough), fits.rows(np.flatnonzero(held), rough)
 
     def _radius(self, fits: Fits) -> Any:
         """In the units of the design; None where there is no constraint."""
@@ -119,7 +123,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         warning says where the coefficients follow them and the other rows contradict them. None for the convex losses, and
         with fewer than 4 rows for a coefficient, more than 500 features or more than 10 million numbers.
     path_ : (radius, held-out loss) along the path.
-    outliers_ : which y are farther than 3 sigma from the fit.
+    outliers_ : which y are farther than 3 sigma from the fit, whatever their weight.
     status_, mapping_, n_iter_ : how the last fit ended, the squared gradient mapping that is certified, and its steps.
 
     Examples
@@ -159,18 +163,34 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_tasks)
+        sample_weight : array-like of shape (n_samples,), default None
+            Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, also where rows are held out and where
+            sigma is estimated; one of weight 0 as none. By default all are 1.
+
+        Returns
+        -------
+        self
+        """
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
         choice(self.loss, LOSSES, "loss")
-        Y = np.asarray(y, dtype=float).reshape(len(y), -1)
-        middle = np.median(Y, axis=0) if self.fit_intercept else np.zeros(Y.shape[1])
-        fits = self._fits(X, Y - middle)
+        given, Y = X, np.asarray(y, dtype=float).reshape(len(y), -1)
+        keys = self._keys(X, Y)
+        rows, weights = gathered(row_weights(sample_weight, X), keys)
+        middle = median(Y[rows], weights) if self.fit_intercept else np.zeros(Y.shape[1])
+        fits = self._fits(X[rows], Y[rows] - middle, weights)
         sigma = None if self.sigma is None else positive(self.sigma, "sigma")
         fit, radius, sigma, steps = robust_fit(
             fits,
-            lambda: self._split(fits),
+            lambda: self._split(fits, keys[rows]),
             self.loss,
             self._radius(fits),
             sigma,
@@ -179,20 +199,21 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         )
         self._settle(fits, fit, steps, radius)
         self.intercept_ = self.intercept_ + middle
-        errors = fits.errors(fit.x)
-        self.sigma_ = spread(errors) if self.loss == "squared" else sigma
+        self.sigma_ = spread(fits.errors(fit.x), weights) if self.loss == "squared" else sigma
+        errors = given @ self.coef_.T + self.intercept_ - Y
         self.outliers_ = np.abs(errors) > NOT_BELIEVED * self.sigma_
-        self._look_at_leverage(fits, fit.x)
+        self._look_at_leverage(fits, fit.x, keys, keys[rows])
         if y.ndim == 1:
             self.coef_, self.intercept_, self.outliers_ = self.coef_[0], self.intercept_[0], self.outliers_[:, 0]
         return self
 
-    def _look_at_leverage(self, fits: Fits, W: np.ndarray) -> None:
+    def _look_at_leverage(self, fits: Fits, W: np.ndarray, keys: np.ndarray, fitted: np.ndarray) -> None:
         """Set ``leverage_``, and warn where the coefficients rest on leverage points that the other rows contradict."""
         A, self.leverage_ = fits.design.A, None
         if self.loss in CONVEX or not suits(*A.shape) or A.shape[0] * A.shape[1] > MOST_NUMBERS:
             return
-        self.leverage_, decided = decided_by_leverage(dense(A), fits.Y, W, self.sigma_, fits.seed)
+        leverage, decided = decided_by_leverage(dense(A), fits.Y, W, self.sigma_, fits.seed, fits.weights)
+        self.leverage_ = np.isin(keys, fitted[leverage])
         if decided:
             warnings.warn(
                 f"The coefficients follow {self.leverage_.sum()} rows with extreme features (leverage_), and the other "
@@ -213,6 +234,10 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
 
     Parameters are those of :class:`RobustLinearRegressor`, with ``loss`` "sigmoid" or "logistic". Only the logistic loss
     has probabilities: ``predict_proba`` is there for it alone.
+
+    class_weight : dict, "balanced" or None, default None
+        Weights of the classes, by which those of their rows are multiplied; a class that a dict does not name has weight 1.
+        "balanced": in inverse proportion to the weight that the rows of a class have together.
 
     Examples
     --------
@@ -237,6 +262,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         tol: float = 1e-6,
         max_iter: int = 2000,
         random_state: Any = 0,
+        class_weight: Any = None,
     ):
         self.loss = loss
         self.constraint = constraint
@@ -246,9 +272,24 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.class_weight = class_weight
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default None
+            Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, one of weight 0 as none; a class all of
+            whose rows have weight 0 is not known. By default all are 1.
+
+        Returns
+        -------
+        self
+        """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         loss: Loss = Sigmoid() if choice(self.loss, ("sigmoid", "logistic"), "loss") == "sigmoid" else Logistic()
@@ -256,6 +297,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
             raise ValueError(
                 "Without a constraint separable classes have no best coefficients: give one, such as 'l2'."
             )
+        given = row_weights(sample_weight, X)
+        X, y, given = X[given > 0], y[given > 0], given[given > 0]
         self.classes_, number = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -263,10 +306,13 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
             )
         columns = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         Y = np.column_stack([np.where(number == column, 1.0, -1.0) for column in columns])
-        fits = self._fits(X, Y)
+        keys = self._keys(X, Y)
+        of_class = of_classes(self.class_weight, self.classes_, number, given)
+        rows, weights = gathered(row_weights(given * of_class[number], X), keys)
+        fits = self._fits(X[rows], Y[rows], weights)
         radius, start, steps = self._radius(fits), fits.zero(), []
         if radius == "auto":
-            steps = self._path(*self._split(fits), loss)
+            steps = self._path(*self._split(fits, keys[rows]), loss)
             radius, start = chosen(steps).radius, chosen(steps).fit.x
         elif self.loss == "sigmoid":
             start = fits.at(Logistic(), radius, start).x
@@ -283,7 +329,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
             convex = found.x
             if self.loss == "sigmoid":
                 found = train.at(loss, radius, convex)
-            return found, float(loss.value(held.design.A @ found.x, held.Y).sum(axis=1).mean())
+            losses = loss.value(held.design.A @ found.x, held.Y).sum(axis=1)
+            return found, float(np.average(losses, weights=held.weights))
 
         return refined(path(rising(train.first_radius(1.0)), fit, convex), fit)
 

@@ -14,18 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from condgrad.domains import NuclearBall
 from condgrad.driver import Mapping, Result, Steps, minimize, run
 from condgrad.inner import Subspace
-from condgrad.learn.biases import Biases, refitted
-from condgrad.learn.held_out import BETTER, Held, Judged
+from condgrad.learn.biases import Biases, beliefs, refitted
+from condgrad.learn.held_out import BETTER, Held, Judged, Radius
 from condgrad.learn.model import Model
 from condgrad.learn.rescue import rescued
-from condgrad.learn.scales import coarseness, loss_for, spread
+from condgrad.learn.scales import bounds, coarseness, loss_for, spread
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
 from condgrad.points import LowRank
@@ -70,17 +71,6 @@ ENOUGH, SETTLED = 0.01, 0.95
 one more singular value is worth while if it falls by more than this share."""
 
 
-class Radius(NamedTuple):
-    """One radius of the path: the held-out error is a root mean square in which an outlier counts as far as it is believed."""
-
-    radius: float
-    error: float
-    rank: int
-    loss: str
-    free: bool
-    """Of the ball; the radius is then what the singular values add up to."""
-
-
 @dataclass(eq=False)
 class Fit:
     """What is fixed for a fit: the entries, all and without those held out, and the loss as it was asked for."""
@@ -101,6 +91,12 @@ class Fit:
     """Of the scale."""
     leader: str | None = None
     """The loss that stands in for the one that was asked for, while it leads."""
+    clip: bool = False
+    """Whether predictions are clipped to the range of the inliers, as the estimator's are."""
+    chosen: int | None = None
+    """Which fit of the path was chosen; None where nothing was held out."""
+    held_out: int = 0
+    """How many entries were held out."""
 
     def by_name(self, sigma: float) -> Loss | None:
         """The loss that is used now, for errors of this size, where it was asked for by name."""
@@ -180,16 +176,16 @@ class Fit:
             now *= HASTE
         return replace(model, radius=radius)
 
-    def settled(self, train: Completion, held: Held, model: Model) -> Model:
+    def settled(self, train: Completion, held: Held, now: Judged) -> Judged:
         """More rounds at the last radius, as long as the scale falls."""
         if not isinstance(self.loss, str) or self.loss == "squared":
-            return model
+            return now
         for _ in range(LONGEST):
-            before = model.sigma
-            model = held.judged(self, self.improve(train, self.wide(model), model.radius)).model
-            if model.sigma > SETTLED * before:
+            before = now.model.sigma
+            now = held.judged(self, self.improve(train, self.wide(now.model), now.model.radius))
+            if now.model.sigma > SETTLED * before:
                 break
-        return model
+        return now
 
     def follow(self, up_to: float = np.inf) -> Model:
         """The best model of the path, with the scale that its held-out residuals have."""
@@ -204,12 +200,24 @@ class Fit:
         if led:
             self.leader = None
             best = held.judged(self, best.model)
-            self.tried(best.model, best.error, PATIENCE + 3)
+            self.tried(train, held, best, PATIENCE + 3)
             if best.model.rank is None:
                 best = self.along(train, held, best, best.model.radius or first, up_to)
             else:
                 best = self.freed(train, held, best.model, best)
-        return self.settled(train, held, best.model) if np.isfinite(up_to) else best.model
+        if np.isfinite(up_to):
+            best = self.settled(train, held, best)
+        self.choose(train, held, best)
+        return best.model
+
+    def choose(self, train: Completion, held: Held, best: Judged) -> None:
+        """Note which point of the path was chosen, so that its errors are those of the model that goes on to all entries."""
+        if train is self.everything:  # a single entry: nothing was held out
+            return
+        point = self.point(train, held, best)
+        if point not in self.path:
+            self.path.append(point)
+        self.chosen, self.held_out = self.path.index(point), len(held.values)
 
     def along(self, train: Completion, held: Held, begin: Judged, radius: float, up_to: float) -> Judged:
         """The best from this radius on; or the last, where it is known how far."""
@@ -222,7 +230,7 @@ class Fit:
             if now.error < MOVING * error:
                 now = held.judged(self, self.improve(train, model, radius))
             model, error = now.model, now.error
-            self.tried(model, error, patience - worse + 3)
+            self.tried(train, held, now, patience - worse + 3)
             if radius >= up_to:
                 return now
             before = best
@@ -236,13 +244,31 @@ class Fit:
             radius = min(GROWTH * radius, up_to)
         return self.let_go(train, held, best_in_ball, best, 0.0)
 
-    def tried(self, model: Model, error: float, left: int) -> None:
-        """Note a point of the path, and about how many rounds are left."""
-        name, free = self.leader or self.loss, model.rank is not None
+    def tried(self, train: Completion, held: Held, now: Judged, rounds: int) -> None:
+        """Note a point of the path, and about how many rounds remain."""
+        point = self.point(train, held, now)
+        self.path.append(point)
+        where = f"rank {now.model.rank}" if point.free else f"radius {point.radius:.4g}"
+        self.tell(f"{where}, RMSE {point.rmse:.4g} and MAE {point.mae:.4g} on held-out entries", rounds)
+
+    def point(self, train: Completion, held: Held, now: Judged) -> Radius:
+        """A fit as a point of the path, with the errors of its predictions at the held-out entries."""
+        model, name = now.model, self.leader or self.loss
         loss = name if isinstance(name, str) else type(name).__name__
-        self.path.append(Radius(model.radius, error, model.x.rank, loss, free))
-        where = f"rank {model.rank}" if free else f"radius {model.radius:.4g}"
-        self.tell(f"{where}, held-out error {error:.4g}", left)
+        rmse, mae = held.errors(now, self.range_of(train, model))
+        return Radius(model.radius, now.error, model.x.rank, loss, model.rank is not None, rmse, mae)
+
+    def range_of(self, train: Completion, model: Model) -> tuple[float, float]:
+        """What predictions of this model are clipped to, by the entries that it was fitted to alone."""
+        if not self.clip or not self.repeated:
+            return -np.inf, np.inf
+        residuals = train.values - train.pattern.sample(*model.factors())
+        return bounds(train.values, beliefs(model.loss, train.pattern, residuals)[1] >= 0.5)
+
+    @cached_property
+    def repeated(self) -> bool:
+        """Whether any value occurs more than once: values without repetitions have no range to clip to."""
+        return bool((np.diff(np.sort(self.everything.values)) == 0).any())
 
     def let_go(self, train: Completion, held: Held, now: Judged, best: Judged, gap: float) -> Judged:
         """The singular values above the largest gap, free of the ball, if the held-out entries like it better; then one more."""
@@ -283,7 +309,7 @@ class Fit:
                 break
             enough = not narrower and (now.error < EXACT * self.floor or not now.beats(best, ENOUGH))
             best, model, sigma = now if better else best, now.model, now.model.sigma
-            self.tried(model, now.error, 4)
+            self.tried(train, held, now, 4)
             if enough:
                 break
         return best

@@ -45,6 +45,10 @@ class Fit(NamedTuple):
 class Data(Protocol):
     """What can be fitted under a constraint and looked at afterwards."""
 
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Of the rows; None where all are equal."""
+
     def at(self, loss: Loss, radius: Any, start: Point, scale: float) -> Fit:
         """The fit of the data / scale, times the scale."""
 
@@ -127,8 +131,8 @@ def _search(
         fit = train.at(loss_for(pilot_name, 1.0), radius, start, width)
         errors = held.errors(fit.x)
         if fixed:
-            return fit, mean_loss(loss_for(pilot_name, width), errors)
-        spreads.append(max(spread(errors), NOISELESS * scale))
+            return fit, mean_loss(loss_for(pilot_name, width), errors, held.weights)
+        spreads.append(max(spread(errors, held.weights), NOISELESS * scale))
         return fit, spreads[-1]
 
     steps = path(radii, pilot, zero)
@@ -148,11 +152,11 @@ def _search(
             if radius not in starts:  # a fit at a smaller radius may be a bad place to begin: Huber's never is
                 starts[radius] = train.at(loss_for("huber", 1.0), radius, start, width).x
             fit = train.at(loss_for(name, 1.0), radius, starts[radius], width)
-            return fit, mean_loss(loss_for(name, width), held.errors(fit.x))
+            return fit, mean_loss(loss_for(name, width), held.errors(fit.x), held.weights)
 
         steps = path(list(starts), robust, zero)
         steps = refined(steps, robust) if auto else steps
-        return steps, max(spread(held.errors(chosen(steps).fit.x)), NOISELESS * scale)
+        return steps, max(spread(held.errors(chosen(steps).fit.x), held.weights), NOISELESS * scale)
 
     steps, left = again(starts, fixed)
     while sigma is None and left < SETTLED * fixed:
@@ -174,10 +178,7 @@ def _search_from(
     unconstrained: bool,
 ) -> tuple[list[Step], float]:
     """From a robust start: fits at falling radii, each begun at the next larger one, and scored with one width of the loss."""
-    errors = held.errors(start)
-    if errors.size < ENOUGH_HELD_OUT:
-        errors = np.concatenate([errors, train.errors(start)])
-    width = sigma or max(clipped_scale(errors), least)
+    width = sigma or max(_scale_at(start, train, held), least)
     begun_at: dict[float, Point] = {}
 
     def fit(radius: Any, _: Point) -> tuple[Fit, float]:
@@ -185,7 +186,7 @@ def _search_from(
         larger = min((other for other in begun_at if other >= size), default=None)
         found = train.at(loss_for(name, 1.0), radius, start if larger is None else begun_at[larger], width)
         begun_at[size] = found.x
-        return found, mean_loss(loss_for(name, width), held.errors(found.x))
+        return found, mean_loss(loss_for(name, width), held.errors(found.x), held.weights)
 
     if radius != "auto":
         steps = path([radius], fit, start)
@@ -196,8 +197,19 @@ def _search_from(
         if unconstrained:
             steps += path([None], fit, start)
     if sigma is None:
-        width = max(clipped_scale(held.errors(chosen(steps).fit.x)), least)
+        width = max(_scale_at(chosen(steps).fit.x, train, held), least)
     return steps, width
+
+
+def _scale_at(x: Point, train: Data, held: Data) -> float:
+    """Scale of the inliers' held-out errors; where these are few, of all errors."""
+    errors, weights = held.errors(x), held.weights
+    if len(errors) < ENOUGH_HELD_OUT:
+        errors = np.concatenate([errors, train.errors(x)])
+        weights = (
+            None if held.weights is None or train.weights is None else np.concatenate([held.weights, train.weights])
+        )
+    return clipped_scale(errors, weights)
 
 
 def _near(steps: list[Step]) -> dict[Any, Point]:
@@ -206,8 +218,8 @@ def _near(steps: list[Step]) -> dict[Any, Point]:
     return {step.radius: step.fit.x for step in steps[max(at - NEAR, 0) : at + NEAR + 1]}
 
 
-def mean_loss(loss: Loss, errors: np.ndarray) -> float:
-    return float(loss.value(errors, np.zeros_like(errors)).sum(axis=1).mean())
+def mean_loss(loss: Loss, errors: np.ndarray, weights: np.ndarray | None) -> float:
+    return float(np.average(loss.value(errors, np.zeros_like(errors)).sum(axis=1), weights=weights))
 
 
 def path(radii: Iterable[Any], fit: Scored, start: Point) -> list[Step]:

@@ -15,6 +15,8 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.stats import chi2
 
+from condgrad.learn.weighing import median
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -56,25 +58,27 @@ def dense(A: Any) -> np.ndarray:
     return A.toarray() if sparse else A
 
 
-def leverage_points(A: np.ndarray) -> np.ndarray:
+def leverage_points(A: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Which rows have features far outside the bulk of the rows.
 
     Distances are measured along the eigenvectors of the spatial sign covariance matrix, in units of the median absolute
     deviation along each: neither is moved by less than half of the rows.
     """
-    X = A - np.median(A, axis=0)
+    X = A - median(A, weights)
     length = np.linalg.norm(X, axis=1)
     signs = X / np.where(length > 0, length, 1.0)[:, None]
-    X = X @ np.linalg.eigh(signs.T @ signs)[1]
-    scale = 1.4826 * np.median(np.abs(X), axis=0)
-    scale = np.where(scale > 0, scale, 1.2533 * np.abs(X).mean(axis=0))  # most values are equal, as in 0/1 features
+    X = X @ np.linalg.eigh(signs.T @ (weights[:, None] * signs))[1]
+    scale = 1.4826 * median(np.abs(X), weights)
+    scale = np.where(
+        scale > 0, scale, 1.2533 * np.average(np.abs(X), axis=0, weights=weights)
+    )  # most values are equal, as in 0/1 features
     used = scale > 1e-12 * scale.max(initial=0.0)
     squared = np.sum((X[:, used] / scale[used]) ** 2, axis=1)
-    middle, freedom = np.median(squared), max(int(used.sum()), 1)
+    middle, freedom = _median(squared, weights), max(int(used.sum()), 1)
     return squared > middle * chi2.ppf(SETTINGS.ordinary, freedom) / chi2.ppf(0.5, freedom)
 
 
-def robust_start(A: Any, Y: np.ndarray, seed: int) -> np.ndarray:
+def robust_start(A: Any, Y: np.ndarray, seed: int, weights: np.ndarray | None = None) -> np.ndarray:
     """Coefficients with a small robust scale of the errors, for each task.
 
     Parameters
@@ -84,83 +88,89 @@ def robust_start(A: Any, Y: np.ndarray, seed: int) -> np.ndarray:
     Y : ndarray of shape (rows, tasks)
     seed : int
         Decides which rows and subsets are drawn.
+    weights : ndarray of shape (rows,), default None
+        Weights of the rows; None: all are equal.
 
     Returns
     -------
     ndarray of shape (columns, tasks)
     """
     rng = np.random.default_rng((seed, 24))
+    weights = np.ones(len(Y)) if weights is None else weights
     if len(Y) > SETTINGS.max_rows:
         some = rng.choice(len(Y), SETTINGS.max_rows, replace=False)
-        A, Y = A[some], Y[some]
+        A, Y, weights = A[some], Y[some], weights[some]
     A = dense(A)
-    ordinary = ~leverage_points(A)
-    return np.column_stack([_for_one_task(A, y, ordinary, rng) for y in Y.T])
+    ordinary = ~leverage_points(A, weights)
+    return np.column_stack([_for_one_task(A, y, weights, ordinary, rng) for y in Y.T])
 
 
-def _for_one_task(A: np.ndarray, y: np.ndarray, ordinary: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    candidates = [least_absolute_deviations(A, y)]
+def _for_one_task(
+    A: np.ndarray, y: np.ndarray, weights: np.ndarray, ordinary: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    candidates = [least_absolute_deviations(A, y, weights)]
     if len(A) > ordinary.sum() > A.shape[1]:
-        candidates.append(least_absolute_deviations(A[ordinary], y[ordinary]))
-    candidates += _from_subsets(A, y, rng)
-    refined = [_towards_s_estimate(A, y, w) for w in candidates]
+        candidates.append(least_absolute_deviations(A[ordinary], y[ordinary], weights[ordinary]))
+    candidates += _from_subsets(A, y, weights, rng)
+    refined = [_towards_s_estimate(A, y, weights, w) for w in candidates]
     return min(refined, key=lambda found: found[1])[0]
 
 
 def decided_by_leverage(
-    A: np.ndarray, Y: np.ndarray, W: np.ndarray, sigma: float, seed: int
+    A: np.ndarray, Y: np.ndarray, W: np.ndarray, sigma: float, seed: int, weights: np.ndarray | None
 ) -> tuple[np.ndarray, bool]:
     """Which rows are leverage points, and whether the coefficients W follow them where the other rows contradict them.
 
     The other rows are fitted by themselves. The leverage points that W fits decide W if most of them are further from that
     fit than three times the standard error of a prediction there.
     """
-    leverage = leverage_points(A)
+    weights = np.ones(len(Y)) if weights is None else weights
+    leverage = leverage_points(A, weights)
     others = ~leverage
     if not leverage.any() or not suits(others.sum(), A.shape[1]):
         return leverage, False
-    without = robust_start(A[others], Y[others], seed)
+    without = robust_start(A[others], Y[others], seed, weights[others])
     for y, w, w_without in zip(Y.T, W.T, without.T, strict=True):
         followed = leverage & (np.abs(A @ w - y) <= 3 * sigma)
         if not followed.any():
             continue
         inliers = others & (np.abs(A @ w_without - y) <= 3 * sigma)
-        spread = np.linalg.lstsq(A[inliers].T @ A[inliers], A[followed].T, rcond=None)[0]
+        spread = np.linalg.lstsq(A[inliers].T @ (weights[inliers, None] * A[inliers]), A[followed].T, rcond=None)[0]
         deviation = sigma * np.sqrt(1 + np.sum(A[followed].T * spread, axis=0))
         if np.median(np.abs(A[followed] @ w_without - y[followed]) / deviation) > 3:
             return leverage, True
     return leverage, False
 
 
-def _from_subsets(A: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+def _from_subsets(A: np.ndarray, y: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     """Exact fits of random subsets with as many rows as coefficients: those with the smallest median absolute error."""
     subsets = [rng.choice(len(A), A.shape[1], replace=False) for _ in range(SETTINGS.subsets)]
     W = np.array([np.linalg.lstsq(A[subset], y[subset], rcond=None)[0] for subset in subsets]).T
-    order = np.argsort(np.median(np.abs(A @ W - y[:, None]), axis=0))
+    order = np.argsort(median(np.abs(A @ W - y[:, None]), weights))
     return list(W[:, order[: SETTINGS.refined]].T)
 
 
-def least_absolute_deviations(A: np.ndarray, y: np.ndarray) -> np.ndarray:
+def least_absolute_deviations(A: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Coefficients that minimise the sum of absolute errors, by iteratively reweighted least squares."""
-    w = np.linalg.lstsq(A, y, rcond=None)[0]
+    w = _weighted(A, y, weights)
     for _ in range(SETTINGS.iterations):
         errors = np.abs(A @ w - y)
-        smallest = 1e-3 * np.median(errors)
+        smallest = 1e-3 * _median(errors, weights)
         if smallest == 0:
             break
-        w = _weighted(A, y, 1 / np.maximum(errors, smallest))
+        w = _weighted(A, y, weights / np.maximum(errors, smallest))
     return w
 
 
-def _towards_s_estimate(A: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, float]:
+def _towards_s_estimate(A: np.ndarray, y: np.ndarray, weights: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, float]:
     """The coefficients after iterations that lower the M-scale of their errors, and that scale."""
-    best, scale = w, m_scale(A @ w - y)
+    best, scale = w, m_scale(A @ w - y, weights)
     for _ in range(SETTINGS.iterations):
         if scale == 0:
             break
         share = (A @ best - y) / (BISQUARE * scale)
-        w = _weighted(A, y, np.maximum(1 - share**2, 0.0) ** 2)
-        after = m_scale(A @ w - y)
+        w = _weighted(A, y, weights * np.maximum(1 - share**2, 0.0) ** 2)
+        after = m_scale(A @ w - y, weights)
         if not after < (1 - 1e-6) * scale:
             break
         best, scale = w, after
@@ -173,35 +183,46 @@ def _weighted(A: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(root[:, None] * A, root * y, rcond=None)[0]
 
 
-def m_scale(errors: np.ndarray) -> float:
+def _median(values: np.ndarray, weights: np.ndarray) -> float:
+    return float(median(values[:, None], weights)[0])
+
+
+def m_scale(errors: np.ndarray, weights: np.ndarray) -> float:
     """M-scale of the errors with Tukey's bisquare and a breakdown of 1/2; 0 where half of them are 0."""
     errors = np.abs(errors)
-    scale = 1.4826 * float(np.median(errors))
+    scale = 1.4826 * _median(errors, weights)
     for _ in range(50):
         if scale == 0:
             break
         share = np.minimum(errors / (BISQUARE * scale), 1.0) ** 2
-        before, scale = scale, scale * float(np.sqrt(2 * np.mean(share * (3 + share * (share - 3)))))
+        mean = np.average(share * (3 + share * (share - 3)), weights=weights)
+        before, scale = scale, scale * float(np.sqrt(2 * mean))
         if abs(scale - before) < 1e-6 * before:
             break
     return scale
 
 
-def clipped_scale(errors: np.ndarray) -> float:
+def clipped_scale(errors: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Standard deviation of the inliers among the errors, where up to 45 % of them may be gross.
 
-    The median-based scale grows with the share of outliers. Errors beyond 2.5 scales are therefore left out, and the deviation of
-    the others, corrected for that, is the next scale.
+    The median-based scale grows with the share of outliers. Errors beyond 2.5 scales are therefore left out, and the deviation
+    of the others, corrected for that, is the next scale.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (rows, tasks)
+    weights : ndarray of shape (rows,), default None
+        Weights of the rows; None: all are equal.
     """
-    errors = np.abs(errors)
-    scale = 1.4826 * float(np.median(errors))
+    weights = np.ones(len(errors)) if weights is None else weights
+    weights = np.repeat(weights, errors.shape[1])
+    errors = np.abs(errors).ravel()
+    scale = 1.4826 * _median(errors, weights)
     least = LEAST_CLIPPED * scale
     for _ in range(50):
-        inliers = errors[errors <= CLIP * scale]
-        before, scale = (
-            scale,
-            max(float(np.sqrt(np.mean(inliers**2))) / CLIPPED_DEVIATION, least) if len(inliers) else 0.0,
-        )
+        inliers = errors <= CLIP * scale
+        deviation = float(np.sqrt(np.average(errors[inliers] ** 2, weights=weights[inliers])))
+        before, scale = scale, max(deviation / CLIPPED_DEVIATION, least)
         if abs(scale - before) <= 1e-3 * before:
             break
     return scale

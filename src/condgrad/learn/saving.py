@@ -91,6 +91,8 @@ def named(names: Any, dtype: str = "U") -> np.ndarray:
 
 def _got(value: Any) -> Any:
     """What ``_put`` was given."""
+    if isinstance(value, dict) and "weights" in value:
+        return {class_: float(weight) for class_, weight in value["weights"]}
     if isinstance(value, dict):
         return named(value["names"], value["dtype"])
     if isinstance(value, list):
@@ -105,6 +107,9 @@ def _put(key: str, value: Any, plain: dict[str, Any], arrays: dict[str, np.ndarr
     if value is None or isinstance(value, bool | int | float | str):
         plain[key] = value
         return
+    if isinstance(value, dict) and all(isinstance(class_, bool | int | float | str) for class_ in map(_plain, value)):
+        plain[key] = {"weights": [[_plain(class_), float(weight)] for class_, weight in value.items()]}
+        return
     array = np.asarray(value)
     if array.dtype.kind in "biuf":
         arrays[key] = array
@@ -112,3 +117,7 @@ def _put(key: str, value: Any, plain: dict[str, Any], arrays: dict[str, np.ndarr
         plain[key] = {"names": array.tolist(), "dtype": array.dtype.kind}
     else:
         raise ValueError(f"{key} is {value!r}, which can't be saved: numbers, names and arrays of them can.")
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

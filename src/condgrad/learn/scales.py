@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import choice
+from condgrad.learn.weighing import median
 from condgrad.objectives import Cauchy, GemanMcClure, Huber, Loss, Squared, Welsch
 
 LOSSES: dict[str, Any] = {
@@ -41,9 +42,17 @@ def loss_for(name: str, sigma: float) -> Loss:
     return LOSSES[loss_name(name)](sigma)
 
 
-def spread(errors: np.ndarray) -> float:
-    """The standard deviation that normal errors of this median size have: half of them may be anything."""
-    found = 1.4826 * float(np.median(np.abs(errors)))
+def spread(errors: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """The standard deviation that normal errors of this median size have: half of them may be anything.
+
+    ``weights`` are those of the rows of errors, in which all tasks count.
+    """
+    sizes = np.abs(errors)
+    if weights is None:
+        middle = float(np.median(sizes))
+    else:
+        middle = float(median(sizes.reshape(-1, 1), np.repeat(weights, sizes[0].size))[0])
+    found = 1.4826 * middle
     return found if found > NOTHING else 0.0
 
 

@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from condgrad import archive
 from condgrad.checks import positive, whole
 from condgrad.learn.entries import named as with_names
+from condgrad.learn.frames import named_by, pack, unpack
 from condgrad.learn.path import Radius
 from condgrad.learn.saving import check_shapes, named, refusing
 from condgrad.objectives import LOSSES, Completion
 from condgrad.objectives.losses import Loss
 
-KIND, VERSION = "RobustCompletion", 2
+KIND, VERSION = "RobustCompletion", 3
 NUMBERS = ("mean_", "radius_", "sigma_", "multiplier_", "n_features_in_")
 ARRAYS = ("row_biases_", "col_biases_", "row_factors_", "components_", "singular_values_")
+LABELS = ("index_", "columns_")
 FIELDS = ("row", "column", "value", "predicted", "score")
+
+
+class Stored:
+    """Abstract: ``save``, ``load`` and pickling of RobustCompletion."""
+
+    def save(self, path: Any) -> None:
+        """Write the model and its entries to a file that can't run code when it is read. All but ``result_`` is kept."""
+        check_is_fitted(self)
+        write(path, self)
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """What ``save`` wrote."""
+        return read(path, cls)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For joblib: the entries as arrays, and no record of the engine's run."""
+        state: Any = super().__getstate__()
+        if "_seen" not in state:
+            return state
+        seen = state["_seen"]
+        arrays = (seen.pattern.rows, seen.pattern.cols, seen.values, seen.pattern.shape)
+        return {**state, "_seen": arrays, "result_": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_seen" in state:
+            rows, cols, values, shape = state["_seen"]
+            state = {**state, "_seen": Completion(rows, cols, values, shape, state["_loss"])}
+        super().__setstate__(state)  # type: ignore[misc]
 
 
 def records(*parts: np.ndarray) -> np.recarray:
@@ -36,7 +68,9 @@ def write(path: Any, model: Any) -> None:
         "parameters": {name: _plain(value) for name, value in parameters.items()},
         "numbers": {name: _plain(getattr(model, name)) for name in NUMBERS},
         "range": [float(end) for end in model.range_],
-        "path": [[float(r), float(e), int(k), loss, bool(free)] for r, e, k, loss, free in model.path_],
+        "path": [[_plain(part) for part in tried] for tried in model.path_],
+        "best_index": model.best_index_,
+        "n_validation": model.n_validation_,
         "losses": [float(loss) for loss in model.losses_],
         "rank": model._rank,
         "loss": _loss_data(model._loss),
@@ -48,9 +82,12 @@ def write(path: Any, model: Any) -> None:
     arrays = {name: getattr(model, name) for name in ARRAYS}
     arrays |= {f"outliers.{name}": np.ascontiguousarray(model.outliers_[name]) for name in FIELDS}
     for name, ids in (("row", model.row_ids_), ("column", model.col_ids_)):  # positions, as strings are no arrays there
-        if ids is not None:
+        if model.index_ is not None:  # labels need not be unique
+            arrays[f"outliers.{name}"] = model._outlier_places[FIELDS.index(name)]
+        elif ids is not None:
             arrays[f"outliers.{name}"] = np.searchsorted(ids, model.outliers_[name])
     arrays |= {"rows": model._seen.pattern.rows, "cols": model._seen.pattern.cols, "values": model._seen.values}
+    data["labels"] = {name: pack(name, getattr(model, name), arrays) for name in LABELS}
     for name in ("row_ids_", "col_ids_"):
         ids = getattr(model, name)
         if ids is not None and ids.dtype.kind == "U":
@@ -84,12 +121,20 @@ def _model(data: Any, arrays: dict[str, np.ndarray], kind: Any) -> Any:
         setattr(model, name, arrays[name])
     for name, size in (("row_ids_", m), ("col_ids_", n)):
         setattr(model, name, _ids(data["names"].get(name), arrays.get(name), size))
-    if (model.row_ids_ is None) != (model.col_ids_ is None):
+    for name, size in zip(LABELS, (m, n), strict=True):
+        setattr(model, name, unpack(name, data["labels"][name], arrays, size))
+    if (model.row_ids_ is None) != (model.col_ids_ is None) or (model.index_ is None) != (model.columns_ is None):
         raise ValueError("names of one side only")
     model.range_ = tuple(data["range"])
     model.path_ = [_radius(*tried) for tried in data["path"]]
+    model.best_index_ = None if data["best_index"] is None else whole(data["best_index"], "best_index", least=0)
+    model.n_validation_ = whole(data["n_validation"], "n_validation", least=0)
+    if model.best_index_ is not None:
+        model.path_[model.best_index_]  # refuses an index outside of the path
     rows, cols, *numbers = (arrays[f"outliers.{name}"] for name in FIELDS)
-    model.outliers_ = records(with_names(rows, model.row_ids_), with_names(cols, model.col_ids_), *numbers)
+    model._outlier_places = rows, cols
+    names = named_by(model.row_ids_, model.index_), named_by(model.col_ids_, model.columns_)
+    model.outliers_ = records(with_names(rows, names[0]), with_names(cols, names[1]), *numbers)
     model.losses_ = data["losses"]
     model._rank, model._loss, model.result_ = data["rank"], _loss(data["loss"]), None
     if data["features"] is not None:
@@ -120,10 +165,10 @@ def _check(data: Any, arrays: dict[str, np.ndarray], m: int, n: int) -> None:
             raise ValueError("an outlier outside of the matrix")
 
 
-def _radius(radius: float, error: float, rank: int, loss: str, free: bool) -> Radius:
+def _radius(radius: float, error: float, rank: int, loss: str, free: bool, rmse: float, mae: float) -> Radius:
     if not isinstance(loss, str):
         raise TypeError("a path without losses")
-    return Radius(float(radius), float(error), whole(rank, "rank", least=0), loss, bool(free))
+    return Radius(float(radius), float(error), whole(rank, "rank", least=0), loss, bool(free), float(rmse), float(mae))
 
 
 def _ids(names: Any, numbers: np.ndarray | None, size: int) -> np.ndarray | None:

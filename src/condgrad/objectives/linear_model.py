@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.sparse import diags_array
@@ -19,7 +19,9 @@ from condgrad.objectives.sums import Sum
 @final
 @dataclass(frozen=True, eq=False)
 class LinearModel(Sum):
-    """F(w) = (1/n) sum_i phi(a_i'w, y_i); A, with rows a_i, dense or scipy-sparse.
+    """F(w) = (1/n) sum_i omega_i phi(a_i'w, y_i); A, with rows a_i, dense or scipy-sparse.
+
+    ``weights`` are positive, one for each row, by default all equal; omega are these, divided by their mean.
 
     The terms are ridge functions: the row of a term is the number phi', its gradient phi' a_i. Where y is a matrix with a
     column for each of several tasks, so is w, and losses are summed over the tasks: the Hessian has a block for each, so
@@ -30,6 +32,7 @@ class LinearModel(Sum):
     y: np.ndarray
     loss: Loss
     n_terms: int = field(init=False)
+    weights: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         A = as_matrix(self.A, "The A of LinearModel")
@@ -40,7 +43,7 @@ class LinearModel(Sum):
             checks.same_shape(y.shape, A.shape[:1], "The y of LinearModel (one number for each row of A)")
         checks.same_shape(y.shape[:1], A.shape[:1], "The y of LinearModel, of which there is a row for each row of A,")
         check_loss(self.loss, y)
-        checks.settle(self, A=A, y=y, n_terms=len(y))
+        checks.settle(self, A=A, y=y, n_terms=len(y), weights=_mean_one(self.weights, len(y)))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,8 +63,9 @@ class LinearModel(Sum):
 
     @cached_property
     def _mean_square(self) -> float:
-        """The largest eigenvalue of A'A / n."""
-        return spectral_norm(self.A) ** 2 / self.n_terms
+        """The largest eigenvalue of A' diag(omega) A / n."""
+        A = self.A if self.weights is None else diags_array(np.sqrt(self.weights)) @ self.A
+        return spectral_norm(A) ** 2 / self.n_terms
 
     @cached_property
     def _row_norms(self) -> np.ndarray:
@@ -69,24 +73,46 @@ class LinearModel(Sum):
 
     @property
     def term_smoothness(self) -> float:
-        return self.loss.smoothness * float(self._row_norms.max()) ** 2
+        squares = self._row_norms**2
+        return self.loss.smoothness * float((squares if self.weights is None else self.weights * squares).max())
 
     @cached_property
     def mean_square_smoothness(self) -> float:
-        """From (1/n) sum_i |a_i|^2 a_i a_i', the Gram matrix of the rows |a_i| a_i."""
-        weighted = diags_array(self._row_norms) @ self.A
+        """From (1/n) sum_i omega_i^2 |a_i|^2 a_i a_i', the Gram matrix of the rows omega_i |a_i| a_i."""
+        weighted = diags_array(self._row_norms if self.weights is None else self.weights * self._row_norms) @ self.A
         return self.loss.smoothness * spectral_norm(weighted) / math.sqrt(self.n_terms)
 
     def value(self, x: np.ndarray) -> float:
         losses = self.loss.value(self.A @ checks.point(x, self.shape, "LinearModel"), self.y)
-        return float(np.sum(losses)) / self.n_terms
+        return float(np.sum(self._weighted(losses))) / self.n_terms
 
     def grad(self, x: np.ndarray) -> np.ndarray:
         slopes = self.loss.deriv(self.A @ checks.point(x, self.shape, "LinearModel"), self.y)
-        return self.A.T @ slopes / self.n_terms
+        return self.A.T @ self._weighted(slopes) / self.n_terms
 
     def term_rows(self, x: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        return self.loss.deriv(self.A[batch] @ checks.point(x, self.shape, "LinearModel"), self.y[batch])
+        slopes = self.loss.deriv(self.A[batch] @ checks.point(x, self.shape, "LinearModel"), self.y[batch])
+        return self._weighted(slopes, batch)
 
     def assemble(self, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:
         return self.A[batch].T @ rows / len(batch)
+
+    def _weighted(self, each: np.ndarray, batch: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Numbers of rows, or of rows and tasks, times the weights of the rows."""
+        if self.weights is None:
+            return each
+        weights = self.weights[batch]
+        return (weights if each.ndim == 1 else weights[:, None]) * each
+
+
+def _mean_one(given: Any, n: int) -> np.ndarray | None:
+    """The weights, divided by their mean."""
+    if given is None:
+        return None
+    weights = checks.finite_array(given, "The list of weights of LinearModel")
+    checks.same_shape(weights.shape, (n,), "The list of weights of LinearModel (one for each row of A)")
+    if weights.min() <= 0:
+        raise ValueError(
+            f"The weights of LinearModel must be positive, but one is {weights.min():g}: leave out rows that do not count."
+        )
+    return checks.read_only(weights / weights.mean())

@@ -1,0 +1,103 @@
+"""Weights of rows: a row of weight 2 is a row that stands there twice, one of weight 0 is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import _check_sample_weight
+
+
+def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
+    """A weight for each row, none negative and not all 0."""
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if weights.min() < 0 or not weights.any():
+        raise ValueError(
+            f"The weights of rows have the least value {weights.min():g} and the sum {weights.sum():g}, but weights of 0 or more, "
+            "not all 0, were expected: leave out rows that do not count."
+        )
+    return weights
+
+
+def digests(X: Any, Y: np.ndarray, seed: int) -> np.ndarray:
+    """A pseudo-random number for each row, from the seed and what stands in the row: equal rows have equal numbers.
+
+    By it rows are held out: however often a row stands there, and in whatever order, it is held out or not.
+    """
+    key = seed.to_bytes(8, "little")
+    found = b"".join(blake2b(row, digest_size=8, key=key).digest() for row in _bytes(X, Y))
+    return np.frombuffer(found, dtype=np.uint64)
+
+
+def _bytes(X: Any, Y: np.ndarray) -> Iterator[bytes]:
+    """Of each row what is not 0, and y: the same for a dense and for a sparse X."""
+    sparse: bool = issparse(X)
+    for i in range(len(Y)):
+        if sparse:
+            part = slice(X.indptr[i], X.indptr[i + 1])
+            places, values = X.indices[part], X.data[part]
+            order = np.argsort(places, kind="stable")
+            places, values = places[order], values[order]
+            places, values = places[values != 0], values[values != 0]
+        else:
+            places = np.flatnonzero(X[i])
+            values = X[i][places]
+        yield places.astype(np.int64).tobytes() + values.tobytes() + Y[i].tobytes()
+
+
+def gathered(weights: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray | None]:
+    """(rows to take, their weights): each of equal rows once with the sum of their weights, and none of weight 0.
+
+    Weights that are all equal are None. Rows that are neither repeated nor weighted stay as they are.
+    """
+    there = np.flatnonzero(weights)
+    _, first, group = np.unique(keys[there], return_index=True, return_inverse=True)
+    if len(first) == len(there) and np.ptp(weights[there]) == 0:
+        return (slice(None) if len(there) == len(weights) else there), None
+    total = np.bincount(group, weights[there])
+    return there[first], None if np.ptp(total) == 0 else total
+
+
+def held_out(keys: np.ndarray, weights: np.ndarray | None, share: float) -> np.ndarray:
+    """Which rows are held out: about this share of the weight, at least one row, and not all."""
+    order = np.argsort(keys, kind="stable")
+    weight = np.cumsum(np.ones(len(keys)) if weights is None else weights[order])
+    count = 1 + int(np.argmin(np.abs(weight - share * weight[-1])))
+    held = np.zeros(len(keys), dtype=bool)
+    held[order[: max(min(count, len(keys) - 1), 1)]] = True
+    return held
+
+
+def median(values: np.ndarray, weights: np.ndarray | None) -> Any:
+    """The median of each column; with weights that of rows that stand there as often as their weights say."""
+    if weights is None:
+        return np.median(values, axis=0)
+    order = np.argsort(values, axis=0, kind="stable")
+    ordered, below = np.take_along_axis(values, order, axis=0), np.cumsum(weights[order], axis=0)
+    half = below[-1] / 2
+    lower = (below < half * (1 - 1e-12)).sum(axis=0)
+    upper = (below <= half * (1 + 1e-12)).sum(axis=0)
+    columns = np.arange(values.shape[1])
+    return (ordered[lower, columns] + ordered[np.minimum(upper, len(values) - 1), columns]) / 2
+
+
+def of_classes(class_weight: Any, classes: np.ndarray, number: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The weight of each class, by None, a dict, or "balanced": in inverse proportion to the weight of its rows."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        total = np.bincount(number, weights, minlength=len(classes))
+        return weights.sum() / (len(classes) * total)
+    if not isinstance(class_weight, dict):
+        raise ValueError(f"class_weight is {class_weight!r}: give None, 'balanced' or a dict of class and weight.")
+    known = set(classes.tolist())
+    unknown, missing = set(class_weight) - known, known - set(class_weight)
+    if unknown and missing:
+        raise ValueError(
+            f"class_weight has {sorted(unknown, key=str)[0]!r}, which is no class, and lacks the class "
+            f"{sorted(missing, key=str)[0]!r}: give the classes of y."
+        )
+    return np.array([float(class_weight.get(one, 1.0)) for one in classes.tolist()])
