@@ -39,6 +39,8 @@ from condgrad.driver import (
     run,
 )
 from condgrad.inner import INNERS, CondG, Corrective, Exact, Spectral
+from condgrad.interruption import Interrupted, Terminated
+from condgrad.kernels.layer import ForkWarning
 from condgrad.objectives import (
     LOSSES,
     OBJECTIVES,
@@ -83,6 +85,7 @@ __all__ = [
     "CpuSeconds",
     "Exact",
     "Fantope",
+    "ForkWarning",
     "Function",
     "FunctionExpectation",
     "FunctionSum",
@@ -92,6 +95,7 @@ __all__ = [
     "GroupBall",
     "Huber",
     "InexactOracleWarning",
+    "Interrupted",
     "KyFanBall",
     "L1Ball",
     "L2Ball",
@@ -117,6 +121,7 @@ __all__ = [
     "Squared",
     "Stagnation",
     "Steps",
+    "Terminated",
     "Trace",
     "Welsch",
     "check_gradient",

@@ -14,7 +14,7 @@ from condgrad import checks, kernels
 from condgrad.learn import entries, stored
 from condgrad.learn.biases import ROWS, Biases, belief, beliefs
 from condgrad.learn.entries import Entries
-from condgrad.learn.fitting import all_or_nothing, seed_of
+from condgrad.learn.fitting import all_or_nothing, attaching, seed_of, unfitted
 from condgrad.learn.folding import folded
 from condgrad.learn.model import Model
 from condgrad.learn.path import Fit
@@ -160,7 +160,8 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise
         rng = np.random.default_rng(seed_of(self.random_state))
         fit = Fit(everything, loss, sigma, self._biases(), rng, Telling() if self.verbose else silent)
-        with kernels.at_most(1 if everything.n_terms < SMALL else None):
+        limit = 1 if everything.n_terms < SMALL else None
+        with kernels.at_most(limit), attaching(lambda interruption: self._partial(fit, given)):
             if last is not None:
                 model, fit.path = last, list(self.path_)
             else:
@@ -172,6 +173,15 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
         self._settle(model, fit)
         return self
+
+    def _partial(self, fit: Fit, given: Entries) -> Self | None:
+        """A copy that has the model which an interrupted fit had reached."""
+        if fit.reached is None:
+            return None
+        partial = unfitted(self)
+        partial.row_ids_, partial.col_ids_ = given.row_ids, given.col_ids
+        partial._settle(fit.reached, fit)
+        return partial
 
     def _settle(self, model: Model, fit: Fit) -> None:
         """What the fit found, as attributes."""
@@ -373,21 +383,6 @@ class RobustCompletion(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def load(cls, path: Any) -> Self:
         """What ``save`` wrote."""
         return stored.read(path, cls)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For joblib: the entries as arrays, and no record of the engine's run."""
-        state = dict(super().__getstate__())
-        if "_seen" in state:
-            seen = state["_seen"]
-            state["_seen"] = (seen.pattern.rows, seen.pattern.cols, seen.values, seen.pattern.shape)
-            state["result_"] = None
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_seen" in state:
-            rows, cols, values, shape = state["_seen"]
-            state = {**state, "_seen": Completion(rows, cols, values, shape, state["_loss"])}
-        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.domains import NuclearBall
-from condgrad.driver import Mapping, Result, Steps, minimize, run
+from condgrad.driver import Mapping, Steps, minimize, run
 from condgrad.inner import Subspace
 from condgrad.learn.biases import Biases, refitted
 from condgrad.learn.held_out import BETTER, Held, Judged
@@ -101,6 +101,8 @@ class Fit:
     """Of the scale."""
     leader: str | None = None
     """The loss that stands in for the one that was asked for, while it leads."""
+    reached: Model | None = None
+    """The best model of the path so far, or the last one on all entries: what there is when a fit is interrupted."""
 
     def by_name(self, sigma: float) -> Loss | None:
         """The loss that is used now, for errors of this size, where it was asked for by name."""
@@ -175,7 +177,7 @@ class Fit:
         model = self.start(self.everything)
         now = self.first_radius(self.everything, model)
         while now < radius:
-            model = self.improve(self.everything, model, now)
+            model = self.reached = self.improve(self.everything, model, now)
             self.tell(f"radius {now:.4g}, loss {model.value:.6g}", 3)
             now *= HASTE
         return replace(model, radius=radius)
@@ -241,6 +243,8 @@ class Fit:
         name, free = self.leader or self.loss, model.rank is not None
         loss = name if isinstance(name, str) else type(name).__name__
         self.path.append(Radius(model.radius, error, model.x.rank, loss, free))
+        if error <= min(tried.error for tried in self.path):
+            self.reached = model
         where = f"rank {model.rank}" if free else f"radius {model.radius:.4g}"
         self.tell(f"{where}, held-out error {error:.4g}", left)
 
@@ -310,6 +314,7 @@ class Fit:
                 model = rescued(self.everything, model, self.biases)
                 room = max(room, 4 * float(model.x.svd()[1].sum()))
             model = self.improve(self.everything, model, room)
+            self.reached = replace(model, radius=radius if model.rank is None else float(model.x.svd()[1].sum()))
             self.losses.append(model.value)
             self.tell(f"all entries, loss {model.value:.6g}", 2)
             if model.value > (1 - tol) * before:
@@ -318,8 +323,7 @@ class Fit:
         current = self.everything.replaced(self.left(self.everything, model), model.loss)
         problem, solver = Problem(current, NuclearBall(current.pattern.shape, room)), engine(model)
         begun = Continued(solver, model.begun(solver, problem))
-        result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False)
-        go_on(result)
+        result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False, on_interrupt="raise")
         self.losses.append(result.fun)
         assert isinstance(result.x, LowRank)
         radius = radius if model.rank is None else float(result.x.svd()[1].sum())
@@ -330,8 +334,7 @@ class Fit:
         current = self.everything.replaced(self.left(self.everything, model), model.loss)
         domain = NuclearBall(current.pattern.shape, model.radius)
         stop = Mapping(tol) | Steps(steps)
-        result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False)
-        go_on(result)
+        result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False, on_interrupt="raise")
         assert isinstance(result.x, LowRank)
         return replace(model, x=result.x, result=result)
 
@@ -352,9 +355,3 @@ class Continued:
 
     def step(self, problem: Problem, state: NCGSState) -> NCGSState:
         return self.solver.step(problem, state)
-
-
-def go_on(result: Result) -> None:
-    """A run ends in good order where it is interrupted; a fit, which is many runs, is then left."""
-    if result.status == "interrupted":
-        raise KeyboardInterrupt(result.message)
