@@ -39,7 +39,6 @@ from condgrad.driver import (
     run,
 )
 from condgrad.inner import INNERS, CondG, Corrective, Exact, Spectral
-from condgrad.interruption import Interrupted, Terminated
 from condgrad.kernels.layer import ForkWarning
 from condgrad.objectives import (
     LOSSES,
@@ -95,7 +94,6 @@ __all__ = [
     "GroupBall",
     "Huber",
     "InexactOracleWarning",
-    "Interrupted",
     "KyFanBall",
     "L1Ball",
     "L2Ball",
@@ -121,7 +119,6 @@ __all__ = [
     "Squared",
     "Stagnation",
     "Steps",
-    "Terminated",
     "Trace",
     "Welsch",
     "check_gradient",

@@ -12,25 +12,7 @@ from typing import Any
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run, with the result that the run had reached.
-
-    It is a ``KeyboardInterrupt``, so a program that does not catch it ends as after any Ctrl-C.
-
-    Attributes
-    ----------
-    result : Result or None
-        Of the run that was interrupted, with the status ``interrupted``; None outside of a run.
-    partial_fit : estimator or None
-        Where an estimator's ``fit`` was interrupted: a copy of the estimator, fitted to what had been reached; None where there
-        was nothing yet. The estimator itself is what it was before ``fit``.
-    """
-
-    result: Any = None
-    partial_fit: Any = None
-
-
-class Terminated(Interrupted):
+class Terminated(KeyboardInterrupt):
     """SIGTERM during a run, where the program does not handle the signal itself.
 
     When it leaves the outermost run the signal is sent again, with its default action: the process ends, as if the run had not
@@ -50,12 +32,13 @@ def default_action() -> str:
     return "return" if hasattr(sys, "ps1") or sys.flags.interactive or shell is not None else "raise"
 
 
-def attached(interruption: KeyboardInterrupt, **reached: Any) -> KeyboardInterrupt:
-    """The exception to raise, with these attributes. A program's own subclass of ``KeyboardInterrupt`` stays what it is."""
-    if type(interruption) is KeyboardInterrupt:
-        interruption = Interrupted(*interruption.args).with_traceback(interruption.__traceback__)
+def attach(interruption: KeyboardInterrupt, **reached: Any) -> None:
+    """Put what was reached on the exception, as attributes.
+
+    The exception stays the same one: if it were a subclass and nobody caught it, Python would not end with the exit status of
+    Ctrl-C, by which a shell knows that its own loop has to end.
+    """
     vars(interruption).update(reached)
-    return interruption
 
 
 def said(interruption: KeyboardInterrupt) -> str:

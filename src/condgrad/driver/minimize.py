@@ -96,9 +96,9 @@ def minimize(
         all that was asked must be the same, but budgets may be larger.
     on_interrupt : {"raise", "return"} or None, default None
         What follows Ctrl-C or SIGTERM, after the checkpoint (if there is one) has been saved. "raise": Ctrl-C raises
-        :class:`condgrad.Interrupted`, a KeyboardInterrupt with the result so far in ``.result``, and SIGTERM ends the process:
-        one signal ends a program of many runs. "return": the result so far is returned, with the status ``interrupted``.
-        None: "return" in an interactive session, "raise" in a script. Your own handler of SIGTERM takes precedence.
+        KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process: one signal ends a
+        program of many runs. "return": the result so far is returned, with the status ``interrupted``. None: "return" in an
+        interactive session, "raise" in a script. Your own handler of SIGTERM takes precedence.
     options : the method's own, such as ``rule="short"``; see ``condgrad methods``.
 
     Returns
@@ -107,8 +107,8 @@ def minimize(
 
     Raises
     ------
-    condgrad.Interrupted
-        After Ctrl-C, with ``on_interrupt="raise"``.
+    KeyboardInterrupt
+        After Ctrl-C, with ``on_interrupt="raise"``; its attribute ``result`` is the Result.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from condgrad.driver.result import Result
 from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
-from condgrad.interruption import ACTIONS, Terminated, attached, default_action, held_back, said, terminable
+from condgrad.interruption import ACTIONS, Terminated, attach, default_action, held_back, said, terminable
 from condgrad.points import norm2
 from condgrad.points.aside import listening
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
@@ -208,7 +208,8 @@ class _Run:
         # taken off: its traceback refers to this run, which would be a reference cycle
         cause, self.interruption = self.interruption, None
         if action == "raise" and cause is not None:
-            raise attached(cause, result=found)
+            attach(cause, result=found)
+            raise cause
         return found
 
     def as_it_stands(self, interruption: KeyboardInterrupt) -> Result:

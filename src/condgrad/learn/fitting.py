@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from condgrad.interruption import Terminated, attached
+from condgrad.interruption import Terminated, attach
 
 S = TypeVar("S")
 P = ParamSpec("P")
@@ -49,7 +49,8 @@ def attaching(partial_fit: Callable[[KeyboardInterrupt], Any]) -> Iterator[None]
             found = partial_fit(interruption)
         except KeyboardInterrupt:
             found = None
-        raise attached(interruption, partial_fit=found)  # noqa: B904  (the same exception, or in its place)
+        attach(interruption, partial_fit=found)
+        raise
 
 
 READ = ("n_features_in_", "feature_names_in_", "classes_")
