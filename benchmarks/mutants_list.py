@@ -58,7 +58,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "driver/checkpoint.py": ("tests/test_checkpoints.py", RESUMING),
     "driver/counting.py": (DRIVER, HONESTY),
     "driver/metrics.py": (BY_HAND, INEXACT, DRIVER),
-    "driver/run.py": (BY_HAND, DRIVER, HONESTY, RESUMING),
+    "driver/run.py": (BY_HAND, DRIVER, HONESTY, RESUMING, "tests/test_signals.py"),
     "driver/safety.py": ("tests/test_safety.py", INEXACT, HONESTY, RESUMING),
     "driver/stopping.py": (DRIVER,),
     "points/aside.py": (INEXACT,),
@@ -232,6 +232,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("(1 - 1e-6) * certificate.upper", "(1 - 1e-6) * certificate.lower", "checks the lower bound"),
         ("state.k % self.every == 0 or ending", "state.k % self.every == 0", "no row for the last step"),
         ("gamma=1 / (2 * L), step=claim.step or claim.gamma", "step=claim.step", "verified for a step size that it chose itself"),
+        ('if action == "raise" and cause is not None', "if False", "a signal ends one run of a program and not the program"),
+        ("is None or isinstance(interruption, Terminated)", "is None", "SIGTERM during the check after Ctrl-C is lost"),
     ],
     "driver/safety.py": [
         ("ceil(1.1 * k)", "ceil(11 * k)", "measures far too rarely"),

@@ -132,7 +132,8 @@ def test_interrupted(where: str) -> None:
     objective = function(**{where: asked}) if where in ("grad", "value") else function()
     domain = cg.user_set(asked if where == "lmo" else SIMPLEX.lmo, 3, 2.0, contains=SIMPLEX.contains)
     callback = (lambda record, x: asked(record)) if where == "callback" else None
-    result = cg.minimize(objective, domain, X0, method="frank-wolfe", stop=NEVER, callback=callback)
+    given: dict[str, Any] = {"method": "frank-wolfe", "stop": NEVER, "callback": callback, "on_interrupt": "return"}
+    result = cg.minimize(objective, domain, X0, **given)
     assert (result.status, result.success) == ("interrupted", False)
     assert result.message.startswith("Interrupted from the keyboard.")
     assert 3 <= result.steps <= 6 and result.counts["fo"] >= result.steps
@@ -144,14 +145,14 @@ def test_interrupted(where: str) -> None:
 def test_interrupted_before_the_first_step(method: str) -> None:
     """In the very first call: the start comes back, and its summary is JSON all the same."""
     objective = function(grad=on_call(1, interrupt, CONVEX.grad), L=None)
-    result = cg.minimize(objective, SIMPLEX, X0, method=method)
+    result = cg.minimize(objective, SIMPLEX, X0, method=method, on_interrupt="return")
     assert (result.status, result.steps, result.certificate) == ("interrupted", 0, None)
     assert np.array_equal(result.x, X0) and result.fun == CONVEX.value(X0) and len(result.trace) == 0
 
 
 def test_the_summary_of_a_run_without_a_state_is_json() -> None:
     objective = function(grad=on_call(1, interrupt, CONVEX.grad), L=None)
-    json.dumps(cg.minimize(objective, SIMPLEX, X0).summary(), allow_nan=False)
+    json.dumps(cg.minimize(objective, SIMPLEX, X0, on_interrupt="return").summary(), allow_nan=False)
 
 
 def test_interrupted_by_a_signal(tmp_path: Path) -> None:
@@ -167,7 +168,8 @@ def test_interrupted_by_a_signal(tmp_path: Path) -> None:
         "    return cg.Simplex(20).lmo(g)\n"
         "endless = cg.user_set(lmo, 20)\n"
         "never = cg.practical(1e-300, 1e-300)\n"
-        "r = cg.minimize(cg.Quadratic(Q), endless, inner=cg.CondG(), schedule=never, stop=cg.Mapping(1e-300))\n"
+        "asked = dict(inner=cg.CondG(), schedule=never, stop=cg.Mapping(1e-300), on_interrupt='return')\n"
+        "r = cg.minimize(cg.Quadratic(Q), endless, **asked)\n"
         "print(r.status, r.steps, r.counts['lo'], flush=True)\n"
     )
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)

@@ -41,7 +41,7 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(where: str) -> None:
     asked = on_call(6, terminate, again[where])
     objective = function(**{where: asked}) if where != "lmo" else function()
     domain = cg.user_set(asked if where == "lmo" else SIMPLEX.lmo, 3, 2.0, contains=SIMPLEX.contains)
-    result = cg.minimize(objective, domain, X0, method="frank-wolfe", stop=NEVER)
+    result = cg.minimize(objective, domain, X0, method="frank-wolfe", stop=NEVER, on_interrupt="return")
     assert (result.status, result.success) == ("interrupted", False)
     assert result.message.startswith("Terminated by SIGTERM. Returned: the iterate with the smallest certified mapping")
     assert result.certificate.verify(cg.Problem(objective, domain)).upper == result.certificate.upper
@@ -73,12 +73,13 @@ def test_a_run_in_another_thread_leaves_signals_alone() -> None:
     assert found[-1] == "converged" and set(found[:-1]) == {signal.SIG_DFL}
 
 
-def test_a_run_inside_a_run_hands_its_signal_to_the_inner_one_only() -> None:
+def test_a_run_inside_a_run_that_returns_keeps_its_signal() -> None:
     ends = []
 
     def inside(record: Any, x: np.ndarray) -> None:
         if record.k == 2:
-            ends.append(cg.minimize(function(grad=on_call(3, terminate, CONVEX.grad)), SIMPLEX, X0, stop=NEVER).status)
+            objective = function(grad=on_call(3, terminate, CONVEX.grad))
+            ends.append(cg.minimize(objective, SIMPLEX, X0, stop=NEVER, on_interrupt="return").status)
 
     result = cg.minimize(CONVEX, SIMPLEX, X0, callback=inside)
     assert (ends, result.status) == (["interrupted"], "converged")
@@ -96,7 +97,7 @@ def test_a_second_signal_while_the_result_is_checked_does_not_lose_it(act: Any) 
             act()
         return CONVEX.grad(x)
 
-    result = cg.minimize(function(grad=grad), SIMPLEX, X0, method="frank-wolfe", stop=NEVER)
+    result = cg.minimize(function(grad=grad), SIMPLEX, X0, method="frank-wolfe", stop=NEVER, on_interrupt="return")
     assert calls[0] == 7 and (result.status, result.certificate) == ("interrupted", None)
     assert "was not checked" in result.message and isnan(result.fun)
     assert SIMPLEX.contains(result.x) and result.steps == 5 and len(result.trace) >= 6
@@ -106,9 +107,8 @@ def test_a_second_signal_while_the_result_is_checked_does_not_lose_it(act: Any) 
 def test_a_signal_during_the_check_of_a_converged_run_is_said() -> None:
     plain = cg.minimize(CONVEX, SIMPLEX, X0, stop=cg.Steps(5), adaptive=False)
     last = plain.counts["fo"] + 1
-    result = cg.minimize(
-        function(grad=on_call(last, interrupt, CONVEX.grad)), SIMPLEX, X0, stop=cg.Steps(5), adaptive=False
-    )
+    asked: dict[str, Any] = {"stop": cg.Steps(5), "adaptive": False, "on_interrupt": "return"}
+    result = cg.minimize(function(grad=on_call(last, interrupt, CONVEX.grad)), SIMPLEX, X0, **asked)
     assert (result.status, result.steps, result.certificate) == ("interrupted", 5, None)
 
 
@@ -283,7 +283,12 @@ def test_sigterm_leaves_a_checkpoint_from_which_the_run_goes_on(tmp_path: Path) 
     """And what had been noticed before is still said after."""
     wrong = cg.Function(lambda x: -CONVEX.value(x), lambda x: CONVEX.grad(x) / 3, (3,), smoothness=3.0)
     saved = cg.Checkpoint(tmp_path / "run.ckpt", seconds=1e6)
-    given: dict[str, Any] = {"stop": NEVER | cg.Steps(9), "adaptive": False, "checkpoint": saved}
+    given: dict[str, Any] = {
+        "stop": NEVER | cg.Steps(9),
+        "adaptive": False,
+        "checkpoint": saved,
+        "on_interrupt": "return",
+    }
     with pytest.warns(cg.SmoothnessWarning):
         ended = cg.minimize(wrong, SIMPLEX, X0, callback=lambda record, x: record.k == 4 and terminate(), **given)
     assert ended.status == "interrupted" and (tmp_path / "run.ckpt").exists()
@@ -307,7 +312,7 @@ def importing(name, *more):
         os.kill(os.getpid(), signal.SIGINT)
     return usual(name, *more)
 builtins.__import__ = importing
-first = cg.minimize(F, cg.NuclearBall((60, 60), 50.0), tol=1e-16, max_steps=50, progress=False)
+first = cg.minimize(F, cg.NuclearBall((60, 60), 50.0), tol=1e-16, max_steps=50, progress=False, on_interrupt="return")
 again = cg.minimize(F, cg.NuclearBall((60, 60), 50.0), max_steps=2, progress=False)
 print(len(hits), first.status, again.status)
 """

@@ -39,6 +39,7 @@ from condgrad.driver import (
     run,
 )
 from condgrad.inner import INNERS, CondG, Corrective, Exact, Spectral
+from condgrad.kernels.layer import ForkWarning
 from condgrad.objectives import (
     LOSSES,
     OBJECTIVES,
@@ -83,6 +84,7 @@ __all__ = [
     "CpuSeconds",
     "Exact",
     "Fantope",
+    "ForkWarning",
     "Function",
     "FunctionExpectation",
     "FunctionSum",

@@ -1,8 +1,9 @@
-"""SIGTERM as Ctrl-C, and signals that wait until something short is done."""
+"""Ctrl-C and SIGTERM: exceptions that carry what was reached, and signals that wait until something short is done."""
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,32 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(KeyboardInterrupt):
-    """A SIGTERM, in the form in which Python tells of Ctrl-C."""
+    """SIGTERM during a run, where the program does not handle the signal itself.
+
+    When it leaves the outermost run the signal is sent again, with its default action: the process ends, as if the run had not
+    taken the signal over.
+    """
+
+
+ACTIONS = ("raise", "return")
+"""What a run may do after a signal."""
+
+
+def default_action() -> str:
+    """ "return" in an interactive session, where a person looks at what was reached; "raise" in a script, which must end."""
+    shell = getattr(
+        sys.modules.get("IPython"), "get_ipython", lambda: None
+    )()  # also IPython without a prompt, as in Jupyter
+    return "return" if hasattr(sys, "ps1") or sys.flags.interactive or shell is not None else "raise"
+
+
+def attach(interruption: KeyboardInterrupt, **reached: Any) -> None:
+    """Put what was reached on the exception, as attributes.
+
+    The exception stays the same one: if it were a subclass and nobody caught it, Python would not end with the exit status of
+    Ctrl-C, by which a shell knows that its own loop has to end.
+    """
+    vars(interruption).update(reached)
 
 
 def said(interruption: KeyboardInterrupt) -> str:
@@ -20,10 +46,12 @@ def said(interruption: KeyboardInterrupt) -> str:
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
+def terminable(deliver: bool = False) -> Iterator[None]:
     """SIGTERM raises ``Terminated`` here, where it would end the process.
 
-    A program that handles or ignores it keeps doing so, and outside of the main thread Python lets nobody handle signals.
+    A program that handles or ignores it keeps doing so, and outside of the main thread Python lets nobody handle signals. With
+    ``deliver``, the signal is sent again, with its default action, when a ``Terminated`` leaves the block: the process ends.
+    Where the block lies inside another one, that is for the other to do.
     """
     if not _in_charge() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -31,6 +59,11 @@ def terminable() -> Iterator[None]:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
+    except Terminated:
+        if deliver:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGTERM)
+        raise  # also where the signal is blocked
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

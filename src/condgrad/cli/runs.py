@@ -95,7 +95,8 @@ def solve(arguments: Any) -> int:
     out = arguments.out or arguments.spec.with_name(arguments.spec.stem + "-run")
     writable(out / "result.json")
     spec = load(arguments.spec).within(seconds=arguments.seconds, memory=arguments.memory)
-    result = spec.solve(progress=False if arguments.quiet else None, check_gradient=arguments.check_gradient, **saving)
+    asked = {"check_gradient": arguments.check_gradient, "on_interrupt": "return", **saving}
+    result = spec.solve(progress=False if arguments.quiet else None, **asked)
     with held_back():
         out.mkdir(parents=True, exist_ok=True)
         result.to_json(out / "result.json")

@@ -7,7 +7,7 @@ from typing import Any
 
 from condgrad.checks import NonFinite, NotGiven, choice, finite_array, positive, same_shape
 from condgrad.inner import Corrective, absolute
-from condgrad.points import norm2
+from condgrad.points import LowRank, norm2
 from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
 from condgrad.solvers import Method
 
@@ -57,7 +57,7 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
         inside = not proven_outside(domain, x0)
     if not inside:
         raise ValueError("x0 lies outside the set: give a point of it, or leave x0 out to start at domain.start().")
-    return x0
+    return x0.uncached() if isinstance(x0, LowRank) else x0
 
 
 def proven_outside(domain: Any, x: Point, calls: int = 1000) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -18,6 +19,7 @@ from condgrad.driver.result import Result
 from condgrad.driver.run import Callback, run
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
+from condgrad.interruption import ACTIONS, default_action, terminable
 from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, SpectralSet, fits
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
@@ -49,6 +51,7 @@ def minimize(
     check_gradient: bool = False,
     checkpoint: str | PathLike[str] | Checkpoint | None = None,
     resume: bool = False,
+    on_interrupt: str | None = None,
     **options: Any,
 ) -> Result:
     r"""Minimise a smooth, possibly non-convex function over a convex set, without projecting.
@@ -92,11 +95,21 @@ def minimize(
         ``Checkpoint(path, steps=...)``. A file that is there already is not overwritten, but see ``resume``.
     resume : go on from the checkpoint, bit for bit as the run would have; from the start where there is none yet. The problem and
         all that was asked must be the same, but budgets may be larger.
+    on_interrupt : {"raise", "return"} or None, default None
+        What follows Ctrl-C or SIGTERM, after the checkpoint (if there is one) has been saved. "raise": Ctrl-C raises
+        KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process: one signal ends a
+        program of many runs. "return": the result so far is returned, with the status ``interrupted``. None: "return" in an
+        interactive session, "raise" in a script. Your own handler of SIGTERM takes precedence.
     options : the method's own, such as ``rule="short"``; see ``condgrad methods``.
 
     Returns
     -------
     Result with ``x, fun, status, message, certificate, counts, trace``.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, with ``on_interrupt="raise"``; its attribute ``result`` is the Result.
 
     Examples
     --------
@@ -119,6 +132,7 @@ def minimize(
         checkpoint = Checkpoint(checkpoint)
     if resume and checkpoint is None:
         raise TypeError("resume=True continues from a checkpoint: give its path, checkpoint=PATH.")
+    on_interrupt = default_action() if on_interrupt is None else choice(on_interrupt, ACTIONS, "on_interrupt")
     check_problem(Problem(objective, domain))
     if smoothness is not None:
         objective = with_smoothness(objective, given_smoothness(smoothness))
@@ -175,7 +189,7 @@ def minimize(
 
     shown = (sys.stderr.isatty() if progress is None else progress) and not switched_off()
     bar = Progress(method, rule)
-    try:
+    with terminable(deliver=True), closing(bar):
         return run(
             problem,
             solver,
@@ -192,9 +206,8 @@ def minimize(
             checkpoint=checkpoint,
             resume=resume,
             options={"options": options, "output": output},
+            on_interrupt=on_interrupt,
         )
-    finally:
-        bar.close()
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite, nan, sqrt
+from signal import SIGTERM
 from typing import Any
 
 from condgrad.certificate import Certificate, witness
-from condgrad.checks import FAULTS, BadOracle, NonFinite, read_only
+from condgrad.checks import FAULTS, BadOracle, NonFinite, choice, read_only
 from condgrad.driver.answer import answer, result
 from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.clock import Watch
@@ -19,7 +20,7 @@ from condgrad.driver.result import Result
 from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
-from condgrad.interruption import held_back, said, terminable
+from condgrad.interruption import ACTIONS, Terminated, attach, default_action, held_back, said, terminable
 from condgrad.points import norm2
 from condgrad.points.aside import listening
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
@@ -75,6 +76,7 @@ def run(
     checkpoint: Checkpoint | None = None,
     resume: bool = False,
     options: Mapping[str, Any] | None = None,
+    on_interrupt: str | None = None,
 ) -> Result:
     """Run ``solver`` until ``stop``; return the best certified iterate, or the last one where ``best`` is False.
 
@@ -83,8 +85,9 @@ def run(
     reports, in place of what it proves itself (Frank-Wolfe's own bound, gap/gamma, is a loose one).
 
     With a ``checkpoint`` the run is saved as it goes; with ``resume`` it goes on from there. ``options`` are what else the
-    solver was built from: a checkpoint of others is refused.
+    solver was built from: a checkpoint of others is refused. ``on_interrupt`` is that of :func:`condgrad.minimize`.
     """
+    action = default_action() if on_interrupt is None else choice(on_interrupt, ACTIONS, "on_interrupt")
     name = name or type(solver).__name__
     asked = {"every": every, "best": best, "measure": measure, "validate": validate, "seed": seed, **(options or {})}
     asked |= {"watches": sorted(stop.watches()), "tolerance": stop.tolerance(), "name": name}
@@ -95,7 +98,8 @@ def run(
     if checkpoint:
         going.saving = Saving(checkpoint, fingerprint(problem, solver, x0, asked), resume)
         going.saving.restore(going)
-    return going.to_the_end(callback)
+    with terminable(deliver=True):
+        return going.to_the_end(callback, action)
 
 
 @dataclass
@@ -134,6 +138,8 @@ class _Run:
     counts: Counts = field(default_factory=Counts)
     trace: Trace = field(default_factory=Trace)
     saving: Saving | None = None
+    interruption: KeyboardInterrupt | None = None
+    """Ctrl-C or SIGTERM, once it has come."""
 
     def __post_init__(self) -> None:
         self.has_value = fits(self.problem.objective, Objective)
@@ -179,22 +185,39 @@ class _Run:
         elif self.watch.wall > self.late:
             raise _End(Reason("out_of_budget", ""))
 
-    def to_the_end(self, callback: Callback | None) -> Result:
-        with terminable(), listening(self.alive, self.lookout.heard, alone=True):
+    def to_the_end(self, callback: Callback | None, action: str) -> Result:
+        with listening(self.alive, self.lookout.heard, alone=True):
             try:
                 reason = self.loop(callback)
-                with self.watch.paused():
-                    reason = self.look_at_the_last(reason)
-                    self.close()
-                    return result(self, *answer(self, reason))
+                if action == "raise" and isinstance(self.interruption, Terminated):
+                    # a process that is asked to end has no time for a check
+                    found = self.as_it_stands(self.interruption)
+                else:
+                    with self.watch.paused():
+                        reason = self.look_at_the_last(reason)
+                        self.close()
+                        found = result(self, *answer(self, reason))
             except KeyboardInterrupt as interruption:  # while the result was checked: it is given back as it stands
                 with held_back() as waiting:
-                    self.close()
-                    x = self.best.x if self.best and self.keep_best else self.last()
-                    unchecked = "What is returned was not checked, as that was interrupted: it has no certificate."
-                    found = result(self, x, nan, None, Reason("interrupted", f"{said(interruption)} {unchecked}"))
+                    if self.interruption is None or isinstance(interruption, Terminated):
+                        self.interruption = interruption
+                    found = self.as_it_stands(interruption)
+                    if SIGTERM in waiting:
+                        self.interruption = Terminated()
                     waiting.clear()
-                return found
+        # taken off: its traceback refers to this run, which would be a reference cycle
+        cause, self.interruption = self.interruption, None
+        if action == "raise" and cause is not None:
+            attach(cause, result=found)
+            raise cause
+        return found
+
+    def as_it_stands(self, interruption: KeyboardInterrupt) -> Result:
+        """The best iterate without the check of it."""
+        self.close()
+        x = self.best.x if self.best and self.keep_best else self.last()
+        unchecked = "What is returned was not checked, as that was interrupted: it has no certificate."
+        return result(self, x, nan, None, Reason("interrupted", f"{said(interruption)} {unchecked}"))
 
     def loop(self, callback: Callback | None) -> Reason:
         """Step by step until something ends it, and what that was."""
@@ -207,6 +230,7 @@ class _Run:
                 if ending:
                     return ending
         except KeyboardInterrupt as interruption:
+            self.interruption = interruption
             return Reason("interrupted", said(interruption))
         except _End as end:
             return end.reason

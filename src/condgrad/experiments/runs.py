@@ -32,7 +32,10 @@ MADE = ("jobs", "machine", "date", "load")
 
 
 def perform(run: Run, jobs: int = 1) -> Outcome:
-    """Do the run; what came of it, with how it ended, what it took, and when and beside how many jobs it was made."""
+    """Do the run; what came of it, with how it ended, what it took, and when and beside how many jobs it was made.
+
+    A run that is interrupted raises: half a run must not be kept.
+    """
     keep = dict(run["keep"])
     made = circumstances(jobs)
     return {**KEEP[choice(keep.pop("what"), KEEP, "thing to keep")](run, **keep), "made": made}
@@ -55,14 +58,12 @@ def spec_of(run: Run) -> Spec:
 
 
 def ended(result: Result) -> Outcome:
-    if result.status == "interrupted":  # half a run is none: it must not be kept
-        raise KeyboardInterrupt(result.message)
     return {name: list(result.warnings) if name == "warnings" else getattr(result, name) for name in ENDED}
 
 
 def trace(run: Run) -> Outcome:
     """The rows at which the mapping was measured, from outside and off the clock, and the last one."""
-    result = spec_of(run).solve(progress=False)
+    result = spec_of(run).solve(progress=False, on_interrupt="raise")
     return {**ended(result), "trace": columns(result.trace)}
 
 
@@ -93,7 +94,7 @@ def output(run: Run) -> Outcome:
         if record.k % stride == 0 or record.k == run["stop"]["steps"]:
             seen.append((record.k, mapping(problem, x, gamma).upper, max(wolfe_gap(problem, x), 0.0)))
 
-    result = spec.solve(progress=False, callback=look)
+    result = spec.solve(progress=False, callback=look, on_interrupt="raise")
     k, *found = np.array(seen).T
     if METHODS[spec.method].output_law:
         weights = law(spec.method, k)
@@ -110,7 +111,7 @@ def law(method: str, k: np.ndarray) -> np.ndarray:
 
 def recovery(run: Run, point: bool = False) -> Outcome:
     """The distance to the matrix that the data was made from, relative to its norm; with ``point``, the matrix found."""
-    result = spec_of(run).solve(progress=False)
+    result = spec_of(run).solve(progress=False, on_interrupt="raise")
     recipe = {key: value for key, value in run["problem"].items() if key not in ("objective", "loss", "sigma")}
     truth, found = paper_matrix(**recipe).truth, np.asarray(result.x)
     error = float(np.linalg.norm(found - truth) / np.linalg.norm(truth))

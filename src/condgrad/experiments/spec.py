@@ -76,7 +76,7 @@ class Spec:
         return replace(self, stop=reduce(or_, more, self.stop))
 
     def solve(self, progress: bool | None, callback: Callback | None = None, **more: Any) -> Result:
-        """``more`` is checkpoint=, resume= and check_gradient= of minimize."""
+        """``more`` is checkpoint=, resume=, check_gradient= and on_interrupt= of minimize."""
         return minimize(
             self.objective,
             self.domain,

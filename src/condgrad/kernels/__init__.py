@@ -3,6 +3,8 @@
 They are numba's, compiled at first use and kept on disk, parallel over rows (or stripes of columns), for float32 and
 float64 and for int32 and int64 indices. What belongs to one row is summed by one thread in the order of the entries, so the
 bits do not depend on the number of threads. Blocks (U, V, W) are C-contiguous: one row, one run of memory.
+
+Any thread may call them, and a process that was forked: see :mod:`condgrad.kernels.layer`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.interruption import held_back
+from condgrad.kernels import layer
 
 LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "sigmoid")
 """The losses that :func:`loss` knows, by their place in the kernel."""
@@ -125,7 +128,7 @@ def loss(
 def at_most(threads: int | None) -> Iterator[None]:
     """Within, no loop takes more threads than this; None leaves it as it is."""
     numba = _loops().numba
-    before = numba.get_num_threads()
+    before = layer.threads(numba)
     numba.set_num_threads(before if threads is None else min(threads, before))
     try:
         yield
@@ -135,7 +138,7 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 def threads() -> int | None:
     """How many threads the loops may use; None before they are loaded."""
-    return int(_loops().numba.get_num_threads()) if _loops.cache_info().currsize else None
+    return layer.threads(_loops().numba) if _loops.cache_info().currsize else None
 
 
 _loaded: set[tuple[Any, ...]] = set()
@@ -146,9 +149,9 @@ def _run(kernel: str, work: int, *args: Any) -> None:
     """On one thread where the work is small: waking another one takes longer. The first call loads the kernel, and a signal
     waits for that: it would be lost in there."""
     loops = _loops()
-    threads = loops.numba.get_num_threads()
+    threads = layer.threads(loops.numba)
     types = (kernel, *(a.dtype for a in args if isinstance(a, np.ndarray)))
-    with nullcontext() if types in _loaded else held_back():
+    with layer.exclusive(loops.numba), nullcontext() if types in _loaded else held_back():
         try:
             if work < SMALL and threads > 1:
                 loops.numba.set_num_threads(1)

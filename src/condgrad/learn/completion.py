@@ -13,7 +13,7 @@ from condgrad import checks, kernels
 from condgrad.learn import entries, stored
 from condgrad.learn.biases import Biases, beliefs
 from condgrad.learn.entries import Entries
-from condgrad.learn.fitting import all_or_nothing, seed_of
+from condgrad.learn.fitting import all_or_nothing, attaching, seed_of, unfitted
 from condgrad.learn.frames import in_rows_of, joined, labels_of, matched, named_by
 from condgrad.learn.model import Model
 from condgrad.learn.path import Fit
@@ -170,7 +170,8 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
             raise
         rng = np.random.default_rng(seed_of(self.random_state))
         fit = Fit(everything, loss, sigma, self._biases(), rng, Telling(bool(self.verbose)), clip=bool(self.clip))
-        with kernels.at_most(1 if everything.n_terms < SMALL else None):
+        limit = 1 if everything.n_terms < SMALL else None
+        with kernels.at_most(limit), attaching(lambda interruption: self._partial(fit, given)):
             if last is not None:
                 model, fit.path = last, list(self.path_)
                 fit.chosen, fit.held_out = self.best_index_, self.n_validation_
@@ -184,6 +185,16 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
         self.index_, self.columns_ = given.index, given.columns
         self._settle(model, fit)
         return self
+
+    def _partial(self, fit: Fit, given: Entries) -> Self | None:
+        """A copy that has the model which an interrupted fit had reached."""
+        if fit.reached is None:
+            return None
+        partial = unfitted(self)
+        partial.row_ids_, partial.col_ids_ = given.row_ids, given.col_ids
+        partial.index_, partial.columns_ = given.index, given.columns
+        partial._settle(fit.reached, fit)
+        return partial
 
     def _settle(self, model: Model, fit: Fit) -> None:
         """What the fit found, as attributes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,8 @@ class Fits:
     """Of the rows; None where all are equal."""
     seed: int = 0
     """Decides which subsets of rows give a robust start."""
+    reached: list[tuple[float, Fit]] = field(default_factory=list)
+    """The radius and the fit that was finished last, on these rows or some of them: what there is when a fit is interrupted."""
 
     def __post_init__(self) -> None:
         if self.constraint is not None:
@@ -124,9 +126,11 @@ class Fits:
             reach = float(np.abs(F.y).max()) + ball.radius * float(F._row_norms.max())
             domain = with_intercept(ball, reach)
         x0 = domain.project(start / scale)
-        result = minimize(F, domain, x0, tol=self.tol, max_steps=self.max_iter, every=10, progress=False)
+        asked: dict[str, Any] = {"tol": self.tol, "max_steps": self.max_iter, "every": 10}
+        result = minimize(F, domain, x0, progress=False, on_interrupt="raise", **asked)
         held = ball.norm(result.x[: self.shape[0]]) >= (1 - 1e-6) * ball.radius
-        return Fit(scale * result.x, result, bool(held))
+        self.reached[:] = [(radius, Fit(scale * result.x, result, bool(held)))]
+        return self.reached[0][1]
 
     def errors(self, W: np.ndarray) -> np.ndarray:
         return self.design.A @ W - self.Y

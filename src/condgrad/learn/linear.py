@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad.checks import choice, positive, whole
 from condgrad.learn.fits import Design, Fits
-from condgrad.learn.fitting import all_or_nothing, seed_of
+from condgrad.learn.fitting import all_or_nothing, attaching, seed_of, unfitted
 from condgrad.learn.radii import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
 from condgrad.learn.robust_start import decided_by_leverage, dense, suits
 from condgrad.learn.saving import Saved
@@ -79,6 +79,17 @@ class _Linear(Saved, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+    def _partial(self, fits: Fits) -> Self | None:
+        """A copy that has the coefficients of the fit which was finished last when another one was interrupted."""
+        if not fits.reached:
+            return None
+        partial, (radius, fit) = unfitted(self), fits.reached[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            partial._settle(fits, fit, [], None if self.constraint is None else radius)
+        partial.status_ = "interrupted"
+        return partial
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -188,15 +199,25 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         middle = median(Y[rows], weights) if self.fit_intercept else np.zeros(Y.shape[1])
         fits = self._fits(X[rows], Y[rows] - middle, weights)
         sigma = None if self.sigma is None else positive(self.sigma, "sigma")
-        fit, radius, sigma, steps = robust_fit(
-            fits,
-            lambda: self._split(fits, keys[rows]),
-            self.loss,
-            self._radius(fits),
-            sigma,
-            fits.zero(),
-            unconstrained=self.constraint == "auto",
-        )
+
+        def partial_fit(interruption: KeyboardInterrupt) -> Self | None:
+            partial = self._partial(fits)
+            if partial is not None:
+                partial.intercept_ = partial.intercept_ + middle
+                if y.ndim == 1:
+                    partial.coef_, partial.intercept_ = partial.coef_[0], partial.intercept_[0]
+            return partial
+
+        with attaching(partial_fit):
+            fit, radius, sigma, steps = robust_fit(
+                fits,
+                lambda: self._split(fits, keys[rows]),
+                self.loss,
+                self._radius(fits),
+                sigma,
+                fits.zero(),
+                unconstrained=self.constraint == "auto",
+            )
         self._settle(fits, fit, steps, radius)
         self.intercept_ = self.intercept_ + middle
         self.sigma_ = spread(fits.errors(fit.x), weights) if self.loss == "squared" else sigma
@@ -311,12 +332,14 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         rows, weights = gathered(row_weights(given * of_class[number], X), keys)
         fits = self._fits(X[rows], Y[rows], weights)
         radius, start, steps = self._radius(fits), fits.zero(), []
-        if radius == "auto":
-            steps = self._path(*self._split(fits, keys[rows]), loss)
-            radius, start = chosen(steps).radius, chosen(steps).fit.x
-        elif self.loss == "sigmoid":
-            start = fits.at(Logistic(), radius, start).x
-        self._settle(fits, fits.at(loss, radius, start), steps, radius)
+        with attaching(lambda interruption: self._partial(fits)):
+            if radius == "auto":
+                steps = self._path(*self._split(fits, keys[rows]), loss)
+                radius, start = chosen(steps).radius, chosen(steps).fit.x
+            elif self.loss == "sigmoid":
+                start = fits.at(Logistic(), radius, start).x
+            fit = fits.at(loss, radius, start)
+        self._settle(fits, fit, steps, radius)
         return self
 
     def _path(self, train: Fits, held: Fits, loss: Loss) -> list[Step]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.domains import NuclearBall
-from condgrad.driver import Mapping, Result, Steps, minimize, run
+from condgrad.driver import Mapping, Steps, minimize, run
 from condgrad.inner import Subspace
 from condgrad.learn.biases import Biases, beliefs, refitted
 from condgrad.learn.held_out import BETTER, Held, Judged, Radius
@@ -97,6 +97,8 @@ class Fit:
     """Which fit of the path was chosen; None where nothing was held out."""
     held_out: int = 0
     """How many entries were held out."""
+    reached: Model | None = None
+    """The best model of the path so far, or the last one on all entries: what there is when a fit is interrupted."""
 
     def by_name(self, sigma: float) -> Loss | None:
         """The loss that is used now, for errors of this size, where it was asked for by name."""
@@ -171,7 +173,7 @@ class Fit:
         model = self.start(self.everything)
         now = self.first_radius(self.everything, model)
         while now < radius:
-            model = self.improve(self.everything, model, now)
+            model = self.reached = self.improve(self.everything, model, now)
             self.tell(f"radius {now:.4g}, loss {model.value:.6g}", 3)
             now *= HASTE
         return replace(model, radius=radius)
@@ -248,6 +250,8 @@ class Fit:
         """Note a point of the path, and about how many rounds remain."""
         point = self.point(train, held, now)
         self.path.append(point)
+        if point.error <= min(tried.error for tried in self.path):
+            self.reached = now.model
         where = f"rank {now.model.rank}" if point.free else f"radius {point.radius:.4g}"
         self.tell(f"{where}, RMSE {point.rmse:.4g} and MAE {point.mae:.4g} on held-out entries", rounds)
 
@@ -336,6 +340,7 @@ class Fit:
                 model = rescued(self.everything, model, self.biases)
                 room = max(room, 4 * float(model.x.svd()[1].sum()))
             model = self.improve(self.everything, model, room)
+            self.reached = replace(model, radius=radius if model.rank is None else float(model.x.svd()[1].sum()))
             self.losses.append(model.value)
             self.tell(f"all entries, loss {model.value:.6g}", 2)
             if model.value > (1 - tol) * before:
@@ -344,8 +349,7 @@ class Fit:
         current = self.everything.replaced(self.left(self.everything, model), model.loss)
         problem, solver = Problem(current, NuclearBall(current.pattern.shape, room)), engine(model)
         begun = Continued(solver, model.begun(solver, problem))
-        result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False)
-        go_on(result)
+        result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False, on_interrupt="raise")
         self.losses.append(result.fun)
         assert isinstance(result.x, LowRank)
         radius = radius if model.rank is None else float(result.x.svd()[1].sum())
@@ -356,8 +360,7 @@ class Fit:
         current = self.everything.replaced(self.left(self.everything, model), model.loss)
         domain = NuclearBall(current.pattern.shape, model.radius)
         stop = Mapping(tol) | Steps(steps)
-        result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False)
-        go_on(result)
+        result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False, on_interrupt="raise")
         assert isinstance(result.x, LowRank)
         return replace(model, x=result.x, result=result)
 
@@ -378,9 +381,3 @@ class Continued:
 
     def step(self, problem: Problem, state: NCGSState) -> NCGSState:
         return self.solver.step(problem, state)
-
-
-def go_on(result: Result) -> None:
-    """A run ends in good order where it is interrupted; a fit, which is many runs, is then left."""
-    if result.status == "interrupted":
-        raise KeyboardInterrupt(result.message)

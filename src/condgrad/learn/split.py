@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from condgrad.checks import positive, whole
 from condgrad.learn.completion import RobustCompletion
 from condgrad.learn.entries import check_sizes
-from condgrad.learn.fitting import all_or_nothing
+from condgrad.learn.fitting import all_or_nothing, attaching, unfitted
 from condgrad.learn.folding import folded
 from condgrad.learn.saving import Saved
 from condgrad.learn.scales import NOT_BELIEVED, loss_for, loss_name
@@ -90,7 +90,7 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         seen = ~np.isnan(X)
         if not seen.any(axis=0).all():
             raise ValueError(f"Column {int(np.argmin(seen.any(axis=0)))} of X has no entry, only NaN: drop it.")
-        found = RobustCompletion(
+        completion = RobustCompletion(
             loss_name(self.loss),
             sigma="auto" if self.sigma is None else positive(self.sigma, "sigma"),
             radius=self.radius,
@@ -99,7 +99,19 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             tol=self.tol,
             max_steps=self.max_steps,
             random_state=self.random_state,
-        ).fit(X)
+        )
+
+        def partial_fit(interruption: KeyboardInterrupt) -> Self | None:
+            found = getattr(interruption, "partial_fit", None)
+            return None if found is None else unfitted(self)._settle(found, X, asked)
+
+        with attaching(partial_fit):
+            completion.fit(X)
+        return self._settle(completion, X, asked)
+
+    def _settle(self, found: RobustCompletion, X: np.ndarray, asked: int | None) -> Self:
+        """The attributes, from the completion of the entries of X."""
+        seen = ~np.isnan(X)
         self.radius_, self.sigma_, self.multiplier_ = found.radius_, found.sigma_, found.multiplier_
         self.path_ = np.array([tried[:3] for tried in found.path_]).reshape(-1, 3)
         scores, V = found.row_factors_, found.components_.T

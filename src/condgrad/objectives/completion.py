@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 import weakref
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -15,6 +16,15 @@ from condgrad.objectives.losses import Loss, Welsch, check_loss, value_and_deriv
 from condgrad.objectives.sums import Sum
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank
 from condgrad.protocols import Point
+
+
+class _Last(threading.local):
+    """The low-rank point that this thread evaluated last (a weak reference), its value and its gradient.
+
+    One for each thread: threads that share an objective must not get each other's answers, nor each other's last bits.
+    """
+
+    evaluation: tuple[Any, float, Any] = (None, 0.0, None)
 
 
 @final
@@ -71,8 +81,16 @@ class Completion(Sum):
         self.values = checks.read_only(values if self.biases is None else values - self.biases.at(rows, cols))
         self.weights = checks.read_only(weights)
         """Of length 0 where all are 1."""
-        self._last: tuple[Any, float, Any] = (None, 0.0, None)
-        """The low-rank point that was looked at last, its value and its gradient."""
+        self._last = _Last()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: all but the last evaluation."""
+        return {name: value for name, value in vars(self).items() if name != "_last"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.values, self.weights = checks.read_only(self.values), checks.read_only(self.weights)
+        self._last = _Last()
 
     @classmethod
     def from_dense(cls, Y: Any, mask: Any = None, loss: Loss | None = None, **keywords: Any) -> Self:
@@ -88,7 +106,6 @@ class Completion(Sum):
         other = copy.copy(self)
         other.values = self.values if values is None else checks.read_only(values)
         other.loss = self.loss if loss is None else loss
-        other._last = (None, 0.0, None)
         return other
 
     @property
@@ -117,13 +134,13 @@ class Completion(Sum):
 
     def value(self, x: Point) -> float:
         if isinstance(x, LowRank):
-            return self._at(x, slopes=False)[1]
+            return self._at(x, slopes=False)[0]
         losses = self.loss.value(self._point(x)[self.pattern.rows, self.pattern.cols], self.values)
         return float(np.sum(self.weights * losses if self.weights.size else losses))
 
     def grad(self, x: Point) -> Point:
         if isinstance(x, LowRank):
-            return self._at(x, slopes=True)[2]
+            return self._at(x, slopes=True)[1]
         slopes = self.loss.deriv(self._point(x)[self.pattern.rows, self.pattern.cols], self.values)
         return self.pattern.to_dense(self.weights * slopes if self.weights.size else slopes)
 
@@ -139,26 +156,26 @@ class Completion(Sum):
         """Sparse for any point; it becomes an array where it meets one."""
         return SparsePlusLowRank(self.pattern, np.bincount(batch, rows / len(batch), minlength=self.n_terms))
 
-    def _at(self, x: LowRank, slopes: bool) -> tuple[Any, float, Any]:
-        """The point with its value and gradient (where it is asked for: it takes memory), from one pass over the observations."""
-        point, _, grad = self._last
+    def _at(self, x: LowRank, slopes: bool) -> tuple[float, Any]:
+        """The value and the gradient at x (where it is asked for: it takes memory), from one pass over the observations."""
+        point, value, grad = self._last.evaluation
         if point is None or point() is not x or (slopes and grad is None):
             checks.same_shape(x.shape, self.shape, "The point given to Completion")
-            self._last = (None, 0.0, None)
+            self._last.evaluation, grad = (None, 0.0, None), None  # so that there is one gradient in memory, not two
             z = x.carried_at(self.pattern)
             value, deriv = value_and_deriv(self.loss, z, self.values, self.weights, slopes)
             grad = SparsePlusLowRank(self.pattern, deriv) if slopes else None
             if grad is not None:
                 grad.inner(x)  # which it remembers: every step asks for it, when the sampled values of x may have gone
-            self._last = (weakref.ref(x), value, grad)
-        return self._last
+            self._last.evaluation = (weakref.ref(x), value, grad)
+        return value, grad
 
     def remembered(self) -> Any:
         """What it keeps between calls, on which the last bits of later answers depend; a checkpoint takes it along."""
-        return self._last, self.pattern.remembered()
+        return self._last.evaluation, self.pattern.remembered()
 
     def remember(self, remembered: Any) -> None:
-        self._last, carrying = remembered
+        self._last.evaluation, carrying = remembered
         self.pattern.remember(carrying)
 
     def _point(self, x: np.ndarray) -> np.ndarray:

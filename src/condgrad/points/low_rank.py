@@ -37,33 +37,56 @@ class Factors:
 
     def inner(self, other: Factors) -> float:
         if other is self:
-            if self.norm2 is None:
+            found = self.norm2
+            if found is None:
                 parts = (self.U.T @ self.U) * (self.V.T @ self.V)
-                self.norm2 = float(parts.sum())
-                if parts.size and self.norm2 < CANCELLED * parts.max():
-                    self.norm2 = float(np.sum(svd(self.U, self.V)[1] ** 2))
-            return self.norm2
+                found = float(parts.sum())
+                if parts.size and found < CANCELLED * parts.max():
+                    found = float(np.sum(svd(self.U, self.V)[1] ** 2))
+                self.norm2 = found
+            return found
         return float(np.vdot(self.U.T @ other.U, self.V.T @ other.V))
 
     def distance2(self, other: Factors) -> float:
         """|self - other|^2"""
-        if other not in self.apart:
+        found = self.apart.get(other)
+        if found is None:
             parts = self.inner(self), other.inner(other)
             found = sum(parts) - 2 * self.inner(other)
             if found < CANCELLED * max(parts):
                 found = small_distance2(self.U, self.V, other.U, other.V)
             self.apart[other] = other.apart[self] = found
-        return self.apart[other]
+        return found
 
     def at(self, pattern: Pattern) -> np.ndarray:
         pattern.carry(self)
-        if self.seen is None or self.seen[0] is not pattern:
-            self.seen = (pattern, read_only(pattern.sample(self.U, self.V)))
-        return self.seen[1]
+        seen = self.seen  # read once: another thread may drop it
+        if seen is None or seen[0] is not pattern:
+            self.seen = seen = (pattern, read_only(pattern.sample(self.U, self.V)))
+        return seen[1]
 
     def carry(self, pattern: Pattern, values: np.ndarray) -> None:
         pattern.carry(self)
         self.seen = (pattern, values)
+
+    def carries(self, pattern: Pattern) -> bool:
+        """Whether the values on this pattern are there."""
+        seen = self.seen
+        return seen is not None and seen[0] is pattern
+
+    def uncached(self) -> Factors:
+        """The same factors, with nothing computed of them yet."""
+        return Factors(self.U, self.V, self.base)
+
+    def __reduce__(self) -> Any:
+        """For pickle and copy: the factors and their norm; what was computed together with others stays behind."""
+        return _factors, (self.U, self.V, self.base, self.norm2)
+
+
+def _factors(U: np.ndarray, V: np.ndarray, base: int, norm2: float | None) -> Factors:
+    made = Factors(U, V, base)
+    made.norm2 = norm2
+    return made
 
 
 class LowRank(Structured):
@@ -86,6 +109,16 @@ class LowRank(Structured):
     def _hold(self, terms: tuple[tuple[float, Factors], ...], shape: tuple[int, int]) -> None:
         self.terms, self.shape = terms, shape
         self._whole: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.terms, self.shape
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._hold(*state)
+
+    def uncached(self) -> LowRank:
+        """The same point, with nothing computed of it yet: what a run begins with, so that its bits depend on x0 alone."""
+        return LowRank._of(tuple((c, f.uncached()) for c, f in self.terms), self.shape)
 
     @classmethod
     def _of(cls, terms: tuple[tuple[float, Factors], ...], shape: tuple[int, int]) -> LowRank:
@@ -113,17 +146,19 @@ class LowRank(Structured):
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
         """U and V with X = U V'."""
-        if self._whole is None:
-            if not self.terms:
+        whole, terms = self._whole, self.terms  # read once: another thread may write the point as one term
+        if whole is None:
+            if not terms:
                 m, n = self.shape
-                self._whole = np.zeros((m, 0)), np.zeros((n, 0))
-            elif len(self.terms) == 1 and self.terms[0][0] == 1.0:
-                self._whole = self.terms[0][1].U, self.terms[0][1].V
+                whole = np.zeros((m, 0)), np.zeros((n, 0))
+            elif len(terms) == 1 and terms[0][0] == 1.0:
+                whole = terms[0][1].U, terms[0][1].V
             else:
-                U = np.concatenate([c * f.U for c, f in self.terms], axis=1)
-                V = np.concatenate([f.V for _, f in self.terms], axis=1)
-                self._whole = read_only(U), read_only(V)
-        return self._whole
+                U = np.concatenate([c * f.U for c, f in terms], axis=1)
+                V = np.concatenate([f.V for _, f in terms], axis=1)
+                whole = read_only(U), read_only(V)
+            self._whole = whole
+        return whole
 
     def svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Left vectors, singular values (falling) and right vectors, those that are not zero up to rounding."""
@@ -165,21 +200,22 @@ class LowRank(Structured):
 
     def carried_at(self, pattern: Pattern) -> np.ndarray:
         """The entries on the pattern, which from now on are carried along: of what is made from this point, too."""
-        values = self.at(pattern)
-        if len(self.terms) > 1 or (self.terms and self.terms[0][0] != 1.0):
+        values, terms = self.at(pattern), self.terms
+        if len(terms) > 1 or (terms and terms[0][0] != 1.0):
             self._fold().carry(pattern, values)
         return values
 
     def at(self, pattern: Pattern) -> np.ndarray:
         """The entries on the pattern; those that a term carries are not computed again."""
         self.same_shape(pattern)
-        if not self.terms:
+        terms = self.terms
+        if not terms:
             return read_only(np.zeros(pattern.size))
-        c, first = self.terms[0]
+        c, first = terms[0]
         total = first.at(pattern)
-        if len(self.terms) > 1 or c != 1.0:
+        if len(terms) > 1 or c != 1.0:
             total = c * total
-        for c, f in self.terms[1:]:
+        for c, f in terms[1:]:
             kernels.add(total, c, f.at(pattern))
         return read_only(total)
 
@@ -188,8 +224,7 @@ class LowRank(Structured):
         self.same_shape(pattern)
         total = np.zeros(len(entries))
         for c, f in self.terms:
-            carried = f.seen is not None and f.seen[0] is pattern
-            total += c * (f.at(pattern)[entries] if carried else pattern.sample_at(entries, f.U, f.V))
+            total += c * (f.at(pattern)[entries] if f.carries(pattern) else pattern.sample_at(entries, f.U, f.V))
         return total
 
     def inner(self, other: Any) -> float:
@@ -199,10 +234,11 @@ class LowRank(Structured):
             return float(np.vdot(U, other @ V))
         if not isinstance(other, LowRank):
             return other.inner(self)
-        if other is self and len(self.terms) == 2 and self.terms[0][0] == -self.terms[1][0]:
-            (c, f), (_, g) = self.terms
+        terms = self.terms
+        if other is self and len(terms) == 2 and terms[0][0] == -terms[1][0]:
+            (c, f), (_, g) = terms
             return c**2 * f.distance2(g)
-        parts = [c * d * f.inner(g) for c, f in self.terms for d, g in other.terms]
+        parts = [c * d * f.inner(g) for c, f in terms for d, g in (terms if other is self else other.terms)]
         total = sum(parts, 0.0)
         if other is self and len(parts) > 1 and total < CANCELLED * max(parts):
             return float(np.sum(self.svd()[1] ** 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any
 
@@ -15,6 +16,15 @@ of a row are a run long enough to be fetched ahead."""
 KEPT, LARGE = 2, 2**22
 """So many points have their sampled values carried along at a time, but one alone where there are more entries than LARGE; older
 ones are sampled anew where they are needed."""
+
+
+class _Carrying(threading.local):
+    """Weak references to the factors whose values this thread keeps, the most recently used at the end.
+
+    One list for each thread: a run's last bits depend on which values were kept, and must not depend on runs in other threads.
+    """
+
+    factors: tuple[weakref.ref[Any], ...] = ()
 
 
 class Pattern:
@@ -37,7 +47,15 @@ class Pattern:
         for s in range(1, len(self.cuts) - 1):
             before = np.concatenate([[0], np.cumsum(self.indices < s * self.width, dtype=index)])
             self.cuts[s] = self.indptr[:-1] + before[self.indptr[1:]] - before[self.indptr[:-1]]
-        self._carrying: list[Any] = []
+        self._carrying = _Carrying()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: all but what is kept for points of this process."""
+        return {name: value for name, value in vars(self).items() if name != "_carrying"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._carrying = _Carrying()
 
     @property
     def rows(self) -> np.ndarray:
@@ -88,15 +106,15 @@ class Pattern:
 
     def carry(self, factors: Any) -> None:
         """Make room for the sampled values of these factors: of others, those not asked for the longest let theirs go."""
-        others = [ref for ref in self._carrying if ref() is not None and ref() is not factors]
-        gone = max(len(others) + 1 - (KEPT if self.size <= LARGE else 1), 0)
-        for ref in others[:gone]:
-            ref().seen = None
-        self._carrying = [*others[gone:], weakref.ref(factors)]
+        kept = [(ref, other) for ref in self._carrying.factors if (other := ref()) not in (None, factors)]
+        gone = max(len(kept) + 1 - (KEPT if self.size <= LARGE else 1), 0)
+        for _, other in kept[:gone]:
+            other.seen = None
+        self._carrying.factors = (*(ref for ref, _ in kept[gone:]), weakref.ref(factors))
 
     def remembered(self) -> list[Any]:
-        """Weak references to the factors whose values are carried, those asked for last at the end."""
-        return self._carrying
+        """Weak references to the factors whose values this thread keeps, the most recently used at the end."""
+        return list(self._carrying.factors)
 
     def remember(self, carrying: list[Any]) -> None:
-        self._carrying = [ref for ref in carrying if ref is not None]
+        self._carrying.factors = tuple(ref for ref in carrying if ref is not None)

@@ -40,6 +40,10 @@ class SparsePlusLowRank(Structured):
         """<S, U V'> of factors that it met: a step asks for the same ones again, when their sampled values have gone."""
         self.same_shape(self.low)
 
+    def __reduce__(self) -> Any:
+        """For pickle and copy: without the products in ``met``."""
+        return SparsePlusLowRank, (self.pattern, self.values, self.low, self.scale)
+
     def scaled(self, factor: float) -> SparsePlusLowRank:
         return SparsePlusLowRank(self.pattern, self.values, self.low.scaled(factor), factor * self.scale, self.met)
 
@@ -100,13 +104,14 @@ class SparsePlusLowRank(Structured):
 
     def _with(self, factors: Factors) -> float:
         """<S, U V'>: from sampled values that are carried or will be, for rank one from a product, which keeps nothing."""
-        if factors not in self.met:
-            carried = factors.seen is not None and factors.seen[0] is self.pattern
-            if factors.U.shape[1] == 1 and not carried:
-                self.met[factors] = float(np.vdot(factors.U, self.pattern.times(self.values, factors.V)))
+        found = self.met.get(factors)
+        if found is None:
+            if factors.U.shape[1] == 1 and not factors.carries(self.pattern):
+                found = float(np.vdot(factors.U, self.pattern.times(self.values, factors.V)))
             else:
-                self.met[factors] = kernels.dot(self.values, factors.at(self.pattern))
-        return self.met[factors]
+                found = kernels.dot(self.values, factors.at(self.pattern))
+            self.met[factors] = found
+        return found
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
         block, vector = _block(W)
