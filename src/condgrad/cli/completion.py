@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import codecs
 import csv
 import json
 import re
 import shlex
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgrad.archive import led_to, replacing
+from condgrad.atomic import target, try_folder
 from condgrad.checks import BadData, counted
+from condgrad.cli.tables import say, write_table
 from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
@@ -66,6 +65,11 @@ def add(commands: Any) -> None:
         "--rows",
         metavar="IDS",
         help="with --top: these rows only, such as ann,bob (a name with a comma in it in quotes)",
+    )
+    command.add_argument(
+        "--raw",
+        action="store_true",
+        help="write names as they are (default: one that a spreadsheet would take for a formula gets an apostrophe in front)",
     )
     _reading(command, "user,item")
     command.set_defaults(run=predict)
@@ -177,7 +181,7 @@ def predict(arguments: Any) -> int:
         writable(arguments.out, arguments.model, arguments.pairs)
     model = RobustCompletion.load(arguments.model)
     if arguments.top is not None:
-        write_table(arguments.out, *recommended(model, arguments.top, arguments.rows))
+        write_table(arguments.out, *recommended(model, arguments.top, arguments.rows), raw=arguments.raw)
         return 0
     given = read(arguments, arguments.pairs, values=False)
     row_ids, col_ids = names(given.row_ids, given.rows), names(given.col_ids, given.cols)
@@ -186,7 +190,7 @@ def predict(arguments: Any) -> int:
     if arguments.columns is None and not arguments.no_header:
         check_header(given, (rows >= 0) & (cols >= 0), (rows < 0) & (cols < 0))
     tell(given.cleanup, sys.stderr)
-    write_table(arguments.out, row_ids, col_ids, model.predict(given))
+    write_table(arguments.out, row_ids, col_ids, model.predict(given), raw=arguments.raw)
     for what, new, ids in (("row", rows < 0, row_ids), ("column", cols < 0, col_ids)):
         if new.any():
             have = "has" if new.sum() == 1 else "have"
@@ -203,7 +207,7 @@ def predict(arguments: Any) -> int:
             file=sys.stderr,
         )
     if arguments.out is not None and arguments.out.is_file():  # /dev/stdout gets the table alone
-        print(f"{counted(len(given), 'prediction')}: {arguments.out}")
+        say(f"{counted(len(given), 'prediction')}: {arguments.out}")
     return 0
 
 
@@ -296,9 +300,10 @@ def writable(path: Path, *inputs: Path | None) -> None:
         raise ValueError(f"{path} is a folder, but a file is to be written there: give the name of a file.")
     if path.exists() and not path.is_file():  # a pipe or a device: nothing is made in its folder
         return
-    folder = next(folder for folder in led_to(path).absolute().parents if folder.exists())
+    place = target(path).absolute()
+    folder = next(folder for folder in place.parents if folder.exists())
     try:
-        tempfile.TemporaryFile(dir=folder).close()
+        try_folder(folder / place.name)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path.parent)) from None
 
@@ -352,31 +357,15 @@ def names(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:
     return positions if ids is None else ids[positions]
 
 
-def write_table(path: Path | None, rows: np.ndarray, cols: np.ndarray, values: np.ndarray) -> None:
-    """As CSV, with a header that `condgrad complete` reads again; a file is written as a whole or stays what it was."""
-    lines = zip(rows.tolist(), cols.tolist(), (f"{value:.6g}" for value in values.tolist()), strict=True)
-    if path is None:
-        _write_lines(sys.stdout, lines)
-        return
-    with held_back(), replacing(housed(path)) as file:
-        _write_lines(codecs.getwriter("utf-8")(file), lines)
-
-
-def _write_lines(file: Any, lines: Iterable[Any]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["row", "column", "value"])
-    writer.writerows(lines)
-
-
 def tell(cleanup: Cleanup, stream: Any = None) -> None:
     """What was done to the file's lines, as a table where there is something to tell."""
     from condgrad.experiments.text import table
 
     stream = stream or sys.stdout
-    print(str(cleanup).splitlines()[0], file=stream)
+    say(str(cleanup).partition("\n  ")[0], stream=stream)
     if cleanup.faults:
         rows = [[f.kind, f.count, f.done, "{}: {}".format(*f.examples[0])] for f in cleanup.faults]
-        print(table(["fault", "lines", "what was done", "the first, by line"], rows), file=stream)
+        say(table(["fault", "lines", "what was done", "the first, by line"], rows), stream=stream)
 
 
 def show(found: dict[str, Any]) -> None:
@@ -384,4 +373,4 @@ def show(found: dict[str, Any]) -> None:
     width = max(map(len, found))
     for name, value in ((name, value) for name, value in found.items() if value is not None):
         text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value
-        print(f"{name.ljust(width)}  {text}")
+        say(f"{name.ljust(width)}  {text}")
