@@ -152,6 +152,13 @@ def complete(arguments: Any) -> int:
     given = read(arguments, arguments.data)
     if not arguments.json:
         tell(given.cleanup)
+    if given.mostly_empty:
+        given = given.compact()
+        say(
+            f"condgrad: the model is of the {given.shape[0]:,} x {given.shape[1]:,} rows and columns that have entries: the "
+            "others would take memory and tell nothing.",
+            stream=sys.stderr,
+        )
     begun = perf_counter()
     model.fit(given)
     found = {**summary(model, given), "seconds": perf_counter() - begun}

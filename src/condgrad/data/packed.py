@@ -73,13 +73,18 @@ def _inside(
 ) -> np.ndarray:
     """Which entries lie inside of the shape. One whose row and column are both outside is one fault."""
     m, n = shape
-    ok = (rows >= 0) & (rows < m)
-    sides = ((ok, rows, m, "row"), (~ok | ((cols >= 0) & (cols < n)), cols, n, "column"))
-    for fits, given, size, what in sides:
-        wrong = np.flatnonzero(~fits)
-        found = lambda k, wrong=wrong, given=given, what=what: f"the {what} is {given[wrong[k]]}"  # noqa: E731
-        notes.faults("bad index", numbers[wrong], found, f"a number from 0 to {size - 1} was expected")
-    return sides[0][0] & sides[1][0]
+    in_rows = (rows >= 0) & (rows < m)
+    ok = in_rows & (cols >= 0) & (cols < n)
+    wrong = np.flatnonzero(~ok)
+
+    def found(k: int) -> str:
+        at = wrong[k]
+        return f"the column is {cols[at]}" if in_rows[at] else f"the row is {rows[at]}"
+
+    if len(wrong):
+        last = (n if in_rows[wrong[0]] else m) - 1
+        notes.faults("bad index", numbers[wrong], found, f"a number from 0 to {last} was expected")
+    return ok
 
 
 def _arrays(path: Path, notes: Notes, limits: Limits) -> dict[str, np.ndarray]:
