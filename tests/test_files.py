@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +287,44 @@ def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(
     monkeypatch.setattr(os, "stat", lambda path: ordinary)
     with pytest.raises(files.NotAFile):
         files.open_file(tmp_path / "x")
+
+
+# ------------------------------------------------------------------------------------------------------------ pictures
+
+
+def png(width: int, height: int) -> bytes:
+    """Black pixels, whose data are a few kilobytes."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">L", len(content)) + kind + content + struct.pack(">L", zlib.crc32(kind + content))
+
+    header = struct.pack(">2L5B", width, height, 8, 2, 0, 0, 0)
+    packer = zlib.compressobj(9)
+    data = b"".join(packer.compress(bytes(3 * width + 1)) for _ in range(height)) + packer.flush()
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def test_a_picture_that_unpacks_to_far_more_than_its_file_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("PIL.Image")
+    from condgrad.learn import images
+
+    (tmp_path / "x.png").write_bytes(png(200, 100))
+    assert images.read(tmp_path / "x.png").pixels.shape == (100, 200, 3)
+    (tmp_path / "x.png").write_bytes(png(9000, 9000))
+    with pytest.raises(
+        images.BadImage, match=r"unpacks to 243,000,000 bytes of pixels, at most 67,108,864 are allowed"
+    ):
+        images.read(tmp_path / "x.png")
+
+
+def test_a_picture_starts_no_other_program(tmp_path: Path) -> None:
+    """For EPS pillow runs Ghostscript."""
+    pillow = pytest.importorskip("PIL.Image")
+    from condgrad.learn import images
+
+    pillow.fromarray(np.zeros((8, 9, 3), np.uint8)).save(tmp_path / "x.eps")
+    with pytest.raises(images.BadImage, match="is no picture, or damaged"):
+        images.read(tmp_path / "x.eps")
 
 
 # -------------------------------------------------------------------------------------------------------------- memory
