@@ -87,10 +87,10 @@ def test_a_terminal_gets_no_escapes_and_a_program_gets_the_name(
     (tmp_path / "p.csv").write_text(f"row,column\nbob{ESCAPE},x\n" + "ann,x\n" * 20)
     words = ["predict", str(model), str(tmp_path / "p.csv")]
     assert main(words) == 0
-    assert f"bob{ESCAPE},x," in capsys.readouterr().out
+    assert f'"bob{ESCAPE}",x,' in capsys.readouterr().out
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert main(words) == 0
-    assert "bob\\x1b[2J\\x1b]0;owned\\x07,x," in capsys.readouterr().out
+    assert '"bob\\x1b[2J\\x1b]0;owned\\x07",x,' in capsys.readouterr().out
 
 
 def test_messages_have_no_escapes(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
