@@ -11,7 +11,8 @@ import pytest
 from tests.commands import refused
 
 from condgrad.cli import main
-from condgrad.cli.tables import cell, printable
+from condgrad.cli.tables import cell
+from condgrad.cli.terminal import printable
 from condgrad.data import load
 from condgrad.learn import RobustCompletion
 

@@ -2,7 +2,7 @@
 
 A file is written under a random name in the folder where it belongs, created exclusively so that nothing of the user's can be
 touched, flushed to the disk and renamed. While it is written, its writer holds a lock on it. A leftover of a process that was
-killed has such a name and no lock: the next writer to the same place removes it.
+killed has such a name and no lock: the next process that writes to the same place removes it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -113,7 +114,7 @@ def filling(folder: Path) -> Iterator[Path]:
     made = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        sweep(folder, "files")
+        _sweep_once(folder, "files")
         temporary = folder / _temporary_name("files")
         temporary.mkdir()
         lock = _locked(temporary)
@@ -141,28 +142,21 @@ def filling(folder: Path) -> Iterator[Path]:
         raise
 
 
-def try_folder(path: str | os.PathLike[str]) -> None:
-    """Refuse a place where :func:`replacing` could not make its temporary file.
+def try_folder(folder: Path) -> None:
+    """Refuse a folder in which :func:`replacing` could not make its temporary file.
 
     Parameters
     ----------
-    path : str or os.PathLike
-        Where a file is to be written later. The folder must exist.
+    folder : Path
 
     Raises
     ------
     OSError
-        Why no file can be written there, by the name that was given.
+        Why no file can be made there.
     """
-    try:
-        if (place := _place(path)) is not None:
-            if place.is_dir():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            file, name = _create(place)
-            file.close()
-            os.unlink(name)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
+    file, name = _create(folder / "trial")
+    file.close()
+    os.unlink(name)
 
 
 def sweep(folder: Path, name: str | None = None) -> None:
@@ -187,6 +181,12 @@ def sweep(folder: Path, name: str | None = None) -> None:
             match = TEMPORARY.fullmatch(entry)
             if match and (name is None or name[:NAME_LENGTH] == match[1]):
                 _remove_leftover(folder / entry)
+
+
+@cache
+def _sweep_once(folder: Path, name: str) -> None:
+    """Once in a process: listing a large folder takes time, and a checkpoint is written again and again."""
+    sweep(folder, name)
 
 
 def previous(path: str | os.PathLike[str]) -> Path:
@@ -237,7 +237,7 @@ def _temporary_name(name: str) -> str:
 
 def _create(place: Path) -> tuple[IO[bytes], str]:
     """A new, locked file beside the place, and its path. It can be read by nobody who can't read the file in that place."""
-    sweep(place.parent, place.name)
+    _sweep_once(place.parent, place.name)
     try:
         mode = stat.S_IMODE(os.stat(place).st_mode)
     except OSError:

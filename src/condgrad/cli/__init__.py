@@ -10,7 +10,7 @@ from typing import NoReturn
 from condgrad import __version__
 from condgrad.cli import completion, listings, runs
 from condgrad.cli.codes import BAD_INPUT, INTERRUPTED
-from condgrad.cli.tables import say
+from condgrad.cli.terminal import say
 from condgrad.interruption import said as said_of
 from condgrad.interruption import terminable
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from condgrad.atomic import target, try_folder
 from condgrad.checks import BadData, counted
-from condgrad.cli.tables import say, write_table
+from condgrad.cli.tables import write_table
+from condgrad.cli.terminal import say
 from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
@@ -307,10 +308,8 @@ def writable(path: Path, *inputs: Path | None) -> None:
         raise ValueError(f"{path} is a folder, but a file is to be written there: give the name of a file.")
     if path.exists() and not path.is_file():  # a pipe or a device: nothing is made in its folder
         return
-    place = target(path).absolute()
-    folder = next(folder for folder in place.parents if folder.exists())
     try:
-        try_folder(folder / place.name)
+        try_folder(next(folder for folder in target(path).absolute().parents if folder.exists()))
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path.parent)) from None
 

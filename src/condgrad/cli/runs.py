@@ -13,7 +13,7 @@ import numpy as np
 from condgrad.atomic import replacing
 from condgrad.cli.codes import FAILED, INTERRUPTED
 from condgrad.cli.completion import writable
-from condgrad.cli.tables import say
+from condgrad.cli.terminal import say
 from condgrad.driver import Checkpoint
 from condgrad.driver.trace import COLUMNS
 from condgrad.interruption import held_back

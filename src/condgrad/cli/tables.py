@@ -1,4 +1,4 @@
-"""Tables of predictions as CSV, safe for spreadsheets and terminals; and messages, safe for terminals."""
+"""Tables of predictions as CSV, safe for spreadsheets and terminals."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.atomic import replacing
+from condgrad.cli.terminal import printable
 from condgrad.data.lines import NUMBER
 from condgrad.interruption import held_back
 
@@ -67,31 +68,3 @@ def cell(value: Any, raw: bool = False) -> str:
     if not raw and isinstance(value, str) and text.startswith(FORMULA) and not NUMBER.fullmatch(text):
         text = f"'{text}"
     return '"' + text.replace('"', '""') + '"' if QUOTED & set(text) else text
-
-
-def printable(text: str) -> str:
-    """The text with its control characters escaped, but for newlines: a name can't move the cursor or clear the screen.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    text : str
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
-
-
-def say(*texts: Any, stream: Any = None) -> None:
-    """Print a message on standard output, or on another stream, with control characters escaped.
-
-    Parameters
-    ----------
-    *texts : Any
-        One a line.
-    stream : text file object, optional
-    """
-    print(*(printable(str(text)) for text in texts), sep="\n", file=stream or sys.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import warnings as python_warnings
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ import numpy as np
 
 from condgrad import archive
 from condgrad.archive import BadArchive
-from condgrad.atomic import try_folder
+from condgrad.atomic import target, try_folder
 from condgrad.checks import positive, whole
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts
@@ -99,7 +100,9 @@ class Saving:
 
     def _try_the_folder(self) -> None:
         try:
-            try_folder(self.path)
+            if self.path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            try_folder(target(self.path).absolute().parent)
         except OSError as error:
             reason = (
                 f"No checkpoint can be written here ({error.strerror}): name a file in a folder that can be written to"
