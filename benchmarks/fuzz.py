@@ -1,7 +1,8 @@
 """Fuzzing of all that reads files: no error but the documented ones, no hang, no memory blow-up.
 
-Each target is read in processes of its own by two engines: hypothesis edits valid files, libFuzzer (by atheris) looks for
-new branches of the readers. A case has 5 s and a process 4 GiB. What is found is printed with its case and fails the claim.
+Each target is read in processes of its own by three engines: hypothesis edits valid files, libFuzzer (by atheris) looks for
+new branches of the readers, and long runs of single tokens show whether time grows faster than length. A case has 5 s and a
+process 4 GiB. What is found is printed with its case and fails the claim.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from benchmarks.fuzz_targets import SEED, TARGETS
 from benchmarks.fuzzing import CASE_SECONDS, MEMORY_MIB
 from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_off
 
-ENGINES = ("hypothesis", "guided")
+ENGINES = ("hypothesis", "guided", "lengths")
 
 
 def fuzz(target: str, engine: str, amount: int) -> list[Row]:
     command = [sys.executable, "-m", "benchmarks.fuzzing", target, engine, str(amount)]
-    allowed = 10 * amount if engine == "guided" else CASE_SECONDS * amount
+    allowed = {"guided": 10 * amount, "lengths": 1800}.get(engine, CASE_SECONDS * amount)
     begun = monotonic()
     done = subprocess.run(
         command, capture_output=True, text=True, errors="replace", timeout=allowed + 120, check=False, env=os.environ
@@ -51,7 +52,9 @@ def main() -> None:
         sys.exit(
             "The guided engine needs atheris: run `make fuzz`, which installs it, or pip install 'condgrad[fuzz]'."
         )
-    amounts = {"hypothesis": 200, "guided": 5} if args.quick else {"hypothesis": 1000, "guided": 30}
+    amounts = {"hypothesis": 1000, "guided": 30, "lengths": 1_000_000}
+    if args.quick:
+        amounts = {"hypothesis": 200, "guided": 5, "lengths": 100_000}
     jobs = [
         Job(1.0, lambda name=name, engine=engine: fuzz(name, engine, amounts[engine]))
         for name in TARGETS

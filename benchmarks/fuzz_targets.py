@@ -130,6 +130,7 @@ def _runs(folder: Path) -> dict[str, Target]:
     """What `condgrad solve` and `condgrad report` read."""
     from condgrad.driver.trace import COLUMNS
     from condgrad.experiments import spec
+    from condgrad.objectives._matrices import as_matrix
     from condgrad.report.runs import read as read_run
 
     np.save(folder / "Q.npy", np.eye(3))
@@ -149,7 +150,24 @@ def _runs(folder: Path) -> dict[str, Target]:
         (folder / "run" / "result.json").write_bytes(case)
         return read_run(folder / "run")
 
+    def matrix(name: str) -> Callable[[bytes], Any]:
+        def read(case: bytes) -> Any:
+            (folder / name).write_bytes(case)
+            return as_matrix(spec.array(folder, name), "The matrix")  # computes with the indices
+
+        return read
+
+    eye = [npy(np.array(part)) for part in ([1.0, 2.0], [2, 2], [0, 1], [0, 1, 2], b"csr")]
+    parts = ("data", "shape", "indices", "indptr", "format")
+    packed = matrix("A.npz")
+    refused = (ValueError,)
     return {
+        "spec, .npy": Target(matrix("A.npy"), refused, [npy(np.eye(3)), npy(np.asfortranarray(np.ones((2, 3))))]),
+        "spec, .npz": Target(packed, refused, [zipped(eye, parts)]),
+        "spec, .npz of any members": Target(
+            lambda case: packed(zipped(case.split(b"|||"), parts)), refused, [b"|||".join(eye)]
+        ),
+        "spec, .csv": Target(matrix("A.csv"), refused, [b"1,2\n3,4e-5\n", b"# c\n-1.5,nan,inf\n"]),
         "spec": Target(read_spec, (ValueError, TypeError, OSError), [SPEC, PAPER]),
         "trace": Target(read_trace, (ValueError,), [trace]),
         "result": Target(read_result, (ValueError,), [b'{"method": "ncgs", "status": "converged", "fun": 1.0}']),
@@ -246,6 +264,10 @@ TARGETS: dict[str, Callable[[Path], dict[str, Target]]] = {
     "npz": _loaders,
     "npz of any members": _loaders,
     "parquet": _loaders,
+    "spec, .npy": _runs,
+    "spec, .npz": _runs,
+    "spec, .npz of any members": _runs,
+    "spec, .csv": _runs,
     "spec": _runs,
     "trace": _runs,
     "result": _runs,

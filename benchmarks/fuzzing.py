@@ -1,7 +1,7 @@
 """The engines that fuzz. One target in a process of its own: python -m benchmarks.fuzzing TARGET ENGINE AMOUNT
 
-ENGINE is 'hypothesis' (AMOUNT cases of edited files) or 'guided' (AMOUNT seconds of libFuzzer by atheris, which sees which
-branches of the readers a case reaches).
+ENGINE is 'hypothesis' (AMOUNT cases of edited files), 'guided' (AMOUNT seconds of libFuzzer by atheris, which sees which
+branches of the readers a case reaches) or 'lengths' (runs of tokens, up to AMOUNT bytes each).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ CASE_SECONDS = 5
 MEMORY_MIB = 4096
 READERS = (
     "condgrad.archive",
+    "condgrad.files",
     "condgrad.data",
     "condgrad.driver.checkpoint",
     "condgrad.driver.fingerprint",
@@ -48,10 +49,10 @@ def attempt(target: Target, case: bytes) -> bool:
     """Was it taken, or refused as documented? Anything else is a defect and is raised."""
 
     def ring(*_: Any) -> None:
-        raise Hang(f"a case took more than {CASE_SECONDS} s")
+        raise Hang(f"a case took more than {CASE_SECONDS} s: {case[:60]!r}, {len(case)} bytes")
 
-    previous = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, CASE_SECONDS)
+    previous = signal.signal(signal.SIGPROF, ring)  # CPU time: a busy machine is no hang
+    signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -60,8 +61,8 @@ def attempt(target: Target, case: bytes) -> bool:
     except target.refusals:
         return False
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
 
 
 def edited(seed: bytes, edits: list[tuple[str, int, bytes, int]]) -> bytes:
@@ -119,6 +120,71 @@ def by_hypothesis(name: str, amount: int, folder: Path) -> dict[str, Any]:
     return {"cases": len(outcomes), "taken": sum(outcomes), "peak_mib": peak}
 
 
+LONG = (
+    b"1",
+    b"0",
+    b"1.",
+    b".",
+    b"-",
+    b"+",
+    b"e",
+    b"1e",
+    b"a",
+    b"a.",
+    b" ",
+    b"\t",
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b'"',
+    b'""',
+    b"'",
+    b"\\",
+    b"\\n",
+)
+LONG += (
+    b",",
+    b";",
+    b"1,",
+    b",\n",
+    b"1,1,1\n",
+    b"|",
+    b":",
+    b"1:1 ",
+    b"#",
+    b"#\n",
+    b"%",
+    b"%\n",
+    b"[",
+    b"]",
+    b"[[",
+    b"{",
+    b'{"a":',
+    b"=",
+    b"a=1\n",
+)
+LONG += (b"\0", b"\xff", b"\xc3\xa9", b"\xef\xbb\xbf", b"_", b"inf", b"nan ")
+"""What is repeated many times: digits, quotes, delimiters, blanks, line ends, comments, brackets, bytes that are not text."""
+
+
+def by_lengths(name: str, longest: int, folder: Path) -> dict[str, Any]:
+    """Each seed with a long run of one token, and then a letter, at its beginning, in its middle, in its last line or at its end.
+
+    A reader whose time grows with the square of a length takes minutes for one of these, in place of milliseconds.
+    """
+    reads = target(name, folder)
+    outcomes = []
+    for seed in reads.seeds[:2]:
+        last = seed.rstrip().rfind(b"\n") + 1
+        for place in sorted({0, len(seed) // 2, last, len(seed.rstrip())}):
+            for token in LONG:
+                run = token * (longest // len(token))
+                for end in (b"", b"x"):
+                    outcomes.append(attempt(reads, seed[:place] + run + end + seed[place:]))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"cases": len(outcomes), "taken": sum(outcomes), "peak_mib": peak}
+
+
 def _others() -> list[str]:
     """The modules that read no files: the fuzzer need not see into them, and numba can't compile what it has seen."""
     spec = find_spec("condgrad")
@@ -171,6 +237,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=memory if os.path.isdir(memory) else None) as folder:
         if engine == "guided":
             by_guidance(name, int(amount), Path(folder))
+        elif engine == "lengths":
+            print(json.dumps(by_lengths(name, int(amount), Path(folder))))
         else:
             print(json.dumps(by_hypothesis(name, int(amount), Path(folder))))
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from condgrad import archive
+from condgrad import archive, files
 from condgrad.archive import BadArchive
+from condgrad.atomic import replacing
 
 DATA = {"nothing": None, "numbers": [1, -0.0, 0.1, 1e-320, float("nan"), float("inf"), -float("inf")], "text": "µ\n"}
 ARRAYS = {
@@ -145,7 +146,7 @@ def test_brackets_are_counted_outside_of_strings(text: str, path: Path) -> None:
 
 
 def test_a_header_has_a_largest_size(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "LARGEST", 2**20)
+    monkeypatch.setattr(files, "MAX_JSON_BYTES", 2**20)
     with pytest.raises(OSError, match="more than 1 MiB"):
         archive.write(path, "test", 1, "x" * 2**20, {})
     assert same(*archive.read(path, "test", 1)) and os.listdir(path.parent) == [path.name]
@@ -158,7 +159,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     """A pipe nobody writes to was waited for forever."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, Path(os.devnull)):
-        with pytest.raises(BadArchive, match="a folder, a pipe or a device, a file was expected"):
+        with pytest.raises(BadArchive, match=r"it is a (folder|pipe or a device), a file was expected"):
             archive.read(path, "test", 1)
     with pytest.raises(FileNotFoundError):
         archive.read(tmp_path / "nothing", "test", 1)
@@ -175,16 +176,23 @@ def test_objects_are_not_written(path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------- places
 
 
-def test_a_file_of_the_users_beside_it_stays(path: Path) -> None:
+def test_a_file_of_the_users_beside_it_stays(path: Path, tmp_path: Path) -> None:
+    """PATH.partial was truncated and deleted where the last file is kept, also through a link."""
+    (tmp_path / "elsewhere").write_text("mine")
     mine = Path(f"{path}.partial")
-    mine.write_text("mine")
-    archive.write(path, "test", 1, DATA, ARRAYS)
-    with pytest.raises(RuntimeError), archive.replacing(path):
-        raise RuntimeError
-    assert same(*archive.read(path, "test", 1)) and mine.read_text() == "mine"
-    assert sorted(path.parent.iterdir()) == sorted([path, mine])
-    archive.write(path, "test", 1, DATA, ARRAYS, keep=True)  # takes it for its own, of a process that was killed
-    assert sorted(path.parent.iterdir()) == sorted([path, archive.previous(path)])
+    for keep in (False, True):
+        mine.symlink_to(tmp_path / "elsewhere")
+        archive.write(path, "test", 1, DATA, ARRAYS, keep=keep)
+        with pytest.raises(RuntimeError), replacing(path, keep):
+            raise RuntimeError
+        assert mine.is_symlink() and mine.read_text() == "mine"
+        mine.unlink()
+    assert same(*archive.read(path, "test", 1))
+    assert (
+        {path, archive.previous(path)}
+        <= set(path.parent.iterdir())
+        <= {path, archive.previous(path), tmp_path / "elsewhere"}
+    )
 
 
 def test_a_link_that_leads_nowhere_is_followed_and_one_to_itself_refused(tmp_path: Path) -> None:
@@ -207,6 +215,6 @@ def test_what_can_not_be_written_is_named_as_it_was_given(tmp_path: Path, monkey
     monkeypatch.setattr("os.replace", replace)
     with pytest.raises(PermissionError, match=r"denied: '[^']*file'$"):
         archive.write(tmp_path / "file", "test", 1, DATA, ARRAYS)
-    with pytest.raises(FileNotFoundError, match="'other'"), archive.replacing(tmp_path / "file"):
+    with pytest.raises(FileNotFoundError, match="'other'"), replacing(tmp_path / "file"):
         raise FileNotFoundError(errno.ENOENT, "No such file", "other")
     assert not list(tmp_path.iterdir())

@@ -25,6 +25,7 @@ LAYERS = (
     {"protocols"},
     {"kernels", "data"},
     {"archive"},
+    {"atomic", "files"},
     {"checks", "interruption"},
 )
 """From the top down: a layer may import what stands below it, never a neighbour."""

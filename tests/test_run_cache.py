@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from condgrad.experiments import cache as caching
+from condgrad.atomic import replacing
 from condgrad.experiments import pool
 from condgrad.experiments import runs as module
 from condgrad.experiments.cache import Cache, code, digest
@@ -147,19 +147,15 @@ def test_fresh_deletes_the_wanted_files_alone(tmp_path: Path, made: list[Run]) -
     assert made == [*RUNS, *RUNS[:3]] and len(list(tmp_path.iterdir())) == len(RUNS)
 
 
-def test_what_dead_writers_left_is_removed(tmp_path: Path, made: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("abc.1234", f"abc.{os.getpid()}", "abc.txt"):
+def test_what_dead_writers_left_is_removed(tmp_path: Path, made: list[Run]) -> None:
+    left, mine = ".abc.json.0123456789abcdef.partial", ["abc.1234", "abc.json.partial", ".abc.partial", "abc.txt"]
+    for name in (left, *mine):
         (tmp_path / name).write_text("{")
-    monkeypatch.setattr(caching, "alive", lambda process: process == os.getpid())
-    make_all([small()], tmp_path)
+    with replacing(tmp_path / "other.txt") as writing:
+        make_all([small()], tmp_path)
+        writing.write(b"whole")
     kept = {path.name for path in tmp_path.iterdir() if path.suffix != ".json"}
-    assert kept == {f"abc.{os.getpid()}", "abc.txt"}
-
-
-def test_who_is_alive() -> None:
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    assert caching.alive(os.getpid()) and (os.name != "posix" or not caching.alive(gone.pid))
+    assert kept == {*mine, "other.txt"} and (tmp_path / "other.txt").read_bytes() == b"whole"
 
 
 def test_outcomes_say_where_and_when_they_were_made(tmp_path: Path, made: list[Run]) -> None:

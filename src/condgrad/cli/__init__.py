@@ -10,6 +10,7 @@ from typing import NoReturn
 from condgrad import __version__
 from condgrad.cli import completion, listings, runs
 from condgrad.cli.codes import BAD_INPUT, INTERRUPTED
+from condgrad.cli.terminal import say
 from condgrad.interruption import said as said_of
 from condgrad.interruption import terminable
 
@@ -23,19 +24,19 @@ def main(argv: list[str] | None = None) -> int:
         arguments = parser().parse_args(said)
         arguments.said = said
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *where: print(f"condgrad: {message}", file=sys.stderr)
+            warnings.showwarning = lambda message, *where: say(f"condgrad: {message}", stream=sys.stderr)
             with terminable():
                 return arguments.run(arguments)
     except (ValueError, TypeError, ImportError) as error:
-        print(f"condgrad: {error}", file=sys.stderr)
+        say(f"condgrad: {error}", stream=sys.stderr)
     except (MemoryError, RecursionError, ArithmeticError) as error:
-        print(f"condgrad: too large or too deep to compute with ({type(error).__name__}: {error}).", file=sys.stderr)
+        say(f"condgrad: too large or too deep to compute with ({type(error).__name__}: {error}).", stream=sys.stderr)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         sys.stderr.close()
         return 0
     except OSError as error:
         where = f": {error.filename}" if error.filename is not None else ""
-        print(f"condgrad: {error.strerror or error}{where}.", file=sys.stderr)
+        say(f"condgrad: {error.strerror or error}{where}.", stream=sys.stderr)
     except KeyboardInterrupt as interruption:
         print(f"condgrad: {str(interruption) or said_of(interruption)}", file=sys.stderr)
         return INTERRUPTED

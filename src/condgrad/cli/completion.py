@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import codecs
-import csv
 import json
 import re
 import shlex
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgrad.archive import led_to, replacing
+from condgrad.atomic import target, try_folder
 from condgrad.checks import BadData, counted
-from condgrad.cli.tables import check_size, housed, recommended, write_wide
+from condgrad.cli.tables import check_size, housed, recommended, write_table, write_wide
+from condgrad.cli.terminal import say
 from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
@@ -50,6 +48,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--keep", action="store_true", help="with --filled: leave all values that are there as they are"
     )
+    _raw(command)
     _fitting(command)
     command.add_argument(
         "--report", type=Path, metavar="FOLDER", help="folder for the report (default: the model's name and -report)"
@@ -78,6 +77,7 @@ def add(commands: Any) -> None:
         metavar="IDS",
         help="with --top: these rows only, such as ann,bob (a name with a comma in it in quotes)",
     )
+    _raw(command)
     _reading(command, "user,item")
     command.set_defaults(run=predict)
 
@@ -98,6 +98,14 @@ def add(commands: Any) -> None:
     _fitting(command)
     command.add_argument("--json", action="store_true", help="print what was found for machines")
     command.set_defaults(run=fill)
+
+
+def _raw(command: Any) -> None:
+    command.add_argument(
+        "--raw",
+        action="store_true",
+        help="write names as they are (default: one that a spreadsheet would take for a formula gets an apostrophe in front)",
+    )
 
 
 def _reading(command: Any, example: str) -> None:
@@ -165,6 +173,13 @@ def complete(arguments: Any) -> int:
     given = read(arguments, arguments.data)
     if not arguments.json:
         tell(given.cleanup)
+    if given.mostly_empty:
+        given = given.compact()
+        say(
+            f"condgrad: the model is of the {given.shape[0]:,} x {given.shape[1]:,} rows and columns that have entries: the "
+            "others would take memory and tell nothing.",
+            stream=sys.stderr,
+        )
     if arguments.filled is not None:
         check_size(given.shape)
     begun = perf_counter()
@@ -173,7 +188,7 @@ def complete(arguments: Any) -> int:
     model.save(housed(arguments.out))
     written = {"model": str(arguments.out)}
     if arguments.filled is not None:
-        write_wide(arguments.filled, given, model, "observed" if arguments.keep else "believed")
+        write_wide(arguments.filled, given, model, "observed" if arguments.keep else "believed", arguments.raw)
         written["filled"] = str(arguments.filled)
     if folder is not None:
         facts = {"command": shlex.join(["condgrad", *arguments.said])}
@@ -198,7 +213,7 @@ def predict(arguments: Any) -> int:
         writable(arguments.out, arguments.model, arguments.pairs)
     model = RobustCompletion.load(arguments.model)
     if arguments.top is not None:
-        write_table(arguments.out, *recommended(model, arguments.top, arguments.rows))
+        write_table(arguments.out, *recommended(model, arguments.top, arguments.rows), raw=arguments.raw)
         return 0
     given = read(arguments, arguments.pairs, values=False)
     row_ids, col_ids = names(given.row_ids, given.rows), names(given.col_ids, given.cols)
@@ -207,7 +222,7 @@ def predict(arguments: Any) -> int:
     if arguments.columns is None and not arguments.no_header:
         check_header(given, (rows >= 0) & (cols >= 0), (rows < 0) & (cols < 0))
     tell(given.cleanup, sys.stderr)
-    write_table(arguments.out, row_ids, col_ids, model.predict(given))
+    write_table(arguments.out, row_ids, col_ids, model.predict(given), raw=arguments.raw)
     for what, new, ids in (("row", rows < 0, row_ids), ("column", cols < 0, col_ids)):
         if new.any():
             have = "has" if new.sum() == 1 else "have"
@@ -224,7 +239,7 @@ def predict(arguments: Any) -> int:
             file=sys.stderr,
         )
     if arguments.out is not None and arguments.out.is_file():  # /dev/stdout gets the table alone
-        print(f"{counted(len(given), 'prediction')}: {arguments.out}")
+        say(f"{counted(len(given), 'prediction')}: {arguments.out}")
     return 0
 
 
@@ -323,9 +338,8 @@ def writable(path: Path, *inputs: Path | None) -> None:
         raise ValueError(f"{path} is a folder, but a file is to be written there: give the name of a file.")
     if path.exists() and not path.is_file():  # a pipe or a device: nothing is made in its folder
         return
-    folder = next(folder for folder in led_to(path).absolute().parents if folder.exists())
     try:
-        tempfile.TemporaryFile(dir=folder).close()
+        try_folder(next(folder for folder in target(path).absolute().parents if folder.exists()))
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path.parent)) from None
 
@@ -347,31 +361,15 @@ def names(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:
     return positions if ids is None else ids[positions]
 
 
-def write_table(path: Path | None, rows: np.ndarray, cols: np.ndarray, values: np.ndarray) -> None:
-    """As CSV, with a header that `condgrad complete` reads again; a file is written as a whole or stays what it was."""
-    lines = zip(rows.tolist(), cols.tolist(), (f"{value:.6g}" for value in values.tolist()), strict=True)
-    if path is None:
-        _write_lines(sys.stdout, lines)
-        return
-    with held_back(), replacing(housed(path)) as file:
-        _write_lines(codecs.getwriter("utf-8")(file), lines)
-
-
-def _write_lines(file: Any, lines: Iterable[Any]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["row", "column", "value"])
-    writer.writerows(lines)
-
-
 def tell(cleanup: Cleanup, stream: Any = None) -> None:
     """What was done to the file's lines, as a table where there is something to tell."""
     from condgrad.experiments.text import table
 
     stream = stream or sys.stdout
-    print(str(cleanup).splitlines()[0], file=stream)
+    say(str(cleanup).partition("\n  ")[0], stream=stream)
     if cleanup.faults:
         rows = [[f.kind, f.count, f.done, "{}: {}".format(*f.examples[0])] for f in cleanup.faults]
-        print(table(["fault", "lines", "what was done", "the first, by line"], rows), file=stream)
+        say(table(["fault", "lines", "what was done", "the first, by line"], rows), stream=stream)
 
 
 def show(found: dict[str, Any]) -> None:
@@ -379,4 +377,4 @@ def show(found: dict[str, Any]) -> None:
     width = max(map(len, found))
     for name, value in ((name, value) for name, value in found.items() if value is not None):
         text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value
-        print(f"{name.ljust(width)}  {text}")
+        say(f"{name.ljust(width)}  {text}")

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.atomic import replacing
 from condgrad.cli.codes import FAILED, INTERRUPTED
 from condgrad.cli.completion import writable
+from condgrad.cli.terminal import say
 from condgrad.driver import Checkpoint
 from condgrad.driver.trace import COLUMNS
 from condgrad.interruption import held_back
@@ -103,13 +105,15 @@ def solve(arguments: Any) -> int:
         result.trace.to_csv(out / "trace.csv")
         if isinstance(result.x, LowRank) and np.prod(result.x.shape, dtype=float) > LARGE:
             U, V = result.x.factors()
-            np.savez(out / "x.npz", U=U, V=V)
+            with replacing(out / "x.npz") as file:
+                np.savez(file, U=U, V=V)
         else:
-            np.save(out / "x.npy", np.asarray(result.x))
+            with replacing(out / "x.npy") as file:
+                np.save(file, np.asarray(result.x))
     columns = {name: result.trace[name] for name in COLUMNS}
     run = Run(out, result.method, columns, result.summary())
     report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name})
-    print(json.dumps(result.summary(), indent=2) if arguments.json else f"{result}\n  written   {out}/")
+    say(json.dumps(result.summary(), indent=2) if arguments.json else f"{result}\n  written   {out}/")
     if result.status == "interrupted":
         return INTERRUPTED
     return FAILED if result.status in ("failed", "unverified") else 0
@@ -119,7 +123,7 @@ def report(arguments: Any) -> int:
     from condgrad.report.runs import read_all, report_runs
 
     runs = read_all(arguments.runs)
-    print(f"Report: {report_runs(runs, arguments.out, arguments.title, {'runs': [str(run.path) for run in runs]})}")
+    say(f"Report: {report_runs(runs, arguments.out, arguments.title, {'runs': [str(run.path) for run in runs]})}")
     return 0
 
 
@@ -143,5 +147,5 @@ def reproduce(arguments: Any) -> int:
     else:
         for part in told:
             print(*in_text(part.blocks), sep="\n")
-        print(f"Report: {page}")
+        say(f"Report: {page}")
     return 0

@@ -1,15 +1,22 @@
-"""Tables that commands make: the best columns of each row, and a completed matrix as wide CSV."""
+"""Tables that commands write: predictions, the best columns of each row, and a completed matrix as wide CSV.
+
+Names are written safely for spreadsheets and terminals.
+"""
 
 from __future__ import annotations
 
 import codecs
 import csv
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgrad.archive import replacing
+from condgrad.atomic import replacing
+from condgrad.cli.terminal import printable
+from condgrad.data.lines import NUMBER
 from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
@@ -18,6 +25,10 @@ if TYPE_CHECKING:
 
 LARGEST = 100_000_000
 """Cells of a completed table that is written: about a gigabyte of text."""
+FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""What a text begins with that spreadsheets take for a formula; the last four are the wide forms of the first."""
+QUOTED = frozenset(',";\t\r\n')
+"""A cell with one of these stands in quotes: also those that are delimiters for a spreadsheet in other countries."""
 
 
 def housed(path: Path) -> Path:
@@ -63,7 +74,7 @@ def check_size(shape: tuple[int, int]) -> None:
         )
 
 
-def write_wide(path: Path, given: Observations, model: RobustCompletion, keep: str) -> None:
+def write_wide(path: Path, given: Observations, model: RobustCompletion, keep: str, raw: bool = False) -> None:
     """The completed matrix as wide CSV, its rows and columns in the order of the file; observed values keep all their digits."""
     from condgrad.learn.entries import places
 
@@ -73,12 +84,60 @@ def write_wide(path: Path, given: Observations, model: RobustCompletion, keep: s
     rows, cols = places(row_ids, model.row_ids_, m), places(col_ids, model.col_ids_, n)
     ends = np.searchsorted(given.rows, np.arange(m + 1), sorter=(order := np.argsort(given.rows, kind="stable")))
     with held_back(), replacing(housed(path)) as file:
-        writer = csv.writer(codecs.getwriter("utf-8")(file), lineterminator="\n")
-        writer.writerow([given.title, *col_ids.tolist()])
+        text = codecs.getwriter("utf-8")(file)
+        text.write(",".join(cell(name, raw) for name in [given.title, *col_ids.tolist()]) + "\n")
         for i, name in enumerate(row_ids.tolist()):
             line = filled[rows[i], cols]
             cells = [f"{value:.6g}" for value in line.tolist()]
             for k in order[ends[i] : ends[i + 1]].tolist():
                 if line[j := given.cols[k]] == given.values[k]:
                     cells[j] = repr(float(given.values[k]))
-            writer.writerow([name, *cells])
+            text.write(",".join([cell(name, raw), *cells]) + "\n")
+
+
+def write_table(path: Path | None, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, raw: bool = False) -> None:
+    """Write predictions as CSV, with a header that `condgrad complete` reads again.
+
+    Parameters
+    ----------
+    path : Path or None
+        Written as a whole, or stays what it was. None: standard output, without control characters if that is a terminal.
+    rows, cols : ndarray of shape (k,)
+        Names or numbers.
+    values : ndarray of shape (k,)
+    raw : bool, default False
+        Write names as they are. By default one that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    cells = zip(rows.tolist(), cols.tolist(), (f"{value:.6g}" for value in values.tolist()), strict=True)
+    lines = (",".join(cell(part, raw) for part in line) + "\n" for line in cells)
+    if path is not None:
+        with held_back(), replacing(housed(path)) as file:
+            codecs.getwriter("utf-8")(file).writelines(_with_header(lines))
+    else:
+        shown = map(printable, _with_header(lines)) if sys.stdout.isatty() else _with_header(lines)
+        sys.stdout.writelines(shown)
+
+
+def _with_header(lines: Iterable[str]) -> Iterator[str]:
+    yield "row,column,value\n"
+    yield from lines
+
+
+def cell(value: Any, raw: bool = False) -> str:
+    """One cell of CSV.
+
+    Parameters
+    ----------
+    value : str or number
+        Numbers, and texts that are numbers such as "-5", stay as they are.
+    raw : bool, default False
+        Leave a text as it is that a spreadsheet would take for a formula.
+
+    Returns
+    -------
+    cell : str
+    """
+    text = str(value)
+    if not raw and isinstance(value, str) and text.startswith(FORMULA) and not NUMBER.fullmatch(text):
+        text = f"'{text}"
+    return '"' + text.replace('"', '""') + '"' if QUOTED & set(text) else text

@@ -19,7 +19,8 @@ from condgrad.data.observations import Observations, Side, observations
 BLANKS = " "
 """As a delimiter: any run of blanks and tabs."""
 
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
+"""Possessive, so that no digit is looked at twice: a cell may be a mebibyte of them."""
 NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
 INFINITE = {"inf", "infinity"}
 

@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from condgrad.checks import BadData, counted, whole
+from condgrad.checks import BadData, counted
+from condgrad.files import Limits as Limits
 
 SHOWN = 5
 """So many examples of each fault are kept; the rest is counted."""
 
 DROPPED, KEPT, MERGED, MIRRORED, MISSING = "dropped", "kept", "merged", "mirrored", "taken as missing"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a file may take, asked before memory is taken: raise what is too small for your data.
-
-    ``bytes`` after decompression, which beyond 64 MiB may be at most ``ratio`` times the file; ``entries``; ``side``, the
-    rows or the columns; ``line``, the bytes of one line or of one name.
-    """
-
-    bytes: int = 8 * 2**30
-    ratio: int = 200
-    entries: int = 500_000_000
-    side: int = 100_000_000
-    line: int = 2**20
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            whole(getattr(self, field.name), f"The limit '{field.name}'")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,9 @@ from scipy import sparse
 
 from condgrad.data.index import INTEGER
 from condgrad.data.notes import Cleanup, Limits, Notes, shortly
+
+EMPTY_SIDES, EMPTY_FOR_EACH = 1_000_000, 20
+"""Rows and columns, in all and for each entry, beyond which those without entries are left out of a model."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,33 @@ class Observations:
         if self.values is None:
             raise ValueError("These are pairs without values, which make no matrix: load the file with its values.")
         return sparse.coo_array((self.values, (self.rows, self.cols)), shape=self.shape).tocsr()
+
+    @property
+    def mostly_empty(self) -> bool:
+        """Are there so many rows and columns without entries that a model should leave them out?
+
+        bool. True for positions in a matrix with more than 1,000,000 rows and columns and more than 20 for each entry.
+        """
+        return self.row_ids is None and sum(self.shape) > max(EMPTY_SIDES, EMPTY_FOR_EACH * len(self))
+
+    def compact(self) -> Observations:
+        """The same entries in a matrix of the rows and columns that have some.
+
+        Returns
+        -------
+        compact : Observations
+            Each row and column is named by its name, or by its position where it had none. What is left out takes no memory.
+        """
+        row_ids, rows = np.unique(self.rows, return_inverse=True)
+        col_ids, cols = np.unique(self.cols, return_inverse=True)
+        return replace(
+            self,
+            rows=rows,
+            cols=cols,
+            shape=(len(row_ids), len(col_ids)),
+            row_ids=row_ids if self.row_ids is None else self.row_ids[row_ids],
+            col_ids=col_ids if self.col_ids is None else self.col_ids[col_ids],
+        )
 
     def positions(self, row_ids: Any = None, col_ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Where these pairs stand among the rows and columns of another file; -1 where it has no such.

@@ -2,57 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import struct
-import warnings
-import zipfile
-import zlib
-from math import prod
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
+from scipy import sparse
 
 from condgrad.data.notes import Limits, Notes
 from condgrad.data.observations import Observations, bounded, observations
-from condgrad.data.text import FREE, opened
+from condgrad.data.text import opened
+from condgrad.files import DAMAGE, TooLarge, open_zip, read_npy, size_of
 
 SAVE = "save it by scipy.sparse.save_npz(path, matrix.tocoo()), or by numpy.savez with row, col, data and shape"
-DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    ValueError,
-    TypeError,
-    LookupError,
-    OverflowError,
-    NotImplementedError,
-    RuntimeError,
-    SyntaxError,
-    TokenError,
-    OSError,
-)
-"""What zipfile and numpy raise of bytes that are not what they expect."""
+WANTED = {"format", "row", "col", "data", "shape", "indices", "indptr"}
 
 
 def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
-    arrays = _arrays(path, notes, limits)
-    layout = arrays.pop("format", None)
-    if layout is not None:
-        kind = _word(layout)
-        if kind not in ("coo", "csr", "csc"):
-            notes.refuse(f"the sparse matrix has the format {kind!r}, but coo, csr or csc was expected", SAVE)
-        rows, cols, data, shape = (_coordinates if kind == "coo" else _compressed)(arrays, kind, notes)
-    else:
-        rows, cols, data, shape = _coordinates(arrays, "coo", notes, values)
+    rows, cols, data, shape = _entries(path, notes, limits, values)
     bounded(shape, notes, limits)
     notes.lines = len(rows)
     numbers = np.arange(1, len(rows) + 1)
-    ok = _inside(rows, shape[0], "row", numbers, notes)
-    ok &= _inside(cols, shape[1], "column", numbers, notes)
+    ok = _inside(rows, cols, shape, numbers, notes)
     if values:
         if data is None:
             notes.refuse("there is no array 'data', but values were expected", SAVE)
@@ -67,60 +37,76 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
     return observations(*sides, taken[ok] if values else None, numbers[ok], notes, limits)
 
 
-def _inside(given: np.ndarray, size: int, what: str, numbers: np.ndarray, notes: Notes) -> np.ndarray:
-    ok = (given >= 0) & (given < size)
+def read_sparse(path: Path, notes: Notes, limits: Limits) -> sparse.csr_array:
+    """The matrix as scipy means it: entries at the same place add up, and NaN is a value. One outside of the shape is refused.
+
+    The shape counts with 8 bytes for each row and each column, which computing with the matrix takes at least.
+    """
+    rows, cols, data, shape = _entries(path, notes, limits)
+    bounded(shape, notes, limits)
+    allowed = limits.allowed(path.stat().st_size)
+    if 8 * sum(shape) > allowed:
+        notes.refuse(
+            f"{len(rows)} entries have the shape {shape[0]} x {shape[1]}, which takes more than the {allowed} bytes that are "
+            "allowed for a file of this size",
+            "leave out rows and columns without entries",
+        )
+    strict = Notes(path, strict=True, unit="element")
+    _inside(rows, cols, shape, np.arange(1, len(rows) + 1), strict)
+    return sparse.coo_array((data, (rows, cols)), shape=shape).tocsr()
+
+
+def _entries(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Any:
+    """(rows, columns, values, shape) as the file has them: the indices may lie outside of the shape."""
+    arrays = _arrays(path, notes, limits)
+    layout = arrays.pop("format", None)
+    if layout is None:
+        return _coordinates(arrays, "coo", notes, values)
+    kind = _word(layout)
+    if kind not in ("coo", "csr", "csc"):
+        notes.refuse(f"the sparse matrix has the format {kind!r}, but coo, csr or csc was expected", SAVE)
+    return (_coordinates if kind == "coo" else _compressed)(arrays, kind, notes)
+
+
+def _inside(
+    rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int], numbers: np.ndarray, notes: Notes
+) -> np.ndarray:
+    """Which entries lie inside of the shape. One whose row and column are both outside is one fault."""
+    m, n = shape
+    in_rows = (rows >= 0) & (rows < m)
+    ok = in_rows & (cols >= 0) & (cols < n)
     wrong = np.flatnonzero(~ok)
-    expected = f"a number from 0 to {size - 1} was expected"
-    notes.faults("bad index", numbers[wrong], lambda k: f"the {what} is {given[wrong[k]]}", expected)
+
+    def found(k: int) -> str:
+        at = wrong[k]
+        return f"the column is {cols[at]}" if in_rows[at] else f"the row is {rows[at]}"
+
+    if len(wrong):
+        last = (n if in_rows[wrong[0]] else m) - 1
+        notes.faults("bad index", numbers[wrong], found, f"a number from 0 to {last} was expected")
     return ok
 
 
 def _arrays(path: Path, notes: Notes, limits: Limits) -> dict[str, np.ndarray]:
-    """All that the file holds, after what it says of its sizes is within the limits; it can't give more than it says."""
+    """The arrays of a sparse matrix, after what the file says of its sizes is within the limits."""
     with opened(path, notes) as file:
-        size = file.seek(0, os.SEEK_END)
-        allowed = min(limits.bytes, max(FREE, limits.ratio * size))
+        allowed = limits.allowed(size := size_of(file))
         try:
-            with zipfile.ZipFile(file) as members:
-                if sum(member.file_size for member in members.infolist()) > allowed:
-                    raise _TooLarge
-                names = [name.removesuffix(".npy") for name in members.namelist()]
-                wanted = {"format", "row", "col", "data", "shape", "indices", "indptr"}
-                return {name: _array(members, name, limits) for name in names if name in wanted}
-        except _TooLarge:
+            with open_zip(file, allowed) as members:
+                names = {name.removesuffix(".npy"): members.getinfo(name) for name in members.namelist()}
+                arrays = {}
+                for name in WANTED & set(names):
+                    with members.open(names[name]) as member:
+                        arrays[name] = read_npy(member, names[name].file_size, "biufSU", limits.entries + 1)
+                return arrays
+        except TooLarge:
             notes.refuse(
                 f"the file's {size} bytes unpack to more than {allowed} bytes or {limits.entries} entries, but that much is "
                 "not allowed",
                 "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)",
             )
-        except DAMAGE:
+        except (*DAMAGE, OSError):
             notes.refuse("this is no NPZ file of arrays of numbers, or it is damaged", SAVE)
-
-
-class _TooLarge(Exception):
-    """More than the limits allow."""
-
-
-def _array(members: zipfile.ZipFile, name: str, limits: Limits) -> np.ndarray:
-    """The header is believed only as far as the member has bytes; objects, which could run code, are refused."""
-    info = members.getinfo(f"{name}.npy")
-    with members.open(info) as member:
-        version = npy.read_magic(member)
-        head = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # numpy's advice about headers of Python 2
-            shape, _, dtype = head(member)
-        if dtype.kind not in "biufSU":
-            raise ValueError
-        if prod(shape) > limits.entries + 1:
-            raise _TooLarge
-        nbytes = prod(shape) * dtype.itemsize
-        if nbytes > info.file_size:
-            raise ValueError
-        content = member.read(nbytes + 1)
-        if len(content) != nbytes:
-            raise ValueError
-        return np.frombuffer(content, dtype=dtype).reshape(shape)
 
 
 def _word(array: np.ndarray) -> str:

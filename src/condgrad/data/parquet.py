@@ -12,6 +12,7 @@ from condgrad.data.delimited import WIDE, Columns, check_columns, places
 from condgrad.data.index import Index, Names, Positions, Unusable
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations, observations
+from condgrad.files import size_of
 
 BATCH = 2**16
 ADVICE = "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)"
@@ -42,7 +43,7 @@ def read(
     with text.opened(path, notes) as raw:
         try:
             file = parquet.ParquetFile(raw)
-            allowed = min(limits.bytes, max(text.FREE, limits.ratio * path.stat().st_size))
+            allowed = limits.allowed(size_of(raw))
             names = _chosen(file, columns, needed, allowed, notes, limits)
             reader = _Reader(rows, cols, notes, limits, allowed)
             file = parquet.ParquetFile(raw, read_dictionary=names)  # a text that stands in each row is in memory once

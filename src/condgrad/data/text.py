@@ -7,14 +7,15 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from condgrad import files
 from condgrad.data.notes import Limits, Notes
+from condgrad.files import NotAFile, open_file
 
 BLOCK = 2**20
-FREE = 64 * 2**20
-"""Bytes that a file may always decompress to."""
 
 TEXT = bytes({*range(256)} - {*range(32)} | {*b"\t\n\f\r"})
 """All bytes but control characters: of those a text may hold one in twenty."""
@@ -31,9 +32,10 @@ PACKED = {
 
 def opened(path: Path, notes: Notes) -> BinaryIO:
     """The file, if it is an ordinary one: a pipe or a device could give bytes forever."""
-    if path.exists() and not path.is_file() and not path.is_dir():
+    try:
+        return open_file(path)
+    except NotAFile:
         notes.refuse("this is a pipe or a device", "copy the data into a file")
-    return open(path, "rb")
 
 
 def head(path: Path, notes: Notes, size: int = 8) -> bytes:
@@ -121,17 +123,26 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
         packed = raw.read(2) == GZIP
         size = raw.seek(0, os.SEEK_END)
         raw.seek(0)
-        file = gzip.GzipFile(fileobj=raw) if packed else raw
-        allowed = min(limits.bytes, max(FREE, limits.ratio * size))
-        done = 0
+        if not packed:
+            yield from _bounded(raw, raw, size, limits, notes)
+            return
         try:
-            while block := file.read(BLOCK):
-                done += len(block)
-                if done > allowed:
-                    notes.refuse(
-                        f"the file's {size} bytes unpack to more than {allowed}, but that much is not allowed",
-                        "check where it comes from, or raise Limits(bytes=..., ratio=...)",
-                    )
-                yield block
+            for _ in _bounded(gzip.GzipFile(fileobj=raw), raw, size, limits, notes, files.FREE + 1):
+                pass  # a bomb is refused here, before any of it is parsed, which takes more memory than its bytes
+            raw.seek(0)
+            yield from _bounded(gzip.GzipFile(fileobj=raw), raw, size, limits, notes)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             notes.refuse(f"the gzip file is damaged ({error})", "copy or download it anew")
+
+
+def _bounded(file: Any, raw: BinaryIO, size: int, limits: Limits, notes: Notes, most: float = inf) -> Iterator[bytes]:
+    """Blocks of about the first ``most`` bytes. They are no more than the part of the file that has been read may unpack to."""
+    done = 0
+    while done < most and (block := file.read(BLOCK)):
+        done += len(block)
+        if done > (allowed := limits.allowed(raw.tell())):
+            notes.refuse(
+                f"the file's {size} bytes unpack to more than {allowed}, but that much is not allowed",
+                "check where it comes from, or raise Limits(bytes=..., ratio=...)",
+            )
+        yield block

@@ -14,6 +14,7 @@ import numpy as np
 
 from condgrad import archive
 from condgrad.archive import BadArchive
+from condgrad.atomic import target, try_folder
 from condgrad.checks import positive, whole
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts
@@ -98,18 +99,15 @@ class Saving:
             )
 
     def _try_the_folder(self) -> None:
-        trial = Path(f"{self.path}.partial")
         try:
             if self.path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            with open(trial, "wb"):
-                pass
-            trial.unlink()
+            try_folder(target(self.path).absolute().parent)
         except OSError as error:
             reason = (
                 f"No checkpoint can be written here ({error.strerror}): name a file in a folder that can be written to"
             )
-            raise type(error)(error.errno, reason, str(self.path)) from None
+            raise OSError(error.errno, reason, str(self.path)) from None
 
     # ------------------------------------------------------------------------------------------------- writing
 

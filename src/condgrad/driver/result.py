@@ -8,6 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from condgrad.atomic import write_text
 from condgrad.certificate import Certificate
 from condgrad.driver.trace import Trace
 from condgrad.protocols import Point
@@ -70,7 +71,7 @@ class Result:
         }
 
     def to_json(self, path: str | Path) -> None:
-        Path(path).write_text(json.dumps(self.summary(), indent=2) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(self.summary(), indent=2) + "\n")
 
     def __repr__(self) -> str:
         lines = [f"{self.method}: {self.status}. {self.message}", f"  F(x)      {self.fun:.8g}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from condgrad.atomic import replacing
 from condgrad.checks import choice
 from condgrad.protocols import Record
 
@@ -53,17 +55,18 @@ class Trace(Sequence[Record]):
         return f"Trace({len(self)} rows: {', '.join(COLUMNS)})"
 
     def to_csv(self, path: str | Path) -> None:
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, COLUMNS)
+        """A table with a header, whole or not at all."""
+        with replacing(path) as file:
+            table = csv.DictWriter(codecs.getwriter("utf-8")(file), COLUMNS)
             table.writeheader()
             table.writerows(asdict(row) for row in self)
 
     def to_jsonl(self, path: str | Path) -> None:
         """One JSON object a line; what was not measured is null."""
-        with open(path, "w", encoding="utf-8") as file:
+        with replacing(path) as file:
             for row in self:
                 plain = {k: v if isfinite(v) else None for k, v in asdict(row).items()}
-                file.write(json.dumps(plain) + "\n")
+                file.write(json.dumps(plain).encode() + b"\n")
 
     def to_dataframe(self) -> Any:
         """A pandas DataFrame (needs the extra ``table``)."""
@@ -73,4 +76,6 @@ class Trace(Sequence[Record]):
 
     def to_parquet(self, path: str | Path) -> None:
         """A Parquet file (needs the extra ``table``)."""
-        self.to_dataframe().to_parquet(path)
+        table = self.to_dataframe()
+        with replacing(path) as file:
+            table.to_parquet(file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import sys
 from collections.abc import Mapping
@@ -13,8 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import condgrad
+from condgrad import atomic
+from condgrad.atomic import write_text
 from condgrad.experiments.runs import COLUMNS, ENDED, MADE, Outcome, Run, failed
-from condgrad.report.writing import write_whole
+from condgrad.files import read_json
 
 FORMAT = 2
 """Of the files of outcomes; a file of another format is not used."""
@@ -60,7 +61,7 @@ class Cache:
         """None where the run has not been made; a file that can't be read is said, and taken for none."""
         path = self.path(run)
         try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
+            kept = read_json(path)
             if kept["run"] != json.loads(json.dumps(run)):
                 raise ValueError("it is of another run")
             check(run, kept["outcome"])
@@ -75,17 +76,14 @@ class Cache:
         """A run that failed is not kept: another time it may not."""
         if not failed(outcome):
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path(run), json.dumps({"run": run, "outcome": outcome}, allow_nan=False))
+            write_text(self.path(run), json.dumps({"run": run, "outcome": outcome}, allow_nan=False))
 
     def drop(self, run: Run) -> None:
         self.path(run).unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove what writers that were killed have left: files that end in the number of a process that is no more."""
-        for path in self.folder.glob("*.*"):
-            number = path.suffix[1:]
-            if number.isdecimal() and not alive(int(number)):
-                path.unlink(missing_ok=True)
+        """Remove what writers that were killed have left."""
+        atomic.sweep(self.folder)
 
 
 def check(run: Run, outcome: Outcome) -> None:
@@ -95,16 +93,3 @@ def check(run: Run, outcome: Outcome) -> None:
     missing = [name for held, names in wanted for name in names if name not in held]
     if missing:
         raise ValueError(f"it has no {', '.join(missing)}")
-
-
-def alive(process: int) -> bool:
-    """Where that can't be asked without harm, yes."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass
-    return True

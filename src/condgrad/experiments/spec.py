@@ -28,13 +28,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from condgrad.checks import choice, finite_array
+from condgrad.data.arrays import load_array
 from condgrad.domains import DOMAINS
 from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Memory, Result, Seconds, Stagnation, Steps, minimize
 from condgrad.driver.run import Callback
 from condgrad.driver.stopping import Rule
+from condgrad.files import read_bytes
 from condgrad.inner import INNERS
 from condgrad.objectives import LOSSES, Completion, LinearModel, PaperData, Quadratic, Welsch, paper_data
 from condgrad.solvers import METHODS, practical, theory
@@ -49,6 +50,10 @@ STOPS: dict[str, Callable[[Any], Rule]] = {
     "stagnation": Stagnation,
     **{oracle: partial(Calls, oracle=oracle) for oracle in ("fo", "sfo", "ifo", "lo", "po", "values")},
 }
+
+MAX_SPEC_BYTES = 2**18
+MAX_LINE = 4096
+"""Characters of a line of a spec: the time that tomllib takes for a key of many parts, a.b.c, grows with their square."""
 
 RUN = ("schedule", "inner", "warm_start", "smoothness", "output", "seed", "every", "measure", "validate")
 """What [method] may say besides the method's own options."""
@@ -91,7 +96,15 @@ class Spec:
 
 def load(path: Path) -> Spec:
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = read_bytes(path, MAX_SPEC_BYTES).decode()
+        if (longest := max(map(len, text.split("\n")))) > MAX_LINE:
+            raise ValueError(
+                f"{path} has a line of {longest} characters, at most {MAX_LINE} are allowed: break a long array into lines, or "
+                "name a file that holds it."
+            )
+        raw = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply: a spec has sections, keys and values.") from None
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not TOML: {error}.") from None
     except UnicodeDecodeError:
@@ -262,17 +275,6 @@ def call(make: Callable[..., Any], section: dict[str, Any], where: str, **given:
 
 def array(folder: Path, name: str) -> Any:
     """An array from a .npy, a sparse matrix from a scipy .npz, or a table from a .csv, beside the spec."""
-    readers: dict[str, Callable[[Path], Any]] = {
-        ".npy": np.load,
-        ".npz": sparse.load_npz,
-        ".csv": partial(np.loadtxt, delimiter=","),
-    }
-    if not isinstance(name, str) or Path(name).suffix not in readers:
+    if not isinstance(name, str) or Path(name).suffix not in (".npy", ".npz", ".csv"):
         raise ValueError(f"Can't read {name!r}: name a .npy, a .npz (scipy sparse) or a .csv file beside the spec.")
-    path = folder / name
-    try:
-        return readers[path.suffix](path)
-    except OSError:
-        raise
-    except Exception:
-        raise ValueError(f"{name} is not a {path.suffix} file that holds an array: write it anew.") from None
+    return load_array(folder / name)

@@ -136,8 +136,10 @@ def listed(X: Any, y: Any = None) -> Entries:
 
 
 def unnamed(X: Any) -> Any:
-    """A file of positions is a matrix, as it has no names."""
-    return X.matrix() if isinstance(X, Observations) and X.row_ids is None else X
+    """A file of positions is a matrix, as it has no names; one that is nearly empty is entries named by their positions."""
+    if isinstance(X, Observations) and X.row_ids is None:
+        return X.compact() if X.mostly_empty else X.matrix()
+    return X
 
 
 def _loaded(X: Observations) -> Entries:

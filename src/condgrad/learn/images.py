@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.archive import replacing
+from condgrad.atomic import replacing
 from condgrad.checks import same_shape
+from condgrad.files import Limits, open_file, size_of
 from condgrad.learn.completion import RobustCompletion
 
 PIXELS = 100_000_000
 """More than this is refused before memory is taken."""
 
 
+SAMPLE_BYTES = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
+"""Bytes of one number of a pixel, by pillow's modes; 1 in all others."""
 DEEP = (".png", ".tif", ".tiff")
 """Names of formats for 16 bits; floats need the last two."""
 
@@ -144,11 +147,17 @@ def _open(path: Path) -> Any:
         raise ImportError(
             "Pictures are read by pillow, which is not installed: pip install 'condgrad[learn]'."
         ) from None
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         try:
-            opened = PIL.Image.open(file)
+            opened = PIL.Image.open(file, formats=_formats())
+            taken = opened.width * opened.height * len(opened.getbands()) * SAMPLE_BYTES.get(opened.mode, 1)
             if opened.width * opened.height > PIXELS:
                 raise BadImage(f"{path} has {opened.width} x {opened.height} pixels: at most {PIXELS:,} can be taken.")
+            if taken > (allowed := Limits().allowed(size_of(file))):
+                raise BadImage(
+                    f"{path} unpacks to {taken:,} bytes of pixels, at most {allowed:,} are allowed for a file of its size: "
+                    "check where it comes from, or save it as TIFF without compression."
+                )
             opened.load()
         except BadImage:
             raise
@@ -157,3 +166,11 @@ def _open(path: Path) -> Any:
                 f"{path} is no picture, or damaged: give a PNG, TIFF, JPEG or what else pillow reads."
             ) from None
     return opened
+
+
+def _formats() -> list[str]:
+    """Those that pillow reads by itself: for EPS it starts another program."""
+    import PIL.Image
+
+    PIL.Image.init()
+    return [kind for kind in PIL.Image.ID if kind != "EPS"]

@@ -16,8 +16,8 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if weights.min() < 0 or not weights.any():
         raise ValueError(
-            f"The weights of rows have the least value {weights.min():g} and the sum {weights.sum():g}, but weights of 0 or more, "
-            "not all 0, were expected: leave out rows that do not count."
+            f"The weights of rows have the least value {weights.min():g} and the sum {weights.sum():g}, but weights of 0 or "
+            "more, not all 0, were expected: leave out rows that do not count."
         )
     return weights
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import json
+import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,12 @@ import numpy as np
 
 from condgrad.driver.surroundings import surroundings
 from condgrad.driver.trace import COLUMNS
+from condgrad.files import read_bytes, read_json
 from condgrad.report.blocks import Block, Curve, Plot, Table
 from condgrad.report.writing import write
 
+MAX_TRACE_BYTES = 2**28
+"""About a million rows: parsed they take many times as much."""
 UNITS = {
     "cpu": "CPU seconds",
     "lo": "linear oracle calls (LO)",
@@ -78,8 +81,7 @@ def read_trace(path: Path) -> dict[str, np.ndarray]:
     """The columns of a trace as floats."""
     advice = "give a trace that `condgrad solve` or Trace.to_csv wrote"
     try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(io.StringIO(read_bytes(path, MAX_TRACE_BYTES).decode(), newline="")))
     except (UnicodeDecodeError, csv.Error):
         raise ValueError(f"{path} is not a CSV file: {advice}.") from None
     missing = [name for name in COLUMNS if not rows or name not in rows[0]]
@@ -99,7 +101,7 @@ def read_trace(path: Path) -> dict[str, np.ndarray]:
 def read_kept(path: Path) -> Run:
     """A file of the folder runs/ of ``condgrad reproduce``: what it did not keep of the trace counts as not spent."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = read_json(path)
         trace, outcome = kept["outcome"]["trace"], kept["outcome"]
         columns = {name: np.array(column, dtype=float) for name, column in trace.items()}
         (rows,) = {len(column) for column in columns.values()}
@@ -118,7 +120,7 @@ def read_kept(path: Path) -> Run:
 
 def read_summary(path: Path) -> dict[str, Any]:
     try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
+        summary = read_json(path)
     except ValueError:
         summary = None
     if not isinstance(summary, dict):
