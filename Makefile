@@ -85,7 +85,7 @@ mutants: $(VENV)/ready  ## wrong changes to the core, and which test notices eac
 # One lock serves Python 3.11 and newer on every platform: it lists the hash of every file of a version. All but the peers'
 # share their versions, so that `make test` after `make demo` only adds packages.
 COMPILE = echo 'setuptools>=77' | .lock-venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
-	--generate-hashes --no-annotate --no-header --no-emit-index-url pyproject.toml -
+	--generate-hashes --no-strip-extras --no-annotate --no-header --no-emit-index-url pyproject.toml -
 
 lock:  ## the newest versions, with hashes, for requirements.lock, demo.lock, benchmarks/fuzz.lock and benchmarks/peers.lock
 	$(PYTHON) -m venv --clear .lock-venv
