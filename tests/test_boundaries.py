@@ -13,7 +13,7 @@ SRC = Path(__file__).parent.parent / "src" / "condgrad"
 FILES = sorted(SRC.rglob("*.py"))
 
 LAYERS = (
-    {"cli"},
+    {"cli", "_api"},
     {"experiments", "learn"},
     {"report"},
     {"driver"},

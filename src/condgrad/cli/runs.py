@@ -12,10 +12,7 @@ import numpy as np
 
 from condgrad.cli.codes import FAILED, INTERRUPTED
 from condgrad.cli.completion import writable
-from condgrad.driver import Checkpoint
-from condgrad.driver.trace import COLUMNS
 from condgrad.interruption import held_back
-from condgrad.points import LowRank
 
 LARGE = 2e7
 """A point with more entries than this is written as its factors, if it has them."""
@@ -81,7 +78,10 @@ def interval(text: str) -> dict[str, Any]:
 
 
 def solve(arguments: Any) -> int:
+    from condgrad.driver import Checkpoint
+    from condgrad.driver.trace import COLUMNS
     from condgrad.experiments.spec import load
+    from condgrad.points import LowRank
     from condgrad.report.runs import Run, report_runs
 
     if arguments.checkpoint is None and (arguments.resume or arguments.checkpoint_every):
