@@ -25,7 +25,7 @@ LAYERS = (
     {"protocols"},
     {"kernels", "data"},
     {"archive"},
-    {"checks", "interruption"},
+    {"checks", "extras", "interruption"},
 )
 """From the top down: a layer may import what stands below it, never a neighbour."""
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}

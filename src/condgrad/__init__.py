@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+if not TYPE_CHECKING:  # for a type checker, a module that has __getattr__ has every name
 
-def __getattr__(name: str) -> Any:
-    if name == "__all__" or not name.startswith("_"):
+    def __getattr__(name: str) -> Any:
         # Modules first: `from condgrad import checks` in a module that _api imports must not import _api.
-        if name != "__all__" and find_spec(f"{__name__}.{name}"):
+        public = not name.startswith("_")
+        if public and find_spec(f"{__name__}.{name}"):
             return importlib.import_module(f"{__name__}.{name}")
-        api = importlib.import_module(f"{__name__}._api")
-        if name == "__all__" or name in api.__all__:
-            return globals().setdefault(name, getattr(api, name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if public or name == "__all__":
+            api = importlib.import_module(f"{__name__}._api")
+            if name in ("__all__", *api.__all__):
+                return globals().setdefault(name, getattr(api, name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-
-def __dir__() -> list[str]:
-    modules = {module.name for module in pkgutil.iter_modules(__path__)}  # noqa: F405
-    return sorted({*globals(), *__getattr__("__all__"), *modules})
+    def __dir__() -> list[str]:
+        modules = {module.name for module in pkgutil.iter_modules(__path__)}  # noqa: F405
+        return sorted({*globals(), *__getattr__("__all__"), *modules})

@@ -21,6 +21,7 @@ import numpy as np
 
 from condgrad.archive import led_to, replacing
 from condgrad.checks import BadData, counted
+from condgrad.cli.figures import add_figures, check_figures
 from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def add(commands: Any) -> None:
         "--report", type=Path, metavar="FOLDER", help="folder for the report (default: the model's name and -report)"
     )
     command.add_argument("--no-report", action="store_true", help="no report")
+    add_figures(command)
     command.add_argument("--json", action="store_true", help="print what was found for machines")
     command.set_defaults(run=complete)
 
@@ -138,6 +140,7 @@ def _positive(text: str) -> float:
 def complete(arguments: Any) -> int:
     from condgrad.learn.fit_report import report_fit, summary
 
+    check_figures(arguments)
     writable(arguments.out, arguments.data)
     folder = (
         None if arguments.no_report else arguments.report or arguments.out.with_name(arguments.out.stem + "-report")
@@ -157,7 +160,9 @@ def complete(arguments: Any) -> int:
     written = {"model": str(arguments.out)}
     if folder is not None:
         facts = {"command": shlex.join(["condgrad", *arguments.said])}
-        written["report"] = str(report_fit(model, given, folder, f"Fit of {arguments.data.name}", facts, found))
+        written["report"] = str(
+            report_fit(model, given, folder, f"Fit of {arguments.data.name}", facts, found, arguments.figures)
+        )
     if arguments.json:
         print(json.dumps({**found, **written, "cleanup": given.cleanup.summary()}, indent=2))
     else:

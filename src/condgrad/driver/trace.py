@@ -13,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from condgrad.checks import choice
+from condgrad.extras import needed_for
 from condgrad.protocols import Record
 
 COLUMNS = [field.name for field in fields(Record)]
@@ -67,10 +68,14 @@ class Trace(Sequence[Record]):
 
     def to_dataframe(self) -> Any:
         """A pandas DataFrame (needs the extra ``table``)."""
-        import pandas
+        with needed_for("Data frames"):
+            import pandas
 
         return pandas.DataFrame({name: self[name] for name in COLUMNS})
 
     def to_parquet(self, path: str | Path) -> None:
         """A Parquet file (needs the extra ``table``)."""
+        with needed_for("Parquet files"):
+            import pyarrow  # noqa: F401 (pandas says in many words that it is missing)
+
         self.to_dataframe().to_parquet(path)

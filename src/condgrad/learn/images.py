@@ -12,6 +12,7 @@ import numpy as np
 
 from condgrad.archive import replacing
 from condgrad.checks import same_shape
+from condgrad.extras import needed_for
 from condgrad.learn.completion import RobustCompletion
 
 PIXELS = 100_000_000
@@ -107,7 +108,8 @@ def check_name(image: Image, path: str | os.PathLike[str]) -> None:
 
 def write(image: Image, path: str | os.PathLike[str]) -> None:
     """In the format that the name tells, with the depth that the picture had; all or nothing."""
-    import PIL.Image
+    with needed_for("Pictures"):
+        import PIL.Image
 
     check_name(image, path)
     dtype = {"F": np.float32, "I;16": np.uint16}.get(image.kind, np.uint8)
@@ -122,7 +124,8 @@ def write(image: Image, path: str | os.PathLike[str]) -> None:
 
 def _suffixes() -> set[str]:
     """Those of the formats that pillow writes."""
-    import PIL.Image
+    with needed_for("Pictures"):
+        import PIL.Image
 
     return {suffix for suffix, kind in PIL.Image.registered_extensions().items() if kind in PIL.Image.SAVE}
 
@@ -138,12 +141,8 @@ def _kind(opened: Any, path: Path) -> str:
 
 
 def _open(path: Path) -> Any:
-    try:
+    with needed_for("Pictures"):
         import PIL.Image
-    except ImportError:
-        raise ImportError(
-            "Pictures are read by pillow, which is not installed: pip install 'condgrad[learn]'."
-        ) from None
     with open(path, "rb") as file:
         try:
             opened = PIL.Image.open(file)
