@@ -7,14 +7,23 @@ FUZZ := .venv-fuzz
 
 .PHONY: demo test test-slow lint format docs gallery bench bench-completion soak faults fuzz mutants lock clean
 
-$(VENV)/ready: requirements.lock pyproject.toml
+# Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
+# the environment itself: pip's isolated build would fetch whatever setuptools is newest.
+INSTALL := install --quiet --disable-pip-version-check --require-hashes
+EDITABLE := install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+
+$(VENV)/demo-ready: demo.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/pip $(INSTALL) -r demo.lock
+	$(BIN)/pip $(EDITABLE)
 	touch $@
 
-demo: $(VENV)/ready  ## the paper's experiment, with a report to look at
+$(VENV)/ready: $(VENV)/demo-ready requirements.lock
+	$(BIN)/pip $(INSTALL) --no-build-isolation -r requirements.lock
+	touch $@
+
+demo: $(VENV)/demo-ready  ## the paper's experiment, with a report to look at
 	$(BIN)/condgrad reproduce --quick --jobs 2 --out demo-report
 
 test: $(VENV)/ready  ## the default suite, with coverage
@@ -48,8 +57,8 @@ bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-resu
 
 $(PEERS)/ready: benchmarks/peers.lock pyproject.toml
 	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers.lock
-	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(PEERS)/bin/pip $(INSTALL) -r benchmarks/peers.lock
+	$(PEERS)/bin/pip $(EDITABLE)
 	touch $@
 
 bench-completion: $(PEERS)/ready  ## RobustCompletion against six libraries, in an environment of their own
@@ -58,9 +67,10 @@ bench-completion: $(PEERS)/ready  ## RobustCompletion against six libraries, in 
 soak: $(VENV)/ready  ## 1,000 solves in one process: memory flat, nothing left
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --check
 
-$(FUZZ)/ready: requirements.lock pyproject.toml
+$(FUZZ)/ready: benchmarks/fuzz.lock pyproject.toml
 	$(PYTHON) -m venv $(FUZZ)
-	$(FUZZ)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[fuzz]'
+	$(FUZZ)/bin/pip $(INSTALL) -r benchmarks/fuzz.lock
+	$(FUZZ)/bin/pip $(EDITABLE)
 	touch $@
 
 fuzz: $(FUZZ)/ready  ## all that reads files, by hypothesis and by a coverage-guided fuzzer, which has an environment of its own
@@ -72,13 +82,18 @@ faults: $(VENV)/ready  ## 200 runs killed at random moments, on failing disks to
 mutants: $(VENV)/ready  ## wrong changes to the core, and which test notices each
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --check
 
-lock:  ## new exact versions for requirements.lock and benchmarks/peers.lock
+# One lock serves Python 3.11 and newer on every platform: it lists the hash of every file of a version. All but the peers'
+# share their versions, so that `make test` after `make demo` only adds packages.
+COMPILE = echo 'setuptools>=77' | .lock-venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-strip-extras --no-annotate --no-header --no-emit-index-url pyproject.toml -
+
+lock:  ## the newest versions, with hashes, for requirements.lock, demo.lock, benchmarks/fuzz.lock and benchmarks/peers.lock
 	$(PYTHON) -m venv --clear .lock-venv
-	.lock-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	.lock-venv/bin/pip freeze --exclude-editable > requirements.lock
-	$(PYTHON) -m venv --clear .lock-venv
-	.lock-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[completion-peers]'
-	.lock-venv/bin/pip freeze --exclude-editable > benchmarks/peers.lock
+	.lock-venv/bin/pip install --quiet --disable-pip-version-check 'uv>=0.8'
+	$(COMPILE) --extra dev --upgrade --output-file requirements.lock
+	$(COMPILE) --extra plot --constraint requirements.lock --upgrade --output-file demo.lock
+	$(COMPILE) --extra fuzz --constraint requirements.lock --upgrade --output-file benchmarks/fuzz.lock
+	$(COMPILE) --extra completion-peers --upgrade --output-file benchmarks/peers.lock
 	rm -rf .lock-venv
 
 clean:

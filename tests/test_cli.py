@@ -68,8 +68,22 @@ def test_solve_writes_result_trace_point_and_report(spec: Path, capsys: pytest.C
     assert np.isclose(x.sum(), 1) and (x >= 0).all()
     rows = list(csv.DictReader((out / "trace.csv").read_text().splitlines()))
     assert int(rows[-1]["fo"]) == result["counts"]["fo"]
-    assert (out / "convergence.png").read_bytes().startswith(b"\x89PNG")
     assert "ncgs" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_figures_for_print_are_drawn_when_asked_only(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = spec.with_name("run-run")
+    figures = [out / f"convergence.{kind}" for kind in ("png", "svg", "pdf")]
+    page = out / "report.html"
+    assert main(["solve", str(spec), "--quiet"]) == 0
+    assert not any(figure.exists() for figure in figures) and "For print" not in page.read_text(encoding="utf-8")
+    assert main(["solve", str(spec), "--quiet", "--figures"]) == 0
+    assert figures[0].read_bytes().startswith(b"\x89PNG") and all(figure.exists() for figure in figures)
+    assert 'href="convergence.pdf"' in page.read_text(encoding="utf-8")
+    assert main(["report", str(out), "--out", str(out)]) == 0, "figures of other data would lie beside the page"
+    assert not any(figure.exists() for figure in figures)
+    assert main(["report", str(out), "--out", str(out), "--figures"]) == 0
+    assert all(figure.exists() for figure in figures)
 
 
 def test_solve_json_is_for_machines(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,7 +105,16 @@ def test_the_report_tells_path_convergence_spectrum_and_outliers(folder: Path) -
     assert [data["found"][f"held-out {name}"] for name in ("RMSE", "MAE")] == [chosen["rmse"], chosen["mae"]]
     assert f"{chosen['rmse']:.4g}" in page and data["found"]["held-out entries"] == model.n_validation_
     assert len(data["singular values"]) == data["found"]["rank"] and len(data["losses"]) >= 1
-    assert (report / "path.png").read_bytes().startswith(b"\x89PNG")
+    assert not list(report.glob("*.png")), "figures for print are drawn when asked"
+
+
+def test_complete_draws_figures_for_print_when_asked(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ["complete", folder / "ratings.csv", "--out", tmp_path / "m.npz", "--radius", "40", "--quiet", "--figures"]
+    assert main([*map(str, data)]) == 0
+    assert (tmp_path / "m-report" / "path.png").read_bytes().startswith(b"\x89PNG")
+    assert "leave one of them out" in refused(capsys, *data, "--no-report")
 
 
 def test_a_header_in_another_order(truth: np.ndarray, folder: Path, tmp_path: Path) -> None:

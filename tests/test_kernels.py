@@ -326,19 +326,6 @@ def run(code, **environment):
     )
 
 
-def test_compilation_is_announced_once_and_kept(tmp_path):
-    code = """
-import numpy as np
-from condgrad import kernels
-ends = np.array([0, 1, 3], dtype=np.int32), np.array([0, 0, 1], dtype=np.int32)
-kernels.sample(*ends, np.ones((2, 2)), np.ones((2, 2)))
-kernels.sample_at(ends[1], ends[1], np.ones((2, 2)), np.ones((2, 2)))
-"""
-    cold, warm = (run(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr for _ in range(2))
-    assert cold.count("condgrad: compiling its kernels") == 1 and cold.count("\n") == 1
-    assert warm == ""
-
-
 def test_numba_is_not_imported_before_it_is_needed():
     code = "import sys, condgrad, condgrad.cli; print('numba' in sys.modules)"
     assert run(code).stdout.strip() == "False"

@@ -85,9 +85,11 @@ def test_missing_figures_are_said_in_a_sentence(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["report", str(runs / "one"), "--out", str(tmp_path / "r")]) == 0
+    assert main(["report", str(runs / "one"), "--out", str(tmp_path / "r"), "--figures"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("condgrad: Matplotlib is not installed") and error.count("\n") == 1
+    assert error.startswith("condgrad: Figures for print (PNG, SVG, PDF) need matplotlib") and error.count("\n") == 1
+    assert main(["report", str(runs / "one"), "--out", str(tmp_path / "r")]) == 0
+    assert capsys.readouterr().err == "" and (tmp_path / "r" / "report.html").exists()
 
 
 def damaged(runs: Path, folder: Path, what: str) -> list[Path]:

@@ -1,132 +1,35 @@
-"""condgrad: minimise smooth, possibly non-convex functions over convex sets, without projecting."""
+"""condgrad: minimise smooth, possibly non-convex functions over convex sets, without projecting.
 
-from condgrad.archive import BadArchive
-from condgrad.certificate import Certificate
-from condgrad.domains import (
-    DOMAINS,
-    Box,
-    Fantope,
-    GroupBall,
-    KyFanBall,
-    L1Ball,
-    L2Ball,
-    LinfBall,
-    LpBall,
-    NuclearBall,
-    Simplex,
-    Spectrahedron,
-    SpectralBall,
-    user_set,
-)
-from condgrad.driver import (
-    Calls,
-    Checkpoint,
-    CheckpointWarning,
-    CpuSeconds,
-    Gap,
-    GradientCheck,
-    Mapping,
-    Memory,
-    Result,
-    Seconds,
-    SmoothnessWarning,
-    Stagnation,
-    Steps,
-    Trace,
-    check_gradient,
-    iterate,
-    minimize,
-    run,
-)
-from condgrad.inner import INNERS, CondG, Corrective, Exact, Spectral
-from condgrad.kernels.layer import ForkWarning
-from condgrad.objectives import (
-    LOSSES,
-    OBJECTIVES,
-    Cauchy,
-    Completion,
-    Function,
-    FunctionExpectation,
-    FunctionSum,
-    GemanMcClure,
-    Huber,
-    LinearModel,
-    Logistic,
-    Quadratic,
-    Sigmoid,
-    Squared,
-    Welsch,
-    paper_data,
-)
-from condgrad.points import LowRank, SparsePlusLowRank
-from condgrad.points.aside import InexactOracleWarning
-from condgrad.protocols import Problem
-from condgrad.solvers import METHODS, practical, theory
+Names and subpackages are imported on first use (PEP 562): `import condgrad` and `condgrad --version` load no numerical library
+but numpy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from condgrad._api import *  # noqa: F403
+    from condgrad._api import __all__ as __all__
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "DOMAINS",
-    "INNERS",
-    "LOSSES",
-    "METHODS",
-    "OBJECTIVES",
-    "BadArchive",
-    "Box",
-    "Calls",
-    "Cauchy",
-    "Certificate",
-    "Checkpoint",
-    "CheckpointWarning",
-    "Completion",
-    "CondG",
-    "Corrective",
-    "CpuSeconds",
-    "Exact",
-    "Fantope",
-    "ForkWarning",
-    "Function",
-    "FunctionExpectation",
-    "FunctionSum",
-    "Gap",
-    "GemanMcClure",
-    "GradientCheck",
-    "GroupBall",
-    "Huber",
-    "InexactOracleWarning",
-    "KyFanBall",
-    "L1Ball",
-    "L2Ball",
-    "LinearModel",
-    "LinfBall",
-    "Logistic",
-    "LowRank",
-    "LpBall",
-    "Mapping",
-    "Memory",
-    "NuclearBall",
-    "Problem",
-    "Quadratic",
-    "Result",
-    "Seconds",
-    "Sigmoid",
-    "Simplex",
-    "SmoothnessWarning",
-    "SparsePlusLowRank",
-    "Spectrahedron",
-    "Spectral",
-    "SpectralBall",
-    "Squared",
-    "Stagnation",
-    "Steps",
-    "Trace",
-    "Welsch",
-    "check_gradient",
-    "iterate",
-    "minimize",
-    "paper_data",
-    "practical",
-    "run",
-    "theory",
-    "user_set",
-]
+if not TYPE_CHECKING:  # for a type checker, a module that has __getattr__ has every name
+
+    def __getattr__(name: str) -> Any:
+        # Modules first: `from condgrad import checks` in a module that _api imports must not import _api.
+        public = not name.startswith("_")
+        if public and find_spec(f"{__name__}.{name}"):
+            return importlib.import_module(f"{__name__}.{name}")
+        if public or name == "__all__":
+            api = importlib.import_module(f"{__name__}._api")
+            if name in ("__all__", *api.__all__):
+                return globals().setdefault(name, getattr(api, name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        modules = {module.name for module in pkgutil.iter_modules(__path__)}  # noqa: F405
+        return sorted({*globals(), *__getattr__("__all__"), *modules})

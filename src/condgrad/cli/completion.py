@@ -18,6 +18,7 @@ import numpy as np
 
 from condgrad.atomic import target, try_folder
 from condgrad.checks import BadData, counted
+from condgrad.cli.figures import add_figures, check_figures
 from condgrad.cli.tables import check_size, housed, recommended, write_table, write_wide
 from condgrad.cli.terminal import say
 from condgrad.interruption import held_back
@@ -54,6 +55,7 @@ def add(commands: Any) -> None:
         "--report", type=Path, metavar="FOLDER", help="folder for the report (default: the model's name and -report)"
     )
     command.add_argument("--no-report", action="store_true", help="no report")
+    add_figures(command)
     command.add_argument("--json", action="store_true", help="print what was found for machines")
     command.set_defaults(run=complete)
 
@@ -157,6 +159,7 @@ def _positive(text: str) -> float:
 def complete(arguments: Any) -> int:
     from condgrad.learn.fit_report import report_fit, summary
 
+    check_figures(arguments)
     writable(arguments.out, arguments.data)
     if arguments.filled is not None:
         writable(arguments.filled, arguments.data)
@@ -192,7 +195,9 @@ def complete(arguments: Any) -> int:
         written["filled"] = str(arguments.filled)
     if folder is not None:
         facts = {"command": shlex.join(["condgrad", *arguments.said])}
-        written["report"] = str(report_fit(model, given, folder, f"Fit of {arguments.data.name}", facts, found))
+        written["report"] = str(
+            report_fit(model, given, folder, f"Fit of {arguments.data.name}", facts, found, arguments.figures)
+        )
     if arguments.json:
         print(json.dumps({**found, **written, "cleanup": given.cleanup.summary()}, indent=2))
     else:

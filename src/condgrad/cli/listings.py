@@ -5,11 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from condgrad.domains import DOMAINS
-from condgrad.experiments.text import table
-from condgrad.objectives import LOSSES
-from condgrad.solvers import METHODS
-
 
 def add(commands: Any) -> None:
     for name, show, about in (
@@ -26,11 +21,15 @@ def listing(arguments: Any, header: list[str], rows: list[dict[str, Any]]) -> in
     if arguments.json:
         print(json.dumps(rows, indent=2))
     else:
+        from condgrad.experiments.text import table
+
         print(table(header, [[row[name] for name in header] for row in rows]))
     return 0
 
 
 def methods(arguments: Any) -> int:
+    from condgrad.solvers import METHODS
+
     rows = [
         {
             "name": m.name,
@@ -49,6 +48,8 @@ def methods(arguments: Any) -> int:
 
 
 def sets(arguments: Any) -> int:
+    from condgrad.domains import DOMAINS
+
     rows = [
         {
             "name": d.name,
@@ -64,6 +65,8 @@ def sets(arguments: Any) -> int:
 
 
 def losses(arguments: Any) -> int:
+    from condgrad.objectives import LOSSES
+
     rows = [
         {"name": e.name, "loss": e.formula, "L, l": e.smoothness, "convex": e.convex, "labels": e.labels}
         for e in LOSSES.values()

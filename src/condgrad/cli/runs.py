@@ -13,11 +13,9 @@ import numpy as np
 from condgrad.atomic import replacing
 from condgrad.cli.codes import FAILED, INTERRUPTED
 from condgrad.cli.completion import writable
+from condgrad.cli.figures import add_figures, check_figures
 from condgrad.cli.terminal import say
-from condgrad.driver import Checkpoint
-from condgrad.driver.trace import COLUMNS
 from condgrad.interruption import held_back
-from condgrad.points import LowRank
 
 LARGE = 2e7
 """A point with more entries than this is written as its factors, if it has them."""
@@ -46,6 +44,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--resume", action="store_true", help="go on from the checkpoint, if there is one, as the run would have"
     )
+    add_figures(command)
     command.set_defaults(run=solve)
     command = commands.add_parser("report", help="one page with plots and tables of runs")
     command.add_argument(
@@ -57,6 +56,7 @@ def add(commands: Any) -> None:
     )
     command.add_argument("--out", type=Path, default=Path("report"), help="folder for the report (default: report)")
     command.add_argument("--title", default="Runs of condgrad", help="the heading of the page")
+    add_figures(command)
     command.set_defaults(run=report)
     command = commands.add_parser("reproduce", help="the paper's figures and tables, with a report")
     command.add_argument(
@@ -83,9 +83,13 @@ def interval(text: str) -> dict[str, Any]:
 
 
 def solve(arguments: Any) -> int:
+    from condgrad.driver import Checkpoint
+    from condgrad.driver.trace import COLUMNS
     from condgrad.experiments.spec import load
+    from condgrad.points import LowRank
     from condgrad.report.runs import Run, report_runs
 
+    check_figures(arguments)
     if arguments.checkpoint is None and (arguments.resume or arguments.checkpoint_every):
         raise ValueError("--resume and --checkpoint-every go with --checkpoint FILE: add it.")
     saving = {}
@@ -112,7 +116,7 @@ def solve(arguments: Any) -> int:
                 np.save(file, np.asarray(result.x))
     columns = {name: result.trace[name] for name in COLUMNS}
     run = Run(out, result.method, columns, result.summary())
-    report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name})
+    report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name}, arguments.figures)
     say(json.dumps(result.summary(), indent=2) if arguments.json else f"{result}\n  written   {out}/")
     if result.status == "interrupted":
         return INTERRUPTED
@@ -122,8 +126,10 @@ def solve(arguments: Any) -> int:
 def report(arguments: Any) -> int:
     from condgrad.report.runs import read_all, report_runs
 
+    check_figures(arguments)
     runs = read_all(arguments.runs)
-    say(f"Report: {report_runs(runs, arguments.out, arguments.title, {'runs': [str(run.path) for run in runs]})}")
+    facts = {"runs": [str(run.path) for run in runs]}
+    say(f"Report: {report_runs(runs, arguments.out, arguments.title, facts, arguments.figures)}")
     return 0
 
 

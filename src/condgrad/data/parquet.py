@@ -12,6 +12,7 @@ from condgrad.data.delimited import WIDE, Columns, check_columns, places
 from condgrad.data.index import Index, Names, Positions, Unusable
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations, observations
+from condgrad.extras import needed_for
 from condgrad.files import size_of
 
 BATCH = 2**16
@@ -30,11 +31,9 @@ def read(
     base: int = 0,
     shape: tuple[int, int] | None = None,
 ) -> Observations:
-    try:
+    with needed_for("Parquet files"):
         import pyarrow as pa
         from pyarrow import parquet
-    except ImportError:
-        raise ImportError("Parquet needs pyarrow: pip install 'condgrad[table]'.") from None
     needed = 3 if values else 2
     check_columns(columns, needed)
     m, n = shape or (None, None)

@@ -15,6 +15,7 @@ import numpy as np
 
 from condgrad.atomic import replacing
 from condgrad.checks import choice
+from condgrad.extras import needed_for
 from condgrad.protocols import Record
 
 COLUMNS = [field.name for field in fields(Record)]
@@ -70,12 +71,16 @@ class Trace(Sequence[Record]):
 
     def to_dataframe(self) -> Any:
         """A pandas DataFrame (needs the extra ``table``)."""
-        import pandas
+        with needed_for("Data frames"):
+            import pandas
 
         return pandas.DataFrame({name: self[name] for name in COLUMNS})
 
     def to_parquet(self, path: str | Path) -> None:
         """A Parquet file (needs the extra ``table``)."""
+        with needed_for("Parquet files"):
+            import pyarrow  # noqa: F401 (pandas says in many words that it is missing)
+
         table = self.to_dataframe()
         with replacing(path) as file:
             table.to_parquet(file)

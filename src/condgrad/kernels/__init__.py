@@ -95,7 +95,7 @@ def col_pulls(
 
 def add(total: np.ndarray, c: float, part: np.ndarray) -> None:
     """total += c part, with no array in between."""
-    _run("add", len(total), total, c, part)
+    _run("add", len(total), total, float(c), part)
 
 
 def dot(x: np.ndarray, y: np.ndarray) -> float:
@@ -110,7 +110,7 @@ def dot(x: np.ndarray, y: np.ndarray) -> float:
 def distance2(a: float, x: np.ndarray, b: float, y: np.ndarray) -> float:
     """sum (a x - b y)^2, with no array in between."""
     sums = np.zeros(-(-len(x) // CHUNK))
-    _run("distance2", len(x), a, x, b, y, CHUNK, sums)
+    _run("distance2", len(x), float(a), x, float(b), y, CHUNK, sums)
     return float(sums.sum())
 
 
@@ -120,7 +120,7 @@ def loss(
     """sum w phi(z, y) and the w phi'(z, y), in one pass; ``weights`` of length 0 stand for ones. Without ``slopes``, the sum."""
     deriv = np.empty_like(z, shape=len(z) if slopes else 0)
     sums = np.zeros(-(-len(z) // CHUNK))
-    _run("loss", 10 * len(z), LOSSES.index(name), parameter, z, y, weights, CHUNK, deriv, sums)
+    _run("loss", 10 * len(z), LOSSES.index(name), float(parameter), z, y, weights, CHUNK, deriv, sums)
     return float(sums.sum()), deriv
 
 

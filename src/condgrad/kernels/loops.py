@@ -3,16 +3,50 @@
 from __future__ import annotations
 
 import math
-import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numba
+import numpy as np
 from numba.core import event
+
+from condgrad.kernels.compile_progress import CompileProgress
+from condgrad.kernels.disk_cache import KernelCache
 
 prange = numba.prange
 
-_compiled = numba.njit(
-    cache=True,
+
+class Kernel:
+    """A loop that numba compiles on its first call with arrays of new types, and keeps on disk.
+
+    Arrays that the loop only reads are handed to it read-only: numba would compile a second version for those that happen to
+    be.
+    """
+
+    def __init__(self, function: Callable[..., None], written: tuple[str, ...]):
+        self.dispatcher = cast(Any, _njit(function))
+        self.dispatcher._cache = KernelCache(function)
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        self.read = [name not in written for name in names]
+
+    def __call__(self, *args: Any) -> None:
+        self.dispatcher(*(_read_only(a) if read else a for a, read in zip(args, self.read, strict=True)))
+
+
+def _read_only(argument: Any) -> Any:
+    if not isinstance(argument, np.ndarray) or not argument.flags.writeable:
+        return argument
+    view = argument.view()
+    view.flags.writeable = False
+    return view
+
+
+def _compiled(*written: str) -> Callable[[Callable[..., None]], Kernel]:
+    """Decorator of a loop; the names are those of the arrays that it writes."""
+    return lambda function: Kernel(function, written)
+
+
+_njit = numba.njit(
     parallel=True,
     nogil=True,
     error_model="numpy",
@@ -20,26 +54,10 @@ _compiled = numba.njit(
 )
 
 
-class _Announcer(event.Listener):
-    """Says once, on stderr, why the first call takes seconds."""
-
-    said = False
-
-    def on_start(self, event: Any) -> None:
-        if not _Announcer.said and event.data["dispatcher"].py_func.__module__ == __name__:
-            _Announcer.said = True
-            print(
-                "condgrad: compiling its kernels, once after installation (about 10 s) ...", file=sys.stderr, flush=True
-            )
-
-    def on_end(self, event: Any) -> None:
-        pass
+event.register("numba:compile", CompileProgress(__name__))
 
 
-event.register("numba:compile", _Announcer())
-
-
-@_compiled
+@_compiled("out")
 def sample(indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
     for i in prange(len(indptr) - 1):
         for p in range(indptr[i], indptr[i + 1]):
@@ -50,7 +68,7 @@ def sample(indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
             out[p] = total
 
 
-@_compiled
+@_compiled("out")
 def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
     for p in prange(len(rows)):
         total = out.dtype.type(0)
@@ -59,7 +77,7 @@ def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
         out[p] = total
 
 
-@_compiled
+@_compiled("out")
 def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
     if W.shape[1] == 1:  # a sum in a register
         for i in prange(len(indptr) - 1):
@@ -77,7 +95,7 @@ def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
                 out[i, q] += v * W[j, q]
 
 
-@_compiled
+@_compiled("out")
 def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-untyped-def]
     for s in prange(cuts.shape[0] - 1):
         for j in range(s * width, min((s + 1) * width, out.shape[0])):
@@ -96,7 +114,7 @@ def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-u
                     out[j, q] += v * Q[i, q]
 
 
-@_compiled
+@_compiled("weights", "sums", "pulls")
 def believe(indptr, left, smoothness, weights, sums, pulls):  # type: ignore[no-untyped-def]
     for i in prange(len(indptr) - 1):
         total, pull = 0.0, 0.0
@@ -109,7 +127,7 @@ def believe(indptr, left, smoothness, weights, sums, pulls):  # type: ignore[no-
         sums[i], pulls[i] = total, pull
 
 
-@_compiled
+@_compiled("pulls")
 def row_pulls(indptr, indices, weights, left, cols, pulls):  # type: ignore[no-untyped-def]
     for i in prange(len(indptr) - 1):
         pull = 0.0
@@ -118,7 +136,7 @@ def row_pulls(indptr, indices, weights, left, cols, pulls):  # type: ignore[no-u
         pulls[i] = pull
 
 
-@_compiled
+@_compiled("sums", "pulls")
 def col_pulls(cuts, indices, weights, left, rows, width, sums, pulls):  # type: ignore[no-untyped-def]
     for s in prange(cuts.shape[0] - 1):
         for j in range(s * width, min((s + 1) * width, len(sums))):
@@ -131,13 +149,13 @@ def col_pulls(cuts, indices, weights, left, rows, width, sums, pulls):  # type: 
                 pulls[j] += w * (left[p] - row)
 
 
-@_compiled
+@_compiled("total")
 def add(total, c, part):  # type: ignore[no-untyped-def]
     for p in prange(len(total)):
         total[p] += c * part[p]
 
 
-@_compiled
+@_compiled("sums")
 def dot(x, y, chunk, sums):  # type: ignore[no-untyped-def]
     for s in prange(len(sums)):
         total = 0.0
@@ -146,7 +164,7 @@ def dot(x, y, chunk, sums):  # type: ignore[no-untyped-def]
         sums[s] = total
 
 
-@_compiled
+@_compiled("sums")
 def distance2(a, x, b, y, chunk, sums):  # type: ignore[no-untyped-def]
     for s in prange(len(sums)):
         total = 0.0
@@ -164,7 +182,7 @@ def _sigmoid(t):  # type: ignore[no-untyped-def]
     return e / (1 + e)
 
 
-@_compiled
+@_compiled("deriv", "sums")
 def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped-def]
     """By the place in kernels.LOSSES; c is sigma (or Huber's delta)."""
     for s in prange(len(sums)):

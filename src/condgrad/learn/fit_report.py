@@ -54,8 +54,9 @@ def report_fit(
     title: str,
     facts: Mapping[str, Any],
     found: Mapping[str, Any],
+    figures: bool = False,
 ) -> Path:
-    """Write the report into the folder; return the path of its page."""
+    """Write the report into the folder, with figures for print if asked; return the path of its page."""
     parameters = {name: value for name, value in model.get_params().items() if value is not None}
     told = {name: value for name, value in found.items() if value is not None}
     blocks: list[Block] = [
@@ -80,7 +81,7 @@ def report_fit(
         "parameters": {name: str(value) for name, value in parameters.items()},
     }
     said = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
-    return write(folder, title, blocks, {**facts, "parameters": said, **surroundings()}, raw)
+    return write(folder, title, blocks, {**facts, "parameters": said, **surroundings()}, raw, figures)
 
 
 def in_words(found: Mapping[str, Any]) -> str:

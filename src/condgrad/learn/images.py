@@ -12,6 +12,7 @@ import numpy as np
 
 from condgrad.atomic import replacing
 from condgrad.checks import same_shape
+from condgrad.extras import needed_for
 from condgrad.files import Limits, open_file, size_of
 from condgrad.learn.completion import RobustCompletion
 
@@ -110,7 +111,8 @@ def check_name(image: Image, path: str | os.PathLike[str]) -> None:
 
 def write(image: Image, path: str | os.PathLike[str]) -> None:
     """In the format that the name tells, with the depth that the picture had; all or nothing."""
-    import PIL.Image
+    with needed_for("Pictures"):
+        import PIL.Image
 
     check_name(image, path)
     dtype = {"F": np.float32, "I;16": np.uint16}.get(image.kind, np.uint8)
@@ -125,7 +127,8 @@ def write(image: Image, path: str | os.PathLike[str]) -> None:
 
 def _suffixes() -> set[str]:
     """Those of the formats that pillow writes."""
-    import PIL.Image
+    with needed_for("Pictures"):
+        import PIL.Image
 
     return {suffix for suffix, kind in PIL.Image.registered_extensions().items() if kind in PIL.Image.SAVE}
 
@@ -141,12 +144,8 @@ def _kind(opened: Any, path: Path) -> str:
 
 
 def _open(path: Path) -> Any:
-    try:
+    with needed_for("Pictures"):
         import PIL.Image
-    except ImportError:
-        raise ImportError(
-            "Pictures are read by pillow, which is not installed: pip install 'condgrad[learn]'."
-        ) from None
     with open_file(path) as file:
         try:
             opened = PIL.Image.open(file, formats=_formats())

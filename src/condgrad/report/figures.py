@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.extras import needed_for
 from condgrad.report.bands import Band, bands
 from condgrad.report.blocks import Curve, Picture, Plot
 from condgrad.report.look import INK, MATRIX_COLOURS, UNKNOWN, Look, looks
@@ -32,8 +33,10 @@ UNDATED: Mapping[str, dict[str, Any]] = {
 }
 
 
-class NoPlotting(ImportError):
-    """Matplotlib is not installed."""
+def check_plotting() -> None:
+    """Refuse, with the pip command, where matplotlib is not installed."""
+    with needed_for("Figures for print (PNG, SVG, PDF)"):
+        import matplotlib  # noqa: F401
 
 
 def draw_plot(plot: Plot, folder: Path) -> None:
@@ -98,13 +101,10 @@ def _literal(text: str) -> str:
 @contextmanager
 def _figure(width: float, height: float, stem: Path) -> Iterator[Any]:
     """A figure to draw on, saved in every format at the end."""
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise NoPlotting(
-            "Matplotlib is not installed, so no PNG, SVG and PDF were written: pip install 'condgrad[plot]' for them."
-        ) from None
+    check_plotting()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     with rc_context(SETTINGS):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure

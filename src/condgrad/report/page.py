@@ -48,7 +48,7 @@ def page(title: str, blocks: Sequence[Block], facts: Mapping[str, Any], data: st
 {body}
 <section><h2>Facts</h2><div class="wide"><table class="facts">{_facts(facts)}</table></div></section>
 </main>
-<noscript><p>The interactive plots need JavaScript; the figures beside this page do not.</p></noscript>
+<noscript><p>The interactive plots need JavaScript{"; the figures beside this page do not" if figures else ""}.</p></noscript>
 <script type="application/json" id="plots">{_inside_html(json.dumps(plots, allow_nan=False, separators=(",", ":")))}</script>
 <script type="application/json" id="data">{_inside_html(data)}</script>
 <script>{script}</script>

@@ -141,8 +141,8 @@ def labels(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def report_runs(runs: Sequence[Run], out: Path, title: str, facts: Mapping[str, Any]) -> Path:
-    """Write the report of these runs into the folder; return the path of its page."""
+def report_runs(runs: Sequence[Run], out: Path, title: str, facts: Mapping[str, Any], figures: bool = False) -> Path:
+    """Write the report of these runs into the folder, with figures for print if asked; return the path of its page."""
     names = labels(runs)
     units = {unit: label for unit, label in UNITS.items() if any((run.trace[unit] > 0).any() for run in runs)}
     curves = [curve(run, name, units) for run, name in zip(runs, names, strict=True) if run.measured]
@@ -153,7 +153,7 @@ def report_runs(runs: Sequence[Run], out: Path, title: str, facts: Mapping[str, 
     plots = [Plot("convergence", "Convergence", y, units, curves, note=PROVEN)] if curves and units else []
     blocks: list[Block] = [*plots, table]
     raw = {name: {"summary": run.summary, "trace": run.trace} for run, name in zip(runs, names, strict=True)}
-    return write(out, title, blocks, {**facts, **surroundings()}, raw)
+    return write(out, title, blocks, {**facts, **surroundings()}, raw, figures)
 
 
 def curve(run: Run, name: str, units: Mapping[str, str]) -> Curve:

@@ -1,0 +1,44 @@
+"""Optional dependencies: which extra of condgrad installs each, said where one is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+EXTRAS = {
+    "matplotlib": ("matplotlib", "plot"),
+    "pandas": ("pandas", "table"),
+    "PIL": ("pillow", "learn"),
+    "pyarrow": ("pyarrow", "table"),
+    "sklearn": ("scikit-learn", "learn"),
+}
+"""Imported module: the distribution that has it, and the extra of condgrad that installs it."""
+
+
+class MissingExtra(ImportError):
+    """An optional dependency is not installed; the message has the pip command."""
+
+
+@contextmanager
+def needed_for(purpose: str) -> Iterator[None]:
+    """Name the pip command if an optional dependency that is imported within is not installed.
+
+    Parameters
+    ----------
+    purpose : str
+        What the import is for, as the subject of a sentence in the plural: "Parquet files".
+
+    Raises
+    ------
+    MissingExtra
+        If a module in `EXTRAS` is not installed. Any other ImportError, such as that of a broken installation, is passed on.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        distribution, extra = EXTRAS[error.name]
+        command = f"pip install 'condgrad[{extra}]'"
+        message = f"{purpose} need {distribution}, which is not installed: {command}."
+        raise MissingExtra(message, name=error.name) from None

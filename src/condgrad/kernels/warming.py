@@ -1,0 +1,43 @@
+"""Compile every kernel before it is needed, as for a container image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from condgrad import kernels
+
+
+def calls() -> Iterator[tuple[str, Callable[[], object]]]:
+    """A description and a call on a 2 x 2 matrix, for each kernel and each type of indices that condgrad uses.
+
+    All points are float64. Indices are int64 for matrices with 2**31 entries or more.
+    """
+    block, ones = np.ones((2, 1)), np.ones(2)
+    for index in (np.int32, np.int64):
+        ends, places = np.array([0, 1, 2], index), np.array([0, 1], index)
+        cuts = np.array([[0, 1], [1, 2]], index)
+        numbers = index.__name__
+        yield f"sample, {numbers}", partial(kernels.sample, ends, places, block, block)
+        yield f"sample_at, {numbers}", partial(kernels.sample_at, places, places, block, block)
+        yield f"times, {numbers}", partial(kernels.times, ends, places, ones, block)
+        yield f"transposed_times, {numbers}", partial(kernels.transposed_times, cuts, places, ones, block, 2, 2)
+        yield f"believed, {numbers}", partial(kernels.believed, ends, ones, np.ones(2), 1.0)
+        yield f"row_pulls, {numbers}", partial(kernels.row_pulls, ends, places, ones, ones, ones)
+        yield f"col_pulls, {numbers}", partial(kernels.col_pulls, cuts, places, ones, ones, ones, 2, 2)
+    rows, cols = np.array([0, 1]), np.array([0, 1], np.int32)
+    yield "sample_at, int64 and int32", partial(kernels.sample_at, rows, cols, block, block)
+    large = np.ones(kernels.SMALL)  # smaller products are numpy's
+    yield "dot", partial(kernels.dot, large, large)
+    yield "add", partial(kernels.add, np.ones(2), 1.0, ones)
+    yield "distance2", partial(kernels.distance2, 1.0, ones, 1.0, ones)
+    yield "loss", partial(kernels.loss, "squared", 1.0, ones, ones, np.empty(0))
+
+
+def kept_in() -> tuple[str, bool]:
+    """The folder of the compiled kernels, and whether those of this process could be written there."""
+    from condgrad.kernels.disk_cache import KernelCache, folder
+
+    return str(folder()), not KernelCache.unwritable
