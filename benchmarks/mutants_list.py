@@ -173,6 +173,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/sfw.py": [("lambda k: fixed", "lambda k: k", "growing batches where a size was asked for")],
     "solvers/stochastic_frank_wolfe.py": [
         ("sqrt(h0 / (L * D**2))", "h0 / (L * D**2)", "the step without its root"),
+        ("self.smoothness or problem.objective.smoothness", "problem.objective.smoothness", "F's L in place of each term's"),
         ("x=x + t * (s - x)", "x=x - t * (s - x)", "away from the vertex"),
         ("domain.diameter**2 / 2", "domain.diameter**2", "h_0 twice as far from F* as smoothness says"),
         ("int(rng.integers(steps))", "1 + int(rng.integers(steps))", "never theta_0, and theta_T"),
