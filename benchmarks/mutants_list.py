@@ -83,7 +83,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("inner(direction, u_t - v_t)", "inner(g, u_t - v_t)", "the gap of the linear part alone"),
         ("inner(direction, u_t - v_t)", "inner(direction, u - v_t)", "the gap at the centre, not at the inner iterate"),
         ("norm2(u_t - u) / gamma) >= V", "norm2(u_t - u) / gamma) <= V", "stops while the gap is too large"),
-        ("t == self.max_calls", "t > self.max_calls", "no budget but one that crashes, and one call too many"),
+        ("t > self.max_calls", "t >= self.max_calls", "one step fewer than calls were allowed"),
+        ("Prox(u_t, inf, memory)", "Prox(u_t, 0.0, memory)", "a gap of 0 that nobody has measured"),
     ],
     "inner/corrective.py": [
         ("z = u - gamma * g", "z = u + gamma * g", "the prox centre on the wrong side"),

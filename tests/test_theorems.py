@@ -271,13 +271,17 @@ def test_the_step_of_a_variance_reduced_frank_wolfe_is_for_the_smoothness_of_eac
         solver = build(method, known.problem, Setup(schedule, cg.CondG(), T), {"initial_gap": 0.5})
         start = solver.init(known.problem, known.x0)
         assert start.scale == pytest.approx(sqrt(0.5 / (L * D**2)))
-        assert start.L == F.smoothness
+        assert F.smoothness == start.L
 
 
 @pytest.mark.parametrize("method", ["svfw", "sagafw"])
 def test_svfw_and_sagafw_in_theory_need_the_smoothness_of_each_term(method: str) -> None:
-    unknown = cg.FunctionSum(lambda x: 0.5 * x @ x, lambda x, batch: np.tile(x, (len(batch), 1)), 8, (3,), smoothness=1.0)
-    with pytest.raises(ValueError, match=r"needs a smoothness of every term, and FunctionSum has none: give it term_smo"):
+    unknown = cg.FunctionSum(
+        lambda x: 0.5 * x @ x, lambda x, batch: np.tile(x, (len(batch), 1)), 8, (3,), smoothness=1.0
+    )
+    with pytest.raises(
+        ValueError, match=r"needs a smoothness of every term, and FunctionSum has none: give it term_smo"
+    ):
         cg.minimize(unknown, cg.Simplex(3), method=method, schedule="theory")
     assert cg.minimize(unknown, cg.Simplex(3), method=method, max_steps=2).steps <= 2
 

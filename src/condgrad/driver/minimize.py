@@ -158,7 +158,7 @@ def minimize(
         raise TypeError(f"warm_start is for methods that slide, '{method}' does not: leave it out.")
     elif warm_start and not fits(objective, Objective):
         raise TypeError(f"warm_start takes full gradients, {type(objective).__name__} has none: leave it out.")
-    setup = Setup(schedule, inner, max(steps, 1), seed, warm_start)
+    setup = Setup(schedule, inner, max(steps, 1), seed, warm_start, certify=not measure)
     solver = build(method, problem, setup, options)
 
     output = output or ("random" if entry.output_law and isinstance(schedule, theory) else "best")

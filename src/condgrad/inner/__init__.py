@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from condgrad.checks import choice
-from condgrad.inner.condg import CondG
+from condgrad.inner.condg import CondG, with_gap
 from condgrad.inner.corrective import Corrective
 from condgrad.inner.exact import Exact
 from condgrad.inner.spectral import Spectral
@@ -51,4 +51,5 @@ __all__ = [
     "inner_solver",
     "relative",
     "suits",
+    "with_gap",
 ]

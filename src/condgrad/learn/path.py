@@ -337,7 +337,7 @@ class Fit:
 
 
 def engine(model: Model) -> NCGS:
-    return NCGS(practical(), Subspace(model.rank), adaptive=True)
+    return NCGS(practical(), Subspace(model.rank), adaptive=True, certify=False)
 
 
 @dataclass(frozen=True)

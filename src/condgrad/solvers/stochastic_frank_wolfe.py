@@ -32,7 +32,8 @@ class StochasticFrankWolfeState(State):
 class StochasticFrankWolfe:
     """Theory: t = scale/sqrt(T) for all T steps. Practical: scale/sqrt(k) in step k, for runs of no fixed length.
 
-    ``smoothness`` is the L of the step, by default F's own. ``initial_gap`` is h_0; where it is not given, it is F(x_0) minus the objective's lower bound, or else
+    ``smoothness`` is the L of the step, by default F's own.
+    ``initial_gap`` is h_0; where it is not given, it is F(x_0) minus the objective's lower bound, or else
     max_x <grad F(x_0), x_0 - x> + L D^2/2, which smoothness makes an upper bound.
     """
 
