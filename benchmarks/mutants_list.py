@@ -233,6 +233,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ('again.status == "converged"', "True", "any ending of the check is a confirmation"),
         ("(1 - 1e-6) * certificate.upper", "(1 - 1e-6) * certificate.lower", "checks the lower bound"),
         ("state.k % self.every == 0 or ending", "state.k % self.every == 0", "no row for the last step"),
+        ("fun < self.lowest.fun", "fun > self.lowest.fun", "the highest iterate for the lowest"),
+        ("self.state.k if before else state.k", "state.k", "the step after the iterate that is returned"),
         ("gamma=1 / (2 * L), step=claim.step or claim.gamma", "step=claim.step", "verified for a step size that it chose itself"),
     ],
     "driver/safety.py": [
@@ -253,13 +255,17 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("run.unconfirmed if reason.status == \"out_of_budget\" else None", "None", "a claim that was refuted is not spoken of"),
         ("if pending and run.satisfied(certificate)", "if pending", "of a refuted claim, does not say that the budget ended"),
         ("lowest.fun >= run.value", "lowest.fun <= run.value", "speaks of a lower F where there is none"),
+        ("reason = run.restated(reason, certificate)", "pass", "the bound of the claim beside that of the check"),
     ],
     "driver/checkpoint.py": [
         *((
             "setattr(run, name, moving[name])",
             f"setattr(run, name, getattr(run, name) if name == {field!r} else moving[name])",
             f"{field} is not restored",
-        ) for field in ("state", "record", "best", "best_k", "unconfirmed", "next_check", "noticed", "next_measure", "next_gap")),
+        ) for field in (
+            "state", "record", "best", "best_k", "current_k", "lowest", "unconfirmed", "next_check", "noticed", "next_measure",
+            "next_gap",
+        )),
         ("vars(run.counts).update(vars(Counts(**data[\"counts\"])))", "pass", "the counts begin anew"),
         ("run.watch = Watch(**data[\"spent\"])", "pass", "the time begins anew"),
         ("objective.remember(remembered)", "pass", "what the objective remembered is lost"),

@@ -100,7 +100,7 @@ def test_a_step_to_nowhere_ends_with_what_stood_before(x: np.ndarray, said: str)
             lambda size, rng: rng.normal(size=(size, 3)), lambda x, batch: x - batch, (3,), 1.0
         )
     )
-    result = cg.run(cg.Problem(objective, SIMPLEX), Stray(x), X0, cg.Steps(9), best=False, validate=5)
+    result = cg.run(cg.Problem(objective, SIMPLEX), Stray(x), X0, cg.Steps(9), output="last", validate=5)
     assert result.status == "failed" and result.message.startswith(said)
     assert result.steps == 2 and np.array_equal(result.x, X0)
 

@@ -6,13 +6,16 @@ from math import isfinite, sqrt
 from typing import Any
 
 from condgrad.checks import NonFinite, NotGiven, choice, finite_array, positive, same_shape
-from condgrad.inner import Corrective, absolute
-from condgrad.points import norm2
+from condgrad.inner import Corrective
+from condgrad.points import inner, norm2
 from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
 from condgrad.solvers import Method
 
 INSIDE = 1e-6
 """How far outside, relative to the set, still counts as inside: rounding, the user's included."""
+ENTRY_CALLS = 10
+"""Linear oracle calls, not counted, in which a start may be shown to lie outside of a set that has nothing but a linear oracle.
+A point that is clearly outside takes two or three; whoever wants to be sure gives the set its ``contains``."""
 
 
 def check_problem(problem: Problem) -> None:
@@ -60,12 +63,26 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
     return x0
 
 
-def proven_outside(domain: Any, x: Point, calls: int = 1000) -> bool:
-    """Of a set that only has a linear oracle: is x at a distance from it that its nearest point's certificate proves?"""
+def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
+    """Of a set that only has a linear oracle: do ``calls`` of it find a hyperplane that separates x from the set?
+
+    With p the nearest point to x in the hull of the vertices seen, d = p - x and v = lmo(d), every point y of the set has
+    <d, y - x> >= <d, v - x>. Where that is positive, x is at least <d, v - x> / |d| away from the set.
+    """
     vertex = domain.lmo(-1.0 * x)
-    solver = Corrective(max_calls=calls)
-    nearest, gap, _ = solver.solve(domain, vertex - x, vertex, 1.0, absolute(1e-16), solver.init(domain, vertex))
-    return sqrt(norm2(nearest - x)) - sqrt(gap) > INSIDE * max(1.0, sqrt(norm2(vertex)))
+    room = INSIDE * max(1.0, sqrt(norm2(vertex)))
+    hull = Corrective().init(domain, vertex)
+    for _ in range(calls - 1):
+        hull = hull.nearest(x)
+        d = hull.point() - x
+        distance = sqrt(norm2(d))
+        if distance <= room:
+            return False
+        v = domain.lmo(d)
+        if inner(d, v - x) > room * distance:
+            return True
+        hull = hull.with_atom(v)
+    return False
 
 
 class _WithSmoothness:

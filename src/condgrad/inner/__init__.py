@@ -40,6 +40,11 @@ def suits(solver: Inner, domain: Domain) -> None:
         )
 
 
+def inner_name(solver: Inner) -> str:
+    """The name of an inner solver; of one that is not condgrad's, its class."""
+    return next((name for name, kind in INNERS.items() if type(solver) is kind), type(solver).__name__)
+
+
 __all__ = [
     "INNERS",
     "CondG",
@@ -48,6 +53,7 @@ __all__ = [
     "Spectral",
     "Subspace",
     "absolute",
+    "inner_name",
     "inner_solver",
     "relative",
     "suits",

@@ -318,7 +318,7 @@ class Fit:
         current = self.everything.replaced(self.left(self.everything, model), model.loss)
         problem, solver = Problem(current, NuclearBall(current.pattern.shape, room)), engine(model)
         begun = Continued(solver, model.begun(solver, problem))
-        result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False)
+        result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", output="last")
         go_on(result)
         self.losses.append(result.fun)
         assert isinstance(result.x, LowRank)
