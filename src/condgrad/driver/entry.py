@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import isfinite, sqrt
 from typing import Any
 
-from condgrad.checks import NonFinite, NotGiven, choice, finite_array, positive, same_shape
+from condgrad.checks import NonFinite, NotGiven, choice, finite_array, positive, real_array, same_shape
 from condgrad.inner import Corrective
 from condgrad.points import inner, norm2
 from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
@@ -85,25 +86,60 @@ def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
     return False
 
 
-class _WithSmoothness:
-    """The objective, with the smoothness that the user gave in place of its own."""
+class _Wrapped:
+    """The objective, with some of its attributes replaced."""
 
-    def __init__(self, objective: Any, smoothness: float | None):
+    def __init__(self, objective: Any, **replaced: Any):
         self._objective = objective
-        self.smoothness = smoothness
+        vars(self).update(replaced)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._objective, name)
 
 
+def _wrapped(objective: Any, **replaced: Any) -> Any:
+    """Under its own class's name, which messages show."""
+    return type(type(objective).__name__, (_Wrapped,), {})(objective, **replaced)
+
+
 def with_smoothness(objective: Any, smoothness: float | None) -> Any:
-    """The objective with this smoothness, under its own class's name, which messages show."""
-    return type(type(objective).__name__, (_WithSmoothness,), {})(objective, smoothness)
+    """The objective with this smoothness."""
+    return _wrapped(objective, smoothness=smoothness)
+
+
+def checked_answers(objective: Any) -> Any:
+    """A user's own class, with its values and gradients checked and copied as those of :class:`condgrad.Function` are.
+
+    Numbers that are not finite are found elsewhere: the run then says in which step.
+    """
+    own = type(unwrapped(objective)).__module__
+    if own.startswith("condgrad."):
+        return objective
+    checks = {"value": _value, "grad": _gradient, "grad_terms": _gradient}
+    return _wrapped(
+        objective,
+        **{name: partial(check, objective, name) for name, check in checks.items() if hasattr(objective, name)},
+    )
+
+
+def _value(objective: Any, name: str, x: Point) -> float:
+    array = real_array(objective.value(x), f"The answer of {name}")
+    same_shape(array.shape, (), f"The answer of {name}")
+    return float(array)
+
+
+def _gradient(objective: Any, name: str, x: Point, *batch: Any) -> Point:
+    answer = getattr(objective, name)(x, *batch)
+    if hasattr(answer, "inner"):  # a structured point
+        return answer
+    array = real_array(answer, f"The answer of {name}")
+    same_shape(array.shape, tuple(x.shape), f"The answer of {name}")
+    return array
 
 
 def unwrapped(objective: Any) -> Any:
     """The objective that the user gave."""
-    while isinstance(objective, _WithSmoothness):
+    while isinstance(objective, _Wrapped):
         objective = objective._objective
     return objective
 

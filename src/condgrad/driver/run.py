@@ -14,6 +14,7 @@ from condgrad.driver.answer import answer, result
 from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
+from condgrad.driver.entry import checked_answers
 from condgrad.driver.fingerprint import digest, fingerprint
 from condgrad.driver.metrics import mapping, named, validation, value, wolfe_gap
 from condgrad.driver.result import Lowest, Result
@@ -101,6 +102,7 @@ def run(
     }
     asked |= {"watches": sorted(stop.watches()), "tolerance": stop.tolerance(), "name": name}
     spec = digest(fingerprint(problem, solver, x0, asked, probing=False))
+    problem = Problem(checked_answers(problem.objective), problem.domain)
     going = _Run(problem, solver, x0, stop, name, every, output, measure, listeners, seed, spec)
     if not going.has_value:
         going.measured = validation(problem, validate, seed)
@@ -420,5 +422,5 @@ class _Run:
         if self.record is None:
             return reason
         gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
-        again = self.stop(replace(self.record, mapping=certificate.upper, gap=gap), self.trace)
-        return again if again is not None and again.status == "converged" else reason
+        checked = self.stop(replace(self.record, mapping=certificate.upper, gap=gap), self.trace)
+        return checked if checked is not None and checked.status == "converged" else reason
