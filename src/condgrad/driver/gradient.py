@@ -51,7 +51,6 @@ class GradientCheck(NamedTuple):
     """What was compared."""
     rtol: float = DOUBLE.rtol
     """The relative error that is granted: 1e-4, and 5e-3 where F's values have the digits of float32."""
-
     sure: bool = True
     """False where no difference was sure enough to tell: the error is then only what noise and curvature do not explain."""
 
