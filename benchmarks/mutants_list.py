@@ -83,7 +83,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("inner(direction, u_t - v_t)", "inner(g, u_t - v_t)", "the gap of the linear part alone"),
         ("inner(direction, u_t - v_t)", "inner(direction, u - v_t)", "the gap at the centre, not at the inner iterate"),
         ("norm2(u_t - u) / gamma) >= V", "norm2(u_t - u) / gamma) <= V", "stops while the gap is too large"),
-        ("t == self.max_calls", "t > self.max_calls", "no budget but one that crashes, and one call too many"),
+        ("t > self.max_calls", "t >= self.max_calls", "one step fewer than calls were allowed"),
+        ("Prox(u_t, inf, memory)", "Prox(u_t, 0.0, memory)", "a gap of 0 that nobody has measured"),
     ],
     "inner/corrective.py": [
         ("z = u - gamma * g", "z = u + gamma * g", "the prox centre on the wrong side"),
@@ -173,6 +174,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/sfw.py": [("lambda k: fixed", "lambda k: k", "growing batches where a size was asked for")],
     "solvers/stochastic_frank_wolfe.py": [
         ("sqrt(h0 / (L * D**2))", "h0 / (L * D**2)", "the step without its root"),
+        ("self.smoothness or problem.objective.smoothness", "problem.objective.smoothness", "F's L in place of each term's"),
         ("x=x + t * (s - x)", "x=x - t * (s - x)", "away from the vertex"),
         ("domain.diameter**2 / 2", "domain.diameter**2", "h_0 twice as far from F* as smoothness says"),
         ("int(rng.integers(steps))", "1 + int(rng.integers(steps))", "never theta_0, and theta_T"),
@@ -231,6 +233,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ('again.status == "converged"', "True", "any ending of the check is a confirmation"),
         ("(1 - 1e-6) * certificate.upper", "(1 - 1e-6) * certificate.lower", "checks the lower bound"),
         ("state.k % self.every == 0 or ending", "state.k % self.every == 0", "no row for the last step"),
+        ("fun < self.lowest.fun", "fun > self.lowest.fun", "the highest iterate for the lowest"),
+        ("self.state.k if before else state.k", "state.k", "the step after the iterate that is returned"),
         ("gamma=1 / (2 * L), step=claim.step or claim.gamma", "step=claim.step", "verified for a step size that it chose itself"),
         ('if action == "raise" and cause is not None', "if False", "a signal ends one run of a program and not the program"),
         ("is None or isinstance(interruption, Terminated)", "is None", "SIGTERM during the check after Ctrl-C is lost"),
@@ -253,13 +257,17 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("run.unconfirmed if reason.status == \"out_of_budget\" else None", "None", "a claim that was refuted is not spoken of"),
         ("if pending and run.satisfied(certificate)", "if pending", "of a refuted claim, does not say that the budget ended"),
         ("lowest.fun >= run.value", "lowest.fun <= run.value", "speaks of a lower F where there is none"),
+        ("reason = run.restated(reason, certificate)", "pass", "the bound of the claim beside that of the check"),
     ],
     "driver/checkpoint.py": [
         *((
             "setattr(run, name, moving[name])",
             f"setattr(run, name, getattr(run, name) if name == {field!r} else moving[name])",
             f"{field} is not restored",
-        ) for field in ("state", "record", "best", "best_k", "unconfirmed", "next_check", "noticed", "next_measure", "next_gap")),
+        ) for field in (
+            "state", "record", "best", "best_k", "current_k", "lowest", "unconfirmed", "next_check", "noticed", "next_measure",
+            "next_gap",
+        )),
         ("vars(run.counts).update(vars(Counts(**data[\"counts\"])))", "pass", "the counts begin anew"),
         ("run.watch = Watch(**data[\"spent\"])", "pass", "the time begins anew"),
         ("objective.remember(remembered)", "pass", "what the objective remembered is lost"),

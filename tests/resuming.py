@@ -60,4 +60,6 @@ class Walk:
         assert np.asarray(self.result.x).tobytes() == np.asarray(other.result.x).tobytes()
         assert (self.result.status, self.result.message) == (other.result.status, other.result.message)
         assert repr(self.result.fun) == repr(other.result.fun)
+        (x, *rest), (others_x, *others_rest) = self.result.lowest, other.result.lowest
+        assert repr(rest) == repr(others_rest) and np.asarray(x).tobytes() == np.asarray(others_x).tobytes()
         assert self.result.warnings == other.result.warnings

@@ -156,7 +156,8 @@ def test_iterate_by_iterate(problem: str, eps: float) -> None:
         def accurate(gap: float, moved: float) -> bool:
             return gap <= max(floor, 0.4 * moved)
 
-        return condg.condg(example.domain.lmo, l, u, lam, accurate, MAX_CALLS)[:2]
+        p, V, _ = condg.condg(example.domain.lmo, l, u, lam, accurate, MAX_CALLS)
+        return p, condg.wolfe_gap(example.domain.lmo, l, u, lam, p) if V is None else V
 
     walk = reference.option_1_adaptive(
         f.value, f.grad, prox, example.x0, f.smoothness, STEPS, eps, library.FIRST, library.LEAST

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import condgrad as cg
 from condgrad.certificate import Certificate, witness
 from condgrad.driver import mapping
-from condgrad.inner import absolute, relative
+from condgrad.inner import absolute, relative, with_gap
 from condgrad.protocols import Prox
 from condgrad.solvers import NCGS
 
@@ -272,7 +272,8 @@ class Flatterer:
         return None
 
     def solve(self, domain: Any, g: Any, u: Any, gamma: float, stop: Any, memory: Any) -> Prox:
-        point, gap, memory = cg.CondG(2).solve(domain, g, u, gamma, stop, memory)
+        prox = cg.CondG(1).solve(domain, g, u, gamma, stop, memory)
+        point, gap, memory = with_gap(prox, domain, g, u, gamma)
         return Prox(point, 1e-6 * gap, memory)
 
 

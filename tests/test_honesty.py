@@ -52,14 +52,14 @@ LIES = {
 
 @pytest.mark.filterwarnings("ignore::condgrad.SmoothnessWarning")
 @pytest.mark.parametrize("lie", LIES)
-@pytest.mark.parametrize("best", [True, False], ids=["best", "last"])
+@pytest.mark.parametrize("output", ["best", "last", "lowest"])
 @every_method
-def test_no_solver_is_believed(method: Any, lie: str, best: bool) -> None:
+def test_no_solver_is_believed(method: Any, lie: str, output: str) -> None:
     example = slow(method)
     solver = Liar(solver_of(method, example.problem), LIES[lie])
     stop = cg.Mapping(TOL) | cg.Steps(3)
     for measure in (False, True):
-        result = cg.run(example.problem, solver, example.x0, stop, best=best, measure=measure, validate=50)
+        result = cg.run(example.problem, solver, example.x0, stop, output=output, measure=measure, validate=50)
         true = mapping(example, result.x)
         assert true > TOL or lie == "a small L"  # with which steps are so long that they may lead to a solution
         assert result.status != "converged" or true <= TOL, result.message

@@ -69,8 +69,11 @@ def prox_of(example, schedule, *shares):
     return prox
 
 
-def reddi_step(example, schedule, initial_gap):
-    """t(k) = sqrt(h_0 / (L D^2)) / sqrt(T), or / sqrt(k) in practice, and at most 1."""
+def reddi_step(example, schedule, initial_gap, each_term=True):
+    """t(k) = sqrt(h_0 / (L D^2)) / sqrt(T), or / sqrt(k) in practice, and at most 1.
+
+    L is a smoothness of F, in the theorems of the variance reduced methods (``each_term``) one of every term.
+    """
     f, x0, L, D = example.objective, example.x0, example.objective.smoothness, example.domain.diameter
     h0 = initial_gap
     if h0 is None and getattr(f, "lower_bound", None) is not None:
@@ -78,6 +81,8 @@ def reddi_step(example, schedule, initial_gap):
     if h0 is None:
         g = f.grad(x0)
         h0 = np.sum(g * (x0 - example.domain.lmo(g))) + L * D**2 / 2
+    if each_term and schedule is THEORY:
+        L = getattr(f, "term_smoothness", L)
     return lambda k: min(1.0, sqrt(h0 / (L * D**2)) / sqrt(STEPS if schedule is THEORY else k))
 
 
@@ -140,7 +145,7 @@ def walk_frank_wolfe(example, schedule, rule="open-loop", steps=STEPS):
 
 
 def walk_sfw(example, schedule, batch=None, initial_gap=None):
-    t, lmo = reddi_step(example, schedule, initial_gap), example.domain.lmo
+    t, lmo = reddi_step(example, schedule, initial_gap, each_term=False), example.domain.lmo
     if example.sample_grads:  # a snapshot of b fresh samples in every step is SFW
         return {"x": stochastic_frank_wolfe.svfw_s(*draws(example), lmo, example.x0, t, 1, 1, batch, STEPS, SEED)}
     n, b = example.objective.n_terms, batch or STEPS

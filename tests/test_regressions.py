@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.driving import CONVEX, SIMPLEX, X0, a_record, an_expectation, function, passing
@@ -151,6 +153,39 @@ def test_a_point_inside_a_curved_set_of_which_only_the_oracle_is_known_is_let_in
     inside = 0.9 * ball.lmo(np.arange(1.0, 6.0))
     only_lmo = cg.user_set(ball.lmo, 5)
     assert not proven_outside(only_lmo, inside) and proven_outside(only_lmo, 1.3 * inside)
+
+
+@pytest.mark.parametrize(
+    "domain", [cg.Simplex(60), cg.L2Ball(40), cg.LpBall(20, 3.0), cg.LinfBall(30), cg.NuclearBall((8, 6))], ids=str
+)
+@pytest.mark.parametrize("method", ["ncgs", "frank-wolfe"])
+def test_entry_checks_ask_an_expensive_oracle_a_handful_of_times(domain: Any, method: str) -> None:
+    """A set that has nothing but its linear oracle, and a start: at most 10 calls before the first step, and the start as given
+    is let in; one that is clearly outside is refused within two calls."""
+    calls: list[np.ndarray] = []
+
+    def lmo(direction: np.ndarray) -> np.ndarray:
+        calls.append(direction)
+        return np.asarray(domain.lmo(direction))
+
+    rng = np.random.default_rng(0)
+    x0 = sum(np.asarray(domain.lmo(rng.standard_normal(domain.shape))) for _ in range(5)) / 5
+    only_lmo = cg.user_set(lmo, domain.shape, diameter=domain.diameter)
+    F = cg.Function(lambda x: float(np.sum(x**2)), lambda x: 2 * x, domain.shape, smoothness=2.0)
+    before: list[int] = []
+    cg.minimize(
+        F,
+        only_lmo,
+        x0,
+        method=method,
+        max_steps=1,
+        callback=lambda record, x: before.append(len(calls)) if record.k == 0 else None,
+    )
+    assert before[0] <= 10
+    calls.clear()
+    with pytest.raises(ValueError, match="x0 lies outside the set"):
+        cg.minimize(F, only_lmo, 50 * x0 + 50, method=method)
+    assert len(calls) == 2
 
 
 def test_condg_goes_on_as_far_as_rounding_lets_it() -> None:

@@ -100,7 +100,7 @@ def test_a_step_to_nowhere_ends_with_what_stood_before(x: np.ndarray, said: str)
             lambda size, rng: rng.normal(size=(size, 3)), lambda x, batch: x - batch, (3,), 1.0
         )
     )
-    result = cg.run(cg.Problem(objective, SIMPLEX), Stray(x), X0, cg.Steps(9), best=False, validate=5)
+    result = cg.run(cg.Problem(objective, SIMPLEX), Stray(x), X0, cg.Steps(9), output="last", validate=5)
     assert result.status == "failed" and result.message.startswith(said)
     assert result.steps == 2 and np.array_equal(result.x, X0)
 
@@ -221,6 +221,151 @@ def test_a_wrong_gradient_is_found(spoil: Any, scale: float) -> None:
     assert not found.matches and "does not match the function: along random direction" in str(found)
     with pytest.raises(BadOracle, match=r"makes a slope of .* \(relative error .*\)\. Correct Function"):
         cg.minimize(objective, SIMPLEX, X0, check_gradient=True)
+
+
+F32 = np.float32
+
+
+def in_float32(loss: str, n: int, seed: int) -> tuple[Any, Any]:
+    """(value, grad) as JAX and PyTorch compute them by default: data, points and answers are float32."""
+    rng = np.random.default_rng(seed)
+    A, y = rng.standard_normal((200, n)).astype(F32), np.sign(rng.standard_normal(200)).astype(F32)
+    functions = {
+        "logistic": (lambda z: np.log1p(np.exp(-y * z)), lambda z: -y / (1 + np.exp(y * z))),
+        "squared": (lambda z: (z - y) ** 2 / 2, lambda z: z - y),
+        "welsch": (lambda z: 1 - np.exp(-((z - y) ** 2)), lambda z: 2 * (z - y) * np.exp(-((z - y) ** 2))),
+    }
+    f, slope = functions[loss]
+
+    def value(x: np.ndarray) -> np.floating:
+        return np.mean(f(A @ np.asarray(x, F32)), dtype=F32)
+
+    def grad(x: np.ndarray) -> np.ndarray:
+        return A.T @ slope(A @ np.asarray(x, F32)) / F32(len(A))
+
+    assert value(np.ones(n)).dtype == grad(np.ones(n)).dtype == F32
+    return value, grad
+
+
+class ByProtocol:
+    """A user's own class: nothing of it is condgrad's."""
+
+    smoothness = 10.0
+
+    def __init__(self, value: Any, grad: Any, n: int):
+        self.value, self.grad, self.shape = value, grad, (n,)
+
+
+def flipped(g: np.ndarray) -> np.ndarray:
+    at = np.argmax(np.abs(g))
+    return np.where(np.arange(len(g)) == at, -g, g)
+
+
+@pytest.mark.parametrize("made", [cg.Function, ByProtocol], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("loss", ["logistic", "squared", "welsch"])
+@pytest.mark.parametrize(
+    "domain", [cg.L2Ball(20), cg.L2Ball(20, 0.1), cg.L2Ball(20, 5.0), cg.LinfBall(20), cg.Simplex(20)]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_float32_gradient_is_compared_as_precisely_as_its_digits_allow(
+    made: Any, loss: str, domain: Any, seed: int
+) -> None:
+    value, grad = in_float32(loss, 20, seed)
+    found = cg.check_gradient(made(value, grad, 20), domain, seed=seed)
+    assert found.matches, str(found)
+    assert cg.check_gradient(made(value, grad, 20), domain, seed=seed + 10).matches
+    for wrong in (lambda x: F32(1.01) * grad(x), lambda x: -grad(x)):
+        assert not cg.check_gradient(made(value, wrong, 20), domain, seed=seed).matches
+    if isinstance(domain, cg.L2Ball):  # towards a vertex of the others most coordinates are the same
+        wrong = cg.check_gradient(made(value, lambda x: flipped(grad(x)), 20), domain, seed=seed)
+        assert not wrong.matches and "does not match" in str(wrong)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_float32_that_is_added_to_float64_is_still_float32(seed: int) -> None:
+    """A regulariser in float64 fills the digits that the loss does not have."""
+    value, grad = in_float32("logistic", 20, seed)
+
+    def check(factor: float) -> Any:
+        F = cg.Function(lambda x: float(value(x)) + 0.05 * x @ x, lambda x: factor * (grad(x) + 0.1 * x), 20)
+        return cg.check_gradient(F, cg.L2Ball(20, 2.0), seed=seed)
+
+    assert check(1.0).matches and not check(1.01).matches
+    assert check(1.0).rtol > 1e-3
+
+
+def test_a_float32_gradient_of_float64_values() -> None:
+    A = np.random.default_rng(1).standard_normal((50, 20))
+    for factor, right in ((1.0, True), (1.001, False)):
+        F = cg.Function(lambda x: 0.5 * np.sum((A @ x) ** 2), lambda x: (factor * A.T @ (A @ x)).astype(F32), 20)  # noqa: B023
+        found = cg.check_gradient(F, cg.L2Ball(20))
+        assert found.matches == right and found.rtol == 1e-4
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e12])
+def test_an_offset_hides_a_gradient_but_makes_none_wrong(offset: float) -> None:
+    """1e12 leaves four digits of F: neither a right gradient is refused for that, nor one of the wrong sign let through."""
+    for factor in (1.0, -1.0):
+        F = cg.Function(lambda x: 50 * CONVEX.value(x) + offset, lambda x: factor * 50 * CONVEX.grad(x), (3,))  # noqa: B023
+        assert cg.check_gradient(F, SIMPLEX, X0).matches == (factor > 0), factor
+
+
+def test_a_check_that_could_not_tell_says_so() -> None:
+    """1e18 leaves no digit of what F changes by."""
+    hidden = cg.check_gradient(cg.Function(lambda x: CONVEX.value(x) + 1e18, CONVEX.grad, (3,)), SIMPLEX, X0)
+    assert hidden.matches and not hidden.sure and "have too few digits to confirm it" in str(hidden)
+    seen = cg.check_gradient(CONVEX, SIMPLEX, X0)
+    assert seen.matches and seen.sure and str(seen).startswith("The gradient matches the function")
+
+
+ODD = {
+    "complex": (lambda x: 1j * x, "must be an array of real numbers, but got dtype complex128: convert it first"),
+    "None": (lambda x: None, "must be an array of real numbers, but got a NoneType without them: convert it first"),
+    "text": (lambda x: "2 x", "must be an array of real numbers, but got a str without them: convert it first"),
+    "scalar": (lambda x: 1.0, r"has shape \(\), but \(3,\) was expected: reshape it"),
+    "column": (lambda x: x[:, None], r"has shape \(3, 1\), but \(3,\) was expected: reshape it"),
+    "ragged": (lambda x: [[1.0], [1.0, 2.0]], "must be an array of real numbers, but got a list without them"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("made", [cg.Function, ByProtocol], ids=lambda made: made.__name__)
+@pytest.mark.parametrize(
+    "options", [{}, {"method": "frank-wolfe", "measure": True}, {"smoothness": "estimate"}], ids=str
+)
+def test_a_gradient_that_is_none_is_refused_in_one_sentence(odd: str, made: Any, options: Any, tmp_path: Any) -> None:
+    grad, words = ODD[odd]
+    F = made(CONVEX.value, grad, 3)
+    for more in ({}, {"checkpoint": tmp_path / "c"}):
+        with pytest.raises(ValueError, match=f"^The answer of grad {words}"):
+            cg.minimize(F, SIMPLEX, X0, **({"smoothness": 3.0} | options | more))
+    with pytest.raises(ValueError, match=f"^The answer of grad {words}"):
+        cg.check_gradient(F, SIMPLEX, X0)
+
+
+@pytest.mark.parametrize("made", [cg.Function, ByProtocol], ids=lambda made: made.__name__)
+def test_a_gradient_that_is_a_list_of_numbers_will_do(made: Any) -> None:
+    expected = cg.minimize(CONVEX, SIMPLEX, X0, smoothness=10.0)
+    result = cg.minimize(made(CONVEX.value, lambda x: list(CONVEX.grad(x)), 3), SIMPLEX, X0, smoothness=10.0)
+    assert result.status == "converged" and np.allclose(result.x, expected.x, atol=1e-3)
+
+
+@pytest.mark.parametrize("value", [lambda x: None, lambda x: 1j, lambda x: x], ids=["None", "complex", "vector"])
+def test_a_value_that_is_none_is_refused_in_one_sentence(value: Any) -> None:
+    for made in (cg.Function, ByProtocol):
+        with pytest.raises(ValueError, match=r"^The answer of value (must be|has shape)"):
+            cg.minimize(made(value, CONVEX.grad, 3), SIMPLEX, X0, smoothness=10.0)
+
+
+def test_a_gradient_in_a_buffer_that_is_used_again_is_copied() -> None:
+    buffer = np.empty(3)
+
+    def grad(x: np.ndarray) -> np.ndarray:
+        buffer[:] = CONVEX.grad(x)
+        return buffer
+
+    plain, reused = (cg.minimize(ByProtocol(CONVEX.value, g, 3), SIMPLEX, X0) for g in (CONVEX.grad, grad))
+    assert plain.x.tobytes() == reused.x.tobytes() and plain.counts == reused.counts
 
 
 def test_wrong_terms_are_found_where_the_gradient_is_right() -> None:

@@ -258,6 +258,34 @@ def test_theorem_3_finds_out_who_stands_still() -> None:
     assert 0 < max(means) <= bound < known.true_mapping2(known.x0, 1 / (3 * L))
 
 
+# --------------------------------------------------------------------- SVFW and SAGAFW (Reddi et al. 2016), in theory
+
+
+@pytest.mark.parametrize("method", ["svfw", "sagafw", "svfw-s", "sagafw-s"])
+def test_the_step_of_a_variance_reduced_frank_wolfe_is_for_the_smoothness_of_each_term(method: str) -> None:
+    """t = sqrt(h_0 / (T L D^2)) with L of each term in theory; with F's own in practice. Certificates keep F's 1/(2L)."""
+    known, T = sum_on_box(27), 36
+    F, D = known.objective, known.domain.diameter
+    assert F.term_smoothness > 2 * F.smoothness, "or the two could not be told apart"
+    for schedule, L in ((cg.theory(T), F.term_smoothness), (cg.practical(), F.smoothness)):
+        solver = build(method, known.problem, Setup(schedule, cg.CondG(), T), {"initial_gap": 0.5})
+        start = solver.init(known.problem, known.x0)
+        assert start.scale == pytest.approx(sqrt(0.5 / (L * D**2)))
+        assert F.smoothness == start.L
+
+
+@pytest.mark.parametrize("method", ["svfw", "sagafw"])
+def test_svfw_and_sagafw_in_theory_need_the_smoothness_of_each_term(method: str) -> None:
+    unknown = cg.FunctionSum(
+        lambda x: 0.5 * x @ x, lambda x, batch: np.tile(x, (len(batch), 1)), 8, (3,), smoothness=1.0
+    )
+    with pytest.raises(
+        ValueError, match=r"needs a smoothness of every term, and FunctionSum has none: give it term_smo"
+    ):
+        cg.minimize(unknown, cg.Simplex(3), method=method, schedule="theory")
+    assert cg.minimize(unknown, cg.Simplex(3), method=method, max_steps=2).steps <= 2
+
+
 @settings(max_examples=2000, deadline=None, derandomize=True)
 @given(
     n=st.integers(1, 5000),

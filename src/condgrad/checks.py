@@ -137,17 +137,22 @@ def read_only(x: Any) -> Any:
 
 def finite_array(values: Any, what: str, advice: str = "remove or replace them") -> np.ndarray:
     """A read-only float64 copy; NaN and Inf are refused, saying how many there are and where the first one is."""
+    array = real_array(values, what)
+    if not np.isfinite(array).all():
+        raise NonFinite(f"{what} holds NaN or Inf ({not_finite(array)}): {advice}.")
+    array.setflags(write=False)
+    return array
+
+
+def real_array(values: Any, what: str) -> np.ndarray:
+    """A float64 copy; what is not made of real numbers is refused."""
     try:
         given = np.asarray(values)
     except ValueError:  # ragged nesting
         given = np.empty(0, dtype=object)
     if given.dtype.kind not in "biuf":
         raise ValueError(f"{what} must be an array of real numbers, but got {_kind(values, given)}: convert it first.")
-    array = np.array(given, dtype=float)
-    if not np.isfinite(array).all():
-        raise NonFinite(f"{what} holds NaN or Inf ({not_finite(array)}): {advice}.")
-    array.setflags(write=False)
-    return array
+    return np.array(given, dtype=float)
 
 
 def not_finite(array: np.ndarray) -> str:

@@ -158,7 +158,7 @@ InnerStop = Callable[[float], float]
 
 
 class Prox(NamedTuple):
-    """An inexact prox point, with the Wolfe gap that was reached for it."""
+    """An inexact prox point, with the Wolfe gap that was reached for it; infinite where it was not measured."""
 
     point: Point
     gap: float

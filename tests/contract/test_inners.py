@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.contract.inners import (
     CURVED,
+    DOMAINS,
     POINTS,
     POLYTOPES,
     assert_honest,
@@ -18,11 +19,12 @@ from tests.contract.inners import (
     rounding,
     solve,
     subproblem,
+    watched,
 )
 from tests.problems import projection
 
 import condgrad as cg
-from condgrad.inner import absolute, inner_solver, relative
+from condgrad.inner import absolute, inner_solver, relative, with_gap
 from condgrad.inner.corrective import Hull
 
 
@@ -58,18 +60,69 @@ def test_the_budget_is_kept_to_the_call(name, domain, max_calls):
         (p, gap, _), calls = solve(name, domain, g, u, gamma, never, max_calls)
         assert calls <= max_calls
         assert domain.contains(p)
-        assert_honest(name, domain, g, u, gamma, p, gap)
+        if np.isfinite(gap):
+            assert_honest(name, domain, g, u, gamma, p, gap)
+        else:
+            assert name == "condg" and calls == max_calls, "only condg leaves the last gap unmeasured, at its limit"
         if calls < max_calls:  # then it ended because nothing was left to gain
             assert gap <= rounding(domain, g, gamma)
 
 
-def test_condg_uses_the_budget_up():
+def test_condg_makes_as_many_steps_as_it_has_calls():
+    """Frank-Wolfe with exact line search on the prox subproblem, by hand: k steps take k oracle calls, from the first on."""
     domain = POLYTOPES["simplex"]
     g, u, gamma = subproblem(domain, 1)
-    for max_calls in (1, 2, 5, 50):
-        (p, _, _), calls = solve("condg", domain, g, u, gamma, absolute(1e-12), max_calls)
+    expected = u
+    for max_calls in range(1, 8):
+        slope = g + (expected - u) / gamma
+        d = domain.lmo(slope) - expected
+        expected = expected + min(1.0, -gamma * np.sum(slope * d) / np.sum(d**2)) * d
+        (p, gap, _), calls = solve("condg", domain, g, u, gamma, absolute(1e-12), max_calls)
         assert calls == max_calls
-        assert (max_calls == 1) == np.array_equal(p, u), "one call only finds out how good u is"
+        assert np.allclose(p, expected, rtol=0, atol=1e-13) and not np.array_equal(p, u)
+        assert gap == np.inf, "not measured: nobody has asked for it"
+
+
+@pairs(DOMAINS, ("condg",))
+def test_the_gap_that_condg_has_not_measured_is_measured_by_one_call(name, domain):
+    for seed in range(4):
+        g, u, gamma = subproblem(domain, seed)
+        prox, _ = solve(name, domain, g, u, gamma, absolute(0.0), 2)
+        region, calls = watched(domain)
+        measured = with_gap(prox, region, g, u, gamma)
+        assert len(calls) == (prox.gap == np.inf)
+        assert measured.point is prox.point
+        assert_honest(name, domain, g, u, gamma, measured.point, measured.gap)
+        assert with_gap(measured, region, g, u, gamma) is measured
+
+
+@pytest.mark.parametrize(("method", "proxes"), [("ncgs", 1), ("ncgs-ii", 2), ("ncgs-vr", 1), ("cgs", 1)])
+@pytest.mark.parametrize("measure", [False, True])
+def test_a_method_pays_for_the_gap_where_it_certifies_its_steps(method, proxes, measure):
+    """One more call a step, and counted; none where nobody uses the certificate. The iterates are the same."""
+    rng, domain, steps = np.random.default_rng(0), cg.Simplex(8), 12
+    F = cg.LinearModel(rng.standard_normal((30, 8)), rng.standard_normal(30), cg.Welsch(2.0))
+    options = {} if method in ("ncgs-ii", "cgs") else {"adaptive": False}
+    never = cg.practical(eps=1e-300, c=1e-300)
+    result = cg.minimize(
+        F,
+        domain,
+        method=method,
+        inner=cg.CondG(max_calls=1),
+        schedule=never,
+        stop=cg.Steps(steps),
+        measure=measure,
+        output="last",
+        **options,
+    )
+    certifies = method in ("ncgs", "ncgs-ii") and not measure
+    assert result.counts["lo"] == steps * (proxes + certifies)
+    assert np.isfinite(result.trace["mapping"][1:]).any()
+    other = cg.minimize(
+        F, domain, method=method, inner=cg.CondG(1), schedule=never, stop=cg.Steps(steps), measure=not measure,
+        output="last", **options,
+    )  # fmt: skip
+    assert np.array_equal(result.x, other.x) and not np.array_equal(result.x, domain.start())
 
 
 @every_frugal_pair

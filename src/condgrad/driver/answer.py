@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from math import isfinite, nan
-from typing import TYPE_CHECKING
+from math import nan
+from typing import TYPE_CHECKING, Any
 
 from condgrad.certificate import Certificate
 from condgrad.checks import FAULTS
-from condgrad.driver.metrics import mapping
 from condgrad.driver.result import Result
 from condgrad.driver.surroundings import threads, versions
+from condgrad.inner import inner_name
 from condgrad.protocols import Point, Reason
 
 if TYPE_CHECKING:
@@ -35,27 +35,40 @@ def result(run: _Run, x: Point, fun: float, certificate: Certificate | None, rea
         spec=run.spec,
         made_with={**versions(), "threads": threads()},
         warnings=(*run.lookout.warn(run.state), *(run.saving.warnings() if run.saving else ())),
+        inner=inner_of(run.solver),
+        lowest=run.lowest,
     )
 
 
+def inner_of(solver: Any) -> str | None:
+    """The name of the solver's inner solver, also where backtracking or a warm start is wrapped around it."""
+    while hasattr(solver, "solver"):
+        solver = solver.solver
+    return inner_name(solver.inner) if hasattr(solver, "inner") else None
+
+
 def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
-    """What met the tolerance, or the best certified iterate, verified; else the last one."""
+    """What met the tolerance, or the best certified iterate, verified; else the last one, or the one with the lowest F."""
     claimed = run.current if reason.status == "converged" else run.best
     if claimed is not None and run.keep_best:
         try:
             known = run.verified if reason.status == "converged" else None
             verified = known or run.verify(claimed)
-            return verified.x, run.value(verified.x), *confirmed(run, reason, verified)
+            fun = run.value(verified.x)
+            run.keep_lowest(verified.x, fun, run.current_k if reason.status == "converged" else run.best_k)
+            return verified.x, fun, *confirmed(run, reason, verified)
         except FAULTS as error:
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
-    x, certificate = run.last(), None
+    x, fun, certificate = run.last(), nan, None
+    lowest = run.lowest if run.output == "lowest" else None
+    which = "iterate with the lowest F" if lowest else "last iterate"
     try:
-        fun = run.value(x)
-        if reason.status == "converged":
-            certificate = run.verify(mapping(run.measured, x, 1 / (2 * run.state.L), run.eps))
+        fun = lowest.fun if lowest else run.value(x)
+        if reason.status == "converged" or lowest:
+            certificate = run.certify_at_the_end(x, reason)
             certificate, reason = confirmed(run, reason, certificate)
     except FAULTS as error:
-        fun, reason = nan, Reason("failed", f"{reason.message} The last iterate could not be evaluated: {error}")
+        reason = Reason("failed", f"{reason.message} The {which} could not be evaluated: {error}")
     return x, fun, certificate, reason
 
 
@@ -80,12 +93,16 @@ def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
         )
         claim = f"{reason.message} {pending.message}" if pending else reason.message
         return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
+    if reason.status == "converged":
+        reason = run.restated(reason, certificate)
+    if run.output == "lowest" and run.lowest is not None:
+        returned = f"Returned: the iterate with the lowest F that is known, from step {run.lowest.step}."
+        return Reason(reason.status, f"{reason.message} {returned}")
     if not run.keep_best:
         return Reason(reason.status, f"{reason.message} Returned: the last iterate.")
     if reason.status == "converged":
-        k = run.record.k if run.record else 0
-        returned = f"Returned: the iterate that was certified, from step {k}."
-        if k <= 1:
+        returned = f"Returned: the iterate that was certified, from step {run.current_k}."
+        if run.record is None or run.record.k <= 1:
             returned += " The start was already within the tolerance: lower tol if F or the set are on another scale."
     else:
         which = "gap" if run.by_gap else "mapping"
@@ -96,10 +113,9 @@ def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
 
 def lower_elsewhere(run: _Run, certificate: Certificate) -> str:
     """The smallest mapping need not go with the smallest F; where the run is not done, say so."""
-    rows = [row for row in run.trace if isfinite(row.fun)]
-    if not rows or not run.has_value:
+    lowest = run.lowest
+    if lowest is None or lowest.fun >= run.value(certificate.x):
         return ""
-    lowest = min(rows, key=lambda row: row.fun)
-    if lowest.fun >= run.value(certificate.x):
-        return ""
-    return f" F was lower at step {lowest.k}, {lowest.fun:.6g}; output='last' returns the last iterate."
+    # option II certifies a point inside a step, and that step leads to the lowest one: the number alone would name both
+    where = f"at step {lowest.step}" if lowest.step != run.best_k else "at the end of that step"
+    return f" F was lower {where}, {lowest.fun:.6g}: see result.lowest, or ask for output='lowest'."

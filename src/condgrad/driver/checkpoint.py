@@ -24,7 +24,7 @@ from condgrad.driver.sound import check_run, check_spent
 from condgrad.driver.trace import COLUMNS, Trace
 from condgrad.protocols import Record
 
-KIND, VERSION = "checkpoint", 1
+KIND, VERSION = "checkpoint", 2
 SHARE = 0.05
 """The share of the time that saving may take, where it goes by the clock."""
 SHOWN = 3
@@ -33,8 +33,10 @@ MOVES = (
     "state",
     "record",
     "current",
+    "current_k",
     "best",
     "best_k",
+    "lowest",
     "unconfirmed",
     "next_check",
     "noticed",

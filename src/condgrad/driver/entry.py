@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import isfinite, sqrt
 from typing import Any
 
-from condgrad.checks import NonFinite, NotGiven, choice, finite_array, positive, same_shape
-from condgrad.inner import Corrective, absolute
-from condgrad.points import LowRank, norm2
+from condgrad.checks import NonFinite, NotGiven, choice, finite_array, positive, real_array, same_shape
+from condgrad.inner import Corrective
+from condgrad.points import LowRank, inner, norm2
 from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
 from condgrad.solvers import Method
 
 INSIDE = 1e-6
 """How far outside, relative to the set, still counts as inside: rounding, the user's included."""
+ENTRY_CALLS = 10
+"""Linear oracle calls, not counted, in which a start may be shown to lie outside of a set that has nothing but a linear oracle.
+A point that is clearly outside takes two or three; whoever wants to be sure gives the set its ``contains``."""
 
 
 def check_problem(problem: Problem) -> None:
@@ -60,33 +64,82 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
     return x0.uncached() if isinstance(x0, LowRank) else x0
 
 
-def proven_outside(domain: Any, x: Point, calls: int = 1000) -> bool:
-    """Of a set that only has a linear oracle: is x at a distance from it that its nearest point's certificate proves?"""
+def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
+    """Of a set that only has a linear oracle: do ``calls`` of it find a hyperplane that separates x from the set?
+
+    With p the nearest point to x in the hull of the vertices seen, d = p - x and v = lmo(d), every point y of the set has
+    <d, y - x> >= <d, v - x>. Where that is positive, x is at least <d, v - x> / |d| away from the set.
+    """
     vertex = domain.lmo(-1.0 * x)
-    solver = Corrective(max_calls=calls)
-    nearest, gap, _ = solver.solve(domain, vertex - x, vertex, 1.0, absolute(1e-16), solver.init(domain, vertex))
-    return sqrt(norm2(nearest - x)) - sqrt(gap) > INSIDE * max(1.0, sqrt(norm2(vertex)))
+    room = INSIDE * max(1.0, sqrt(norm2(vertex)))
+    hull = Corrective().init(domain, vertex)
+    for _ in range(calls - 1):
+        hull = hull.nearest(x)
+        d = hull.point() - x
+        distance = sqrt(norm2(d))
+        if distance <= room:
+            return False
+        v = domain.lmo(d)
+        if inner(d, v - x) > room * distance:
+            return True
+        hull = hull.with_atom(v)
+    return False
 
 
-class _WithSmoothness:
-    """The objective, with the smoothness that the user gave in place of its own."""
+class _Wrapped:
+    """The objective, with some of its attributes replaced."""
 
-    def __init__(self, objective: Any, smoothness: float | None):
+    def __init__(self, objective: Any, **replaced: Any):
         self._objective = objective
-        self.smoothness = smoothness
+        vars(self).update(replaced)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._objective, name)
 
 
+def _wrapped(objective: Any, **replaced: Any) -> Any:
+    """Under its own class's name, which messages show."""
+    return type(type(objective).__name__, (_Wrapped,), {})(objective, **replaced)
+
+
 def with_smoothness(objective: Any, smoothness: float | None) -> Any:
-    """The objective with this smoothness, under its own class's name, which messages show."""
-    return type(type(objective).__name__, (_WithSmoothness,), {})(objective, smoothness)
+    """The objective with this smoothness."""
+    return _wrapped(objective, smoothness=smoothness)
+
+
+def checked_answers(objective: Any) -> Any:
+    """A user's own class, with its values and gradients checked and copied as those of :class:`condgrad.Function` are.
+
+    Numbers that are not finite are found elsewhere: the run then says in which step.
+    """
+    own = type(unwrapped(objective)).__module__
+    if own.startswith("condgrad."):
+        return objective
+    checks = {"value": _value, "grad": _gradient, "grad_terms": _gradient}
+    return _wrapped(
+        objective,
+        **{name: partial(check, objective, name) for name, check in checks.items() if hasattr(objective, name)},
+    )
+
+
+def _value(objective: Any, name: str, x: Point) -> float:
+    array = real_array(objective.value(x), f"The answer of {name}")
+    same_shape(array.shape, (), f"The answer of {name}")
+    return float(array)
+
+
+def _gradient(objective: Any, name: str, x: Point, *batch: Any) -> Point:
+    answer = getattr(objective, name)(x, *batch)
+    if hasattr(answer, "inner"):  # a structured point
+        return answer
+    array = real_array(answer, f"The answer of {name}")
+    same_shape(array.shape, tuple(x.shape), f"The answer of {name}")
+    return array
 
 
 def unwrapped(objective: Any) -> Any:
     """The objective that the user gave."""
-    while isinstance(objective, _WithSmoothness):
+    while isinstance(objective, _Wrapped):
         objective = objective._objective
     return objective
 

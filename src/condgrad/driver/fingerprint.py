@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import BadOracle, NotGiven
-from condgrad.driver.entry import unwrapped
+from condgrad.driver.entry import checked_answers, unwrapped
 from condgrad.points import LowRank, norm2
 from condgrad.protocols import Objective, Point, Problem, fits
 
@@ -40,7 +40,7 @@ def fingerprint(
     describe("objective", objective, found, DEEP)
     describe("set", domain, found, DEEP)
     if probing and any(isinstance(value, str) and not value.startswith(OWN) for value in found.values()):
-        found |= probe(Problem(objective, domain), x0)
+        found |= probe(Problem(checked_answers(objective), domain), x0)
     found["objective.smoothness"] = problem.objective.smoothness
     for name, asked in {"method": solver, "x0": x0, **options}.items():
         describe(name, asked, found, DEEP)

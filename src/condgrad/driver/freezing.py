@@ -19,6 +19,7 @@ import numpy as np
 
 from condgrad.archive import BadArchive
 from condgrad.certificate import Certificate
+from condgrad.driver.result import Lowest
 from condgrad.driver.safety import Noticed
 from condgrad.estimators.saga import Table
 from condgrad.estimators.svrg import Snapshot
@@ -31,7 +32,7 @@ from condgrad.solvers.smoothness import Curvature
 from condgrad.solvers.states import Descent, State
 
 PLAIN = (type(None), bool, int, float, str)
-NAMED = {cls.__name__: cls for cls in (Curvature, Descent, Noticed, Reason, Snapshot, Table)}
+NAMED = {cls.__name__: cls for cls in (Curvature, Descent, Lowest, Noticed, Reason, Snapshot, Table)}
 NUMBERS = {np.dtype(kind).str: kind for kind in (np.float64, np.float32, np.int64, np.int32, np.bool_)}
 POINTS: dict[type, tuple[str, ...]] = {
     Factors: ("U", "V", "base", "norm2", "seen", "apart"),

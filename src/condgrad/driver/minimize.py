@@ -16,7 +16,7 @@ from condgrad.driver.checkpoint import Checkpoint
 from condgrad.driver.entry import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.progress import Progress, switched_off
 from condgrad.driver.result import Result
-from condgrad.driver.run import Callback, run
+from condgrad.driver.run import OUTPUTS, Callback, run
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
 from condgrad.interruption import ACTIONS, default_action, terminable
@@ -54,7 +54,10 @@ def minimize(
     on_interrupt: str | None = None,
     **options: Any,
 ) -> Result:
-    r"""Minimise a smooth, possibly non-convex function over a convex set, without projecting.
+    r"""Minimise a smooth, possibly non-convex function over a convex set.
+
+    By linear minimisations over the set: no method but those whose names say so needs a projection. Where the set projects
+    cheaply, the default ``inner="auto"`` solves prox subproblems by projection, and the result says so.
 
     .. math:: \min_{x \in \Omega} F(x)
 
@@ -62,11 +65,13 @@ def minimize(
     ----------
     objective : F, see :mod:`condgrad.objectives`; for your own function ``Function(value, grad)``.
     domain : the set, see :mod:`condgrad.domains`; for your own ``user_set(lmo, shape)``.
-    x0 : where to start; by default ``domain.start()``. Never changed.
+    x0 : where to start; by default ``domain.start()``. Never changed. Where a ``user_set`` has neither ``contains`` nor
+        ``project``, at most 10 calls of its linear oracle, which are not counted, look whether x0 is outside.
     method : a name from ``condgrad.METHODS``, or ``"auto"``: ncgs for a plain function, for a finite sum of known
         smoothness the one of stochastic-ncgs and ncgs-vr with the smaller bound at this ``tol``, stochastic-ncgs for an
         expectation.
-    tol : stop when the squared gradient mapping is certified to be at most this. It has the scale of F squared.
+    tol : stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most this. As a squared gradient
+        it has the unit of F^2 / x^2: multiply F by 10 and it grows by 100, multiply x by 10 and it falls by 100.
     max_steps : and at the latest after so many steps. With ``schedule="theory"``, the N of the theorem.
     stop : a rule in place of these two, such as ``Gap(1e-4) | Seconds(60) | Calls(10_000, "lo")``; its mapping tolerance, if it
         has one, takes the place of ``tol`` in the accuracy of prox subproblems too.
@@ -80,10 +85,11 @@ def minimize(
     smoothness : L, in place of what the objective says; ``"estimate"`` has it found by backtracking, as it is anyway
         where the objective does not know.
     output : ``"best"`` the iterate with the smallest certified mapping (of a stochastic method: measured from outside, for an
-        expectation on a batch of ``validate`` samples), ``"last"``, or ``"random"``: the paper's random index, for
-        stochastic methods. By default random for those with ``schedule="theory"``, else best.
+        expectation on a batch of ``validate`` samples), ``"last"``, ``"lowest"`` the iterate with the lowest F among those of
+        every ``every``-th step, certified at the end, or ``"random"``: the paper's random index, for stochastic methods. By
+        default random for those with ``schedule="theory"``, else best.
     seed : all randomness follows from it.
-    every : record every so many steps in the trace.
+    every : record every ``every``-th step in the trace, with the value of F.
     measure : have the mapping measured from outside, at the iterate that the method reports and while the watch stands
         still, in place of what the method proves on its way: for comparing methods. Matrices of up to 512 x 512 by a full SVD.
     callback : ``callback(record, x)`` at the start and after each step; a true answer stops.
@@ -104,7 +110,7 @@ def minimize(
 
     Returns
     -------
-    Result with ``x, fun, status, message, certificate, counts, trace``.
+    Result with ``x, fun, status, message, certificate, counts, trace, inner, lowest``.
 
     Raises
     ------
@@ -173,11 +179,15 @@ def minimize(
         raise TypeError(f"warm_start is for methods that slide, '{method}' does not: leave it out.")
     elif warm_start and not fits(objective, Objective):
         raise TypeError(f"warm_start takes full gradients, {type(objective).__name__} has none: leave it out.")
-    setup = Setup(schedule, inner, max(steps, 1), seed, warm_start)
+    setup = Setup(schedule, inner, max(steps, 1), seed, warm_start, certify=not measure)
     solver = build(method, problem, setup, options)
 
     output = output or ("random" if entry.output_law and isinstance(schedule, theory) else "best")
-    choice(output, ("best", "last", "random"), "output")
+    choice(output, (*OUTPUTS, "random"), "output")
+    if output == "lowest" and not fits(objective, Objective):
+        raise TypeError(
+            f"output='lowest' compares values of F, {type(objective).__name__} has none: use output='best' or 'last'."
+        )
     rule: Rule = stop if stop is not None else Mapping(tol) | Steps(steps)
     if output == "random":
         if entry.output_law is None:
@@ -197,7 +207,7 @@ def minimize(
             rule,
             name=method,
             every=every,
-            best=output == "best",
+            output="last" if output == "random" else output,
             measure=measure,
             validate=validate,
             seed=seed,

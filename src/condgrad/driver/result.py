@@ -6,12 +6,30 @@ import json
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from condgrad.atomic import write_text
 from condgrad.certificate import Certificate
 from condgrad.driver.trace import Trace
 from condgrad.protocols import Point
+
+
+class Lowest(NamedTuple):
+    """The iterate with the lowest value of F among those whose value is known.
+
+    Attributes
+    ----------
+    x : Point
+        The iterate: an array of the problem's shape, or a structured matrix.
+    fun : float
+        F(x).
+    step : int
+        The step after which the method reported it; 0 is the start.
+    """
+
+    x: Point
+    fun: float
+    step: int
 
 
 @dataclass(frozen=True)
@@ -41,6 +59,11 @@ class Result:
     made_with: dict[str, Any]
     """Versions and numbers of threads."""
     warnings: tuple[str, ...] = ()
+    inner: str | None = None
+    """The inner solver that solved the prox subproblems (exact: by projection); None where the method has none."""
+    lowest: Lowest | None = None
+    """The iterate with the lowest F, certified or not, of those whose value is known: of every ``every``-th step, and x. None
+    where F has no values."""
 
     @property
     def success(self) -> bool:
@@ -64,6 +87,8 @@ class Result:
             "seconds": self.seconds,
             "cpu": self.cpu,
             "counts": self.counts,
+            "inner": self.inner,
+            "lowest": {"fun": self.lowest.fun, "step": self.lowest.step} if self.lowest else None,
             "seed": self.seed,
             "spec": self.spec,
             "made_with": self.made_with,
@@ -82,5 +107,13 @@ class Result:
             )
         calls = "  ".join(f"{name.upper()} {n}" for name, n in self.counts.items() if n)
         lines.append(f"  cost      {self.steps} steps  {calls}  {self.seconds:.3g} s")
+        if self.inner:
+            lines.append(f"  inner     {self.inner}{self._projected()}")
         lines += [f"  warning   {warning}" for warning in self.warnings]
         return "\n".join(lines)
+
+    def _projected(self) -> str:
+        """Whether the prox subproblems were solved by projection, which the names of the methods do not tell."""
+        if not self.counts["po"]:
+            return ", without projecting"
+        return f": {self.counts['po']} projections; inner='corrective' uses linear minimisations only"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite, nan, sqrt
 from signal import SIGTERM
@@ -14,9 +15,10 @@ from condgrad.driver.answer import answer, result
 from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
+from condgrad.driver.entry import checked_answers
 from condgrad.driver.fingerprint import digest, fingerprint
 from condgrad.driver.metrics import mapping, named, validation, value, wolfe_gap
-from condgrad.driver.result import Result
+from condgrad.driver.result import Lowest, Result
 from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
@@ -36,6 +38,8 @@ DONE = ("converged", "failed", "interrupted")
 
 ROOM = 10.0
 """So many times the step that two gradients allow is still a step."""
+OUTPUTS = ("best", "last", "lowest")
+"""What a run may be asked to return."""
 GRACE = 0.1
 """The share of a deadline that the last measurement may take beyond it."""
 
@@ -67,7 +71,7 @@ def run(
     *,
     name: str = "",
     every: int = 1,
-    best: bool = True,
+    output: str = "best",
     measure: bool = False,
     validate: int = 10_000,
     seed: int = 0,
@@ -78,7 +82,8 @@ def run(
     options: Mapping[str, Any] | None = None,
     on_interrupt: str | None = None,
 ) -> Result:
-    """Run ``solver`` until ``stop``; return the best certified iterate, or the last one where ``best`` is False.
+    """Run ``solver`` until ``stop``; return the best certified iterate, or with ``output`` "last" the last one, with "lowest"
+    the one with the lowest F among those whose value is known (of every ``every``-th step).
 
     Every ``every``-th step is recorded. A method that proves nothing on its way is measured from outside, on steps ever
     further apart; an expectation on a batch of ``validate`` samples. With ``measure`` every method is, at the iterate that it
@@ -89,10 +94,19 @@ def run(
     """
     action = default_action() if on_interrupt is None else choice(on_interrupt, ACTIONS, "on_interrupt")
     name = name or type(solver).__name__
-    asked = {"every": every, "best": best, "measure": measure, "validate": validate, "seed": seed, **(options or {})}
+    choice(output, OUTPUTS, "output")
+    asked = {
+        "every": every,
+        "output": output,
+        "measure": measure,
+        "validate": validate,
+        "seed": seed,
+        **(options or {}),
+    }
     asked |= {"watches": sorted(stop.watches()), "tolerance": stop.tolerance(), "name": name}
     spec = digest(fingerprint(problem, solver, x0, asked, probing=False))
-    going = _Run(problem, solver, x0, stop, name, every, best, measure, listeners, seed, spec)
+    problem = Problem(checked_answers(problem.objective), problem.domain)
+    going = _Run(problem, solver, x0, stop, name, every, output, measure, listeners, seed, spec)
     if not going.has_value:
         going.measured = validation(problem, validate, seed)
     if checkpoint:
@@ -112,7 +126,7 @@ class _Run:
     stop: Rule
     name: str
     every: int
-    keep_best: bool
+    output: str
     measure: bool
     listeners: Sequence[Listener]
     seed: int
@@ -122,8 +136,11 @@ class _Run:
     record: Record | None = None
     current: Certificate | None = None
     """What the last record's measures speak of."""
+    current_k: int = 0
+    """The step after which the method reported the point of ``current``; or in which it looked at it, of a point in between."""
     best: Certificate | None = None
     best_k: int = 0
+    lowest: Lowest | None = None
     unconfirmed: Reason | None = None
     """A claim of convergence that its check did not confirm."""
     verified: Certificate | None = None
@@ -149,6 +166,7 @@ class _Run:
         self.watches = self.stop.watches()
         self.by_gap = self.watches == {"gap"}
         self.eps = self.stop.tolerance()
+        self.keep_best = self.output == "best"
 
     def allow(self, price: dict[str, int]) -> None:
         """Refuse an oracle call that would break a budget, so that a long step ends inside; show that it is alive."""
@@ -281,12 +299,15 @@ class _Run:
     def observe(self, state: Any) -> Record:
         """What is known after this step; the best certificate so far is kept."""
         fun = self.value(state.x) if state.k % self.every == 0 else nan
+        self.keep_lowest(state.x, fun, state.k)
         self.current = certificate = self.certify(state)
         gap = upper = lower = nan
         if certificate is not None:
             gap, upper, lower = self.gap(certificate, state.k), certificate.upper, certificate.lower
+            before = self.state is not None and certificate.x is self.state.x  # a step certifies where it started
+            self.current_k = self.state.k if before else state.k
             if self.best is None or self.rank(certificate) < self.rank(self.best):
-                self.best, self.best_k = certificate, state.k
+                self.best, self.best_k = certificate, self.current_k
         return Record(
             k=state.k,
             seconds=self.watch.seconds,
@@ -299,6 +320,11 @@ class _Run:
             mapping_lower=lower,
             smoothness=state.L,
         )
+
+    def keep_lowest(self, x: Point, fun: float, k: int) -> None:
+        """The iterate with the lowest F so far, by reference: points are values."""
+        if isfinite(fun) and (self.lowest is None or fun < self.lowest.fun):
+            self.lowest = Lowest(x, fun, k)
 
     def value(self, x: Point) -> float:
         """F(x), refused where it is not a number; NaN where F is an expectation."""
@@ -338,19 +364,41 @@ class _Run:
         if self.state is None or self.state.k == 0:
             return reason
         self.next_measure = 0
-        deadlines = [budget.limit for budget in self.budgets if isinstance(budget, Seconds)]
-        self.late = self.watch.wall + GRACE * min(deadlines, default=inf)
         try:
-            self.record = self.observe(self.state)
+            with self.grace():
+                self.record = self.observe(self.state)
         except (*FAULTS, _End):
             return reason
-        finally:
-            self.late = inf
         self.trace.amend(self.record)
         ending = self.stop(self.record, self.trace)
         return ending if ending is not None and ending.status == "converged" else reason
 
+    @contextmanager
+    def grace(self) -> Iterator[None]:
+        """The time after a deadline in which the last point may still be measured."""
+        deadlines = [budget.limit for budget in self.budgets if isinstance(budget, Seconds)]
+        self.late = self.watch.wall + GRACE * min(deadlines, default=inf)
+        try:
+            yield
+        finally:
+            self.late = inf
+
+    def certify_at_the_end(self, x: Point, reason: Reason) -> Certificate:
+        """Measure a point that was never certified; where somebody waits or time is up, by its Frank-Wolfe gap, which is one
+        linear oracle call."""
+        gamma = 1 / (2 * self.state.L)
+        if reason.status != "interrupted":
+            try:
+                with self.grace():
+                    return self.verify(mapping(self.measured, x, gamma, self.eps))
+            except _End:
+                pass
+        return self.verify(Certificate(x, x, gamma, inf, on=named(self.measured)))
+
     def last(self) -> Point:
+        """What is returned where no certificate decides."""
+        if self.output == "lowest" and self.lowest is not None:
+            return self.lowest.x
         return self.x0 if self.state is None else self.state.x
 
     def verify(self, claim: Certificate) -> Certificate:
@@ -379,7 +427,8 @@ class _Run:
                     self.lookout.alone(verified)
                 self.verified = verified
                 return ending
-            self.best, self.best_k, self.unconfirmed, self.next_check = verified, k, ending, later(k)
+            self.best, self.best_k = verified, self.current_k
+            self.unconfirmed, self.next_check = ending, later(k)
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
 
     def satisfied(self, certificate: Certificate) -> bool:
@@ -391,3 +440,11 @@ class _Run:
         unseen = replace(self.record, mapping=inf, gap=inf)
         again, blind = self.stop(seen, self.trace), self.stop(unseen, self.trace)
         return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")
+
+    def restated(self, reason: Reason, certificate: Certificate) -> Reason:
+        """Why the rule is met, with the numbers of the check in place of those of the claim: one bound for one point."""
+        if self.record is None:
+            return reason
+        gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
+        checked = self.stop(replace(self.record, mapping=certificate.upper, gap=gap), self.trace)
+        return checked if checked is not None and checked.status == "converged" else reason

@@ -26,6 +26,8 @@ from condgrad.solvers.states import Descent
 
 ROUNDING = 1e-14
 """What the digits of a point may be wrong by, relative to it."""
+
+
 FEW = 20
 """Linear oracle calls in which to find out that a point is outside of a set that has nothing but a linear oracle."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from condgrad.certificate import Certificate
 from condgrad.checks import not_negative, positive, whole
 from condgrad.driver.freezing import classes
+from condgrad.driver.result import Lowest
 from condgrad.driver.safety import Noticed
 from condgrad.points import LowRank, SparsePlusLowRank
 from condgrad.protocols import Reason, Record
@@ -37,13 +38,14 @@ def check_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...
         "record": Record,
         "current": Certificate | None,
         "best": Certificate | None,
+        "lowest": Lowest | None,
         "unconfirmed": Reason | None,
         "noticed": Noticed,
     }.items():
         if not isinstance(moving[name], kinds):
             raise TypeError(f"{name} is a {type(moving[name]).__name__}")
         _check(moving[name], "", shape)
-    for name in ("best_k", "next_check", "next_measure", "next_gap"):
+    for name in ("current_k", "best_k", "next_check", "next_measure", "next_gap"):
         whole(moving[name], name, least=0)
     if whole(k, "k", least=0) != state.k or record.k != k:
         raise ValueError("of different steps")

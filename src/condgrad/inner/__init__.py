@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from condgrad.checks import choice
-from condgrad.inner.condg import CondG
+from condgrad.inner.condg import CondG, with_gap
 from condgrad.inner.corrective import Corrective
 from condgrad.inner.exact import Exact
 from condgrad.inner.spectral import Spectral
@@ -40,6 +40,11 @@ def suits(solver: Inner, domain: Domain) -> None:
         )
 
 
+def inner_name(solver: Inner) -> str:
+    """The name of an inner solver; of one that is not condgrad's, its class."""
+    return next((name for name, kind in INNERS.items() if type(solver) is kind), type(solver).__name__)
+
+
 __all__ = [
     "INNERS",
     "CondG",
@@ -48,7 +53,9 @@ __all__ = [
     "Spectral",
     "Subspace",
     "absolute",
+    "inner_name",
     "inner_solver",
     "relative",
     "suits",
+    "with_gap",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
-from math import sqrt
+from math import inf, isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,15 @@ EPS = 4 * float(np.finfo(float).eps)
 class CondG:
     """``u+ = condg(l, u, gamma, eta)``: Frank-Wolfe with exact line search on the prox subproblem, from u.
 
-    A budget of ``max_calls`` linear oracle calls ends it with what it has and the gap that was reached; so does a gap that
-    is nothing but rounding, below which no step can improve.
+    It ends when ``stop`` is met, or when the gap is nothing but rounding, below which no step can improve; both are found out by
+    the linear oracle call that the next step would use. After ``max_calls`` of them it has made as many steps and ends there.
+    The gap of the last point is then not measured, and infinite: ``with_gap`` measures it, by one more call, for those who need
+    it.
+
+    Parameters
+    ----------
+    max_calls : int or None, default None
+        Linear oracle calls of one prox at the most, each of which makes a step; None is no limit.
     """
 
     max_calls: int | None = None
@@ -38,12 +45,26 @@ class CondG:
         u_t = u
         for t in count(1):
             beat()
+            if self.max_calls is not None and t > self.max_calls:
+                return Prox(u_t, inf, memory)
             direction = g + (1 / gamma) * (u_t - u)
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)
             noise = EPS * (sqrt(norm2(g)) + sqrt(norm2(u_t)) / gamma) * sqrt(norm2(u_t - v_t))
-            if stop(norm2(u_t - u) / gamma) >= V or t == self.max_calls or noise >= V:
+            if stop(norm2(u_t - u) / gamma) >= V or noise >= V:
                 break
             xi = min(1.0, gamma * V / norm2(v_t - u_t))
             u_t = (1 - xi) * u_t + xi * v_t
         return Prox(u_t, max(V, 0.0), memory)
+
+
+def with_gap(prox: Prox, domain: Any, g: Point, u: Point, gamma: float) -> Prox:
+    """The prox point with its Wolfe gap: measured by one linear oracle call where its solver has not measured it."""
+    if isfinite(prox.gap):
+        return prox
+    direction = g + (1 / gamma) * (prox.point - u)
+    vertex = domain.lmo(direction)
+    noise = (
+        EPS * (sqrt(norm2(g)) + (sqrt(norm2(prox.point)) + sqrt(norm2(u))) / gamma) * sqrt(norm2(prox.point - vertex))
+    )
+    return prox._replace(gap=max(inner(direction, prox.point - vertex), 0.0) + noise)

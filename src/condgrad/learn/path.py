@@ -349,7 +349,8 @@ class Fit:
         current = self.everything.replaced(self.left(self.everything, model), model.loss)
         problem, solver = Problem(current, NuclearBall(current.pattern.shape, room)), engine(model)
         begun = Continued(solver, model.begun(solver, problem))
-        result = run(problem, begun, model.x, Steps(min(STEPS, steps)), name="ncgs", best=False, on_interrupt="raise")
+        steps = min(STEPS, steps)
+        result = run(problem, begun, model.x, Steps(steps), name="ncgs", output="last", on_interrupt="raise")
         self.losses.append(result.fun)
         assert isinstance(result.x, LowRank)
         radius = radius if model.rank is None else float(result.x.svd()[1].sum())
@@ -366,7 +367,7 @@ class Fit:
 
 
 def engine(model: Model) -> NCGS:
-    return NCGS(practical(), Subspace(model.rank), adaptive=True)
+    return NCGS(practical(), Subspace(model.rank), adaptive=True, certify=False)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from condgrad.certificate import Certificate
+from condgrad.inner import with_gap
 from condgrad.protocols import Inner, Point, Problem
 from condgrad.solvers.schedules import Schedule, Setup, practical
 from condgrad.solvers.smoothness import curvature_along, smoothness
@@ -42,12 +43,15 @@ class NCGS:
     At 0, the theorem's choice, theta_ag = theta_md = theta for every k: projected gradient with an inexact prox.
     Reports theta_k, which never leaves the set. Above 0 it certifies nothing on its way: the gradient is taken at theta_md,
     which may lie outside the set.
+
+    With ``certify``, the gap of a prox point that its inner solver has not measured is, by one more linear oracle call.
     """
 
     schedule: Schedule
     inner: Inner
     stretch: float = 0.0
     adaptive: bool = False
+    certify: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.stretch <= 1:
@@ -72,7 +76,10 @@ class NCGS:
         theta_md = theta if self.stretch == 0 else (1 - alpha) * state.theta_ag + alpha * theta
         grad = problem.objective.grad(theta_md)
         accuracy = self.schedule.accuracy(gamma=lam, share=1.0)
-        theta_k, gap, memory = self.inner.solve(problem.domain, grad, theta, lam, accuracy, state.memory)
+        prox = self.inner.solve(problem.domain, grad, theta, lam, accuracy, state.memory)
+        if self.certify and self.stretch == 0:
+            prox = with_gap(prox, problem.domain, grad, theta, lam)
+        theta_k, gap, memory = prox
         theta_ag = theta_k if self.stretch == 0 else theta_md - (beta / lam) * (theta - theta_k)
 
         return NCGSState(
@@ -97,14 +104,17 @@ class NCGS:
         while True:
             beta = 1 / (2 * L_k)
             accuracy = self.schedule.accuracy(gamma=beta / state.demand, share=1.0)  # or it would never be met
-            theta_k, gap, memory = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
+            prox = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
+            theta_k, memory = prox.point, prox.memory
             descent = Descent(theta, grad, theta_k)
             rho, noise = curvature_along(problem.objective, descent, before)
             if L_k >= L or rho <= L_k + noise:
                 break
             L_k = min(max(2 * L_k, rho), L)
 
-        certificate = Certificate(theta, theta_k, 1 / (2 * L), gap, step=beta if L_k < L else None)
+        if self.certify:
+            prox = with_gap(prox, problem.domain, grad, theta, beta)
+        certificate = Certificate(theta, theta_k, 1 / (2 * L), prox.gap, step=beta if L_k < L else None)
         eps = self.schedule.eps if isinstance(self.schedule, practical) else 0.0
         seen = (certificate.norm + certificate.error) ** 2
         return NCGSState(
@@ -126,7 +136,8 @@ FIRST, LEAST = 1e-3, 1e-4
 
 
 def ncgs(problem: Problem, setup: Setup, stretch: float = 0.0, adaptive: bool | None = None) -> NCGS:
-    """Adaptive by default where the schedule is practical and there is no stretch."""
+    """Adaptive by default where the schedule is practical and there is no stretch. Adaptive steps go by their certificates, so
+    these are made whether anybody else uses them or not: a run is not changed by being measured."""
     if adaptive is None:
         adaptive = isinstance(setup.schedule, practical) and stretch == 0.0
-    return NCGS(setup.schedule, setup.inner, stretch, adaptive)
+    return NCGS(setup.schedule, setup.inner, stretch, adaptive, certify=setup.certify or adaptive)

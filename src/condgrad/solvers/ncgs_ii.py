@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from condgrad.certificate import Certificate
+from condgrad.inner import with_gap
 from condgrad.protocols import Inner, Point, Problem, Prox
 from condgrad.solvers.schedules import Schedule, Setup
 from condgrad.solvers.smoothness import smoothness
@@ -31,10 +32,14 @@ class NCGSIIState(State):
 
 @dataclass(frozen=True)
 class NCGSII:
-    """Reports theta_ag; its certificates are for theta_md, where the gradient is taken."""
+    """Reports theta_ag; its certificates are for theta_md, where the gradient is taken.
+
+    With ``certify``, the gap of a theta_ag that its inner solver has not measured is, by one more linear oracle call.
+    """
 
     schedule: Schedule
     inner: Inner
+    certify: bool = True
 
     def init(self, problem: Problem, x0: Point) -> NCGSIIState:
         memory = self.inner.init(problem.domain, x0)
@@ -47,6 +52,8 @@ class NCGSII:
         theta_md = (1 - alpha) * state.x + alpha * state.theta
         grad = problem.objective.grad(theta_md)
         theta, theta_ag, memory = two_steps(self, problem, k, grad, state.theta, theta_md, beta, state.memory)
+        if self.certify:
+            theta_ag = with_gap(theta_ag, problem.domain, grad, theta_md, beta)
 
         return NCGSIIState(
             k=k,
@@ -74,4 +81,4 @@ def two_steps(
 
 
 def ncgs_ii(problem: Problem, setup: Setup) -> NCGSII:
-    return NCGSII(setup.schedule, setup.inner)
+    return NCGSII(setup.schedule, setup.inner, setup.certify)

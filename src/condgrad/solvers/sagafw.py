@@ -13,7 +13,7 @@ from math import ceil
 from condgrad.estimators import SAGA
 from condgrad.protocols import Problem
 from condgrad.solvers.schedules import Setup
-from condgrad.solvers.stochastic_frank_wolfe import StochasticFrankWolfe
+from condgrad.solvers.stochastic_frank_wolfe import StochasticFrankWolfe, smoothness_of_terms
 
 
 def sagafw(
@@ -25,7 +25,8 @@ def sagafw(
 ) -> StochasticFrankWolfe:
     """b = n^(1/3). Its claimed bound of n^(1/3)/eps^2 is disputed (Beznosikov, Dobre and Gidel 2023)."""
     estimator = SAGA(batch or cube_root(problem.objective.n_terms), replace=replace, seed=setup.seed)
-    return StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed)
+    L = smoothness_of_terms(problem.objective, setup.schedule)
+    return StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed, L)
 
 
 def sagafw_s(
@@ -38,7 +39,8 @@ def sagafw_s(
     """With eps = 1/sqrt(T): a sample of n = eps^(-2) = T, and b = n^(1/3)."""
     n = sample or setup.steps
     estimator = SAGA(batch or cube_root(n), n, seed=setup.seed)
-    return StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed)
+    L = smoothness_of_terms(problem.objective, setup.schedule)
+    return StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed, L)
 
 
 def cube_root(n: int) -> int:

@@ -61,3 +61,5 @@ class Setup:
     seed: int = 0
     warm_start: int = 0
     """Frank-Wolfe steps before a sliding method begins."""
+    certify: bool = True
+    """Whether the certificates of the method's own steps are used; they are not where every iterate is measured from outside."""

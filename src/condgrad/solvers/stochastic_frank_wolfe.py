@@ -3,7 +3,8 @@ r"""The step that SFW, SVFW, SAGAFW and their stochastic forms share (Reddi, Sra
     v = an estimate of grad F(x),  s = lmo(v),  x = x + t (s - x)
 
 They differ in the estimate: see sfw.py, svfw.py and sagafw.py. Their theorems take the constant step
-t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly random iterate.
+t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly random iterate. L is F's in the
+theorem of SFW, and a smoothness of every term (or sample) in those of the variance reduced methods.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class StochasticFrankWolfeState(State):
 class StochasticFrankWolfe:
     """Theory: t = scale/sqrt(T) for all T steps. Practical: scale/sqrt(k) in step k, for runs of no fixed length.
 
+    ``smoothness`` is the L of the step, by default F's own.
     ``initial_gap`` is h_0; where it is not given, it is F(x_0) minus the objective's lower bound, or else
     max_x <grad F(x_0), x_0 - x> + L D^2/2, which smoothness makes an upper bound.
     """
@@ -39,12 +41,14 @@ class StochasticFrankWolfe:
     schedule: Schedule
     initial_gap: float | None = None
     seed: int = 0
+    smoothness: float | None = None
 
     def init(self, problem: Problem, x0: Point) -> StochasticFrankWolfeState:
-        L, D = problem.objective.smoothness, problem.domain.diameter
+        L, D = self.smoothness or problem.objective.smoothness, problem.domain.diameter
         h0 = self.initial_gap if self.initial_gap is not None else initial_gap(problem, x0, self.seed)
         scale = sqrt(h0 / (L * D**2)) if h0 > 0 and D > 0 else 0.0
-        return StochasticFrankWolfeState(x=x0, L=L, memory=self.estimator.init(problem.objective, x0), scale=scale)
+        memory = self.estimator.init(problem.objective, x0)
+        return StochasticFrankWolfeState(x=x0, L=problem.objective.smoothness, memory=memory, scale=scale)
 
     def step(self, problem: Problem, state: StochasticFrankWolfeState) -> StochasticFrankWolfeState:
         k, x = state.k + 1, state.x
@@ -67,6 +71,21 @@ def initial_gap(problem: Problem, x0: Point, seed: int) -> float:
     else:
         grad = objective.grad_terms(x0, objective.draw(1000, np.random.default_rng((seed, 0, 2))))
     return inner(grad, x0 - domain.lmo(grad)) + objective.smoothness * domain.diameter**2 / 2
+
+
+def smoothness_of_terms(objective: Any, schedule: Schedule) -> float | None:
+    """The L of the theorems of SVFW and SAGAFW, which assume it of every term; None, F's own, in practice.
+
+    An expectation has one ``smoothness``: the theorems of SVFW-S and SAGAFW-S hold where every sample has it.
+    """
+    if not isinstance(schedule, theory) or not hasattr(objective, "term_smoothness"):
+        return None
+    if objective.term_smoothness is None:
+        raise ValueError(
+            f"schedule='theory' needs a smoothness of every term, and {type(objective).__name__} has none: give it "
+            "term_smoothness=, or use schedule='practical'."
+        )
+    return float(objective.term_smoothness)
 
 
 def random_iterate(steps: int, rng: np.random.Generator) -> int:

@@ -10,7 +10,7 @@ from condgrad.estimators import SVRG
 from condgrad.protocols import Problem
 from condgrad.solvers.ncgs_vr import epoch_and_batch
 from condgrad.solvers.schedules import Setup
-from condgrad.solvers.stochastic_frank_wolfe import StochasticFrankWolfe
+from condgrad.solvers.stochastic_frank_wolfe import StochasticFrankWolfe, smoothness_of_terms
 
 
 def svfw(
@@ -25,7 +25,8 @@ def svfw(
     """m = n^(1/3) and b = n^(2/3)."""
     m, b = epoch_and_batch(problem.objective.n_terms)
     estimator = SVRG(epoch or m, batch or b, store=store, replace=replace)
-    return StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed)
+    L = smoothness_of_terms(problem.objective, setup.schedule)
+    return StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed, L)
 
 
 def svfw_s(
@@ -39,4 +40,5 @@ def svfw_s(
     """With eps = 1/sqrt(T): m = eps^(-2/3) = T^(1/3), b = eps^(-4/3) = T^(2/3), a sample of eps^(-2) = T at each snapshot."""
     m, b = epoch_and_batch(setup.steps)
     estimator = SVRG(epoch or m, batch or b, sample or setup.steps)
-    return StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed)
+    L = smoothness_of_terms(problem.objective, setup.schedule)
+    return StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed, L)
