@@ -15,6 +15,7 @@ from tests.driving import CONVEX, NEVER, SIMPLEX, X0, assert_refused, function, 
 
 import condgrad as cg
 from condgrad import archive
+from condgrad.experiments.runs import perform
 from condgrad.interruption import default_action
 from condgrad.learn import RobustCompletion, RobustLinearRegressor, RobustPCA, SigmoidClassifier
 
@@ -304,3 +305,33 @@ finally:
     print("went on")
 """
     assert outcome(script)[:2] == (-signal.SIGTERM, "")
+
+
+# ---------------------------------------------------------------------------------------------------------- experiments
+
+
+def test_an_experiment_keeps_no_half_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a session too, where a run alone would return what it has reached."""
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    interrupting(monkeypatch, cg.Completion, "grad", 3)
+    problem = {"objective": "paper", "shape": [30, 20], "rank": 2}
+    asked = {"problem": problem, "set": {"name": "nuclear-ball", "radius": 2.0}, "method": {"name": "frank-wolfe"}}
+    for keep in ("trace", "output", "recovery"):
+        with pytest.raises(KeyboardInterrupt):
+            perform({**asked, "stop": {"steps": 5}, "keep": {"what": keep}})
+        interrupting(monkeypatch, cg.Completion, "grad", 3)
+
+
+def test_one_sigterm_ends_a_reproduction(tmp_path: Path) -> None:
+    script = f"""
+from condgrad.cli import main
+from condgrad.experiments import pool
+def made(runs, folder, jobs):
+    os.kill(os.getpid(), signal.SIGTERM)
+    yield
+pool.made = made
+sys.exit(main(["reproduce", "recovery", "--quick", "--out", {str(tmp_path)!r}]))
+"""
+    code, out, error = outcome(script)
+    assert (code, out) == (130, ""), error
+    assert error.startswith("condgrad: interrupted: 0 of ") and error.count("\n") == 1

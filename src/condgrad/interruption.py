@@ -25,11 +25,12 @@ ACTIONS = ("raise", "return")
 
 
 def default_action() -> str:
-    """ "return" in an interactive session, where a person looks at what was reached; "raise" in a script, which must end."""
-    shell = getattr(
-        sys.modules.get("IPython"), "get_ipython", lambda: None
-    )()  # also IPython without a prompt, as in Jupyter
-    return "return" if hasattr(sys, "ps1") or sys.flags.interactive or shell is not None else "raise"
+    """In an interactive session "return": somebody wants to look at what was reached. In a script "raise": it has to end."""
+    ipython = sys.modules.get("IPython")
+    session = (
+        hasattr(sys, "ps1") or sys.flags.interactive or (ipython is not None and ipython.get_ipython() is not None)
+    )
+    return "return" if session else "raise"
 
 
 def attach(interruption: KeyboardInterrupt, **reached: Any) -> None:

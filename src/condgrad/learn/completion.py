@@ -190,10 +190,12 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
         """A copy that has the model which an interrupted fit had reached."""
         if fit.reached is None:
             return None
-        partial = unfitted(self)
+        partial, model = unfitted(self), fit.reached
+        if model.rank is not None:  # the ball does not bind
+            model = replace(model, radius=float(model.x.svd()[1].sum()))
         partial.row_ids_, partial.col_ids_ = given.row_ids, given.col_ids
         partial.index_, partial.columns_ = given.index, given.columns
-        partial._settle(fit.reached, fit)
+        partial._settle(model, fit)
         return partial
 
     def _settle(self, model: Model, fit: Fit) -> None:

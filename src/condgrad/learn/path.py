@@ -340,7 +340,7 @@ class Fit:
                 model = rescued(self.everything, model, self.biases)
                 room = max(room, 4 * float(model.x.svd()[1].sum()))
             model = self.improve(self.everything, model, room)
-            self.reached = replace(model, radius=radius if model.rank is None else float(model.x.svd()[1].sum()))
+            self.reached = replace(model, radius=radius)
             self.losses.append(model.value)
             self.tell(f"all entries, loss {model.value:.6g}", 2)
             if model.value > (1 - tol) * before:
