@@ -1,5 +1,7 @@
 """condgrad: minimise smooth, possibly non-convex functions over convex sets, without projecting."""
 
+import logging
+
 from condgrad.archive import BadArchive
 from condgrad.certificate import Certificate
 from condgrad.domains import (
@@ -63,6 +65,8 @@ from condgrad.protocols import Problem
 from condgrad.solvers import METHODS, practical, theory
 
 __version__ = "0.1.0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until a program sets logging up
 
 __all__ = [
     "DOMAINS",

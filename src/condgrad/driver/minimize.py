@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from dataclasses import dataclass
 from os import PathLike
@@ -20,6 +21,8 @@ from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
 from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, SpectralSet, fits
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
+
+logger = logging.getLogger(__name__)
 
 WARM_START = 20
 PRACTICAL_CALLS = 1000
@@ -176,7 +179,7 @@ def minimize(
     shown = (sys.stderr.isatty() if progress is None else progress) and not switched_off()
     bar = Progress(method, rule)
     try:
-        return run(
+        result = run(
             problem,
             solver,
             start,
@@ -195,6 +198,9 @@ def minimize(
         )
     finally:
         bar.close()
+    level = logging.DEBUG if progress is False else logging.INFO
+    logger.log(level, "%s: %s after %d steps. %s", method, result.status, result.steps, result.message)
+    return result
 
 
 @dataclass(frozen=True)
