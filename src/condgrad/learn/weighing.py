@@ -21,14 +21,15 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
 
 
 def shuffled(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """A number for each row, by which rows are held out: random, but the same for equal rows, in whatever order and units they are.
+    """A number for each row, by which rows are held out: random, but the same for equal rows, in any order and any units.
 
     Rows are ordered by Y, ties by the features one after the other; each distinct row draws its number in that order.
     """
     order = Order(len(Y))
     for column in Y.T:
         order.refine(column[order.tied])
-    if order.tied.size and issparse(X):
+    sparse: bool = issparse(X)
+    if order.tied.size and sparse:
         features: Any = X.tocsc()
         for j in np.unique(X[order.tied].indices):
             order.refine(features[:, [j]].toarray()[order.tied, 0])
