@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 
 import condgrad as cg
 from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
-from condgrad.learn.weighing import held_out, median
+from condgrad.learn.weighing import held_out, median, shuffled
 
 
 def data(n: int = 80, d: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -156,14 +156,12 @@ def test_a_weighted_linear_model_is_that_of_repeated_rows() -> None:
         assert weighted.smoothness == pytest.approx(repeated.smoothness)
         terms = weighted.assemble(weighted.term_rows(x, np.arange(12)), np.arange(12))
         assert np.allclose(terms, weighted.grad(x))
-        each = [
-            np.linalg.norm(
-                weighted.assemble(weighted.term_rows(x, one), one) - weighted.assemble(weighted.term_rows(z, one), one)
-            )
-            for one in np.arange(12)[:, None]
-            for z in [x + 1e-4]
-        ]
-        assert max(each) <= weighted.term_smoothness * np.linalg.norm(np.full((4, 3), 1e-4)) * (1 + 1e-9)
+        near, far = (
+            [weighted.assemble(weighted.term_rows(at, one), one) for one in np.arange(12)[:, None]]
+            for at in (x, x + 1e-4)
+        )
+        each = np.linalg.norm(np.array(near) - np.array(far), axis=(1, 2))
+        assert each.max() <= weighted.term_smoothness * np.linalg.norm(np.full((4, 3), 1e-4)) * (1 + 1e-9)
         assert np.sqrt(np.mean(np.square(each))) <= weighted.mean_square_smoothness * np.linalg.norm(
             np.full((4, 3), 1e-4)
         )
@@ -171,3 +169,19 @@ def test_a_weighted_linear_model_is_that_of_repeated_rows() -> None:
         cg.LinearModel(A, y, cg.Welsch(2.0), weights=np.zeros(12))
     with pytest.raises(ValueError, match="one for each row"):
         cg.LinearModel(A, y, cg.Welsch(2.0), weights=np.ones(3))
+
+
+def test_equal_rows_draw_one_number_in_any_order_and_number() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(100):
+        n = int(rng.integers(1, 30))
+        X, Y = rng.integers(-1, 2, (n, 3)).astype(float), rng.integers(0, 2, (n, 2)).astype(float)
+
+        def keys(X: Any, Y: np.ndarray, seed: int = seed) -> np.ndarray:
+            return shuffled(X, Y, np.random.RandomState(seed))
+
+        found, rows = keys(X, Y), np.c_[Y, X]
+        assert np.array_equal(found[:, None] == found, (rows[:, None] == rows).all(axis=2))
+        some = rng.permutation(np.concatenate([np.arange(n), rng.integers(0, n, 5)]))
+        assert np.array_equal(keys(X[some], Y[some]), found[some])
+        assert np.array_equal(keys(sp.csr_array(X), Y), found) and np.array_equal(keys(3 * X, 7 * Y), found)

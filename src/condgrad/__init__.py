@@ -7,6 +7,7 @@ but numpy.
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from condgrad._api import __all__ as __all__
 
 __version__ = "0.1.0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until a program sets logging up
 
 if not TYPE_CHECKING:  # for a type checker, a module that has __getattr__ has every name
 

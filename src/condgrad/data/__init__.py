@@ -5,6 +5,7 @@ What is wrong with a file is told with its line: by the first fault with ``stric
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,8 @@ from condgrad.data.observations import Observations
 from condgrad.data.text import head
 
 __all__ = ["BadData", "Cleanup", "Fault", "Labelled", "Limits", "Observations", "load", "load_labelled"]
+
+logger = logging.getLogger(__name__)
 
 READERS: dict[str, tuple[Callable[..., Observations], set[str]]] = {
     "csv": (delimited.read, {"columns", "delimiter", "header", "ids", "base", "shape", "wide"}),
@@ -80,7 +83,9 @@ def load(
         said["shape"] = as_shape(shape, "the observations")
         if len(said["shape"]) != 2:
             raise ValueError(f"The shape must be (rows, columns), but got {shape!r}.")
-    return reader(path, notes, limits or Limits(), values=yes_or_no(values, "values"), **said)
+    found = reader(path, notes, limits or Limits(), values=yes_or_no(values, "values"), **said)
+    logger.log(logging.INFO if found.cleanup.clean else logging.WARNING, "%s", found.cleanup)
+    return found
 
 
 def format_of(path: Path, format: str | None, notes: Notes) -> str:

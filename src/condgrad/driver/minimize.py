@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from condgrad.inner import INNERS, Spectral, inner_solver, suits
 from condgrad.interruption import ACTIONS, default_action, terminable
 from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, SpectralSet, fits
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
+
+logger = logging.getLogger(__name__)
 
 WARM_START = 20
 PRACTICAL_CALLS = 1000
@@ -200,7 +203,7 @@ def minimize(
     shown = (sys.stderr.isatty() if progress is None else progress) and not switched_off()
     bar = Progress(method, rule)
     with terminable(deliver=True), closing(bar):
-        return run(
+        result = run(
             problem,
             solver,
             start,
@@ -218,6 +221,9 @@ def minimize(
             options={"options": options, "output": output},
             on_interrupt=on_interrupt,
         )
+    level = logging.DEBUG if progress is False else logging.INFO
+    logger.log(level, "%s: %s after %d steps. %s", method, result.status, result.steps, result.message)
+    return result
 
 
 @dataclass(frozen=True)

@@ -184,6 +184,7 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
         self.index_, self.columns_ = given.index, given.columns
         self._settle(model, fit)
+        fit.tell(f"fitted, rank {len(self.singular_values_)}, radius {self.radius_:.4g}, sigma {self.sigma_:.4g}", 0)
         return self
 
     def _partial(self, fit: Fit, given: Entries) -> Self | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from typing import Any, Self
@@ -22,8 +23,10 @@ from condgrad.learn.radii import ROUGH, Fit, Step, chosen, path, refined, rising
 from condgrad.learn.robust_start import decided_by_leverage, dense, suits
 from condgrad.learn.saving import Saved
 from condgrad.learn.scales import CONVEX, LOSSES, NOT_BELIEVED, spread
-from condgrad.learn.weighing import digests, gathered, held_out, median, of_classes, row_weights
+from condgrad.learn.weighing import gathered, held_out, median, of_classes, row_weights, shuffled
 from condgrad.objectives import Logistic, Loss, Sigmoid
+
+logger = logging.getLogger(__name__)
 
 HELD_OUT = 0.2
 MOST_NUMBERS = 10_000_000
@@ -47,7 +50,7 @@ class _Linear(Saved, BaseEstimator):
 
     def _keys(self, X: Any, Y: np.ndarray) -> np.ndarray:
         """A number for each row, by which equal rows are found and rows are held out."""
-        return digests(X, Y, int(check_random_state(self.random_state).randint(2**31 - 1)))
+        return shuffled(X, Y, check_random_state(self.random_state))
 
     def _split(self, fits: Fits, keys: np.ndarray) -> tuple[Fits, Fits]:
         """Rows to fit on, to a rough tolerance, and rows held out; of a single row, it is both."""
@@ -73,6 +76,7 @@ class _Linear(Saved, BaseEstimator):
         self.n_iter_ = max(1, fit.result.steps)
         self.status_ = fit.result.status
         self.mapping_ = fit.result.certificate.upper if fit.result.certificate else math.inf
+        logger.info("%s: %s after %d steps, radius %s", type(self).__name__, self.status_, self.n_iter_, self.radius_)
         if not fit.result.success:
             warnings.warn(
                 f"{type(self).__name__} did not converge: {fit.result.message} Raise max_iter or tol, or scale the features.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -22,30 +20,46 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
     return weights
 
 
-def digests(X: Any, Y: np.ndarray, seed: int) -> np.ndarray:
-    """A pseudo-random number for each row, from the seed and what stands in the row: equal rows have equal numbers.
+def shuffled(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """A number for each row, by which rows are held out: random, but the same for equal rows, in any order and any units.
 
-    By it rows are held out: however often a row stands there, and in whatever order, it is held out or not.
+    Rows are ordered by Y, ties by the features one after the other; each distinct row draws its number in that order.
     """
-    key = seed.to_bytes(8, "little")
-    found = b"".join(blake2b(row, digest_size=8, key=key).digest() for row in _bytes(X, Y))
-    return np.frombuffer(found, dtype=np.uint64)
-
-
-def _bytes(X: Any, Y: np.ndarray) -> Iterator[bytes]:
-    """Of each row what is not 0, and y: the same for a dense and for a sparse X."""
+    order = Order(len(Y))
+    for column in Y.T:
+        order.refine(column[order.tied])
     sparse: bool = issparse(X)
-    for i in range(len(Y)):
-        if sparse:
-            part = slice(X.indptr[i], X.indptr[i + 1])
-            places, values = X.indices[part], X.data[part]
-            order = np.argsort(places, kind="stable")
-            places, values = places[order], values[order]
-            places, values = places[values != 0], values[values != 0]
-        else:
-            places = np.flatnonzero(X[i])
-            values = X[i][places]
-        yield places.astype(np.int64).tobytes() + values.tobytes() + Y[i].tobytes()
+    if order.tied.size and sparse:
+        features: Any = X.tocsc()
+        for j in np.unique(X[order.tied].indices):
+            order.refine(features[:, [j]].toarray()[order.tied, 0])
+    elif order.tied.size:
+        for j in range(X.shape[1]):
+            order.refine(X[order.tied, j])
+    _, distinct = np.unique(order.rank, return_inverse=True)
+    return rng.permutation(distinct.max() + 1)[distinct]
+
+
+class Order:
+    """Ranks of rows, equal for rows that no column so far tells apart; ``tied`` are those that share their rank."""
+
+    def __init__(self, size: int):
+        self.rank, self.tied = np.zeros(size, dtype=np.int64), np.arange(size)
+
+    def refine(self, column: np.ndarray) -> None:
+        """Break ties by one more column, given for the tied rows."""
+        if not self.tied.size:
+            return
+        by = np.lexsort((column, self.rank[self.tied]))
+        tied, column = self.tied[by], column[by]
+        old = self.rank[tied]
+        same_rank = np.diff(old, prepend=old[0] - 1) == 0
+        first = np.maximum.accumulate(np.where(same_rank, 0, np.arange(len(old))))
+        new = same_rank & (np.diff(column, prepend=column[0]) != 0)
+        apart = np.maximum.accumulate(np.where(new | ~same_rank, np.arange(len(old)), 0))
+        self.rank[tied] = old + apart - first  # a rank is the number of rows before: those of others stay
+        counts = np.bincount(self.rank[tied] - self.rank[tied].min())
+        self.tied = np.sort(tied[counts[self.rank[tied] - self.rank[tied].min()] > 1])
 
 
 def gathered(weights: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray | None]:
