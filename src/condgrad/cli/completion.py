@@ -343,8 +343,9 @@ def writable(path: Path, *inputs: Path | None) -> None:
         raise ValueError(f"{path} is a folder, but a file is to be written there: give the name of a file.")
     if path.exists() and not path.is_file():  # a pipe or a device: nothing is made in its folder
         return
+    folder = next(folder for folder in target(path).absolute().parents if folder.exists())
     try:
-        try_folder(next(folder for folder in target(path).absolute().parents if folder.exists()))
+        try_folder(folder)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path.parent)) from None
 
