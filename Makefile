@@ -42,7 +42,7 @@ format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/ready  ## site/index.html; the pages' examples run in make test
+docs: $(VENV)/ready  ## site/index.html; its search needs a server: python -m http.server -d site. The examples run in make test
 	$(BIN)/mkdocs build --strict --quiet
 
 gallery: $(VENV)/ready  ## the pictures and tables of docs/gallery.md

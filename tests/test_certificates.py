@@ -208,6 +208,13 @@ def quadratic() -> cg.Problem:
     return cg.Problem(cg.Quadratic(np.diag([1.0, -2.0, 3.0]), [0.1, 0.2, -0.3]), cg.Simplex(3))
 
 
+def test_certificates_are_compared_entry_by_entry(quadratic: cg.Problem) -> None:
+    x, p = np.array([0.5, 0.2, 0.3]), np.array([0.4, 0.4, 0.2])
+    one = witness(quadratic, x, p, 0.1)
+    assert one == witness(quadratic, x.copy(), p.copy(), 0.1) and one != witness(quadratic, p, p, 0.1)
+    assert one != replace(one, gap=2 * one.gap) and one != x.tolist()
+
+
 def test_verify_corrects_a_wrong_gap(quadratic: cg.Problem) -> None:
     x, p = np.array([0.5, 0.2, 0.3]), np.array([0.4, 0.4, 0.2])
     honest = witness(quadratic, x, p, 0.1)

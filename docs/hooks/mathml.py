@@ -6,8 +6,6 @@ import html
 import re
 from typing import Any
 
-from latex2mathml.converter import convert
-
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -17,6 +15,8 @@ def on_page_content(content: str, **_: Any) -> str:
 
 
 def _rendered(found: re.Match[str]) -> str:
+    from latex2mathml.converter import convert  # here: pytest imports this file, also where no page is built
+
     formula = convert(html.unescape(found[3]), display="block" if found[2] == "[" else "inline")
     if "\\" in formula:
         raise ValueError(f"latex2mathml does not know a command in {found[3]!r}: write it in other words.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import pkgutil
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if not TYPE_CHECKING:  # for a type checker, a module that has __getattr__ has e
     def __getattr__(name: str) -> Any:
         # Modules first: `from condgrad import checks` in a module that _api imports must not import _api.
         public = not name.startswith("_")
-        if public and find_spec(f"{__name__}.{name}"):
+        if public and PathFinder.find_spec(f"{__name__}.{name}", __path__):  # noqa: F405
             return importlib.import_module(f"{__name__}.{name}")
         if public or name == "__all__":
             api = importlib.import_module(f"{__name__}._api")

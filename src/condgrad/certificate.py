@@ -11,7 +11,7 @@ With p = x this is the Frank-Wolfe gap's own bound |g|^2 <= gap/gamma.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import inf, nan, sqrt
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from condgrad.checks import BadOracle
 from condgrad.points import inner, norm2
+from condgrad.points.arithmetic import same
 from condgrad.points.aside import listening, worst
 from condgrad.protocols import Point, Problem
 
@@ -67,6 +68,12 @@ class Certificate:
     def verify(self, problem: Problem) -> Certificate:
         """The same witness, with everything computed anew from one gradient and one linear oracle call."""
         return witness(problem, self.x, self.prox, self.gamma, self.on, self.step)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal, points entry by entry: that of dataclasses fails on arrays."""
+        if not isinstance(other, Certificate):
+            return NotImplemented
+        return all(same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
 
 
 def witness(

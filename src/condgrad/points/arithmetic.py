@@ -88,3 +88,10 @@ class Structured(ABC):
             raise ValueError(
                 f"A point of shape {tuple(other.shape)} met one of shape {self.shape}: give both the same."
             )
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two points, or two other values, are equal as a whole."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return a is b or bool(a == b)
