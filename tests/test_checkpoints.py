@@ -398,3 +398,18 @@ def test_from_the_command_line(tmp_path, capsys):
     assert main(["solve", str(spec), "--checkpoint", str(Path("/dev/null/x"))]) == 2
     said = capsys.readouterr().err
     assert "go with --checkpoint" in said and "No checkpoint can be written here" in said
+
+
+def test_a_run_that_had_converged_says_the_same_when_it_is_resumed(path):
+    asked = {
+        "method": "ncgs",
+        "inner": "corrective",
+        "tol": 1e-5,
+        "max_steps": 500,
+        "checkpoint": path.with_name("done"),
+    }
+    whole = cg.minimize(*linear_model(), **asked)
+    again = cg.minimize(*linear_model(), resume=True, **asked)
+    assert whole.status == "converged" and "from step " in whole.message and "from step 0." not in whole.message
+    assert (again.status, again.message, again.lowest.step) == (whole.status, whole.message, whole.lowest.step)
+    assert again.x.tobytes() == whole.x.tobytes()
