@@ -20,16 +20,8 @@ from condgrad.cli import BAD_INPUT, main
 from condgrad.experiments import pool
 from condgrad.experiments import reproduce as module
 from condgrad.experiments.exponents import Estimate
-from condgrad.experiments.figures import (
-    CLAIM_1A,
-    CLAIM_1B,
-    FIGURE_1A,
-    FIGURE_1B,
-    known,
-    observed,
-    radius,
-    reached,
-)
+from condgrad.experiments.figure1_methods import CLAIM_1A, CLAIM_1B, FIGURE_1A, FIGURE_1B
+from condgrad.experiments.figures import known, observed, radius, reached
 from condgrad.experiments.recovery import LOSSES, SHARES, how_they_ended
 from condgrad.experiments.reproduce import FULL, PARTS, QUICK, reproduce, verdict_table, without_curves
 from condgrad.experiments.runs import law, spec_of

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from condgrad.experiments.figures import GENERATORS
+from condgrad.experiments.figure1_methods import GENERATORS
 from condgrad.experiments.reproduce import Form, reproduce
 
 TINY = Form(

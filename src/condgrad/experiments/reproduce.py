@@ -10,7 +10,7 @@ from typing import Any
 
 from condgrad.checks import choice, whole
 from condgrad.driver.progress import duration
-from condgrad.experiments.figures import (
+from condgrad.experiments.figure1_methods import (
     CLAIM_1A,
     CLAIM_1B,
     FIGURE_1A,
@@ -19,9 +19,9 @@ from condgrad.experiments.figures import (
     PRESET,
     RECIPE,
     TUNED_ON,
-    Figure,
     Line,
 )
+from condgrad.experiments.figures import Figure
 from condgrad.experiments.pool import allowed, make_all
 from condgrad.experiments.problem5 import ADDRESS, FORMULA, PAPER
 from condgrad.experiments.recovery import Recovery
