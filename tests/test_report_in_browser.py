@@ -210,7 +210,12 @@ def test_the_button_gives_the_raw_data(seen: dict[str, Any]) -> None:
 
 def test_a_telephone_shows_it_without_scrolling_sideways(tmp_path: Path) -> None:
     narrow = opened(tmp_path, a_report(tmp_path / "report"), "--window-size=400,900")
-    assert not narrow["overflow"] and narrow["cut"] == [] and narrow["errors"] == [] and all(map(finite, narrow["first"]["lines"]))
+    assert (
+        not narrow["overflow"]
+        and narrow["cut"] == []
+        and narrow["errors"] == []
+        and all(map(finite, narrow["first"]["lines"]))
+    )
 
 
 def test_it_has_a_light_and_a_dark_face(tmp_path: Path) -> None:

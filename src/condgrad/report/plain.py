@@ -31,11 +31,13 @@ def plain(value: Any) -> Any:
 
 def number(value: float) -> str:
     """Three significant digits, as in the plots (page.js): 0.0123, 1.6, 18, 4.05e-5."""
-    size = abs(value)
-    if size != 0 and not 1e-3 <= float(f"{size:.3g}") < 1e5:
-        mantissa, exponent = f"{value:.2e}".split("e")
+    if not isfinite(value):
+        return str(value)
+    rounded = float(f"{value:.3g}")
+    if rounded != 0 and not 1e-3 <= abs(rounded) < 1e5:
+        mantissa, exponent = f"{rounded:.2e}".split("e")
         return f"{mantissa}e{int(exponent)}"
-    return f"{float(f'{value:.3g}'):.12g}"
+    return f"{rounded:.12g}"
 
 
 def shown(value: Any) -> str:
