@@ -127,7 +127,9 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("self.stretch * alpha / 4", "self.stretch * alpha / 2", "lambda_k beyond the proof's interval"),
         ("problem.objective.grad(theta_md)", "problem.objective.grad(theta)", "the gradient at theta, not theta_md"),
         ("theta_md - (beta / lam) * (theta - theta_k)", "theta_md - (theta - theta_k)", "theta_ag without beta/lambda"),
-        ("Certificate(theta, theta_k, lam, gap)", "Certificate(theta_k, theta, lam, gap)", "point and witness changed places"),
+        ("Certificate(theta, theta_k, certified, gap", "Certificate(theta_k, theta, certified, gap",
+         "point and witness changed places"),
+        ("gap, step=long)", "gap, step=None)", "a multiple of the theorem's step that is certified as the theorem's"),
         ("rho <= L_k + noise", "rho >= L_k + noise", "accepts an L_k that smoothness refutes"),
         ("step=beta if L_k < L else None", "step=None", "a long step's certificate without its step"),
     ],
@@ -136,6 +138,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("lam = k * beta / 2", "lam = (k + 1) * beta / 2", "lambda_k of the next step"),
         ("grad, theta_md, beta, chi", "grad, theta, beta, chi", "theta_ag's prox from theta, not theta_md"),
         ("Certificate(theta_md, theta_ag.point", "Certificate(state.x, theta_ag.point", "certifies where no gradient was"),
+        ("beta = self.step_scale * gamma", "beta = gamma", "step_scale without effect"),
     ],
     "solvers/ncgs_vr.py": [
         ("return 1 / (3 * objective.term_smoothness)", "return 1 / (2 * objective.term_smoothness)", "lambda = 1/(2L)"),

@@ -56,12 +56,12 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "option": (
         lambda: solve(strech=1.0),
         TypeError,
-        "Method 'ncgs' has no option 'strech': its options are stretch, adaptive.",
+        "Method 'ncgs' has no option 'strech': its options are stretch, adaptive, step_scale.",
     ),
     "another method's option": (
         lambda: solve(method="ncgs-ii", stretch=1.0),
         TypeError,
-        "Method 'ncgs-ii' has no option 'stretch': its options are none.",
+        "Method 'ncgs-ii' has no option 'stretch': its options are step_scale.",
     ),
     "an option of nobody": (lambda: solve(maxiter=5), TypeError, "has no option 'maxiter'"),
     "stretch": (lambda: solve(stretch=2.0), ValueError, "stretch is 2.0, but the proof covers 0 to 1"),

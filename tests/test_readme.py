@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks.figure1 import BEGIN, DATA, END, block, stale_presets
 
 from condgrad import METHODS
 from condgrad.solvers import Method
@@ -33,22 +34,12 @@ def test_every_picture_and_page_that_is_linked_is_there() -> None:
                 assert (page.parent / target).exists(), f"{page.name} links {target}"
 
 
-def figure_rows() -> set[str]:
-    """Every row of Figure 1's tables, as the README would show it, from what `condgrad reproduce --json` printed."""
-    found = json.loads((ROOT / "docs" / "figure1.json").read_text(encoding="utf-8"))
-    rows = set()
-    for name in ("fig1a", "fig1b"):
-        for generator in ("orthonormal", "gaussian"):
-            for r in found[name][generator]["rows"]:
-                gradients = r["fo"] if "fo" in r else r["ifo"]
-                cpu = "not reached" if r["cpu"] is None else f"{r['cpu']:.3g}"
-                counts = ["-" if count is None else f"{count:,}" for count in (gradients, r["lo"])]
-                there = f"{r['reached']} of {r['runs']}"
-                rows.add(f"| {name[3:]} | {generator} | {r['method']} | {there} | {cpu} | {' | '.join(counts)} |")
-    return rows
+def test_what_is_quoted_of_figure_1_is_that_of_the_json() -> None:
+    found = json.loads(DATA.read_text(encoding="utf-8"))
+    quoted = README.split(BEGIN)[1].split(END)[0].strip("\n")
+    assert quoted == block(found)
+    assert sum(line.startswith("| ") for line in quoted.splitlines()) <= 2 + 8 + 2 + 4, "the tables grow long"
 
 
-def test_the_figures_quoted_of_figure_1_are_those_of_the_json() -> None:
-    quoted = [line for line in README.splitlines() if line.startswith(("| 1a |", "| 1b |"))]
-    assert len(quoted) >= 8
-    assert set(quoted) <= figure_rows()
+def test_quick_takes_the_settings_that_the_full_run_chose() -> None:
+    assert stale_presets(json.loads(DATA.read_text(encoding="utf-8"))) == {}

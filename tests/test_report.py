@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.pages import Elements, strictly, undrawn
 
-from condgrad.report import Curve, NoFigures, Picture, Plot, Table, Text, surroundings, write
+from condgrad.report import Curve, NoFigures, Opening, Picture, Plot, Table, Text, surroundings, write
 from condgrad.report.bands import Band, band, bands, best_so_far
 from condgrad.report.look import COLOURS, UNKNOWN, looks, painted
 from condgrad.report.page import _png
@@ -144,7 +144,8 @@ def test_text_is_text_wherever_it_stands(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     curve = Curve(NASTY, [run(rng)], NASTY, NASTY)
     plot = Plot("p", NASTY, NASTY, {"cpu": NASTY}, [curve], note=NASTY)
-    blocks = [Text(NASTY, [NASTY]), plot, Table(NASTY, [NASTY], [[NASTY]], NASTY)]
+    opening = Opening(NASTY, NASTY, "https://example.org", NASTY, [("mi", NASTY)])
+    blocks = [opening, Text(NASTY, [NASTY]), plot, Table(NASTY, [NASTY], [[NASTY]], NASTY)]
     blocks.append(Picture("q", NASTY, {NASTY: np.eye(2)}, NASTY))
     raw = {NASTY: [NASTY]}
     page = written(tmp_path, *blocks, title=NASTY, facts={NASTY: NASTY}, raw=raw)
@@ -153,7 +154,7 @@ def test_text_is_text_wherever_it_stands(tmp_path: Path) -> None:
     assert strictly(elements.text("data")) == raw
     (drawn,) = strictly(elements.text("plots"))
     assert drawn["title"] == drawn["curves"][0]["label"] == drawn["units"][0]["label"] == NASTY
-    for where in ("h1", "title", "h3", "p", "td", "caption", "figcaption", "span"):
+    for where in ("h1", "title", "h3", "p", "td", "figcaption", "span", "a", "mi"):
         assert NASTY in elements.text(where)
     assert elements.named("img")[0]["alt"] == NASTY
 
@@ -183,9 +184,13 @@ def test_the_page_has_the_numbers_of_the_bands(tmp_path: Path) -> None:
     [
         (None, "–"),  # noqa: RUF001
         (nan, "–"),  # noqa: RUF001
-        (0.123456, "0.1235"),
-        (np.float64(2e-9), "2e-09"),
-        (12345, "12345"),
+        (0.123456, "0.123"),
+        (np.float64(2e-9), "2.00e-9"),
+        (0.00099999, "0.001"),
+        (12345.6, "12300"),
+        (99999.0, "1.00e5"),
+        (0.0, "0"),
+        (12345, "12,345"),
         (True, "yes"),
         ([1, 2.5], "1, 2.5"),
         ("as it is", "as it is"),
@@ -258,6 +263,9 @@ def test_without_matplotlib_the_page_is_complete(tmp_path: Path, monkeypatch: py
         (lambda: Picture("p", "", {}), "has no matrix"),
         (lambda: Picture("p", "", {"a": np.ones(3)}), r"'a' in the picture 'p' has shape \(3,\)"),
         (lambda: Picture("p", "", {"a": np.eye(3)}, scaled_by="b"), "Unknown matrix to scale the colours by 'b'"),
+        (lambda: Opening("", "W", "javascript:alert(1)", "", []), "The address of 'W' is .* must begin with https"),
+        (lambda: Opening("", "W", "https://w", "", [("script", "x")]), r"A formula has \('script', 'x'\)"),
+        (lambda: Opening("", "W", "https://w", "", [("mrow", ("img", "x"))]), r"A formula has \('img', 'x'\)"),
         (lambda: Picture("../p", "", {"a": np.eye(3)}), "The name of a picture"),
     ],
 )

@@ -17,7 +17,7 @@ import pytest
 from tests.commands import HUNG
 from tests.tiny import TINY
 
-from condgrad.experiments.figures import FIGURE_1A
+from condgrad.experiments.figure1_methods import FIGURE_1A
 from condgrad.experiments.reproduce import reproduce
 from condgrad.report import Curve, Picture, Plot, Table, Text, figures, write
 
@@ -59,6 +59,9 @@ USE = """
   seen.first = look();
   seen.groups = [...figure.querySelectorAll(".legend h4")].map((heading) => heading.textContent);
   seen.overflow = document.documentElement.scrollWidth > document.documentElement.clientWidth;
+  seen.tops = ["figure.plot", "figure.table"].map((name) => document.querySelector(name).getBoundingClientRect().top);
+  seen.cut = [...document.querySelectorAll("h1, h3, p, figcaption")]
+    .filter((text) => text.getBoundingClientRect().right > document.documentElement.clientWidth).map((text) => text.textContent);
   seen.figures = document.querySelectorAll("figure.plot .canvas svg .line").length;
   seen.images = [...document.images].map((image) => image.naturalWidth);
 
@@ -207,8 +210,13 @@ def test_the_button_gives_the_raw_data(seen: dict[str, Any]) -> None:
 
 
 def test_a_telephone_shows_it_without_scrolling_sideways(tmp_path: Path) -> None:
-    narrow = opened(tmp_path, a_report(tmp_path / "report"), "--window-size=500,900")
-    assert not narrow["overflow"] and narrow["errors"] == [] and all(map(finite, narrow["first"]["lines"]))
+    narrow = opened(tmp_path, a_report(tmp_path / "report"), "--window-size=400,900")
+    assert (
+        not narrow["overflow"]
+        and narrow["cut"] == []
+        and narrow["errors"] == []
+        and all(map(finite, narrow["first"]["lines"]))
+    )
 
 
 def test_it_has_a_light_and_a_dark_face(tmp_path: Path) -> None:
@@ -229,6 +237,12 @@ def test_the_reproduction_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     page, _ = reproduce(tmp_path / "out", TINY, ["fig1a", "recovery"])
     seen = opened(tmp_path, page, "--window-size=1200,900")
     assert seen["errors"] == [] and seen["blocked"] == [] and seen["fetched"] == []
-    assert len(seen["first"]["lines"]) == len(FIGURE_1A) and all(map(finite, seen["first"]["lines"]))
+    assert len(seen["first"]["lines"]) == sum(line.drawn for line in FIGURE_1A) and all(
+        map(finite, seen["first"]["lines"])
+    )
     assert seen["switched"]["title"] == "linear oracle calls (LO)" and 0 not in seen["hidden"]["shown"]
+    figure, table = seen["tops"]
+    assert figure < 300 and table < 800, "the first screen has the figure and the verdicts"
+    narrow = opened(tmp_path, page, "--window-size=400,900")
+    assert not narrow["overflow"] and narrow["cut"] == []
     assert seen["images"] == [24, 24, 24, 24, 128] and set(seen["download"]) == {"facts", "fig1a", "recovery"}

@@ -19,14 +19,17 @@ from condgrad.cli import BAD_INPUT, main
 from condgrad.experiments import pool
 from condgrad.experiments import reproduce as module
 from condgrad.experiments.exponents import Estimate
-from condgrad.experiments.figures import FIGURE_1A, FIGURE_1B, HEADLINES, known, radius, reached
+from condgrad.experiments.figure1_methods import CLAIM_1A, CLAIM_1B, FIGURE_1A, FIGURE_1B
+from condgrad.experiments.figures import known, observed, radius, reached
 from condgrad.experiments.recovery import LOSSES, SHARES, how_they_ended
-from condgrad.experiments.reproduce import FULL, PARTS, QUICK, in_text, reproduce, without_curves
-from condgrad.experiments.runs import law
+from condgrad.experiments.reproduce import FULL, PARTS, QUICK, reproduce, verdict_table, without_curves
+from condgrad.experiments.runs import law, spec_of
 from condgrad.experiments.tables import exponent, reading
-from condgrad.experiments.verdicts import OURS, PAPER, RIVAL, TUNED, Claim, note, verdict
+from condgrad.experiments.verdicts import RIVAL, TUNED, judge, note
+from condgrad.protocols import Problem
 from condgrad.report import Curve, quartiles, writing
 from condgrad.report.look import looks
+from condgrad.solvers import Setup, build, practical
 from condgrad.solvers.frank_wolfe import RULES
 
 ROOT = Path(__file__).parents[1]
@@ -69,7 +72,10 @@ def test_the_raw_data_has_every_number(whole: Path) -> None:
             part = found[name][generator]
             assert [row["method"] for row in part["rows"]] == [line.label for line in lines] == list(part["curves"])
             assert all(row["runs"] == TINY.seeds and row["mapping at the end"] > 0 for row in part["rows"])
-            assert len(part["verdict"]) == (4 if name == "fig1a" else 3)
+            claim = {"fig1a": CLAIM_1A, "fig1b": CLAIM_1B}[name]
+            assert [verdict["reading"] for verdict in part["verdicts"]] == [r.said for r in claim.readings]
+            grids = {line.label: list(line.grid) for line in lines if len(line.grid) > 1}
+            assert {label: list(found) for label, found in part["tuning"].items()} == grids
             assert part["R"] == [radius(24, 2, generator, seed) for seed in range(TINY.seeds)]
             for curves in part["curves"].values():
                 assert len(curves) == TINY.seeds
@@ -133,8 +139,25 @@ def tiny(monkeypatch: pytest.MonkeyPatch, undrawn: None) -> None:
 def test_the_command_prints_tables_and_the_path(whole: Path, tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--quick", "--out", str(whole)]) == 0
     said = capsys.readouterr().out
-    assert "Figure 1b, gaussian: what is seen" in said and "Table 3" in said and "Relative recovery error" in said
-    assert said.endswith(f"Report: {whole / 'report.html'}\n")
+    assert "What the paper claims of Figure 1" in said and "Table 3" in said and "Relative recovery error" in said
+    *_, first, second, third, empty, path = said.splitlines()
+    assert path == f"Report: {whole / 'report.html'}" and empty == ""
+    assert first.startswith("condgrad's NCGS I ") and second.startswith("condgrad's NCGS-VR ")
+    assert third.startswith("With 20% of the entries corrupted")
+
+
+def test_the_command_takes_several_parts(
+    whole: Path, tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(whole / "runs", tmp_path / "runs")
+    assert main(["reproduce", "fig1b", "fig1a", "--quick", "--json", "--out", str(tmp_path)]) == 0
+    assert list(json.loads(capsys.readouterr().out)) == ["fig1a", "fig1b"]
+
+
+def test_an_unknown_part_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "fig1a", "fig1c", "--out", str(tmp_path)]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert "Unknown part of the reproduction 'fig1c'" in error and error.count("\n") == 1
 
 
 def test_the_command_prints_json(whole: Path, tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,8 +236,80 @@ def test_both_forms_have_the_papers_sizes() -> None:
         assert form.fig1a == (200, 5) and form.fig1b == (400, 8)
     run = FULL.sections(0)["fig1a"].runs()[0]
     assert run["set"]["radius"] == 5.0 and run["problem"]["sigma"] == 1.0 and run["problem"]["shape"] == [200, 200]
-    rules = {line.settings[0]["rule"] for line in FIGURE_1A if line.whose == RIVAL}
+    rules = {setting["rule"] for line in FIGURE_1A if line.whose == RIVAL for setting in line.grid.values()}
     assert rules == set(RULES)
+
+
+def test_all_sides_get_grids_of_the_same_order() -> None:
+    sizes: dict[str, int] = {}
+    for line in (*FIGURE_1A, *FIGURE_1B):
+        if line.whose in (TUNED, RIVAL):
+            name = line.label.split(",")[0]
+            sizes[name] = sizes.get(name, 0) + len(line.grid)
+    assert set(sizes) == {"NCGS I", "NCGS II", "FW", "NCGS-VR", "SVFW", "SAGAFW"}
+    assert all(10 <= size <= 18 for size in sizes.values()), sizes
+    condg = {(s["inner"]["max_calls"], s["step_scale"]) for s in FIGURE_1A[3].grid.values()}
+    assert condg == {(k, scale) for k in (1, 2, 3, 10) for scale in (1.0, 2.0, 5.0)}
+    assert [{**s, "name": ""} for s in FIGURE_1A[3].grid.values()] == [
+        {**s, "name": ""} for s in FIGURE_1A[4].grid.values()
+    ]
+
+
+def test_settings_are_chosen_on_a_seed_that_is_not_shown(whole: Path) -> None:
+    for form in (FULL, TINY):
+        figure = form.sections(3)["fig1a"]
+        tuned = {json.dumps(run["method"]) for run in figure.runs() if run["problem"]["seed"] == figure.tuning_seed}
+        assert figure.tuning_seed not in figure.seeds and list(figure.seeds) == list(range(3, 3 + form.seeds))
+        assert len(tuned) == sum(len(line.grid) for line in FIGURE_1A if len(line.grid) > 1)
+    part = data(whole)["fig1a"]["orthonormal"]
+    for row in part["rows"]:
+        if row["setting"]:
+            ends = {said: found["mapping at the end"] for said, found in part["tuning"][row["method"]].items()}
+            assert row["setting"] == min(ends, key=ends.__getitem__)
+
+
+def test_quick_takes_presets_and_what_is_drawn() -> None:
+    figure = QUICK.sections(0)["fig1b"]
+    runs = figure.runs()
+    assert len(runs) == sum(line.drawn for line in FIGURE_1B) and figure.more(None) == []
+    assert {run["problem"]["seed"] for run in runs} == {0}
+
+
+def solver_of(label: str, setting: int) -> Any:
+    """The solver that a run of Figure 1 makes, and its problem; without a warm start around it."""
+    name, lines = ("fig1a", FIGURE_1A) if label in {line.label for line in FIGURE_1A} else ("fig1b", FIGURE_1B)
+    line = next(line for line in lines if line.label == label)
+    run = TINY.sections(0)[name].run("orthonormal", 0, list(line.grid.values())[setting])
+    spec = spec_of(run)
+    options = {key: value for key, value in spec.keywords.items() if key in run["method"]}
+    for key in ("inner", "schedule", "warm_start", "output", "seed", "measure", "name"):
+        options.pop(key, None)
+    problem = Problem(spec.objective, spec.domain)
+    setup = Setup(spec.keywords.get("schedule", practical()), spec.keywords.get("inner"), 10)
+    return build(spec.method, problem, setup, options), problem
+
+
+def test_the_papers_method_has_the_papers_steps() -> None:
+    for label in ("NCGS I, condg tuned", "NCGS-VR, condg tuned", "NCGS-VR, condg tuned, b = n/4"):
+        solver, _ = solver_of(label, 0)
+        assert not solver.adaptive
+    lams = [solver_of("NCGS-VR, condg tuned", i)[0].lam for i in range(3)]
+    assert lams == pytest.approx([0.2 / 6, 1 / 6, 5 / 6])
+    assert solver_of("NCGS II, condg tuned", 2)[0].step_scale == 5.0
+
+
+def test_rivals_get_the_same_epochs_and_batches() -> None:
+    n = observed(24, 2, "orthonormal", 0)
+    for label in ("NCGS-VR, condg tuned, b = n/4", "SVFW, tuned, b = n/4"):
+        estimator = solver_of(label, 0)[0].estimator
+        assert (estimator.epoch, estimator.batch) == (5, n // 4)
+    assert solver_of("SAGAFW, tuned", 6)[0].estimator.batch == n // 4
+
+
+@pytest.mark.parametrize("label", ["SVFW, tuned", "SAGAFW, tuned"])
+def test_the_step_of_a_tuned_rival_is_the_one_that_is_named(label: str) -> None:
+    solver, problem = solver_of(label, 2)
+    assert solver.init(problem, problem.domain.start()).scale == pytest.approx(0.1)
 
 
 def test_the_law_of_the_output_is_the_papers() -> None:
@@ -235,13 +330,10 @@ def test_a_radius_has_twelve_digits() -> None:
     assert float(f"{R:.12g}") == R
 
 
-def test_headlines_have_their_own_colours() -> None:
+def test_no_two_curves_of_a_figure_have_one_colour() -> None:
     for lines in (FIGURE_1A, FIGURE_1B):
-        curves = [Curve(line.label, [], line.whose, headline=line.label in HEADLINES) for line in lines]
-        colours = {curve.label: look.colour for curve, look in zip(curves, looks(curves), strict=True)}
-        others = {colour for label, colour in colours.items() if label not in HEADLINES}
-        own = [colours[label] for label in HEADLINES if label in colours]
-        assert own and len(set(own)) == len(own) and not others & set(own)
+        curves = [Curve(line.label, [], line.whose) for line in lines if line.drawn]
+        assert len({look.colour for look in looks(curves)}) == len(curves)
 
 
 def test_seeds_that_were_not_fitted_are_said() -> None:
@@ -267,63 +359,92 @@ def test_curves_are_not_printed(whole: Path) -> None:
 
 # ------------------------------------------------------------------------------------------------------------ verdicts
 
-CLAIM = Claim("NCGS", "the best rule", 6.0, "")
+
+def row(
+    times: list[float | None], ends: list[float] | None = None, budget: float = 10.0, **more: Any
+) -> dict[str, Any]:
+    """A method's row, from the time to the target and the least mapping of each seed."""
+    ends = ends or [1e-4] * len(times)
+    middle = known([quartiles([np.inf if t is None else t for t in times])[1]])[0]
+    spent = [budget if t is None else t for t in times]
+    return {
+        "method": "a method",
+        "cpu": middle,
+        "cpu spent": float(np.median(spent)),
+        "mapping at the end": float(np.median(ends)),
+        "times": times,
+        "spent": spent,
+        "ends": ends,
+        "failures": [False] * len(times),
+        "runs": len(times),
+        "reached": sum(t is not None for t in times),
+        "steps": 9,
+        "failed": 0,
+        "why": "",
+        **more,
+    }
 
 
-def row(whose: str, cpu: float | None, end: float = 1e-4, spent: float = 10.0, **more: Any) -> dict[str, Any]:
-    at = {"method": f"a {whose}", "whose": whose, "cpu": cpu, "mapping at the end": end, "cpu spent": spent}
-    return {**at, "reached": 5 if cpu else 0, "runs": 5, "steps": 9, "failed": 0, "why": "", **more}
+NONE = [None, None, None]
 
 
 @pytest.mark.parametrize(
-    ("own", "rival", "said"),
+    ("own", "rival", "seen", "by"),
     [
-        (row(PAPER, 1.0), row(RIVAL, 7.0), "7 times as long. This agrees with the paper (6 times or more)."),
-        (row(PAPER, 1.0), row(RIVAL, 3.0), "in direction, but by less than a factor of 6."),
-        (row(TUNED, 1.0), row(RIVAL, None, 0.1), "more than 10 times as long. This agrees with the paper (6"),
-        (
-            row(PAPER, 4.0),
-            row(RIVAL, None, 0.1),
-            "more than 2.5 times as long. This agrees with the paper in direction; whether",
-        ),
-        (row(PAPER, 20.0), row(RIVAL, None, 0.1), "can't be judged: the rival was given less time"),
-        (row(PAPER, 3.0), row(RIVAL, 2.0), "0.67 times as long. This disagrees with the paper: the order is reversed."),
-        (
-            row(PAPER, None, 0.5),
-            row(RIVAL, 2.0),
-            "(it came to 0.5); the best rule (a compared with) reached 0.001 in 2 s",
-        ),
-        (row(PAPER, None, 0.5), row(RIVAL, 2.0), "This disagrees with the paper: the order is reversed."),
-        (row(TUNED, None, 0.5), row(RIVAL, None, 0.1), "NCGS's mapping is not the lower one."),
-        (row(TUNED, None, 0.05), row(RIVAL, None, 0.1), "NCGS's mapping is the lower one."),
-        (
-            row(PAPER, 1.0),
-            row(RIVAL, None, 0.1, reached=2),
-            "0.001 in 10 s (it came to 0.1) in the median; 2 of 5 seeds did. This agrees with the paper in direction, in the",
-        ),
-        (row(PAPER, 1.0), row(RIVAL, None, 0.1, failed=5), "failed in 5 of 5 runs, after 10 s (it came to 0.1)"),
-        (row(PAPER, 1.0), row(RIVAL, None, 0.1, failed=5), "The claim can't be judged: the best rule failed."),
-        (row(PAPER, None, 0.1, failed=1), row(RIVAL, 1.0), "The claim can't be judged: NCGS failed."),
-        (row(PAPER, None, 30.0, steps=0), row(RIVAL, 1.0), "did not finish its first step in 10 s; the best rule"),
-        (row(PAPER, None, 30.0, steps=0), row(RIVAL, None, 50.0), ". The claim can't be judged."),
-        (row(OURS, 1.0), row(RIVAL, 7.0), "7 times as long. This is condgrad's implementation (spectral solver, adap"),
+        (row([1.0, 1.0, 2.0]), row([7.0, 6.0, 8.0]), "yes", "7 times as fast (4 to 7)"),
+        (row([2.0, 2.0, 2.0]), row([1.0, 1.0, 0.5]), "no", "2 times slower (2 to 4)"),
+        (row([2.0, 2.0, 2.0]), row([2.2, 1.9, 2.1]), "tie", "1.05 times as fast (0.95 to 1.1)"),
+        (row([2.0, 2.0, 2.0]), row([2.2, 2.1, 2.1]), "yes", "1.05 times as fast (1.05 to 1.1)"),
+        (row([2.0, 2.0, 2.0]), row([3.0, 3.0, 1.0]), "yes", "1.5 times as fast (0.5 to 1.5)"),
+        (row([2.0, 2.0, 4.0]), row(NONE, [0.1] * 3), "yes", "more than 5 times as fast (>2.5 to >5)"),
+        (row(NONE, [0.1] * 3), row([2.0, 2.0, 4.0]), "no", "more than 5 times slower (>2.5 to >5)"),
+        (row([2.0, 2.0, None]), row([4.0, 6.0, 5.0]), "yes", "2.5 times as fast (0.5 to 3)"),
+        (row(NONE, [0.1, 0.2, 0.1]), row(NONE, [0.3, 0.4, 0.5]), "yes", "mapping 4 times lower after 10 s (2 to 5)"),
+        (row(NONE, [0.4] * 3), row(NONE, [0.1] * 3), "no", "mapping 4 times higher after 10 s (4 to 4)"),
+        (row([2.0]), row([2.4]), "tie", "1.2 times as fast"),
+        (row([2.0]), row([3.0]), "yes", "1.5 times as fast"),
+        (row([2.0]), row([None]), "yes", "more than 5 times as fast"),
     ],
 )
-def test_the_verdict_says_what_the_rows_say(own: dict[str, Any], rival: dict[str, Any], said: str) -> None:
-    (sentence,) = verdict([own, rival], CLAIM, 1e-3)
-    assert said in sentence
-    assert own["whose"] != OURS or "agrees" not in sentence
-    assert not (rival["failed"] or (rival["reached"] and rival["cpu"] is None)) or "more than" not in sentence
+def test_the_verdict_follows_from_the_numbers(own: dict[str, Any], rival: dict[str, Any], seen: str, by: str) -> None:
+    found = judge(own, rival)
+    assert (found["seen"], found["by"]) == (seen, by)
+
+
+def test_a_failed_run_is_no_ratio() -> None:
+    own = row([1.0, 1.0, 1.0])
+    rival = row([None, 3.0, 3.0], failures=[True, False, False], failed=1, cpu=3.0)
+    found = judge(own, rival)
+    assert found["ratios"] == [None, 3.0, 3.0] and found["by"].endswith("; 1 of 3 runs of a method failed")
+    lost = row(NONE, failures=[True] * 3, failed=3, why="NaN.")
+    assert judge(own, lost)["seen"] == "a method failed" and judge(own, lost)["ratio"] is None
+
+
+def verdicts(claim: str, *seen: str) -> list[dict[str, Any]]:
+    return [{"reading": f"{claim} {i}", "seen": said, "by": f"by {i}"} for i, said in enumerate(seen)]
+
+
+def test_the_verdict_table_is_short_and_names_each_claim_once() -> None:
+    first = {"claim": "1a", "seeds": [0, 1], "orthonormal": {"verdicts": verdicts("a", "yes", "tie")}}
+    second = {"claim": "1b", "seeds": [0, 1], "orthonormal": {"verdicts": verdicts("b", "no")}}
+    table = verdict_table([first, second])
+    assert table.header == ["claim of the paper", "reading", "seen", "by how much"]
+    assert table.rows == [["1a", "a 0", "yes", "by 0"], ["", "a 1", "tie", "by 1"], ["1b", "b 0", "no", "by 0"]]
+    assert "orthonormal" in table.caption and "order is not the same on all seeds" in table.note
+    one = verdict_table([{**first, "seeds": [0]}])
+    assert one.note.startswith("One seed") and "range" not in one.note
+    both = verdict_table([{**first, "gaussian": first["orthonormal"]}])
+    assert both.header[2:] == ["orthonormal", "by how much", "gaussian", "by how much"]
 
 
 @pytest.mark.parametrize(
     ("ended", "said"),
     [
-        (row(RIVAL, 1.0), ""),
-        (row(RIVAL, None, 0.1), "ended at its budget, after 10 s, at 0.1"),
-        (row(RIVAL, None, 0.1, reached=1), "ended at its budget, after 10 s, at 0.1; 1 of 5 seeds reached the target"),
-        (row(RIVAL, None, 0.1, steps=0), "did not finish its first step in 10 s"),
-        (row(RIVAL, None, 0.1, failed=2, why="NaN."), "2 of 5 runs failed: NaN."),
+        (row([1.0]), ""),
+        (row(NONE, [0.1] * 3), "0.1 after 10 s"),
+        (row([None, None, 3.0], [0.1] * 3), "0.1 after 10 s, 1 of 3 seeds at the target"),
+        (row(NONE, [0.1] * 3, steps=0), "no step done in 10 s"),
+        (row(NONE, [0.1] * 3, failed=2, why="NaN."), "2 of 3 runs failed: NaN."),
     ],
 )
 def test_a_curve_says_why_it_ends(ended: dict[str, Any], said: str) -> None:
@@ -337,27 +458,33 @@ def test_a_failed_run_is_not_said_to_take_longer() -> None:
 
     figure = TINY.sections(0)["fig1a"]
     there, not_there, failed = outcome("converged", 1e-4), outcome("out_of_budget", 0.1), outcome("failed", 0.1)
-    assert figure.row(FIGURE_1A[0], 0, [there, not_there, not_there])["cpu"] is None
-    with_failures = figure.row(FIGURE_1A[0], 0, [there, failed, failed])
+    assert figure.row(FIGURE_1A[0], "", [there, not_there, not_there])["cpu"] is None
+    with_failures = figure.row(FIGURE_1A[0], "", [there, failed, failed])
     assert with_failures["cpu"] == 1.0 and with_failures["reached"] == 1 and with_failures["failed"] == 2
-    none = figure.row(FIGURE_1A[0], 0, [failed, failed])
+    none = figure.row(FIGURE_1A[0], "", [failed, failed])
     assert none["cpu"] is None and note(none) == "2 of 2 runs failed: Why."
 
 
-def test_the_verdict_of_figure_1a_speaks_of_the_rough_oracle() -> None:
-    rows = [row(PAPER, 5.0), row(RIVAL, 8.0)]
-    assert "'rough frank-wolfe'" in verdict(rows, module.CLAIM_1A, 1e-3)[-1] and len(verdict(rows, CLAIM, 1e-3)) == 1
+# --------------------------------------------------------------------------------------------------- the first screen
 
 
-def test_the_verdict_takes_the_best_of_each_side() -> None:
-    rows = [row(OURS, 5.0), row(OURS, 1.0), row(PAPER, None), row(RIVAL, 8.0), row(RIVAL, None, 1e-9)]
-    paper, ours = verdict(rows, CLAIM, 1e-3)
-    assert "8 times as long" in ours and ours.startswith("NCGS, as a user gets it")
-    assert paper.startswith("NCGS, the paper to the letter") and "reversed" in paper
+def test_the_page_begins_with_the_paper_its_problem_one_figure_and_the_verdicts(whole: Path) -> None:
+    page = (whole / "report.html").read_text(encoding="utf-8")
+    order = ['class="opening"', "https://arxiv.org/abs/1708.04783", "Non-convex Conditional Gradient Sliding", "<math "]
+    order += ['class="finding"', '<figure class="plot">', "What the paper claims of Figure 1", "cost to the target"]
+    places = [page.index(said) for said in order]
+    assert places == sorted(places)
+    assert page[: page.index("What the paper claims")].count("<figure") == 2
+    assert "can't be judged" not in page
+    body = page[: page.index('<script type="application/json"')]
+    paragraphs = [p.split("</p>")[0] for p in body.split("<p")[1:]]
+    assert len(set(paragraphs)) == len(paragraphs), "a paragraph stands twice"
 
 
-def test_the_terminal_sees_tables_and_findings() -> None:
-    from condgrad.report import Table, Text
-
-    text = "".join(in_text([Text("Recipe", ["long"]), Text("1a: what is seen", ["A."]), Table("T", ["a"], [[1.0]])]))
-    assert "- A." in text and "T\n\na" in text and "long" not in text
+def test_one_seed_has_no_quartiles_and_no_range(whole: Path, undrawn: None, tmp_path: Path) -> None:
+    shutil.copytree(whole / "runs", tmp_path / "runs")
+    page, _ = reproduce(tmp_path, TINY, ["fig1a", "recovery"], seeds=1)
+    shown = page.read_text(encoding="utf-8")
+    body = shown[: shown.index('<script type="application/json"')]
+    assert not any(word in body.lower() for word in ("quartile", "median", ">range<", "(s)"))
+    assert '"low"' not in shown[shown.index('id="plots"') : shown.index('id="data"')]

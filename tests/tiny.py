@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from condgrad.experiments import pool
+from condgrad.experiments.figure1_methods import GENERATORS
 from condgrad.experiments.reproduce import Form, reproduce
 
 TINY = Form(
     "tiny",
     seeds=2,
+    tuning=True,
+    generators=GENERATORS,
     fig1a=(24, 2),
     fig1b=(24, 2),
     budget_1a={"steps": 12, "lo": 200},
     budget_1b={"steps": 12, "lo": 200},
-    settings=2,
     table_seeds=2,
     steps={
         "sliding": (8, 16, 32),
@@ -38,7 +40,7 @@ TINY = Form(
 def but_for_times(facts: Any) -> Any:
     """What must be the same in two runs of the same thing: all but what a clock said, and what follows from it."""
     if isinstance(facts, dict):
-        timed = ("cpu", "cpu quartiles", "cpu spent", "seconds", "verdict", "setting", "facts")
+        timed = ("cpu", "cpu range", "cpu spent", "times", "spent", "seconds", "verdicts", "facts")
         return {key: but_for_times(value) for key, value in facts.items() if key not in timed}
     return [but_for_times(value) for value in facts] if isinstance(facts, list) else facts
 

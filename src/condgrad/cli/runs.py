@@ -60,7 +60,7 @@ def add(commands: Any) -> None:
     command.set_defaults(run=report)
     command = commands.add_parser("reproduce", help="the paper's figures and tables, with a report")
     command.add_argument(
-        "part", nargs="?", default="all", choices=["all", "fig1a", "fig1b", "tables", "recovery"], help="default: all"
+        "parts", nargs="*", metavar="PART", help="all, or any of fig1a, fig1b, tables, recovery (default: all)"
     )
     command.add_argument("--quick", action="store_true", help="all of it in small: fewer seeds, smaller budgets")
     command.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for the report and its runs")
@@ -134,10 +134,12 @@ def report(arguments: Any) -> int:
 
 
 def reproduce(arguments: Any) -> int:
+    from condgrad.checks import choice
     from condgrad.experiments.reproduce import FULL, PARTS, QUICK, in_text, without_curves
     from condgrad.experiments.reproduce import reproduce as make
 
-    parts = PARTS if arguments.part == "all" else (arguments.part,)
+    asked = [choice(part, [*PARTS, "all"], "part of the reproduction") for part in arguments.parts]
+    parts = PARTS if not asked or "all" in asked else asked
     page, told = make(
         arguments.out,
         QUICK if arguments.quick else FULL,
@@ -151,7 +153,6 @@ def reproduce(arguments: Any) -> int:
     if arguments.json:
         print(json.dumps({part.name: without_curves(part.facts) for part in told}, indent=2))
     else:
-        for part in told:
-            print(*in_text(part.blocks), sep="\n")
+        print(*in_text(told), sep="\n")
         say(f"Report: {page}")
     return 0

@@ -10,28 +10,27 @@ from typing import Any
 
 from condgrad.checks import choice, whole
 from condgrad.driver.progress import duration
-from condgrad.experiments.figures import FIGURE_1A, FIGURE_1B, ORACLES, RECIPE, Figure
+from condgrad.experiments.figure1_methods import (
+    CLAIM_1A,
+    CLAIM_1B,
+    FIGURE_1A,
+    FIGURE_1B,
+    GENERATORS,
+    PRESET,
+    RECIPE,
+    TUNED_ON,
+    Line,
+)
+from condgrad.experiments.figures import Figure
 from condgrad.experiments.pool import allowed, make_all
+from condgrad.experiments.problem5 import ADDRESS, FORMULA, PAPER
 from condgrad.experiments.recovery import Recovery
 from condgrad.experiments.sections import Section, Told
 from condgrad.experiments.tables import Tables
 from condgrad.experiments.text import table
-from condgrad.experiments.verdicts import Claim
-from condgrad.report import Block, Table, Text, surroundings, write
-
-CLAIM_1A = Claim(
-    "NCGS",
-    "the best Frank-Wolfe rule",
-    2.0,
-    "The paper: NCGS is much better than non-convex Frank-Wolfe. No number is given; here twice as fast is taken for 'much'.",
-    ORACLES,
-)
-CLAIM_1B = Claim(
-    "NCGS-VR",
-    "the best of SVFW and SAGAFW",
-    6.0,
-    "The paper: NCGS-VR reaches 1e-3 in about 50 units of CPU time where SVFW takes more than 300: a factor of 6.",
-)
+from condgrad.experiments.verdicts import ONE_SEED, RULE, Claim
+from condgrad.report import Block, Opening, Table, Text, surroundings, write
+from condgrad.report.plain import shown
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,15 @@ class Form:
     name: str
     seeds: int
     """Of the figures."""
+    tuning: bool
+    """Whether settings are tuned, on a seed of their own; if not, presets are used and methods that are not drawn left out."""
+    generators: tuple[str, ...]
+    """Of the figures' data."""
     fig1a: tuple[int, int]
     """Size and rank."""
     fig1b: tuple[int, int]
     budget_1a: dict[str, Any]
     budget_1b: dict[str, Any]
-    settings: int
-    """That are tried for each curve that is tuned."""
     table_seeds: int
     steps: dict[str, tuple[int, ...]]
     recovery: tuple[int, int]
@@ -60,23 +61,33 @@ class Form:
         def first(count: int) -> range:
             return range(seed, seed + (seeds or count))
 
-        data = first(self.seeds)
+        def figure(name: str, shape: tuple[int, int], every: tuple[Line, ...], claim: Claim, **more: Any) -> Figure:
+            shown = every if self.tuning else tuple(line for line in every if line.drawn)
+            size, rank = shape
+            return Figure(name, size, rank, shown, claim, **more, **shared)
+
+        tuning_seed = seed + MAX_SEEDS if self.tuning else None
+        shared: dict[str, Any] = {"seeds": first(self.seeds), "tuning_seed": tuning_seed, "generators": self.generators}
         return {
-            "fig1a": Figure("fig1a", *self.fig1a, FIGURE_1A, CLAIM_1A, self.budget_1a, data, self.settings, "fo"),
-            "fig1b": Figure("fig1b", *self.fig1b, FIGURE_1B, CLAIM_1B, self.budget_1b, data, self.settings, "ifo"),
+            "fig1a": figure("fig1a", self.fig1a, FIGURE_1A, CLAIM_1A, stop=self.budget_1a, gradients="fo"),
+            "fig1b": figure("fig1b", self.fig1b, FIGURE_1B, CLAIM_1B, stop=self.budget_1b, gradients="ifo"),
             "tables": Tables(first(self.table_seeds), self.steps),
             "recovery": Recovery(*self.recovery, first(self.recovery_seeds), self.recovery_stop),
         }
 
 
+MAX_SEEDS = 1000
+"""Settings are tuned on the first seed plus this, so that the tuning seed is never one of those shown."""
+
 FULL = Form(
     "full",
     seeds=5,
+    tuning=True,
+    generators=GENERATORS,
     fig1a=(200, 5),
     fig1b=(400, 8),
-    budget_1a={"cpu": 5.0},
-    budget_1b={"cpu": 8.0},
-    settings=10,
+    budget_1a={"cpu": 8.0},
+    budget_1b={"cpu": 10.0},
     table_seeds=5,
     steps={
         "sliding": (64, 128, 256, 512, 1024),
@@ -93,11 +104,12 @@ FULL = Form(
 QUICK = Form(
     "quick",
     seeds=1,
+    tuning=False,
+    generators=GENERATORS[:1],
     fig1a=(200, 5),
     fig1b=(400, 8),
-    budget_1a={"cpu": 1.8},
-    budget_1b={"cpu": 1.5},
-    settings=2,
+    budget_1a={"cpu": 5.0},
+    budget_1b={"cpu": 3.0},
     table_seeds=3,
     steps={
         "sliding": (64, 128, 256),
@@ -130,6 +142,8 @@ def reproduce(
     whole(seed, "The seed", least=0)
     if seeds is not None:
         whole(seeds, "The number of seeds")
+        if seeds > MAX_SEEDS:
+            raise ValueError(f"The number of seeds is {seeds}, but at most {MAX_SEEDS} were expected: give fewer.")
     allowed(jobs)
     begun = monotonic()
     sections = [section for name, section in form.sections(seed, seeds).items() if name in parts]
@@ -150,22 +164,58 @@ def reproduce(
         "report written": surroundings()["date"],
         "time": f"{duration(monotonic() - begun)}, without what was there already",
     }
-    blocks: list[Block] = [Text("Problem (5)", RECIPE)] if {"fig1a", "fig1b"} & set(parts) else []
-    blocks += [block for part in told for block in part.blocks]
     raw = {"facts": facts, **{part.name: part.facts for part in told}}
-    return write(out, TITLE, blocks, facts, raw), told
+    return write(out, TITLE, page_of(told), facts, raw), told
 
 
-TITLE = "Non-convex conditional gradient sliding: the paper, reproduced"
+TITLE = "Non-convex conditional gradient sliding, reproduced"
 
 
-def in_text(blocks: Sequence[Block]) -> Iterator[str]:
-    """The tables and the findings, for a terminal."""
-    for block in blocks:
-        if isinstance(block, Table):
-            yield f"{block.caption}\n\n{table(block.header, block.rows)}\n"
-        elif isinstance(block, Text) and block.heading.endswith("what is seen"):
-            yield "\n".join([block.heading, *(f"- {sentence}" for sentence in block.paragraphs), ""])
+def page_of(told: Sequence[Told]) -> list[Block]:
+    """First the paper, its problem, the finding, one figure and the verdicts; then the parts, then how it was done."""
+    figures = [part for part in told if part.first]
+    finding = next((part.telling for part in told if part.telling), "")
+    blocks: list[Block] = [Opening(finding, PAPER, ADDRESS, "Problem (5)", FORMULA)]
+    if figures:
+        blocks += [*figures[0].first, verdict_table([part.facts for part in figures])]
+    for part in told:
+        if figures and part is figures[0]:  # its sentence and its figure are at the top
+            blocks += [Text(part.heading.heading, []), *part.blocks]
+        else:
+            blocks += [part.heading, *part.first, *part.blocks]
+    if figures:
+        seed = figures[0].facts["tuning seed"]
+        blocks.append(Text("How it was done", [*RECIPE, PRESET if seed is None else TUNED_ON.format(seed=seed)]))
+    return blocks
+
+
+def verdict_table(figures: Sequence[dict[str, Any]]) -> Table:
+    """What the paper claims, how it can be read, and what is seen."""
+    generators = [g for g in GENERATORS if g in figures[0]]
+    columns = [
+        head for g in generators for head in ((g, "by how much") if len(generators) > 1 else ("seen", "by how much"))
+    ]
+    rows = []
+    for facts in figures:
+        for i, verdict in enumerate(facts[generators[0]]["verdicts"]):
+            found = [facts[g]["verdicts"][i] for g in generators]
+            cells = [cell for v in found for cell in (v["seen"], v["by"])]
+            rows.append([facts["claim"] if i == 0 else "", verdict["reading"], *cells])
+    one = all(len(facts["seeds"]) == 1 for facts in figures)
+    data = "" if len(generators) > 1 else f" ({generators[0]} data)"
+    caption = f"What the paper claims of Figure 1, and what is seen{data}"
+    return Table(caption, ["claim of the paper", "reading", *columns], rows, ONE_SEED if one else RULE)
+
+
+def in_text(told: Sequence[Told]) -> Iterator[str]:
+    """For a terminal: the tables, the verdicts, and last the most telling numbers."""
+    figures = [part.facts for part in told if part.first]
+    tables = [block for part in told for block in part.blocks if isinstance(block, Table)]
+    for block in [*tables, *([verdict_table(figures)] if figures else [])]:
+        yield f"{block.caption}\n\n{table(block.header, block.rows, shown)}\n"
+    telling = [part.telling for part in told if part.telling]
+    if telling:
+        yield "\n".join(telling) + "\n"
 
 
 def without_curves(facts: Any) -> Any:

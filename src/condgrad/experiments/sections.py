@@ -1,4 +1,4 @@
-"""What a part of the reproduction is: the runs that it needs, and what it has to tell of them."""
+"""What a part of the reproduction is: the runs that it needs, and what it reports of them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,35 @@ from typing import Any, Protocol
 
 from condgrad.experiments.pool import Outcomes
 from condgrad.experiments.runs import Run
-from condgrad.report import Block
+from condgrad.report import Block, Plot, Text
 
 
 @dataclass(frozen=True)
 class Told:
-    """What goes into the report, and the same as plain data."""
+    """What goes into the report, and the same as plain data.
+
+    Parameters
+    ----------
+    name : str
+        Of the part.
+    heading : Text
+        Heading and text of its section of the page.
+    blocks : list of Block
+        The rest of the section.
+    facts : dict
+        Its numbers.
+    telling : str, optional
+        Its most telling number, as a sentence for the terminal.
+    first : tuple of Plot, optional
+        Its main figure: at the top of the page if this is the first part that has one, else before ``blocks``.
+    """
 
     name: str
+    heading: Text
     blocks: list[Block]
     facts: dict[str, Any]
+    telling: str = ""
+    first: tuple[Plot, ...] = ()
 
 
 class Section(Protocol):

@@ -13,6 +13,7 @@ from condgrad.experiments.pool import Outcomes
 from condgrad.experiments.runs import Run, failed
 from condgrad.experiments.sections import Told
 from condgrad.report import Table, Text
+from condgrad.report.plain import shown
 
 MAPPING, GAP = "mapping", "gap"
 SAID = {MAPPING: "squared mapping", GAP: "gap"}
@@ -118,12 +119,12 @@ class Tables:
 
     def tell(self, made: Outcomes) -> Told:
         facts: dict[str, Any] = {"seeds": list(self.seeds), "steps": self.steps, "terms": self.terms, "tables": {}}
-        blocks: list[Any] = [Text("Tables 1 to 3: orders of cost", [RECIPE, READING])]
+        blocks: list[Any] = []
         for number, entries in TABLES.items():
             rows = [self.row(entry, self.points(entry, self.terms[number], made)) for entry in entries]
             blocks.append(table(number, rows, len(self.seeds)))
             facts["tables"][str(number)] = rows
-        return Told("tables", blocks, facts)
+        return Told("tables", Text("Tables 1 to 3: orders of cost", [RECIPE, READING]), blocks, facts)
 
     def points(self, entry: Entry, terms: tuple[int, ...], made: Outcomes) -> list[dict[str, Any]]:
         """What the exponents are fitted to; a run that failed has nothing to say."""
@@ -193,7 +194,7 @@ def table(number: int, rows: list[dict[str, Any]], seeds: int) -> Table:
     header += [f"{oracle}, in n", "bound"] if in_n else []
     lines = []
     for row in rows:
-        cells = [row["method"], row["criterion"], "{:.0e} .. {:.0e}".format(*row["eps"]) if row["eps"] else None]
+        cells = [row["method"], row["criterion"], " to ".join(map(shown, row["eps"])) if row["eps"] else None]
         cells += [
             exponent(row["gradients"], seeds),
             row["gradients bound"],

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Aligned columns, numbers to the right."""
-    cells = [[_shown(value) for value in row] for row in rows]
+def _shown(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "-", True: "yes", False: ""}[value]
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]], shown: Callable[[Any], str] = _shown) -> str:
+    """Aligned columns, numbers to the right; ``shown`` makes the text of a cell."""
+    cells = [[shown(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     right = [all(row[i] is None or isinstance(row[i], int | float) for row in rows) for i in range(len(header))]
 
@@ -17,9 +23,3 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(header), line(["-" * w for w in widths]), *map(line, cells)])
-
-
-def _shown(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "-", True: "yes", False: ""}[value]
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

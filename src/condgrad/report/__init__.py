@@ -2,7 +2,19 @@
 
 from condgrad.driver.surroundings import surroundings
 from condgrad.report.bands import quartiles
-from condgrad.report.blocks import Block, Curve, Picture, Plot, Table, Text
+from condgrad.report.blocks import Block, Curve, Opening, Picture, Plot, Table, Text
 from condgrad.report.writing import NoFigures, write
 
-__all__ = ["Block", "Curve", "NoFigures", "Picture", "Plot", "Table", "Text", "quartiles", "surroundings", "write"]
+__all__ = [
+    "Block",
+    "Curve",
+    "NoFigures",
+    "Opening",
+    "Picture",
+    "Plot",
+    "Table",
+    "Text",
+    "quartiles",
+    "surroundings",
+    "write",
+]

@@ -14,6 +14,42 @@ from condgrad.checks import choice, positive
 Column = Sequence[float] | np.ndarray
 
 
+Node = tuple[Any, ...]
+"""An element of MathML: its name, then its text or its elements, such as ("msup", ("mi", "x"), ("mn", "2"))."""
+MATHML = {"mrow", "mi", "mn", "mo", "mtext", "msub", "msup", "msubsup", "munder", "mover", "mfrac", "msqrt"}
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The top of a report: the finding, the work that the report is about, and its problem as a formula.
+
+    Parameters
+    ----------
+    finding : str
+        One sentence; may be empty.
+    work : str
+        Authors and title of the work.
+    address : str
+        Where it is found, beginning with https://.
+    problem : str
+        Name of the problem, such as "Problem (5)".
+    formula : sequence of tuple
+        The problem as MathML elements, see ``Node``. Text in them is escaped, and only elements in ``MATHML`` are accepted.
+    """
+
+    finding: str
+    work: str
+    address: str
+    problem: str
+    formula: Sequence[Node]
+
+    def __post_init__(self) -> None:
+        if not self.address.startswith("https://"):
+            raise ValueError(f"The address of '{self.work}' is {self.address!r}, but must begin with https://.")
+        for node in self.formula:
+            _mathml(node)
+
+
 @dataclass(frozen=True)
 class Text:
     """A heading with paragraphs under it."""
@@ -127,7 +163,19 @@ class Picture:
         return float(np.quantile(entries, 0.995)) or 1.0
 
 
-Block = Text | Table | Plot | Picture
+Block = Opening | Text | Table | Plot | Picture
+
+
+def _mathml(node: Any) -> None:
+    """Refuse what is not an element of MathML that a formula may have."""
+    if isinstance(node, str):
+        return
+    if not isinstance(node, tuple) or len(node) < 2 or node[0] not in MATHML:
+        raise ValueError(
+            f"A formula has {node!r}, but each element must be a tuple that begins with one of {sorted(MATHML)}."
+        )
+    for child in node[1:]:
+        _mathml(child)
 
 
 def _file_name(name: str, what: str) -> None:

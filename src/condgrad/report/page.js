@@ -16,8 +16,8 @@
   const paint = (colour) => (colour === "ink" ? "currentColor" : colour);
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const shown = (value) => {
-    const size = Math.abs(value);
-    return size >= 1e-3 && size < 1e5 ? String(Number(value.toPrecision(3))) : value.toExponential(2).replace("e+", "e");
+    const rounded = Number(value.toPrecision(3)), size = Math.abs(rounded); // as number() in plain.py
+    return size === 0 || (size >= 1e-3 && size < 1e5) ? String(rounded) : rounded.toExponential(2).replace("e+", "e");
   };
 
   const SHAPES = {

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.report.bands import Band, bands
-from condgrad.report.blocks import Block, Picture, Plot, Table, Text
+from condgrad.report.blocks import Block, Node, Opening, Picture, Plot, Table, Text
 from condgrad.report.look import looks, painted
 from condgrad.report.plain import shown
 
@@ -57,7 +57,9 @@ def page(title: str, blocks: Sequence[Block], facts: Mapping[str, Any], data: st
 """
 
 
-def _shown(block: Table | Plot | Picture, figures: bool) -> str:
+def _shown(block: Opening | Table | Plot | Picture, figures: bool) -> str:
+    if isinstance(block, Opening):
+        return _opening(block)
     if isinstance(block, Table):
         return _table(block)
     files = ", ".join(f'<a href="{block.name}.{kind}">{kind.upper()}</a>' for kind in ("png", "svg", "pdf"))
@@ -77,6 +79,22 @@ _PLOT = (
 """What the script fills."""
 
 
+def _opening(opening: Opening) -> str:
+    formula = "".join(map(_math, opening.formula))
+    finding = f'<p class="finding">{escape(opening.finding)}</p>' if opening.finding else ""
+    return (
+        f'<section class="opening"><p class="work"><a href="{escape(opening.address)}">{escape(opening.work)}</a></p>'
+        f'<p class="problem">{escape(opening.problem)}: <math displaystyle="true">{formula}</math></p>{finding}</section>'
+    )
+
+
+def _math(node: Node | str) -> str:
+    if isinstance(node, str):
+        return escape(node)
+    name, *inside = node
+    return f"<{name}>{''.join(map(_math, inside))}</{name}>"
+
+
 def _text(text: Text, anchor: int) -> str:
     paragraphs = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in text.paragraphs)
     return f'<section><h2 id="{anchor}">{escape(text.heading)}</h2>{paragraphs}</section>'
@@ -92,8 +110,8 @@ def _table(table: Table) -> str:
     )
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
     return (
-        f'<div class="wide"><table><caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{note}"
+        f'<figure class="table"><figcaption>{escape(table.caption)}</figcaption><div class="wide"><table><thead><tr>{head}</tr>'
+        f"</thead><tbody>{rows}</tbody></table></div>{note}</figure>"
     )
 
 

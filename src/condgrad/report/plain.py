@@ -29,8 +29,19 @@ def plain(value: Any) -> Any:
     )
 
 
+def number(value: float) -> str:
+    """Three significant digits, as in the plots (page.js): 0.0123, 1.6, 18, 4.05e-5."""
+    if not isfinite(value):
+        return str(value)
+    rounded = float(f"{value:.3g}")
+    if rounded != 0 and not 1e-3 <= abs(rounded) < 1e5:
+        mantissa, exponent = f"{rounded:.2e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    return f"{rounded:.12g}"
+
+
 def shown(value: Any) -> str:
-    """A cell of a table: a dash for what is not there, four digits of a float."""
+    """A cell of a table: a dash for what is not there, three digits of a float, commas in an integer."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, float) and not isfinite(value)):
@@ -38,7 +49,9 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return number(value)
+    if isinstance(value, int):
+        return f"{value:,}"
     if isinstance(value, Sequence | Set) and not isinstance(value, str):
         return ", ".join(shown(item) for item in value)
     return str(value)

@@ -4,7 +4,8 @@ r"""Frank-Wolfe for smooth, possibly non-convex F (Lacoste-Julien 2016).
 
 Rules for t: ``short`` min(1, gap / (L |s - x|^2)); ``bounded`` min(1, gap / C) with C = L diam^2, for which the best gap so
 far is at most max(2 h_0, C) / sqrt(k + 1); ``adaptive`` short steps with a local L found by backtracking (Pedregosa,
-Negiar, Askari and Jaggi 2020); ``open-loop`` 2/(k + 2); ``line-search`` the best t in [0, 1].
+Negiar, Askari and Jaggi 2020); ``open-loop`` 2/(k + 2); ``line-search`` the best t in [0, 1]. ``step_scale`` multiplies the gap
+in ``short`` and ``bounded``: an experimenter's setting, outside of the theorem where it is above 1.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from condgrad.certificate import Certificate
 from condgrad.checks import choice
 from condgrad.points import inner, norm2
 from condgrad.protocols import Point, Problem
+from condgrad.solvers.ncgs import check_step_scale
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.smoothness import NOISE, smoothness
 from condgrad.solvers.states import Descent, State
@@ -32,9 +34,15 @@ class FrankWolfe:
     """Its certificate is the Frank-Wolfe gap at the iterate before the step, for the mapping with gamma = 1/(2L)."""
 
     rule: str = "open-loop"
+    step_scale: float = 1.0
 
     def __post_init__(self) -> None:
         choice(self.rule, RULES, "Frank-Wolfe rule")
+        check_step_scale(self.step_scale)
+        if self.step_scale != 1 and self.rule not in USE_L:
+            raise ValueError(
+                f"step_scale is for the rules {' and '.join(USE_L)}, '{self.rule}' has no step to multiply: leave it out."
+            )
 
     def init(self, problem: Problem, x0: Point) -> FrankWolfeState:
         L = smoothness(problem, x0)
@@ -47,22 +55,23 @@ class FrankWolfe:
         d = s - x
         gap, length2 = max(-inner(grad, d), 0.0), norm2(d)
 
-        t, curvature = (0.0, state.curvature) if length2 == 0 else RULES[self.rule](problem, state, d, gap, length2)
+        t, curvature = 0.0, state.curvature
+        if length2 > 0:
+            t, curvature = RULES[self.rule](problem, state, d, self.step_scale * gap, length2)
         x_next = x + t * d
 
-        relied_on_L = self.rule in ("short", "bounded")
         return FrankWolfeState(
             k=state.k + 1,
             x=x_next,
             L=L,
             curvature=curvature,
             certificate=Certificate(x, x, 1 / (2 * L), gap),
-            descent=Descent(x, grad, x_next if relied_on_L else None),
+            descent=Descent(x, grad, x_next if self.rule in USE_L else None),
         )
 
 
-def frank_wolfe(problem: Problem, setup: Setup, rule: str = "open-loop") -> FrankWolfe:
-    return FrankWolfe(rule)
+def frank_wolfe(problem: Problem, setup: Setup, rule: str = "open-loop", step_scale: float | None = None) -> FrankWolfe:
+    return FrankWolfe(rule, 1.0 if step_scale is None else step_scale)
 
 
 def short(problem: Problem, state: Any, d: Point, gap: float, length2: float) -> tuple[float, float]:
@@ -99,3 +108,5 @@ def line_search(problem: Problem, state: Any, d: Point, gap: float, length2: flo
 
 
 RULES = {"short": short, "bounded": bounded, "adaptive": adaptive, "open-loop": open_loop, "line-search": line_search}
+USE_L = ("short", "bounded")
+"""The rules whose step follows from L."""

@@ -10,6 +10,8 @@ min_k |g(theta_{k-1}, grad F(theta_md_k), lambda_k)|^2 <= (12 L (F(theta_0) - F*
 Of L the proof uses F(theta_k) <= F(theta_md) + <grad, theta_k - theta_md> + (L/2) |theta_k - theta_md|^2 in each step k, and
 no more. ``adaptive`` takes the smallest L_k <= L for which it finds this to hold: much longer steps where F is flatter
 along the way than at its steepest, as problem (5) is, by a factor of the share of observed entries.
+
+``step_scale`` multiplies beta_k: an experimenter's setting, outside of Theorem 1 where it is above 1.
 """
 
 from __future__ import annotations
@@ -52,8 +54,12 @@ class NCGS:
     stretch: float = 0.0
     adaptive: bool = False
     certify: bool = True
+    step_scale: float = 1.0
 
     def __post_init__(self) -> None:
+        check_step_scale(self.step_scale)
+        if self.step_scale != 1 and (self.stretch > 0 or self.adaptive):
+            raise ValueError("step_scale is for the fixed step: leave stretch and adaptive out, or step_scale.")
         if not 0 <= self.stretch <= 1:
             raise ValueError(
                 f"stretch is {self.stretch}, but the proof covers 0 to 1 (lambda_k from beta_k to (1 + alpha_k/4) beta_k)."
@@ -71,6 +77,7 @@ class NCGS:
     def fixed_step(self, problem: Problem, state: NCGSState) -> NCGSState:
         k, L, theta = state.k + 1, state.L, state.x
         alpha, beta = 2 / (k + 1), 1 / (2 * L)
+        certified, beta = beta, self.step_scale * beta
         lam = (1 + self.stretch * alpha / 4) * beta
 
         theta_md = theta if self.stretch == 0 else (1 - alpha) * state.theta_ag + alpha * theta
@@ -82,6 +89,7 @@ class NCGS:
         theta_k, gap, memory = prox
         theta_ag = theta_k if self.stretch == 0 else theta_md - (beta / lam) * (theta - theta_k)
 
+        long = lam if self.step_scale > 1 else None
         return NCGSState(
             k=k,
             x=theta_k,
@@ -89,7 +97,7 @@ class NCGS:
             theta_ag=theta_ag,
             memory=memory,
             local=state.local,
-            certificate=Certificate(theta, theta_k, lam, gap) if self.stretch == 0 else None,
+            certificate=Certificate(theta, theta_k, certified, gap, step=long) if self.stretch == 0 else None,
             descent=Descent(theta_md, grad, theta_k),
         )
 
@@ -135,9 +143,19 @@ FIRST, LEAST = 1e-3, 1e-4
 """L_1 begins at FIRST L, where a prox point has low rank; no L_k is below LEAST L."""
 
 
-def ncgs(problem: Problem, setup: Setup, stretch: float = 0.0, adaptive: bool | None = None) -> NCGS:
-    """Adaptive by default where the schedule is practical and there is no stretch. Adaptive steps go by their certificates, so
-    these are made whether anybody else uses them or not: a run is not changed by being measured."""
+def ncgs(
+    problem: Problem, setup: Setup, stretch: float = 0.0, adaptive: bool | None = None, step_scale: float | None = None
+) -> NCGS:
+    """Adaptive by default where the schedule is practical and neither stretch nor step_scale is given. Adaptive steps go by their
+    certificates, so these are made whether anybody else uses them or not: a run is not changed by being measured."""
     if adaptive is None:
-        adaptive = isinstance(setup.schedule, practical) and stretch == 0.0
-    return NCGS(setup.schedule, setup.inner, stretch, adaptive, certify=setup.certify or adaptive)
+        adaptive = isinstance(setup.schedule, practical) and stretch == 0.0 and step_scale is None
+    scale = 1.0 if step_scale is None else step_scale
+    certify = setup.certify or adaptive
+    return NCGS(setup.schedule, setup.inner, stretch, adaptive, certify=certify, step_scale=scale)
+
+
+def check_step_scale(step_scale: float) -> None:
+    """Refuse a multiple of the theorem's step below 1."""
+    if not step_scale >= 1:
+        raise ValueError(f"step_scale is {step_scale}, but it multiplies the theorem's step: give 1 or more.")

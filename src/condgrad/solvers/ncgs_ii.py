@@ -8,7 +8,8 @@ alpha_k = 2/(k+1), beta_k = 1/(2L), lambda_k = k beta_k/2. Theorem 1, with eta_k
 min_k |g(theta_md_k, grad F(theta_md_k), beta_k)|^2
     <= 48 L (4 L |theta_0 - theta*|^2 / (N^2 (N+1)) + l (|theta*|^2 + 2 M^2)/N + 2/N).
 
-The better option where the non-convexity l is small against L.
+The better option where the non-convexity l is small against L. ``step_scale`` multiplies beta_k, and so lambda_k: an
+experimenter's setting, outside of the theorem where it is above 1.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from condgrad.certificate import Certificate
 from condgrad.inner import with_gap
 from condgrad.protocols import Inner, Point, Problem, Prox
+from condgrad.solvers.ncgs import check_step_scale
 from condgrad.solvers.schedules import Schedule, Setup
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
@@ -40,6 +42,10 @@ class NCGSII:
     schedule: Schedule
     inner: Inner
     certify: bool = True
+    step_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_step_scale(self.step_scale)
 
     def init(self, problem: Problem, x0: Point) -> NCGSIIState:
         memory = self.inner.init(problem.domain, x0)
@@ -47,7 +53,8 @@ class NCGSII:
 
     def step(self, problem: Problem, state: NCGSIIState) -> NCGSIIState:
         k, L = state.k + 1, state.L
-        alpha, beta = 2 / (k + 1), 1 / (2 * L)
+        alpha, gamma = 2 / (k + 1), 1 / (2 * L)
+        beta = self.step_scale * gamma
 
         theta_md = (1 - alpha) * state.x + alpha * state.theta
         grad = problem.objective.grad(theta_md)
@@ -55,13 +62,14 @@ class NCGSII:
         if self.certify:
             theta_ag = with_gap(theta_ag, problem.domain, grad, theta_md, beta)
 
+        long = beta if self.step_scale > 1 else None
         return NCGSIIState(
             k=k,
             x=theta_ag.point,
             L=L,
             theta=theta.point,
             memory=memory,
-            certificate=Certificate(theta_md, theta_ag.point, beta, theta_ag.gap),
+            certificate=Certificate(theta_md, theta_ag.point, gamma, theta_ag.gap, step=long),
             descent=Descent(theta_md, grad, theta_ag.point),
         )
 
@@ -80,5 +88,5 @@ def two_steps(
     return theta_k, theta_ag, (theta_k.memory, theta_ag.memory)
 
 
-def ncgs_ii(problem: Problem, setup: Setup) -> NCGSII:
-    return NCGSII(setup.schedule, setup.inner, setup.certify)
+def ncgs_ii(problem: Problem, setup: Setup, step_scale: float | None = None) -> NCGSII:
+    return NCGSII(setup.schedule, setup.inner, setup.certify, 1.0 if step_scale is None else step_scale)

@@ -129,6 +129,7 @@ OPTIONS: dict[str, Callable[[Any, str], Any]] = {
     "initial_gap": positive,
     "strong_convexity": not_negative,
     "stretch": not_negative,
+    "step_scale": positive,
     "rule": lambda rule, what: choice(rule, RULES, "Frank-Wolfe rule"),
     "adaptive": yes_or_no,
     "store": yes_or_no,
