@@ -31,7 +31,7 @@ inners = pytest.mark.parametrize("inner", [CONDG, cg.Corrective(60), cg.Exact()]
 
 def states(method, example, schedule=SCHEDULES["practical"], inner=CONDG, seed=0, **options):
     solver = build(method, example.problem, Setup(schedule, inner, STEPS, seed), options)
-    return list(islice(cg.iterate(solver, example.problem, example.x0), STEPS + 1))
+    return list(islice(cg.iterate(example.problem, solver, example.x0), STEPS + 1))
 
 
 def assert_together(one, other, attributes="x", tolerance=1e-10):

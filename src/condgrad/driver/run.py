@@ -46,12 +46,54 @@ class _End(Exception):
         self.reason = reason
 
 
-def iterate(solver: Solver, problem: Problem, x0: Point, state: Any = None) -> Iterator[Any]:
-    """The states of a method, from its start (or from ``state``), without end."""
+def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> Iterator[Any]:
+    """Yield the states of a method, one for each step, without end.
+
+    Parameters
+    ----------
+    problem : Problem
+        The objective and the set.
+    solver : Solver
+        Has ``init(problem, x0)`` and ``step(problem, state)``; see :mod:`condgrad.solvers`.
+    x0 : Point
+        Where to start.
+    state : State, default None
+        A state to continue from. By default the method starts at ``x0``.
+
+    Yields
+    ------
+    State
+        First the start (``k = 0``, or ``state``), then the state after each step.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> from condgrad.solvers import ProjectedGradient
+    >>> problem = cg.Problem(cg.Quadratic(np.eye(2)), cg.Box(np.ones(2), np.full(2, 3.0)))
+    >>> states = cg.iterate(problem, ProjectedGradient(), np.array([3.0, 2.0]))
+    >>> [next(states).x.tolist() for _ in range(3)]
+    [[3.0, 2.0], [1.5, 1.0], [1.0, 1.0]]
+    """
+    check_order(problem, solver)
+    return _states(problem, solver, x0, state)
+
+
+def _states(problem: Problem, solver: Solver, x0: Point, state: Any) -> Iterator[Any]:
     state = solver.init(problem, x0) if state is None else state
     while True:
         yield state
         state = solver.step(problem, state)
+
+
+def check_order(problem: Any, solver: Any) -> None:
+    """Refuse arguments in another order, at once and not in the first step."""
+    if not isinstance(problem, Problem):
+        raise TypeError(f"The first argument is of type {type(problem).__name__}, a Problem(objective, domain) was expected.")
+    if missing := [name for name in ("init", "step") if not callable(getattr(solver, name, None))]:
+        raise TypeError(
+            f"The solver is of type {type(solver).__name__}, which has no {' and no '.join(missing)}: "
+            "give one with init(problem, x0) and step(problem, state)."
+        )
 
 
 Callback = Callable[[Record, Point], bool | None]
@@ -78,13 +120,54 @@ def run(
 ) -> Result:
     """Run ``solver`` until ``stop``; return the best certified iterate, or the last one where ``best`` is False.
 
-    Every ``every``-th step is recorded. A method that proves nothing on its way is measured from outside, on steps ever
-    further apart; an expectation on a batch of ``validate`` samples. With ``measure`` every method is, at the iterate that it
-    reports, in place of what it proves itself (Frank-Wolfe's own bound, gap/gamma, is a loose one).
+    Parameters
+    ----------
+    problem : Problem
+        The objective and the set.
+    solver : Solver
+        Has ``init(problem, x0)`` and ``step(problem, state)``.
+    x0 : Point
+        Where to start; a point of the set.
+    stop : Rule
+        When to end, such as ``Mapping(1e-6) | Steps(1000)``.
+    name : str, default ""
+        The method's name in the result and in progress lines. By default the solver's class name.
+    every : int, default 1
+        Record every ``every``-th step.
+    best : bool, default True
+        Return the iterate with the smallest certified mapping; False returns the last iterate.
+    measure : bool, default False
+        Measure the mapping from outside, at the iterate that the method reports, in place of what the method proves itself
+        (Frank-Wolfe's own bound, gap/gamma, is a loose one). A method that proves nothing is always measured from
+        outside, at steps with growing distance.
+    validate : int, default 10_000
+        Number of samples on which an expectation is measured.
+    seed : int, default 0
+        Seed of that batch.
+    callback : callable, default None
+        ``callback(record, x)`` at the start and after each step; True ends the run.
+    listeners : sequence of callables, default ()
+        Called as ``listener(record, trace)`` after each step, and during long ones.
+    checkpoint : Checkpoint, default None
+        Where and how often the run is saved.
+    resume : bool, default False
+        Continue from the checkpoint, if there is one.
+    options : mapping, default None
+        What else the solver was built from: a checkpoint of a run with other options is refused.
 
-    With a ``checkpoint`` the run is saved as it goes; with ``resume`` it goes on from there. ``options`` are what else the
-    solver was built from: a checkpoint of others is refused.
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> from condgrad.solvers import FrankWolfe
+    >>> problem = cg.Problem(cg.Quadratic(np.eye(3)), cg.Simplex(3))
+    >>> cg.run(problem, FrankWolfe("line-search"), np.eye(3)[0], cg.Gap(1e-6) | cg.Steps(100)).status
+    'converged'
     """
+    check_order(problem, solver)
     name = name or type(solver).__name__
     asked = {"every": every, "best": best, "measure": measure, "validate": validate, "seed": seed, **(options or {})}
     asked |= {"watches": sorted(stop.watches()), "tolerance": stop.tolerance(), "name": name}
@@ -201,7 +284,7 @@ class _Run:
         # kept here alone: a run that held it would be garbage's to free
         counted = count(self.problem, self.counts, self.allow)
         try:
-            for state in iterate(self.solver, counted, self.x0, self.state):
+            for state in iterate(counted, self.solver, self.x0, self.state):
                 with self.watch.paused():
                     ending = self.after(state, callback)
                 if ending:
