@@ -295,7 +295,7 @@ def test_F_never_rises_from_snapshot_to_snapshot_but_at_the_safe_step(
     for before, after in pairwise(states):
         assert after.lam >= solver.lam * (1 - 1e-12) and after.snapshot.x is not None
         at = F(before.snapshot.x), F(after.snapshot.x)
-        assert after.fun == pytest.approx(at[1], rel=1e-9)
+        assert after.snapshot_fun == pytest.approx(at[1], rel=1e-9)
         if after.snapshot.x is before.snapshot.x:  # taken back
             assert after.lam < before.lam
         elif before.lam > solver.lam:

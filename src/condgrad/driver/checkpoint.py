@@ -23,7 +23,7 @@ from condgrad.driver.sound import check_run, check_spent
 from condgrad.driver.trace import COLUMNS, Trace
 from condgrad.protocols import Record
 
-KIND, VERSION = "checkpoint", 1
+KIND, VERSION = "checkpoint", 2
 SHARE = 0.05
 """The share of the time that saving may take, where it goes by the clock."""
 SHOWN = 3
@@ -34,6 +34,7 @@ MOVES = (
     "current",
     "best",
     "best_k",
+    "known",
     "unconfirmed",
     "next_check",
     "noticed",

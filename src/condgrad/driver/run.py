@@ -23,6 +23,7 @@ from condgrad.interruption import held_back, said, terminable
 from condgrad.points import norm2
 from condgrad.points.aside import listening
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
+from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import Backtracking
 
 HEARTBEAT = 0.5
@@ -88,7 +89,9 @@ def _states(problem: Problem, solver: Solver, x0: Point, state: Any) -> Iterator
 def check_order(problem: Any, solver: Any) -> None:
     """Refuse arguments in another order, at once and not in the first step."""
     if not isinstance(problem, Problem):
-        raise TypeError(f"The first argument is of type {type(problem).__name__}, a Problem(objective, domain) was expected.")
+        raise TypeError(
+            f"The first argument is of type {type(problem).__name__}, a Problem(objective, domain) was expected."
+        )
     if missing := [name for name in ("init", "step") if not callable(getattr(solver, name, None))]:
         raise TypeError(
             f"The solver is of type {type(solver).__name__}, which has no {' and no '.join(missing)}: "
@@ -207,6 +210,8 @@ class _Run:
     """A claim of convergence that its check did not confirm."""
     verified: Certificate | None = None
     """The check of a claim that it confirmed, on which the run ends."""
+    known: list[tuple[Point, float]] = field(default_factory=list)
+    """Points and F there, computed by the solver or for a record."""
     next_check: int = 0
     next_measure: int = 0
     next_gap: int = 0
@@ -314,8 +319,9 @@ class _Run:
             self.lookout.at(state)
             before = self.state
             self.state, self.record = state, (now := self.observe(state))
-            self.lookout.between(before, state, record, now)
+            self.lookout.between(before, state, record, now, self.look_up)
             record = now
+            self.forget()
         ending = self.confirmed(self.stop(record, self.trace), state.k)
         self.lookout.listen()  # what was heard while measuring is not of the next step
         if new:
@@ -339,6 +345,7 @@ class _Run:
 
     def observe(self, state: Any) -> Record:
         """What is known after this step; the best certificate so far is kept."""
+        self.learn(state)
         fun = self.value(state.x) if state.k % self.every == 0 else nan
         self.current = certificate = self.certify(state)
         gap = upper = lower = nan
@@ -361,10 +368,31 @@ class _Run:
 
     def value(self, x: Point) -> float:
         """F(x), refused where it is not a number; NaN where F is an expectation."""
-        fun = value(self.problem, x) if self.has_value else nan
+        fun = self.look_up(x) if self.has_value else nan
         if self.has_value and not isfinite(fun):
             raise NonFinite(f"The value of {type(self.problem.objective).__name__} is {fun}.")
         return fun
+
+    def look_up(self, x: Point) -> float:
+        """F(x), not computed again where it is known."""
+        for point, fun in self.known:
+            if same_point(point, x):
+                return fun
+        fun = value(self.problem, x)
+        self.known.append((x, fun))
+        return fun
+
+    def learn(self, state: Any) -> None:
+        """Take over the values that the solver has computed; a user's own state need not have any."""
+        if getattr(state, "fun", None) is not None:
+            self.known.append((state.x, float(state.fun)))
+        if getattr(state, "descent_fun", None) is not None:
+            self.known.append((state.descent.x, float(state.descent_fun)))
+
+    def forget(self) -> None:
+        """Of the values that are known, keep those at the points that the run still holds."""
+        held = [self.state.x, *(certificate.x for certificate in (self.current, self.best) if certificate)]
+        self.known = [(point, fun) for point, fun in self.known if any(point is x for x in held)]
 
     def gap(self, certificate: Certificate, k: int) -> float:
         """The Frank-Wolfe gap at the certificate's point: its own, or measured where the stopping rule asks for it."""

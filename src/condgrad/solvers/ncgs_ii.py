@@ -18,6 +18,7 @@ from typing import Any
 
 from condgrad.certificate import Certificate
 from condgrad.protocols import Inner, Point, Problem, Prox
+from condgrad.solvers.evaluation import grad_at
 from condgrad.solvers.schedules import Schedule, Setup
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
@@ -45,7 +46,7 @@ class NCGSII:
         alpha, beta = 2 / (k + 1), 1 / (2 * L)
 
         theta_md = (1 - alpha) * state.x + alpha * state.theta
-        grad = problem.objective.grad(theta_md)
+        _, fun, grad = grad_at(problem.objective, theta_md)
         theta, theta_ag, memory = two_steps(self, problem, k, grad, state.theta, theta_md, beta, state.memory)
 
         return NCGSIIState(
@@ -56,6 +57,7 @@ class NCGSII:
             memory=memory,
             certificate=Certificate(theta_md, theta_ag.point, beta, theta_ag.gap),
             descent=Descent(theta_md, grad, theta_ag.point),
+            descent_fun=fun,
         )
 
 
