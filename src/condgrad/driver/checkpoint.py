@@ -35,6 +35,7 @@ MOVES = (
     "best",
     "best_k",
     "known",
+    "idle",
     "unconfirmed",
     "next_check",
     "noticed",

@@ -34,6 +34,8 @@ DONE = ("converged", "failed", "interrupted")
 """Endings after which nothing more is measured: it is known, can't be, or somebody waits."""
 
 
+IDLE = 100
+"""After this number of steps in a row that move nothing and use up no budget, a run ends."""
 ROOM = 10.0
 """So many times the step that two gradients allow is still a step."""
 GRACE = 0.1
@@ -212,6 +214,8 @@ class _Run:
     """The check of a claim that it confirmed, on which the run ends."""
     known: list[tuple[Point, float]] = field(default_factory=list)
     """Points and F there, computed by the solver or for a record."""
+    idle: int = 0
+    """Steps in a row that changed nothing."""
     next_check: int = 0
     next_measure: int = 0
     next_gap: int = 0
@@ -314,7 +318,8 @@ class _Run:
 
     def after(self, state: Any, callback: Callback | None) -> Reason | None:
         """Look at the state after a step, and say why to end, if so. A state that was restored has been looked at."""
-        record, new = self.record, state is not self.state
+        earlier = record = self.record
+        new = state is not self.state
         if record is None or new:
             self.lookout.at(state)
             before = self.state
@@ -322,7 +327,10 @@ class _Run:
             self.lookout.between(before, state, record, now, self.look_up)
             record = now
             self.forget()
+            self.idle = self.idle + 1 if self.stands_still(before, earlier, now) else 0
         ending = self.confirmed(self.stop(record, self.trace), state.k)
+        if ending is None and self.idle >= IDLE:
+            ending = Reason("stalled", f"{IDLE} steps in a row left the point where it was and used up no budget.")
         self.lookout.listen()  # what was heard while measuring is not of the next step
         if new:
             if callback and callback(record, read_only(state.x)):
@@ -375,11 +383,10 @@ class _Run:
 
     def look_up(self, x: Point) -> float:
         """F(x), not computed again where it is known."""
-        for point, fun in self.known:
-            if same_point(point, x):
-                return fun
-        fun = value(self.problem, x)
-        self.known.append((x, fun))
+        found = (fun for point, fun in self.known if same_point(point, x))
+        fun = next(found, None)
+        fun = value(self.problem, x) if fun is None else fun
+        self.known.append((x, fun))  # also where an equal point was found, which may not be held much longer
         return fun
 
     def learn(self, state: Any) -> None:
@@ -388,6 +395,12 @@ class _Run:
             self.known.append((state.x, float(state.fun)))
         if getattr(state, "descent_fun", None) is not None:
             self.known.append((state.descent.x, float(state.descent_fun)))
+
+    def stands_still(self, before: Any, last: Record | None, now: Record) -> bool:
+        """The step left the point where it was and brought no budget closer to its end: it could go on so for ever."""
+        if before is None or last is None or not same_point(before.x, self.state.x):
+            return False
+        return self.stop.progress(now, self.trace) <= self.stop.progress(last, self.trace)
 
     def forget(self) -> None:
         """Of the values that are known, keep those at the points that the run still holds."""

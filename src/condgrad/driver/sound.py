@@ -46,7 +46,7 @@ def check_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...
     for point, fun in moving["known"]:
         _check(point, "Point", shape)
         real(fun, "F")
-    for name in ("best_k", "next_check", "next_measure", "next_gap"):
+    for name in ("best_k", "idle", "next_check", "next_measure", "next_gap"):
         whole(moving[name], name, least=0)
     if whole(k, "k", least=0) != state.k or record.k != k:
         raise ValueError("of different steps")

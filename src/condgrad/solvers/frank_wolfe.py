@@ -106,7 +106,8 @@ class FrankWolfe:
 
     def step(self, problem: Problem, state: FrankWolfeState) -> FrankWolfeState:
         x, L = state.x, state.L
-        _, fun, grad = grad_at(Remembering(problem.objective, state.known), x)
+        objective = Remembering(problem.objective, state.known)
+        _, fun, grad = grad_at(objective, x)
         s = problem.domain.lmo(grad)
         d = s - x
         gap, length2 = max(-inner(grad, d), 0.0), norm2(d)
@@ -115,7 +116,7 @@ class FrankWolfe:
         direction = Direction(problem, state.k, x, grad, d, gap, length2, L, state.curvature, seen)
         t, curvature = (0.0, state.curvature) if length2 == 0 else self.choose(direction)
         x_next = x + t * d
-        _, fun_next, grad_next = direction.seen.get(t) or both_at(problem.objective, x_next)
+        _, fun_next, grad_next = direction.seen.get(t) or both_at(objective, x_next)
 
         return FrankWolfeState(
             k=state.k + 1,

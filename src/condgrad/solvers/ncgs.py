@@ -76,11 +76,12 @@ class NCGS:
         lam = (1 + self.stretch * alpha / 4) * beta
 
         theta_md = theta if self.stretch == 0 else (1 - alpha) * state.theta_ag + alpha * theta
-        _, fun_md, grad = grad_at(Remembering(problem.objective, state.known), theta_md)
+        objective = Remembering(problem.objective, state.known)
+        _, fun_md, grad = grad_at(objective, theta_md)
         accuracy = self.schedule.accuracy(gamma=lam, share=1.0)
         theta_k, gap, memory = self.inner.solve(problem.domain, grad, theta, lam, accuracy, state.memory)
         theta_ag = theta_k if self.stretch == 0 else theta_md - (beta / lam) * (theta - theta_k)
-        _, fun, grad_k = self.ahead(problem.objective, theta_k)
+        _, fun, grad_k = self.ahead(objective, theta_k)
 
         return NCGSState(
             k=k,

@@ -22,9 +22,10 @@ class ProjectedGradient:
 
     def step(self, problem: Problem, state: State) -> State:
         x, gamma = state.x, 1 / (2 * state.L)
-        _, fun, grad = grad_at(Remembering(problem.objective, state.known), x)
+        objective = Remembering(problem.objective, state.known)
+        _, fun, grad = grad_at(objective, x)
         x_next = problem.domain.project(x - gamma * grad)
-        _, fun_next, grad_next = both_at(problem.objective, x_next)
+        _, fun_next, grad_next = both_at(objective, x_next)
         return State(
             k=state.k + 1,
             x=x_next,

@@ -63,7 +63,7 @@ class Backtracking:
         for _ in range(DOUBLINGS):
             after = objective.value(new.descent.y)
             if holds(new.descent, before, after, state.L):
-                return replace(new, fun=after) if new.descent.y is new.x else new
+                return replace(new, fun=after if new.descent.y is new.x else new.fun, descent_fun=before)
             state = replace(state, L=2 * state.L)
             new = self.solver.step(problem, state)
         length = sqrt(norm2(new.descent.y - new.descent.x))
