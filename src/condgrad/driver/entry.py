@@ -71,17 +71,18 @@ def proven_outside(domain: Any, x: Point, calls: int = 1000) -> bool:
 class _WithSmoothness:
     """The objective, with the smoothness that the user gave in place of its own."""
 
-    def __init__(self, objective: Any, smoothness: float | None):
+    def __init__(self, objective: Any, smoothness: float | None, **of_terms: float):
         self._objective = objective
         self.smoothness = smoothness
+        vars(self).update(of_terms)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._objective, name)
 
 
-def with_smoothness(objective: Any, smoothness: float | None) -> Any:
-    """The objective with this smoothness, under its own class's name, which messages show."""
-    return type(type(objective).__name__, (_WithSmoothness,), {})(objective, smoothness)
+def with_smoothness(objective: Any, smoothness: float | None, **of_terms: float) -> Any:
+    """The objective with this smoothness (and the constants of its terms), under its own class's name, which messages show."""
+    return type(type(objective).__name__, (_WithSmoothness,), {})(objective, smoothness, **of_terms)
 
 
 def unwrapped(objective: Any) -> Any:

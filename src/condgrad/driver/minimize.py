@@ -16,9 +16,10 @@ from condgrad.driver.entry import check_problem, check_start, given_smoothness, 
 from condgrad.driver.progress import Progress
 from condgrad.driver.result import Result
 from condgrad.driver.run import Callback, run
+from condgrad.driver.smoothness_estimate import SmoothnessEstimate
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
-from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, SpectralSet, fits
+from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
 WARM_START = 20
@@ -31,7 +32,7 @@ def minimize(
     domain: Any,
     x0: Point | None = None,
     *,
-    method: str = "ncgs",
+    method: str | Solver = "ncgs",
     tol: float = 1e-6,
     max_steps: int = 1000,
     stop: Rule | None = None,
@@ -60,9 +61,10 @@ def minimize(
     objective : F, see :mod:`condgrad.objectives`; for your own function ``Function(value, grad)``.
     domain : the set, see :mod:`condgrad.domains`; for your own ``user_set(lmo, shape)``.
     x0 : where to start; by default ``domain.start()``. Never changed.
-    method : a name from ``condgrad.METHODS``, or ``"auto"``: ncgs for a plain function, for a finite sum of known
-        smoothness the one of stochastic-ncgs and ncgs-vr with the smaller bound at this ``tol``, stochastic-ncgs for an
-        expectation.
+    method : a name from ``condgrad.METHODS``, a solver object with ``init(problem, x0)`` and ``step(problem, state)`` (which has
+        its own schedule, inner solver and options, so that none may be given here), or ``"auto"``: ncgs for a plain
+        function, for a finite sum of known smoothness the one of stochastic-ncgs and ncgs-vr with the smaller bound at
+        this ``tol``, stochastic-ncgs for an expectation.
     tol : stop when the squared gradient mapping is certified to be at most this. It has the scale of F squared.
     max_steps : and at the latest after so many steps. With ``schedule="theory"``, the N of the theorem.
     stop : a rule in place of these two, such as ``Gap(1e-4) | Seconds(60) | Calls(10_000, "lo")``; its mapping tolerance, if it
@@ -74,7 +76,8 @@ def minimize(
         how far it got.
     warm_start : so many Frank-Wolfe steps before a sliding method begins on a spectral set; by default 20 with the practical
         schedule, where no x0 is given.
-    smoothness : L, in place of what the objective says; ``"estimate"`` has it found by backtracking, as it is anyway
+    smoothness : L, in place of what the objective says; a number, or what :func:`condgrad.estimate_smoothness` returns, which
+        for a finite sum has the terms' constants too; ``"estimate"`` has it found by backtracking, as it is anyway
         where the objective does not know.
     output : ``"best"`` the iterate with the smallest certified mapping (of a stochastic method: measured from outside, for an
         expectation on a batch of ``validate`` samples), ``"last"``, or ``"random"``: the paper's random index, for
@@ -91,7 +94,8 @@ def minimize(
         ``Checkpoint(path, steps=...)``. A file that is there already is not overwritten, but see ``resume``.
     resume : go on from the checkpoint, bit for bit as the run would have; from the start where there is none yet. The problem and
         all that was asked must be the same, but budgets may be larger.
-    options : the method's own, such as ``rule="short"``; see ``condgrad methods``.
+    options : the method's own, such as ``rule="short"``; see ``condgrad methods``. Frank-Wolfe's ``rule`` may be a function of a
+        :class:`condgrad.solvers.Direction` that answers the step t.
 
     Returns
     -------
@@ -120,10 +124,16 @@ def minimize(
         raise TypeError("resume=True continues from a checkpoint: give its path, checkpoint=PATH.")
     check_problem(Problem(objective, domain))
     if smoothness is not None:
-        objective = with_smoothness(objective, given_smoothness(smoothness))
+        of_terms = smoothness.of_terms if isinstance(smoothness, SmoothnessEstimate) else {}
+        objective = with_smoothness(objective, given_smoothness(smoothness), **of_terms)
     if method == "auto":
         method = auto_method(objective, tol)
-    entry = METHODS[choice(method, [*METHODS, "auto"], "method")]
+    if not isinstance(method, str):
+        settings = {"schedule": schedule != "practical", "inner": inner != "auto", "warm_start": warm_start is not None}
+        settings |= {"smoothness='estimate'": smoothness == "estimate", "output='random'": output == "random"}
+        check_solver(method, [*(name for name, given in settings.items() if given), *options])
+    name = method if isinstance(method, str) else type(method).__name__
+    entry = METHODS[choice(method, [*METHODS, "auto"], "method")] if isinstance(method, str) else None
 
     eps = (stop.tolerance() if stop is not None else None) or tol
     if isinstance(schedule, str):
@@ -139,7 +149,7 @@ def minimize(
     else:
         suits(inner, domain)
     watched = stop is None or stop.tolerance() is not None
-    if watched and isinstance(schedule, practical):
+    if watched and entry and isinstance(schedule, practical):
         objective = not_vacuous(objective, domain, entry, eps)
     problem = Problem(objective, domain)
     start = check_start(problem, x0)
@@ -154,33 +164,34 @@ def minimize(
         raise TypeError(
             f"warm_start is for spectral sets such as NuclearBall, {type(domain).__name__} is none: leave it out."
         )
-    elif warm_start and not entry.slides:
+    elif warm_start and entry and not entry.slides:
         raise TypeError(f"warm_start is for methods that slide, '{method}' does not: leave it out.")
     elif warm_start and not fits(objective, Objective):
         raise TypeError(f"warm_start takes full gradients, {type(objective).__name__} has none: leave it out.")
     setup = Setup(schedule, inner, max(steps, 1), seed, warm_start)
-    solver = build(method, problem, setup, options)
+    solver = build(method, problem, setup, options) if isinstance(method, str) else method
+    law = entry.output_law if entry else None
 
-    output = output or ("random" if entry.output_law and isinstance(schedule, theory) else "best")
+    output = output or ("random" if law and isinstance(schedule, theory) else "best")
     choice(output, ("best", "last", "random"), "output")
     rule: Rule = stop if stop is not None else Mapping(tol) | Steps(steps)
     if output == "random":
-        if entry.output_law is None:
+        if law is None:
             raise ValueError(
                 f"Method '{method}' is deterministic, it has no random output: use output='best' or 'last'."
             )
-        R = entry.output_law(max(steps, 1), np.random.default_rng((seed, 0, 1)))
+        R = law(max(steps, 1), np.random.default_rng((seed, 0, 1)))
         rule = RandomIndex(R, steps) if stop is None else stop | RandomIndex(R, steps)
 
     shown = progress if progress is not None else sys.stderr.isatty()
-    bar = Progress(method, rule)
+    bar = Progress(name, rule)
     try:
         return run(
             problem,
             solver,
             start,
             rule,
-            name=method,
+            name=name,
             every=every,
             best=output == "best",
             measure=measure,
@@ -194,6 +205,23 @@ def minimize(
         )
     finally:
         bar.close()
+
+
+def check_solver(solver: Any, given: list[str]) -> None:
+    """Refuse what is no solver, and settings that a solver object already has."""
+    if isinstance(solver, type):
+        raise TypeError(f"method is the class {solver.__name__}, an instance was expected: {solver.__name__}(...).")
+    missing = [name for name in ("init", "step") if not callable(getattr(solver, name, None))]
+    if missing:
+        raise TypeError(
+            f"method is of type {type(solver).__name__}, which has no {' and no '.join(missing)}: give a name from "
+            "condgrad.METHODS, or a solver with init(problem, x0) and step(problem, state)."
+        )
+    if given:
+        raise TypeError(
+            f"method is a solver object of type {type(solver).__name__}, which has its own settings: "
+            f"leave out {', '.join(given)}."
+        )
 
 
 @dataclass(frozen=True)
