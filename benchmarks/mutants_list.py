@@ -194,7 +194,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("sqrt(change) / sqrt(distance)", "change / distance", "the squared Lipschitz quotient"),
     ],
     "solvers/evaluation.py": [
-        ("x is y or (isinstance", "(isinstance", "a structured point that is not known again"),
+        ("np.array_equal(x, y))", "True)", "any two arrays taken for one point"),
         ("if known.fun is not None and same_point", "if known.fun is not None or same_point", "the value of another point"),
     ],
     "solvers/warm_start.py": [
@@ -222,6 +222,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "driver/counting.py": [
         ('"lmo": lambda domain, args: {"lo": 1}', '"lmo": lambda domain, args: {"lo": 0}', "linear oracle calls for free"),
         ('getattr(objective, "n_terms", 0)}', "1}", "a full gradient for the price of a term's"),
+        ('{"values": 1, **_full', '{"values": 0, **_full', "values that come with a gradient for free"),
         ("len(args[1])}", "len(args[1]) - 1}", "one term of a batch for free"),
         ("if not np.isfinite(seen if", "if np.isnan(seen if", "infinite answers let through"),
     ],

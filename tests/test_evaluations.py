@@ -128,6 +128,11 @@ def test_a_run_that_stands_still_ends(options: dict[str, Any], oracle: str, form
         assert result.message.startswith("100 steps in a row left the point where it was and used up no budget.")
 
 
+def test_standing_still_is_no_stall_while_a_budget_is_used_up() -> None:
+    result = cg.minimize(cg.Quadratic(np.eye(3), [-9.0, 0.0, 0.0]), cg.Simplex(3), np.eye(3)[0], stop=cg.Steps(250))
+    assert result.status == "out_of_budget" and result.steps == 250
+
+
 @pytest.mark.parametrize(
     ("functions", "message"),
     [

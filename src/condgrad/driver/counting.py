@@ -82,10 +82,14 @@ def _terms(objective: Any, args: tuple[Any, ...]) -> dict[str, int]:
     return {"ifo" if hasattr(objective, "n_terms") else "sfo": len(args[1])}
 
 
+def _full(objective: Any) -> dict[str, int]:
+    return {"fo": 1, "ifo": getattr(objective, "n_terms", 0)}
+
+
 PRICES: dict[str, Callable[[Any, tuple[Any, ...]], dict[str, int]]] = {
     "value": lambda objective, args: {"values": 1},
-    "grad": lambda objective, args: {"fo": 1, "ifo": getattr(objective, "n_terms", 0)},
-    "value_and_grad": lambda objective, args: {"values": 1, "fo": 1, "ifo": getattr(objective, "n_terms", 0)},
+    "grad": lambda objective, args: _full(objective),
+    "value_and_grad": lambda objective, args: {"values": 1, **_full(objective)},
     "grad_terms": _terms,
     "term_rows": _terms,
     "lmo": lambda domain, args: {"lo": 1},
