@@ -18,6 +18,7 @@ import condgrad as cg
 from condgrad import archive
 from condgrad.archive import BadArchive
 from condgrad.cli import main
+from condgrad.driver.checkpoint import VERSION
 from condgrad.driver.freezing import Frozen, freeze, thaw
 
 ASKED = {"method": "ncgs", "max_steps": 8, "tol": 1e-12}
@@ -36,7 +37,7 @@ def resumed(path, **asked):
 
 
 def step_of(path):
-    return archive.read(path, "checkpoint", 1)[0]["k"]
+    return archive.read(path, "checkpoint", VERSION)[0]["k"]
 
 
 # ------------------------------------------------------------------------------------------------------------ damage
@@ -91,9 +92,9 @@ def test_a_foreign_file_is_refused(tmp_path):
 
 @pytest.mark.parametrize("change", [{"problem": 3}, {"counts": {"x": 1}}, {"rows": 7}, {"tree": 1}, {"more": 0}])
 def test_a_file_that_was_made_up_is_refused(path, change):
-    data, arrays = archive.read(path, "checkpoint", 1)
+    data, arrays = archive.read(path, "checkpoint", VERSION)
     archive.previous(path).unlink()
-    archive.write(path, "checkpoint", 1, data | change, arrays)
+    archive.write(path, "checkpoint", VERSION, data | change, arrays)
     with pytest.raises(BadArchive, match="can't be used: "):
         resumed(path)
 
@@ -132,10 +133,10 @@ FORGED = {
 
 @pytest.mark.parametrize("forged", FORGED)
 def test_a_state_that_no_run_was_in_is_refused(path, forged):
-    data, arrays = archive.read(path, "checkpoint", 1)
+    data, arrays = archive.read(path, "checkpoint", VERSION)
     archive.previous(path).unlink()
     FORGED[forged](data)
-    archive.write(path, "checkpoint", 1, data, arrays)
+    archive.write(path, "checkpoint", VERSION, data, arrays)
     with pytest.raises(BadArchive, match="can't be used: what it holds does not fit together"):
         resumed(path)
 
@@ -144,10 +145,10 @@ def test_a_state_that_no_run_was_in_is_refused(path, forged):
     "change", [lambda a: np.full_like(a, np.nan), lambda a: a.astype(bool), lambda a: a[..., None]]
 )
 def test_points_that_no_run_was_at_are_refused(path, change):
-    data, arrays = archive.read(path, "checkpoint", 1)
+    data, arrays = archive.read(path, "checkpoint", VERSION)
     archive.previous(path).unlink()
     at = data["nodes"][held(data, "State")["x"][1]][1]
-    archive.write(path, "checkpoint", 1, data, arrays | {str(at): change(arrays[str(at)])})
+    archive.write(path, "checkpoint", VERSION, data, arrays | {str(at): change(arrays[str(at)])})
     with pytest.raises(BadArchive, match="can't be used: what it holds does not fit together"):
         resumed(path)
 
