@@ -19,6 +19,7 @@ INEXACT = (
 )
 INEXACT += "deadline'"
 RESUMING = "tests/contract/test_resuming.py"
+EVALUATIONS, OWN = "tests/test_evaluations.py", "tests/test_own_parts.py"
 
 FIRST: dict[str, tuple[str, ...]] = {
     "inner/condg.py": (f"{LOCKSTEP} -k ncgs-ii", INNERS),
@@ -30,7 +31,8 @@ FIRST: dict[str, tuple[str, ...]] = {
     "certificate.py": (BY_HAND, CERTIFICATES),
     "solvers/accelerated_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k accelerated", TRUTH),
     "solvers/cgs.py": (f"{LOCKSTEP} tests/test_baselines.py -k 'cgs and not ncgs'",),
-    "solvers/frank_wolfe.py": (f"{LOCKSTEP} tests/test_baselines.py -k frank", TRUTH),
+    "solvers/frank_wolfe.py": (f"{LOCKSTEP} tests/test_baselines.py -k frank", TRUTH, f"{OWN} -k rule"),
+    "solvers/evaluation.py": (EVALUATIONS,),
     "solvers/ncgs.py": (
         f"{LOCKSTEP} -k 'ncgs and not ncgs-ii and not ncgs-vr and not stochastic'",
         TRUTH,
@@ -46,7 +48,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/sagafw.py": (f"{LOCKSTEP} -k sagafw",),
     "solvers/schedules.py": (f"{LOCKSTEP} -k cgs",),
     "solvers/sfw.py": (f"{LOCKSTEP} -k sfw",),
-    "solvers/smoothness.py": ("tests/test_smoothness.py",),
+    "solvers/smoothness.py": ("tests/test_smoothness.py", EVALUATIONS),
     "solvers/stochastic_frank_wolfe.py": (f"{LOCKSTEP} -k sfw", "tests/test_theorems.py -k uniform"),
     "solvers/stochastic_ncgs.py": (f"{LOCKSTEP} -k stochastic", "tests/test_theorems.py -k law"),
     "solvers/svfw.py": (f"{LOCKSTEP} -k svfw",),
@@ -58,7 +60,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "driver/checkpoint.py": ("tests/test_checkpoints.py", RESUMING),
     "driver/counting.py": (DRIVER, HONESTY),
     "driver/metrics.py": (BY_HAND, INEXACT, DRIVER),
-    "driver/run.py": (BY_HAND, DRIVER, HONESTY, RESUMING, "tests/test_signals.py"),
+    "driver/run.py": (BY_HAND, DRIVER, HONESTY, RESUMING, EVALUATIONS, "tests/test_signals.py"),
     "driver/safety.py": ("tests/test_safety.py", INEXACT, HONESTY, RESUMING),
     "driver/stopping.py": (DRIVER,),
     "points/aside.py": (INEXACT,),
@@ -125,7 +127,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("alpha, beta = 2 / (k + 1), 1", "alpha, beta = 2 / (k + 2), 1", "alpha_k = 2/(k+2)"),
         ("beta = 2 / (k + 1), 1 / (2 * L)", "beta = 2 / (k + 1), 1 / L", "beta_k = 1/L"),
         ("self.stretch * alpha / 4", "self.stretch * alpha / 2", "lambda_k beyond the proof's interval"),
-        ("problem.objective.grad(theta_md)", "problem.objective.grad(theta)", "the gradient at theta, not theta_md"),
+        ("grad_at(objective, theta_md)", "grad_at(objective, theta)", "the gradient at theta, not theta_md"),
         ("theta_md - (beta / lam) * (theta - theta_k)", "theta_md - (theta - theta_k)", "theta_ag without beta/lambda"),
         ("Certificate(theta, theta_k, certified, gap", "Certificate(theta_k, theta, certified, gap",
          "point and witness changed places"),
@@ -159,11 +161,12 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("problem.domain.diameter**2 / (k", "problem.domain.diameter / (k", "e_k with D, not D^2"),
         ("state.k - start >= N", "state.k - start > N", "restarts one step late"),
         ("phase + 1, y", "phase + 1, x", "restarts from x, not from y"),
-        ("grad = problem.objective.grad(z)", "grad = problem.objective.grad(y)", "the gradient at y, not z"),
+        ("grad_at(problem.objective, z)", "grad_at(problem.objective, y)", "the gradient at y, not z"),
     ],
     "solvers/frank_wolfe.py": [
-        ("gap / (state.L * length2)", "gap / (2 * state.L * length2)", "half of the short step"),
-        ("2 / (state.k + 2)", "2 / (state.k + 1)", "the open-loop step of the step before"),
+        ("along.gap / (along.L * along.length2)", "along.gap / (2 * along.L * along.length2)", "half of the short step"),
+        ("2 / (along.k + 2)", "2 / (along.k + 1)", "the open-loop step of the step before"),
+        ("if not 0 <= t <= 1", "if not t <= 1", "a rule that steps out of the set"),
         ("t**2 * M / 2 * length2", "t**2 * M * length2", "a sufficient decrease that asks for too little"),
         ("Certificate(x, x, 1 / (2 * L), gap)", "Certificate(x_next, x_next, 1 / (2 * L), gap)", "certifies the next iterate"),
     ],
@@ -190,9 +193,14 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/smoothness.py": [
         ("return 100 * noise >= L or rho <= L + noise", "return True", "backtracking that accepts every L"),
         ("scale = 2 / length2", "scale = 1 / length2", "half the curvature"),
+        ("descent_fun=before)", "descent_fun=after)", "the value of another point passed on"),
         ("replace(state, L=2 * state.L)", "replace(state, L=state.L / 2)", "L goes down where it must go up"),
         ("before - linear), scale", "before + linear), scale", "the linear part with the wrong sign"),
         ("sqrt(change) / sqrt(distance)", "change / distance", "the squared Lipschitz quotient"),
+    ],
+    "solvers/evaluation.py": [
+        ("np.array_equal(x, y))", "True)", "any two arrays taken for one point"),
+        ("if known.fun is not None and same_point", "if known.fun is not None or same_point", "the value of another point"),
     ],
     "solvers/warm_start.py": [
         ("2 / (k + 2) * (s - x)", "2 / (k + 3) * (s - x)", "a first step that does not reach the vertex"),
@@ -219,6 +227,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "driver/counting.py": [
         ('"lmo": lambda domain, args: {"lo": 1}', '"lmo": lambda domain, args: {"lo": 0}', "linear oracle calls for free"),
         ('getattr(objective, "n_terms", 0)}', "1}", "a full gradient for the price of a term's"),
+        ('{"values": 1, **_full', '{"values": 0, **_full', "values that come with a gradient for free"),
         ("len(args[1])}", "len(args[1]) - 1}", "one term of a batch for free"),
         ("if not np.isfinite(seen if", "if np.isnan(seen if", "infinite answers let through"),
     ],
@@ -238,6 +247,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("state.k % self.every == 0 or ending", "state.k % self.every == 0", "no row for the last step"),
         ("fun < self.lowest.fun", "fun > self.lowest.fun", "the highest iterate for the lowest"),
         ("self.state.k if before else state.k", "state.k", "the step after the iterate that is returned"),
+        ("if same_point(point, x))", "if True)", "the value of another point recorded"),
+        ("<= self.stop.progress(last", ">= self.stop.progress(last", "a run that makes progress is called stalled"),
         ("gamma=1 / (2 * L), step=claim.step or claim.gamma", "step=claim.step", "verified for a step size that it chose itself"),
         ('if action == "raise" and cause is not None', "if False", "a signal ends one run of a program and not the program"),
         ("is None or isinstance(interruption, Terminated)", "is None", "SIGTERM during the check after Ctrl-C is lost"),

@@ -29,7 +29,7 @@ class Known(NamedTuple):
 
     def states(self, solver: Any, steps: int) -> list[Any]:
         """The states after 0, 1 .. ``steps`` steps."""
-        return list(islice(cg.iterate(solver, self.problem, self.x0), steps + 1))
+        return list(islice(cg.iterate(self.problem, solver, self.x0), steps + 1))
 
     def mapping2(self, x: np.ndarray, w: np.ndarray, gamma: float) -> float:
         """|g(x, w, gamma)|^2, exactly."""

@@ -74,7 +74,7 @@ def exact_mapping(problem: cg.Problem, x: np.ndarray, gamma: float) -> float:
 
 def states_of(problem: cg.Problem, x0: Any, inner: Any, eps: float, steps: int = 25) -> list[Any]:
     solver = build("ncgs", problem, Setup(cg.practical(eps), inner, steps), {})
-    return list(islice(cg.iterate(solver, problem, x0), steps + 1))
+    return list(islice(cg.iterate(problem, solver, x0), steps + 1))
 
 
 def papers_problem(size: int, rank: int, generator: str, seed: int) -> cg.Problem:
@@ -163,7 +163,7 @@ def test_iterate_by_iterate(problem: str, eps: float) -> None:
         f.value, f.grad, prox, example.x0, f.smoothness, STEPS, eps, library.FIRST, library.LEAST
     )
     setup = Setup(schedule, cg.CondG(MAX_CALLS), STEPS)
-    states = islice(cg.iterate(build("ncgs", example.problem, setup, {}), example.problem, example.x0), 1, STEPS + 1)
+    states = islice(cg.iterate(example.problem, build("ncgs", example.problem, setup, {}), example.x0), 1, STEPS + 1)
     assert np.linalg.norm(walk["theta"][-1] - example.x0) > 1e-3
     assert len(set(walk["L"])) > 2, "L_k stays where it is: it would prove nothing"
     for k, state in enumerate(states, start=1):
@@ -198,7 +198,7 @@ def test_an_early_claim_does_not_keep_it_from_ending() -> None:
     assert result.status == "converged", result.message
     setup = Setup(cg.practical(1e-2), cg.CondG(1000), 200)
     solver = build("ncgs", example.problem, setup, {})
-    states = islice(cg.iterate(solver, example.problem, example.x0), result.steps + 1)
+    states = islice(cg.iterate(example.problem, solver, example.x0), result.steps + 1)
     assert max(state.demand for state in states) > 4
 
 
@@ -271,7 +271,7 @@ def epochs_of(problem: cg.Problem, x0: Any, inner: Any, count: int, seed: int) -
     """(the solver, the states after the first step of each epoch, when its snapshot has been taken)"""
     solver = build("ncgs-vr", problem, Setup(cg.practical(1e-6), inner, 1000, seed), {})
     m = solver.estimator.epoch
-    return solver, list(islice(cg.iterate(solver, problem, x0), 1, count * m, m))
+    return solver, list(islice(cg.iterate(problem, solver, x0), 1, count * m, m))
 
 
 def sums() -> list[Any]:
@@ -296,7 +296,7 @@ def test_F_never_rises_from_snapshot_to_snapshot_but_at_the_safe_step(
     for before, after in pairwise(states):
         assert after.lam >= solver.lam * (1 - 1e-12) and after.snapshot.x is not None
         at = F(before.snapshot.x), F(after.snapshot.x)
-        assert after.fun == pytest.approx(at[1], rel=1e-9)
+        assert after.snapshot_fun == pytest.approx(at[1], rel=1e-9)
         if after.snapshot.x is before.snapshot.x:  # taken back
             assert after.lam < before.lam
         elif before.lam > solver.lam:

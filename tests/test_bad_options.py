@@ -23,7 +23,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         "Unknown method 'ncsg': did you mean 'ncgs'? Known methods: ncgs, ncgs-ii",
     ),
     "no method at all": (lambda: solve(method="zzz"), ValueError, "Unknown method 'zzz'. Known methods: ncgs"),
-    "a method that is none": (lambda: solve(method=None), ValueError, "Unknown method None"),
+    "a method that is none": (lambda: solve(method=None), TypeError, "method is of type NoneType, which has no init"),
     "inner": (
         lambda: solve(inner="corective"),
         ValueError,

@@ -253,7 +253,7 @@ def test_the_interval_by_hand() -> None:
 def test_a_stretched_step_certifies_nothing(quadratic: cg.Problem, stretch: float) -> None:
     """It takes its gradient at theta_md, which may lie outside the set."""
     solver = NCGS(cg.practical(1e-4), cg.Exact(), stretch)
-    states = islice(cg.iterate(solver, quadratic, np.array([0.5, 0.2, 0.3])), 1, 10)
+    states = islice(cg.iterate(quadratic, solver, np.array([0.5, 0.2, 0.3])), 1, 10)
     assert all(state.certificate is None for state in states)
 
 

@@ -363,3 +363,17 @@ def test_importing_is_light() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "[]"
+
+
+# ------------------------------------------------------------------------------------------------- order of arguments
+
+
+@pytest.mark.parametrize("function", [cg.run, cg.iterate])
+def test_the_problem_comes_before_the_solver(function: Any) -> None:
+    problem, solver = cg.Problem(cg.Quadratic(np.eye(3)), SIMPLEX), cg.solvers.FrankWolfe()
+    more = (cg.Steps(2),) if function is cg.run else ()
+    assert function(problem, solver, X0, *more) is not None
+    with pytest.raises(TypeError, match=r"^The first argument is of type FrankWolfe, a Problem.*was expected\.$"):
+        function(solver, problem, X0, *more)
+    with pytest.raises(TypeError, match=r"^The solver is of type int, which has no init and no step: give .*\.$"):
+        function(problem, 3, X0, *more)

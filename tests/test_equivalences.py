@@ -13,7 +13,7 @@ import pytest
 from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION, case
 
 import condgrad as cg
-from condgrad.solvers import RULES, Setup, build
+from condgrad.solvers import Setup, build
 
 STEPS = 40
 PROJECTABLE = [name for name in (*PLAIN, *SUMS) if name not in WITHOUT_PROJECTION]
@@ -31,7 +31,7 @@ inners = pytest.mark.parametrize("inner", [CONDG, cg.Corrective(60), cg.Exact()]
 
 def states(method, example, schedule=SCHEDULES["practical"], inner=CONDG, seed=0, **options):
     solver = build(method, example.problem, Setup(schedule, inner, STEPS, seed), options)
-    return list(islice(cg.iterate(solver, example.problem, example.x0), STEPS + 1))
+    return list(islice(cg.iterate(example.problem, solver, example.x0), STEPS + 1))
 
 
 def assert_together(one, other, attributes="x", tolerance=1e-10):
@@ -44,15 +44,11 @@ def assert_together(one, other, attributes="x", tolerance=1e-10):
 
 
 @pytest.fixture
-def frank_wolfe(monkeypatch):
+def frank_wolfe():
     """The library's Frank-Wolfe with a given step sequence t(k), k from 1."""
 
     def walk(example, t):
-        def given(problem, state, *others):
-            return t(state.k + 1), RULES["open-loop"](problem, state, *others)[1]
-
-        monkeypatch.setitem(RULES, "given", given)
-        return states("frank-wolfe", example, rule="given")
+        return states("frank-wolfe", example, rule=lambda along: t(along.k + 1))
 
     return walk
 

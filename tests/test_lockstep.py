@@ -293,7 +293,7 @@ PARAMETERS = [
 
 def states_of(method, example, schedule, options, steps):
     solver = build(method, example.problem, Setup(schedule, cg.CondG(MAX_CALLS), STEPS, SEED), options)
-    return list(islice(cg.iterate(solver, example.problem, example.x0), steps + 1))
+    return list(islice(cg.iterate(example.problem, solver, example.x0), steps + 1))
 
 
 def assert_in_step(states, reference, tolerance=1e-10):

@@ -42,7 +42,7 @@ def problem(shape, loss, share=0.4, symmetric=False, seed=2):
 
 def walk(task, name, x0, inner=SPECTRAL["spectral"], schedule=SCHEDULES["practical"], steps=STEPS, **options):
     solver = build(name, task, Setup(schedule, inner, steps, 0), options)
-    return list(islice(cg.iterate(solver, task, x0), steps + 1))
+    return list(islice(cg.iterate(task, solver, x0), steps + 1))
 
 
 def together(task, name, *args, x0=None, steps=None, apart=TOGETHER, **options):

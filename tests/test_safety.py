@@ -407,7 +407,7 @@ def test_values_that_are_none_are_said_by_the_check() -> None:
 
 def test_backtracking_sees_to_smoothness_itself() -> None:
     lookout = Lookout(cg.Problem(CONVEX, SIMPLEX), given=False)
-    lookout.between(State(x=X0, L=1.0), State(x=X0, L=1.0), None, None)  # type: ignore[arg-type]
+    lookout.between(State(x=X0, L=1.0), State(x=X0, L=1.0), None, None, CONVEX.value)  # type: ignore[arg-type]
     assert list(lookout.warnings(None)) == []
 
 

@@ -71,7 +71,7 @@ def test_the_descent_inequality_holds_at_every_accepted_step(method: str, option
     F, domain = forgetful(quadratic(3, convex=method == "cgs")), a_set(3)
     problem = cg.Problem(F, domain)
     setup = cg.solvers.Setup(cg.practical(1e-6), cg.Corrective(100), 50)
-    states = cg.iterate(cg.solvers.build(method, problem, setup, options), problem, a_start(domain, 3))
+    states = cg.iterate(problem, cg.solvers.build(method, problem, setup, options), a_start(domain, 3))
     seen = [next(states) for _ in range(30)]
     for before, after in pairwise(seen):
         x, grad, y = after.descent

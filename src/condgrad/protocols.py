@@ -25,7 +25,11 @@ Batch = Any
 
 
 class Objective(Protocol):
-    """F, to be minimised: its value and its gradient."""
+    """F, to be minimised: its value and its gradient.
+
+    It may have ``value_and_grad(x) -> (value, gradient)`` too, for methods that need both at one point; None stands for no such
+    method. A call counts as one value and one gradient.
+    """
 
     shape: tuple[int, ...] | None
     """Shape of the points, or None where any shape will do."""
@@ -175,7 +179,10 @@ class Inner(Protocol):
 
 
 class State(Protocol):
-    """What moves: the number of steps done and the iterate that the method reports after them."""
+    """What moves: the number of steps done and the iterate that the method reports after them.
+
+    It may have ``fun``, which is F(x) or None: the driver then records that, and does not ask for it.
+    """
 
     @property
     def k(self) -> int: ...

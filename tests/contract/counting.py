@@ -66,7 +66,7 @@ def tallied(example, method, inner, steps, schedule=None, options=None, problem=
     """The tally after each step, from 0, of a method driven by hand."""
     problem, tally = problem or example.problem, dict.fromkeys(UNITS, 0)
     watched = spied(problem, tally)
-    walk = cg.iterate(solver_of(method, watched, inner, schedule, options=options), watched, example.x0)
+    walk = cg.iterate(watched, solver_of(method, watched, inner, schedule, options=options), example.x0)
     return [dict(tally) for _ in islice(walk, steps + 1)]
 
 

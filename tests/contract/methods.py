@@ -48,7 +48,7 @@ def solver_of(method, problem, inner="condg", schedule=None, seed=0, options=Non
 
 
 def states_of(solver, problem, x0, steps=STEPS):
-    return list(islice(cg.iterate(solver, problem, x0), steps + 1))
+    return list(islice(cg.iterate(problem, solver, x0), steps + 1))
 
 
 def unknown(objective, scale=1.0):

@@ -7,6 +7,7 @@ from condgrad.driver.minimize import minimize
 from condgrad.driver.result import Result
 from condgrad.driver.run import iterate, run
 from condgrad.driver.safety import SmoothnessWarning
+from condgrad.driver.smoothness_estimate import SmoothnessEstimate, estimate_smoothness
 from condgrad.driver.stopping import Calls, CpuSeconds, Gap, Mapping, Memory, Seconds, Stagnation, Steps
 from condgrad.driver.trace import Trace
 
@@ -21,11 +22,13 @@ __all__ = [
     "Memory",
     "Result",
     "Seconds",
+    "SmoothnessEstimate",
     "SmoothnessWarning",
     "Stagnation",
     "Steps",
     "Trace",
     "check_gradient",
+    "estimate_smoothness",
     "iterate",
     "mapping",
     "minimize",

@@ -37,6 +37,8 @@ MOVES = (
     "best",
     "best_k",
     "lowest",
+    "known",
+    "idle",
     "unconfirmed",
     "next_check",
     "noticed",

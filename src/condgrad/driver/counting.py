@@ -47,7 +47,7 @@ class Counted:
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._target, name)
-        return self._oracle(name, attribute) if name in PRICES else attribute
+        return self._oracle(name, attribute) if name in PRICES and attribute is not None else attribute
 
     def _oracle(self, name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any) -> Any:
@@ -55,9 +55,12 @@ class Counted:
             self._allow(price)
             self._counts.add(price)
             answer = ask(*args)
-            seen = SEEN.get(name, lambda point: point)(answer)
-            if not np.isfinite(seen if name == "value" else norm2(seen)):
-                raise NonFinite(f"{SAID[name]} of {type(self._target).__name__} {found(seen)}.")
+            for part, one in (
+                zip(("value", "grad"), answer, strict=True) if name == "value_and_grad" else ((name, answer),)
+            ):
+                seen = SEEN.get(part, lambda point: point)(one)
+                if not np.isfinite(seen if part == "value" else norm2(seen)):
+                    raise NonFinite(f"{SAID[part]} of {type(self._target).__name__} {found(seen)}.")
             return answer
 
         return counted
@@ -79,9 +82,14 @@ def _terms(objective: Any, args: tuple[Any, ...]) -> dict[str, int]:
     return {"ifo" if hasattr(objective, "n_terms") else "sfo": len(args[1])}
 
 
+def _full(objective: Any) -> dict[str, int]:
+    return {"fo": 1, "ifo": getattr(objective, "n_terms", 0)}
+
+
 PRICES: dict[str, Callable[[Any, tuple[Any, ...]], dict[str, int]]] = {
     "value": lambda objective, args: {"values": 1},
-    "grad": lambda objective, args: {"fo": 1, "ifo": getattr(objective, "n_terms", 0)},
+    "grad": lambda objective, args: _full(objective),
+    "value_and_grad": lambda objective, args: {"values": 1, **_full(objective)},
     "grad_terms": _terms,
     "term_rows": _terms,
     "lmo": lambda domain, args: {"lo": 1},

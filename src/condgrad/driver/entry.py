@@ -102,9 +102,9 @@ def _wrapped(objective: Any, **replaced: Any) -> Any:
     return type(type(objective).__name__, (_Wrapped,), {})(objective, **replaced)
 
 
-def with_smoothness(objective: Any, smoothness: float | None) -> Any:
-    """The objective with this smoothness."""
-    return _wrapped(objective, smoothness=smoothness)
+def with_smoothness(objective: Any, smoothness: float | None, **of_terms: float) -> Any:
+    """The objective with this smoothness, and with the constants of its terms."""
+    return _wrapped(objective, smoothness=smoothness, **of_terms)
 
 
 def checked_answers(objective: Any) -> Any:
@@ -115,7 +115,7 @@ def checked_answers(objective: Any) -> Any:
     own = type(unwrapped(objective)).__module__
     if own.startswith("condgrad."):
         return objective
-    checks = {"value": _value, "grad": _gradient, "grad_terms": _gradient}
+    checks = {"value": _value, "grad": _gradient, "grad_terms": _gradient, "value_and_grad": _value_and_gradient}
     return _wrapped(
         objective,
         **{name: partial(check, objective, name) for name, check in checks.items() if hasattr(objective, name)},
@@ -123,13 +123,25 @@ def checked_answers(objective: Any) -> Any:
 
 
 def _value(objective: Any, name: str, x: Point) -> float:
-    array = real_array(objective.value(x), f"The answer of {name}")
+    return _checked_value(getattr(objective, name)(x), name)
+
+
+def _gradient(objective: Any, name: str, x: Point, *batch: Any) -> Point:
+    return _checked_gradient(getattr(objective, name)(x, *batch), name, x)
+
+
+def _value_and_gradient(objective: Any, name: str, x: Point) -> tuple[float, Point]:
+    value, grad = getattr(objective, name)(x)
+    return _checked_value(value, name), _checked_gradient(grad, name, x)
+
+
+def _checked_value(answer: Any, name: str) -> float:
+    array = real_array(answer, f"The answer of {name}")
     same_shape(array.shape, (), f"The answer of {name}")
     return float(array)
 
 
-def _gradient(objective: Any, name: str, x: Point, *batch: Any) -> Point:
-    answer = getattr(objective, name)(x, *batch)
+def _checked_gradient(answer: Any, name: str, x: Point) -> Point:
     if hasattr(answer, "inner"):  # a structured point
         return answer
     array = real_array(answer, f"The answer of {name}")

@@ -18,10 +18,11 @@ from condgrad.driver.entry import check_problem, check_start, given_smoothness, 
 from condgrad.driver.progress import Progress, switched_off
 from condgrad.driver.result import Result
 from condgrad.driver.run import OUTPUTS, Callback, run
+from condgrad.driver.smoothness_estimate import SmoothnessEstimate
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
 from condgrad.interruption import ACTIONS, default_action, terminable
-from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, SpectralSet, fits
+from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ def minimize(
     domain: Any,
     x0: Point | None = None,
     *,
-    method: str = "ncgs",
+    method: str | Solver = "ncgs",
     tol: float = 1e-6,
     max_steps: int = 1000,
     stop: Rule | None = None,
@@ -70,9 +71,10 @@ def minimize(
     domain : the set, see :mod:`condgrad.domains`; for your own ``user_set(lmo, shape)``.
     x0 : where to start; by default ``domain.start()``. Never changed. Where a ``user_set`` has neither ``contains`` nor
         ``project``, at most 10 calls of its linear oracle, which are not counted, look whether x0 is outside.
-    method : a name from ``condgrad.METHODS``, or ``"auto"``: ncgs for a plain function, for a finite sum of known
-        smoothness the one of stochastic-ncgs and ncgs-vr with the smaller bound at this ``tol``, stochastic-ncgs for an
-        expectation.
+    method : a name from ``condgrad.METHODS``, a solver object with ``init(problem, x0)`` and ``step(problem, state)`` (which has
+        its own schedule, inner solver and options, so that none may be given here), or ``"auto"``: ncgs for a plain
+        function, for a finite sum of known smoothness the one of stochastic-ncgs and ncgs-vr with the smaller bound at
+        this ``tol``, stochastic-ncgs for an expectation.
     tol : stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most this. As a squared gradient
         it has the unit of F^2 / x^2: multiply F by 10 and it grows by 100, multiply x by 10 and it falls by 100.
     max_steps : and at the latest after so many steps. With ``schedule="theory"``, the N of the theorem.
@@ -85,7 +87,8 @@ def minimize(
         how far it got.
     warm_start : so many Frank-Wolfe steps before a sliding method begins on a spectral set; by default 20 with the practical
         schedule, where no x0 is given.
-    smoothness : L, in place of what the objective says; ``"estimate"`` has it found by backtracking, as it is anyway
+    smoothness : L, in place of what the objective says; a number, or what :func:`condgrad.estimate_smoothness` returns, which
+        for a finite sum has the terms' constants too; ``"estimate"`` has it found by backtracking, as it is anyway
         where the objective does not know.
     output : ``"best"`` the iterate with the smallest certified mapping (of a stochastic method: measured from outside, for an
         expectation on a batch of ``validate`` samples), ``"last"``, ``"lowest"`` the iterate with the lowest F among those of
@@ -109,7 +112,8 @@ def minimize(
         KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process: one signal ends a
         program of many runs. "return": the result so far is returned, with the status ``interrupted``. None: "return" in an
         interactive session, "raise" in a script. Your own handler of SIGTERM takes precedence.
-    options : the method's own, such as ``rule="short"``; see ``condgrad methods``.
+    options : the method's own, such as ``rule="short"``; see ``condgrad methods``. Frank-Wolfe's ``rule`` may be a function of a
+        :class:`condgrad.solvers.Direction` that answers the step t.
 
     Returns
     -------
@@ -144,10 +148,16 @@ def minimize(
     on_interrupt = default_action() if on_interrupt is None else choice(on_interrupt, ACTIONS, "on_interrupt")
     check_problem(Problem(objective, domain))
     if smoothness is not None:
-        objective = with_smoothness(objective, given_smoothness(smoothness))
+        of_terms = smoothness.of_terms if isinstance(smoothness, SmoothnessEstimate) else {}
+        objective = with_smoothness(objective, given_smoothness(smoothness), **of_terms)
     if method == "auto":
         method = auto_method(objective, tol)
-    entry = METHODS[choice(method, [*METHODS, "auto"], "method")]
+    if not isinstance(method, str):
+        settings = {"schedule": schedule != "practical", "inner": inner != "auto", "warm_start": warm_start is not None}
+        settings |= {"smoothness='estimate'": smoothness == "estimate", "output='random'": output == "random"}
+        check_solver(method, [*(name for name, given in settings.items() if given), *options])
+    name = method if isinstance(method, str) else type(method).__name__
+    entry = METHODS[choice(method, [*METHODS, "auto"], "method")] if isinstance(method, str) else None
 
     eps = (stop.tolerance() if stop is not None else None) or tol
     if isinstance(schedule, str):
@@ -163,7 +173,7 @@ def minimize(
     else:
         suits(inner, domain)
     watched = stop is None or stop.tolerance() is not None
-    if watched and isinstance(schedule, practical):
+    if watched and entry and isinstance(schedule, practical):
         objective = not_vacuous(objective, domain, entry, eps)
     problem = Problem(objective, domain)
     start = check_start(problem, x0)
@@ -178,14 +188,15 @@ def minimize(
         raise TypeError(
             f"warm_start is for spectral sets such as NuclearBall, {type(domain).__name__} is none: leave it out."
         )
-    elif warm_start and not entry.slides:
+    elif warm_start and entry and not entry.slides:
         raise TypeError(f"warm_start is for methods that slide, '{method}' does not: leave it out.")
     elif warm_start and not fits(objective, Objective):
         raise TypeError(f"warm_start takes full gradients, {type(objective).__name__} has none: leave it out.")
     setup = Setup(schedule, inner, max(steps, 1), seed, warm_start, certify=not measure)
-    solver = build(method, problem, setup, options)
+    solver = build(method, problem, setup, options) if isinstance(method, str) else method
+    law = entry.output_law if entry else None
 
-    output = output or ("random" if entry.output_law and isinstance(schedule, theory) else "best")
+    output = output or ("random" if law and isinstance(schedule, theory) else "best")
     choice(output, (*OUTPUTS, "random"), "output")
     if output == "lowest" and not fits(objective, Objective):
         raise TypeError(
@@ -193,22 +204,22 @@ def minimize(
         )
     rule: Rule = stop if stop is not None else Mapping(tol) | Steps(steps)
     if output == "random":
-        if entry.output_law is None:
+        if law is None:
             raise ValueError(
                 f"Method '{method}' is deterministic, it has no random output: use output='best' or 'last'."
             )
-        R = entry.output_law(max(steps, 1), np.random.default_rng((seed, 0, 1)))
+        R = law(max(steps, 1), np.random.default_rng((seed, 0, 1)))
         rule = RandomIndex(R, steps) if stop is None else stop | RandomIndex(R, steps)
 
     shown = (sys.stderr.isatty() if progress is None else progress) and not switched_off()
-    bar = Progress(method, rule)
+    bar = Progress(name, rule)
     with terminable(deliver=True), closing(bar):
         result = run(
             problem,
             solver,
             start,
             rule,
-            name=method,
+            name=name,
             every=every,
             output="last" if output == "random" else output,
             measure=measure,
@@ -222,8 +233,25 @@ def minimize(
             on_interrupt=on_interrupt,
         )
     level = logging.DEBUG if progress is False else logging.INFO
-    logger.log(level, "%s: %s after %d steps. %s", method, result.status, result.steps, result.message)
+    logger.log(level, "%s: %s after %d steps. %s", name, result.status, result.steps, result.message)
     return result
+
+
+def check_solver(solver: Any, given: list[str]) -> None:
+    """Refuse what is no solver, and settings that a solver object already has."""
+    if isinstance(solver, type):
+        raise TypeError(f"method is the class {solver.__name__}, an instance was expected: {solver.__name__}(...).")
+    missing = [name for name in ("init", "step") if not callable(getattr(solver, name, None))]
+    if missing:
+        raise TypeError(
+            f"method is of type {type(solver).__name__}, which has no {' and no '.join(missing)}: give a name from "
+            "condgrad.METHODS, or a solver with init(problem, x0) and step(problem, state)."
+        )
+    if given:
+        raise TypeError(
+            f"method is a solver object of type {type(solver).__name__}, which has its own settings: "
+            f"leave out {', '.join(given)}."
+        )
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from condgrad.interruption import ACTIONS, Terminated, attach, default_action, h
 from condgrad.points import norm2
 from condgrad.points.aside import listening
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
+from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import Backtracking
 
 HEARTBEAT = 0.5
@@ -36,6 +37,8 @@ DONE = ("converged", "failed", "interrupted")
 """Endings after which nothing more is measured: it is known, can't be, or somebody waits."""
 
 
+IDLE = 100
+"""After this number of steps in a row that move nothing and use up no budget, a run ends."""
 ROOM = 10.0
 """So many times the step that two gradients allow is still a step."""
 OUTPUTS = ("best", "last", "lowest")
@@ -51,12 +54,56 @@ class _End(Exception):
         self.reason = reason
 
 
-def iterate(solver: Solver, problem: Problem, x0: Point, state: Any = None) -> Iterator[Any]:
-    """The states of a method, from its start (or from ``state``), without end."""
+def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> Iterator[Any]:
+    """Yield the states of a method, one for each step, without end.
+
+    Parameters
+    ----------
+    problem : Problem
+        The objective and the set.
+    solver : Solver
+        Has ``init(problem, x0)`` and ``step(problem, state)``; see :mod:`condgrad.solvers`.
+    x0 : Point
+        Where to start.
+    state : State, default None
+        A state to continue from. By default the method starts at ``x0``.
+
+    Yields
+    ------
+    State
+        First the start (``k = 0``, or ``state``), then the state after each step.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> from condgrad.solvers import ProjectedGradient
+    >>> problem = cg.Problem(cg.Quadratic(np.eye(2)), cg.Box(np.ones(2), np.full(2, 3.0)))
+    >>> states = cg.iterate(problem, ProjectedGradient(), np.array([3.0, 2.0]))
+    >>> [next(states).x.tolist() for _ in range(3)]
+    [[3.0, 2.0], [1.5, 1.0], [1.0, 1.0]]
+    """
+    check_order(problem, solver)
+    return _states(problem, solver, x0, state)
+
+
+def _states(problem: Problem, solver: Solver, x0: Point, state: Any) -> Iterator[Any]:
     state = solver.init(problem, x0) if state is None else state
     while True:
         yield state
         state = solver.step(problem, state)
+
+
+def check_order(problem: Any, solver: Any) -> None:
+    """Refuse arguments in another order, at once and not in the first step."""
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"The first argument is of type {type(problem).__name__}, a Problem(objective, domain) was expected."
+        )
+    if missing := [name for name in ("init", "step") if not callable(getattr(solver, name, None))]:
+        raise TypeError(
+            f"The solver is of type {type(solver).__name__}, which has no {' and no '.join(missing)}: "
+            "give one with init(problem, x0) and step(problem, state)."
+        )
 
 
 Callback = Callable[[Record, Point], bool | None]
@@ -82,16 +129,59 @@ def run(
     options: Mapping[str, Any] | None = None,
     on_interrupt: str | None = None,
 ) -> Result:
-    """Run ``solver`` until ``stop``; return the best certified iterate, or with ``output`` "last" the last one, with "lowest"
-    the one with the lowest F among those whose value is known (of every ``every``-th step).
+    """Run ``solver`` until ``stop``; return the iterate that ``output`` names.
 
-    Every ``every``-th step is recorded. A method that proves nothing on its way is measured from outside, on steps ever
-    further apart; an expectation on a batch of ``validate`` samples. With ``measure`` every method is, at the iterate that it
-    reports, in place of what it proves itself (Frank-Wolfe's own bound, gap/gamma, is a loose one).
+    Parameters
+    ----------
+    problem : Problem
+        The objective and the set.
+    solver : Solver
+        Has ``init(problem, x0)`` and ``step(problem, state)``.
+    x0 : Point
+        Where to start; a point of the set.
+    stop : Rule
+        When to end, such as ``Mapping(1e-6) | Steps(1000)``.
+    name : str, default ""
+        The method's name in the result and in progress lines. By default the solver's class name.
+    every : int, default 1
+        Record every ``every``-th step.
+    output : {"best", "last", "lowest"}, default "best"
+        Return the iterate with the smallest certified mapping, the last one, or the one with the lowest F among those whose
+        value is known (of every ``every``-th step).
+    measure : bool, default False
+        Measure the mapping from outside, at the iterate that the method reports, in place of what the method proves itself
+        (Frank-Wolfe's own bound, gap/gamma, is a loose one). A method that proves nothing is always measured from
+        outside, at steps with growing distance.
+    validate : int, default 10_000
+        Number of samples on which an expectation is measured.
+    seed : int, default 0
+        Seed of that batch.
+    callback : callable, default None
+        ``callback(record, x)`` at the start and after each step; True ends the run.
+    listeners : sequence of callables, default ()
+        Called as ``listener(record, trace)`` after each step, and during long ones.
+    checkpoint : Checkpoint, default None
+        Where and how often the run is saved.
+    resume : bool, default False
+        Continue from the checkpoint, if there is one.
+    options : mapping, default None
+        What else the solver was built from: a checkpoint of a run with other options is refused.
+    on_interrupt : {"raise", "return"} or None, default None
+        As in :func:`condgrad.minimize`.
 
-    With a ``checkpoint`` the run is saved as it goes; with ``resume`` it goes on from there. ``options`` are what else the
-    solver was built from: a checkpoint of others is refused. ``on_interrupt`` is that of :func:`condgrad.minimize`.
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> from condgrad.solvers import FrankWolfe
+    >>> problem = cg.Problem(cg.Quadratic(np.eye(3)), cg.Simplex(3))
+    >>> cg.run(problem, FrankWolfe("line-search"), np.eye(3)[0], cg.Gap(1e-6) | cg.Steps(100)).status
+    'converged'
     """
+    check_order(problem, solver)
     action = default_action() if on_interrupt is None else choice(on_interrupt, ACTIONS, "on_interrupt")
     name = name or type(solver).__name__
     choice(output, OUTPUTS, "output")
@@ -145,6 +235,10 @@ class _Run:
     """A claim of convergence that its check did not confirm."""
     verified: Certificate | None = None
     """The check of a claim that it confirmed, on which the run ends."""
+    known: list[tuple[Point, float]] = field(default_factory=list)
+    """Points and F there, computed by the solver or for a record."""
+    idle: int = 0
+    """Steps in a row that changed nothing."""
     next_check: int = 0
     next_measure: int = 0
     next_gap: int = 0
@@ -242,7 +336,7 @@ class _Run:
         # kept here alone: a run that held it would be garbage's to free
         counted = count(self.problem, self.counts, self.allow)
         try:
-            for state in iterate(self.solver, counted, self.x0, self.state):
+            for state in iterate(counted, self.solver, self.x0, self.state):
                 with self.watch.paused():
                     ending = self.after(state, callback)
                 if ending:
@@ -268,14 +362,19 @@ class _Run:
 
     def after(self, state: Any, callback: Callback | None) -> Reason | None:
         """Look at the state after a step, and say why to end, if so. A state that was restored has been looked at."""
-        record, new = self.record, state is not self.state
+        earlier = record = self.record
+        new = state is not self.state
         if record is None or new:
             self.lookout.at(state)
             before = self.state
             self.state, self.record = state, (now := self.observe(state))
-            self.lookout.between(before, state, record, now)
+            self.lookout.between(before, state, record, now, self.look_up)
             record = now
+            self.forget()
+            self.idle = self.idle + 1 if self.stands_still(before, earlier, now) else 0
         ending = self.confirmed(self.stop(record, self.trace), state.k)
+        if ending is None and self.idle >= IDLE:
+            ending = Reason("stalled", f"{IDLE} steps in a row left the point where it was and used up no budget.")
         self.lookout.listen()  # what was heard while measuring is not of the next step
         if new:
             if callback and callback(record, read_only(state.x)):
@@ -298,6 +397,7 @@ class _Run:
 
     def observe(self, state: Any) -> Record:
         """What is known after this step; the best certificate so far is kept."""
+        self.learn(state)
         fun = self.value(state.x) if state.k % self.every == 0 else nan
         self.keep_lowest(state.x, fun, state.k)
         self.current = certificate = self.certify(state)
@@ -328,10 +428,36 @@ class _Run:
 
     def value(self, x: Point) -> float:
         """F(x), refused where it is not a number; NaN where F is an expectation."""
-        fun = value(self.problem, x) if self.has_value else nan
+        fun = self.look_up(x) if self.has_value else nan
         if self.has_value and not isfinite(fun):
             raise NonFinite(f"The value of {type(self.problem.objective).__name__} is {fun}.")
         return fun
+
+    def look_up(self, x: Point) -> float:
+        """F(x), not computed again where it is known."""
+        found = (fun for point, fun in self.known if same_point(point, x))
+        fun = next(found, None)
+        fun = value(self.problem, x) if fun is None else fun
+        self.known.append((x, fun))  # also where an equal point was found, which may not be held much longer
+        return fun
+
+    def learn(self, state: Any) -> None:
+        """Take over the values that the solver has computed; a user's own state need not have any."""
+        if getattr(state, "fun", None) is not None:
+            self.known.append((state.x, float(state.fun)))
+        if getattr(state, "descent_fun", None) is not None:
+            self.known.append((state.descent.x, float(state.descent_fun)))
+
+    def stands_still(self, before: Any, last: Record | None, now: Record) -> bool:
+        """The step left the point where it was and brought no budget closer to its end: it could go on so for ever."""
+        if before is None or last is None or not same_point(before.x, self.state.x):
+            return False
+        return self.stop.progress(now, self.trace) <= self.stop.progress(last, self.trace)
+
+    def forget(self) -> None:
+        """Of the values that are known, keep those at the points that the run still holds."""
+        held = [self.state.x, *(certificate.x for certificate in (self.current, self.best) if certificate)]
+        self.known = [(point, fun) for point, fun in self.known if any(point is x for x in held)]
 
     def gap(self, certificate: Certificate, k: int) -> float:
         """The Frank-Wolfe gap at the certificate's point: its own, or measured where the stopping rule asks for it."""

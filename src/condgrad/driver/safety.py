@@ -8,7 +8,7 @@ the method's own guarantee that it gets there.
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import ceil, isfinite, sqrt
 from typing import Any, NamedTuple
@@ -111,7 +111,9 @@ class Lookout:
             which = "certificate's witness"
         return f"But the {which} lies outside of the set: {self.suspects()}." if which else ""
 
-    def between(self, before: Any, after: Any, last: Record | None, now: Record) -> None:
+    def between(
+        self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
+    ) -> None:
         """Two gradients that differ by more than L times their points' distance prove that a given L is too small; so does
         a value above F(x) + <grad, y - x> + L/2 |y - x|^2, or else it proves that the gradient is not F's."""
         if not self.given or before is None or last is None or after.descent is None:
@@ -125,8 +127,7 @@ class Lookout:
         if not known and after.k < self.noticed.next_rise:
             return
         self.note(next_rise=later(after.k))
-        value = self.problem.objective.value
-        self.compare(x, grad, after, *((last.fun, now.fun) if known else (value(x), value(after.x))))
+        self.compare(x, grad, after, value(x), value(after.x))
 
     def compare(self, x: Point, grad: Point, after: Any, old: float, new: float) -> None:
         d = after.x - x

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.certificate import Certificate
-from condgrad.checks import not_negative, positive, whole
+from condgrad.checks import not_negative, positive, real, whole
 from condgrad.driver.freezing import classes
 from condgrad.driver.result import Lowest
 from condgrad.driver.safety import Noticed
@@ -45,7 +45,10 @@ def check_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...
         if not isinstance(moving[name], kinds):
             raise TypeError(f"{name} is a {type(moving[name]).__name__}")
         _check(moving[name], "", shape)
-    for name in ("current_k", "best_k", "next_check", "next_measure", "next_gap"):
+    for point, fun in moving["known"]:
+        _check(point, "Point", shape)
+        real(fun, "F")
+    for name in ("current_k", "best_k", "idle", "next_check", "next_measure", "next_gap"):
         whole(moving[name], name, least=0)
     if whole(k, "k", least=0) != state.k or record.k != k:
         raise ValueError("of different steps")

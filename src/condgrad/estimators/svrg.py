@@ -41,6 +41,8 @@ class SVRG:
         if memory is None or (k - 1) % self.epoch == 0:
             memory = self.snapshot(objective, x, rng)
         batch = draw(objective, self.batch, rng, self.replace)
+        if memory.rows is None and getattr(objective, "mean_grad", None) is not None:  # no stack of gradients is needed
+            return objective.grad_terms(x, batch) - objective.grad_terms(memory.x, batch) + memory.grad, memory
         at_snapshot = objective.term_rows(memory.x, batch) if memory.rows is None else memory.rows[batch]
         change = objective.assemble(objective.term_rows(x, batch) - at_snapshot, batch)
         return change + memory.grad, memory

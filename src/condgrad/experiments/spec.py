@@ -1,11 +1,11 @@
 """A run from a TOML file: problem, set, method, stop.
 
 [problem]
-objective = "quadratic"        # or linear-model, completion, paper, robust-regression
+objective = "quadratic"        # or linear-model, completion, paper, robust-regression, or your own: "module:name"
 matrix = "Q.npy"               # files are found beside the spec
 
 [set]
-name = "simplex"               # see `condgrad sets`; the shape is the objective's
+name = "simplex"               # see `condgrad sets`, or your own: "module:name"; the shape is the objective's
 
 [method]
 name = "ncgs"                  # see `condgrad methods`, which lists each one's options
@@ -35,6 +35,7 @@ from condgrad.domains import DOMAINS
 from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Memory, Result, Seconds, Stagnation, Steps, minimize
 from condgrad.driver.run import Callback
 from condgrad.driver.stopping import Rule
+from condgrad.experiments.own_parts import DOMAIN, OBJECTIVE, checked, find, guarded, is_reference, lacks, said
 from condgrad.files import read_bytes
 from condgrad.inner import INNERS
 from condgrad.objectives import LOSSES, Completion, LinearModel, PaperData, Quadratic, Welsch, paper_data
@@ -74,6 +75,8 @@ class Spec:
     method: str
     stop: Rule
     keywords: dict[str, Any]
+    own: tuple[str, ...] = ()
+    """References to the user's own parts, whose code may raise anything."""
 
     def within(self, **limits: float | None) -> Spec:
         """The same with more to stop at, by the names of [stop]; None says nothing."""
@@ -82,16 +85,21 @@ class Spec:
 
     def solve(self, progress: bool | None, callback: Callback | None = None, **more: Any) -> Result:
         """``more`` is checkpoint=, resume=, check_gradient= and on_interrupt= of minimize."""
-        return minimize(
-            self.objective,
-            self.domain,
-            method=self.method,
-            stop=self.stop,
-            progress=progress,
-            callback=callback,
-            **more,
-            **self.keywords,
-        )
+        try:
+            return minimize(
+                self.objective,
+                self.domain,
+                method=self.method,
+                stop=self.stop,
+                progress=progress,
+                callback=callback,
+                **more,
+                **self.keywords,
+            )
+        except Exception as error:
+            if not self.own or isinstance(error, ValueError | TypeError | ArithmeticError | OSError | MemoryError):
+                raise  # with a sentence of its own
+            raise ValueError(f"{' or '.join(self.own)} failed in the run: {said(error)}") from error
 
 
 def load(path: Path) -> Spec:
@@ -118,6 +126,7 @@ def build(raw: dict[str, Any], folder: Path) -> Spec:
         choice(section, ("problem", "set", "method", "stop"), "section of the spec")
     problem, domain = dict(section_of(raw, "problem")), dict(section_of(raw, "set"))
     method, stop = dict(section_of(raw, "method")), section_of(raw, "stop")
+    problem_name, set_name = problem.get("objective"), domain.get("name")
     objective = make_objective(problem, folder)
     name = take(method, "name", "method")
     known = [*RUN, *METHODS[choice(name, METHODS, "method")].options]
@@ -134,6 +143,7 @@ def build(raw: dict[str, Any], folder: Path) -> Spec:
         name,
         make_stop(stop),
         {**tol, **steps, **method},
+        own=tuple(str(name) for name in (problem_name, set_name) if is_reference(name)),
     )
 
 
@@ -154,6 +164,8 @@ def take(section: dict[str, Any], key: str, name: str) -> Any:
 
 def make_objective(section: dict[str, Any], folder: Path) -> Any:
     name = take(section, "objective", "problem")
+    if is_reference(name):
+        return own(name, section, folder, "objective", OBJECTIVE)
     make = PROBLEMS[choice(name, PROBLEMS, "objective of a spec")]
     return call(make, section, f"[problem] with objective = '{name}'", folder=folder)
 
@@ -246,6 +258,12 @@ def make_named(table: dict[str, Any], what: str, makers: dict[str, Callable[...,
 def make_domain(section: dict[str, Any], shape: tuple[int, ...], folder: Path) -> Any:
     known = [name for name in DOMAINS if name != "user"]
     name = take(section, "name", "set")
+    if is_reference(name):
+        return own(name, section, folder, "set", DOMAIN, shape=shape)
+    if shape is None:
+        raise ValueError(
+            f"The objective does not say the shape of its points, which set '{name}' needs: give it a shape."
+        )
     factory = DOMAINS[choice(name, known, "set")].factory
     if name == "box":
         bounds = {key: array(folder, v) if isinstance(v, str) else finite_array(v, key) for key, v in section.items()}
@@ -253,14 +271,31 @@ def make_domain(section: dict[str, Any], shape: tuple[int, ...], folder: Path) -
     return call(factory, section, f"set '{name}'", shape=shape)
 
 
+def own(
+    reference: str, section: dict[str, Any], folder: Path, role: str, contract: tuple[str, ...], **offered: Any
+) -> Any:
+    """The user's own objective or set: an instance, or what a class or function makes of the section's other keys."""
+    thing = find(reference, folder)
+    if isinstance(thing, type) or (callable(thing) and lacks(thing, contract)):
+        known = inspect.signature(thing).parameters
+        given = {key: value for key, value in offered.items() if key in known and key not in section}
+        made = call(partial(guarded, thing, reference), section, f"{role} '{reference}'", parameters=known, **given)
+        return checked(made, reference, role, contract)
+    if section:
+        raise ValueError(
+            f"The {role} '{reference}' is an instance, which takes no keys: leave out {', '.join(section)}."
+        )
+    return checked(thing, reference, role, contract)
+
+
 def make_stop(section: dict[str, Any]) -> Rule:
     rules = [STOPS[choice(name, STOPS, "stop")](value) for name, value in section.items()]
     return reduce(or_, rules)
 
 
-def call(make: Callable[..., Any], section: dict[str, Any], where: str, **given: Any) -> Any:
+def call(make: Callable[..., Any], section: dict[str, Any], where: str, parameters: Any = None, **given: Any) -> Any:
     """make(**section), with a sentence for a key that it does not know or that is missing."""
-    parameters = inspect.signature(make).parameters
+    parameters = inspect.signature(make).parameters if parameters is None else parameters
     free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     known = [name for name in parameters if name not in given]
     for key in section:

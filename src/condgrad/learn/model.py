@@ -37,8 +37,18 @@ class Model:
         if self.state is None:
             return solver.init(problem, self.x)
         L = problem.objective.smoothness
+        local = self.state.local * (L / self.state.L)
         return replace(
-            self.state, k=0, x=self.x, theta_ag=self.x, L=L, local=self.state.local * (L / self.state.L), due=False
+            self.state,
+            k=0,
+            x=self.x,
+            theta_ag=self.x,
+            L=L,
+            local=local,
+            due=False,
+            fun=None,
+            grad=None,
+            descent_fun=None,
         )
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:

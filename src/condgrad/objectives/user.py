@@ -14,34 +14,114 @@ from condgrad.protocols import Batch, Point
 
 Value = Callable[[Point], Any]
 Grad = Callable[[Point], Any]
+ValueAndGrad = Callable[[Point], Any]
+"""x -> (F(x), grad F(x)), a pair."""
 TermGrads = Callable[[Point, Batch], Any]
 """(x, batch) -> the gradients of the batch at x, stacked: an array of shape (len(batch), *x.shape)."""
+MeanGrad = Callable[[Point, Batch], Any]
+"""(x, batch) -> the mean of the batch's gradients at x, an array of x's shape."""
 Draw = Callable[[int, np.random.Generator], Any]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Function:
-    """F given by ``value(x)`` and ``grad(x)``. What is not known of it (None) is estimated, or not used."""
+    """F given by plain functions; every answer is checked.
 
-    value: Value
-    grad: Grad
+    Parameters
+    ----------
+    value : callable, default None
+        ``value(x) -> float``. May be left out where ``value_and_grad`` is given.
+    grad : callable, default None
+        ``grad(x) -> array`` of x's shape. May be left out where ``value_and_grad`` is given.
+    shape : int or tuple of int, default None
+        Shape of the points. None: any.
+    smoothness : float, default None
+        L: the gradient is L-Lipschitz. None: found by backtracking (deterministic methods); see also
+        :func:`condgrad.estimate_smoothness`.
+    lower_smoothness : float, default None
+        l: F + l/2 |x|^2 is convex. None: not used.
+    lower_bound : float, default None
+        A number below every value of F. None: not used.
+    value_and_grad : callable, default None
+        ``value_and_grad(x) -> (float, array)``: both in one call, as automatic differentiation gives them. Methods that need
+        the value and the gradient at one point then make one call there, which counts as one of each.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> centre = np.array([0.7, 0.2, 0.9])
+    >>> def value_and_grad(x):
+    ...     residual = x - centre
+    ...     return residual @ residual / 2, residual
+    >>> F = cg.Function(value_and_grad=value_and_grad, shape=3, smoothness=1.0)
+    >>> result = cg.minimize(F, cg.Simplex(3))
+    >>> result.status, result.x.round(3)
+    ('converged', array([0.4, 0. , 0.6]))
+    """
+
+    value: Value | None = None
+    grad: Grad | None = None
     shape: Any = None
     smoothness: float | None = None
     lower_smoothness: float | None = None
     lower_bound: float | None = None
+    value_and_grad: ValueAndGrad | None = None
 
     def __post_init__(self) -> None:
         _settle(self)
-        checks.settle(self, value=_Value(self.value, self.shape), grad=_Grad(self.grad, self.shape))
+        both = self.value_and_grad and _ValueAndGrad(_function(self.value_and_grad, "value_and_grad"), self.shape)
+        if both is None and (missing := [name for name in ("value", "grad") if getattr(self, name) is None]):
+            raise TypeError(f"Function has no {' and no '.join(missing)}: give value= and grad=, or value_and_grad=.")
+        value = _First(both) if self.value is None else _Value(_function(self.value, "value"), self.shape)
+        grad = _Second(both) if self.grad is None else _Grad(_function(self.grad, "grad"), self.shape)
+        checks.settle(self, value=value, grad=grad, value_and_grad=both)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class FunctionSum(Sum):
-    """F = (1/n) sum_i f_i, given by ``value(x)`` of F and the gradients ``term_grads(x, batch)`` of a batch of terms.
+    """F = (1/n) sum_i f_i, given by plain functions; every answer is checked.
 
-    A smoothness of the terms is one of F, so ``term_smoothness`` alone will do.
+    Parameters
+    ----------
+    value : callable
+        ``value(x) -> float``: F(x), the mean over all terms.
+    term_grads : callable
+        ``term_grads(x, batch) -> array`` of shape ``(len(batch), *x.shape)``: the gradients of the terms with these numbers
+        (from 0 to n_terms - 1, a term may occur more than once).
+    n_terms : int
+        Number of terms.
+    shape : int or tuple of int, default None
+        Shape of the points. None: any.
+    smoothness : float, default None
+        L of F. None: ``mean_square_smoothness``, which is one.
+    lower_smoothness, lower_bound : float, default None
+        As for :class:`Function`.
+    term_smoothness : float, default None
+        A smoothness that each term has; it alone will do. :func:`condgrad.estimate_smoothness` estimates all three.
+    mean_square_smoothness : float, default None
+        K with (1/n) sum_i |grad f_i(x) - grad f_i(y)|^2 <= K^2 |x - y|^2. None: ``term_smoothness``.
+    grad : callable, default None
+        ``grad(x) -> array``: the gradient of F where that is cheaper than all gradients of terms. None: their mean. It counts
+        as one full gradient and n term gradients, like any other.
+    mean_grad : callable, default None
+        ``mean_grad(x, batch) -> array`` of x's shape: the mean of the batch's gradients, without the stacked array. None:
+        the mean of ``term_grads``. ``term_grads`` is then only asked where single gradients are kept (SAGA, ``store=True``).
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> centres = np.random.default_rng(0).normal(size=(100, 3))
+    >>> F = cg.FunctionSum(
+    ...     value=lambda x: np.mean(np.sum((x - centres) ** 2, axis=1)) / 2,
+    ...     term_grads=lambda x, batch: x - centres[batch],
+    ...     mean_grad=lambda x, batch: x - centres[batch].mean(axis=0),
+    ...     grad=lambda x, mean=centres.mean(axis=0): x - mean,
+    ...     n_terms=100, shape=3, term_smoothness=1.0,
+    ... )
+    >>> cg.minimize(F, cg.L2Ball(3, 10.0), method="ncgs-vr").status
+    'converged'
     """
 
     value: Value
@@ -53,6 +133,8 @@ class FunctionSum(Sum):
     lower_bound: float | None = None
     term_smoothness: float | None = None
     mean_square_smoothness: float | None = None
+    grad: Grad | None = None
+    mean_grad: MeanGrad | None = None
 
     def __post_init__(self) -> None:
         if self.mean_square_smoothness is None:
@@ -61,10 +143,15 @@ class FunctionSum(Sum):
             checks.settle(self, smoothness=self.mean_square_smoothness)
         _settle(self)
         n_terms = checks.whole(self.n_terms, "The n_terms of FunctionSum")
-        checks.settle(self, n_terms=n_terms, value=_Value(self.value, self.shape))
+        mean = self.mean_grad and _MeanGrad(_function(self.mean_grad, "mean_grad"), self.shape)
+        checks.settle(self, n_terms=n_terms, value=_Value(_function(self.value, "value"), self.shape), mean_grad=mean)
+        # not self.grad_terms: a bound method here would be a reference cycle, which only the garbage collector frees
+        every = _MeanOfAll(mean or _MeanOfTerms(self.term_grads, self.shape), n_terms)
+        grad = every if self.grad is None else _Grad(_function(self.grad, "grad"), self.shape)
+        checks.settle(self, grad=grad)
 
-    def grad(self, x: Point) -> np.ndarray:
-        return self.grad_terms(x, np.arange(self.n_terms))
+    def grad_terms(self, x: Point, batch: Batch) -> np.ndarray:
+        return super().grad_terms(x, batch) if self.mean_grad is None else self.mean_grad(x, batch)
 
     def term_rows(self, x: Point, batch: Batch) -> np.ndarray:
         return _term_rows(self.term_grads, self.shape, x, batch)
@@ -119,6 +206,65 @@ class _Grad:
 
 
 @dataclass(frozen=True)
+class _ValueAndGrad:
+    function: ValueAndGrad
+    shape: tuple[int, ...] | None
+
+    def __call__(self, x: Point) -> tuple[float, np.ndarray]:
+        x = checks.point(x, self.shape, "value_and_grad")
+        pair = self.function(x)
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            what = f"{len(pair)} things" if isinstance(pair, tuple | list) else f"of type {type(pair).__name__}"
+            raise ValueError(f"The answer of value_and_grad is {what}, a pair (value, gradient) was expected.")
+        value = checks.answer(pair[0], (), "value_and_grad, its value,")
+        return float(value), checks.answer(pair[1], x.shape, "value_and_grad, its gradient,")
+
+
+@dataclass(frozen=True)
+class _First:
+    both: Any
+
+    def __call__(self, x: Point) -> float:
+        return self.both(x)[0]
+
+
+@dataclass(frozen=True)
+class _Second:
+    both: Any
+
+    def __call__(self, x: Point) -> np.ndarray:
+        return self.both(x)[1]
+
+
+@dataclass(frozen=True)
+class _MeanGrad:
+    function: MeanGrad
+    shape: tuple[int, ...] | None
+
+    def __call__(self, x: Point, batch: Batch) -> np.ndarray:
+        x = checks.point(x, self.shape, "mean_grad")
+        return checks.answer(self.function(x, batch), x.shape, "mean_grad")
+
+
+@dataclass(frozen=True)
+class _MeanOfTerms:
+    term_grads: TermGrads
+    shape: tuple[int, ...] | None
+
+    def __call__(self, x: Point, batch: Batch) -> np.ndarray:
+        return _term_rows(self.term_grads, self.shape, x, batch).mean(axis=0)
+
+
+@dataclass(frozen=True)
+class _MeanOfAll:
+    mean_grad: Callable[[Point, Batch], np.ndarray]
+    n_terms: int
+
+    def __call__(self, x: Point) -> np.ndarray:
+        return self.mean_grad(x, np.arange(self.n_terms))
+
+
+@dataclass(frozen=True)
 class _Draw:
     function: Draw
 
@@ -126,6 +272,12 @@ class _Draw:
         batch = np.asarray(self.function(size, rng))
         checks.same_shape(batch.shape[:1], (size,), "The first axis of the answer of draw")
         return batch
+
+
+def _function(given: Any, name: str) -> Any:
+    if not callable(given):
+        raise TypeError(f"{name} is of type {type(given).__name__}, a function was expected: {name}={name}.")
+    return given
 
 
 def _term_rows(term_grads: TermGrads, shape: tuple[int, ...] | None, x: Point, batch: Batch) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from condgrad.solvers.accelerated_gradient import AcceleratedGradient
 from condgrad.solvers.cgs import CGS
-from condgrad.solvers.frank_wolfe import RULES, FrankWolfe
+from condgrad.solvers.frank_wolfe import RULES, Direction, FrankWolfe
 from condgrad.solvers.ncgs import NCGS
 from condgrad.solvers.ncgs_ii import NCGSII
 from condgrad.solvers.ncgs_vr import NCGSVR
@@ -23,6 +23,7 @@ __all__ = [
     "RULES",
     "AcceleratedGradient",
     "Backtracking",
+    "Direction",
     "FrankWolfe",
     "Method",
     "ProjectedGradient",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from condgrad.certificate import Certificate
 from condgrad.protocols import Point, Problem
+from condgrad.solvers.evaluation import grad_at
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
@@ -36,7 +37,7 @@ class AcceleratedGradient:
         lam = k * beta / 2
 
         x_md = (1 - alpha) * state.x + alpha * state.slow
-        grad = problem.objective.grad(x_md)
+        _, fun, grad = grad_at(problem.objective, x_md)
         x = project(state.slow - lam * grad)
         x_ag = project(x_md - beta * grad)
         return AcceleratedGradientState(
@@ -46,6 +47,7 @@ class AcceleratedGradient:
             slow=x,
             certificate=Certificate(x_md, x_ag, beta, 0.0),
             descent=Descent(x_md, grad, x_ag),
+            descent_fun=fun,
         )
 
 

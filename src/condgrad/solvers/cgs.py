@@ -18,6 +18,7 @@ from typing import Any
 
 from condgrad.points import inner
 from condgrad.protocols import Inner, Point, Problem
+from condgrad.solvers.evaluation import grad_at
 from condgrad.solvers.schedules import Schedule, Setup
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
@@ -65,7 +66,7 @@ class CGS:
 
         g, b = (2 / (k + 1), 2 * L / k) if mu else (3 / (k + 2), 3 * L / (k + 1))
         z = (1 - g) * y + g * x
-        grad = problem.objective.grad(z)
+        _, fun, grad = grad_at(problem.objective, z)
         accuracy = self.schedule.accuracy(gamma=1 / b, share=1 / (k + 2), eta=e)
         x, _, memory = self.inner.solve(problem.domain, grad, x, 1 / b, accuracy, state.memory)
         y_next = (1 - g) * y + g * x
@@ -80,6 +81,7 @@ class CGS:
             phase=phase,
             first_gap=state.first_gap,
             descent=Descent(z, grad, y_next),
+            descent_fun=fun,
         )
 
 

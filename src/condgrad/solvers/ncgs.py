@@ -22,6 +22,7 @@ from typing import Any
 from condgrad.certificate import Certificate
 from condgrad.inner import with_gap
 from condgrad.protocols import Inner, Point, Problem
+from condgrad.solvers.evaluation import Evaluation, Remembering, both_at, grad_at, value_at
 from condgrad.solvers.schedules import Schedule, Setup, practical
 from condgrad.solvers.smoothness import curvature_along, smoothness
 from condgrad.solvers.states import Descent, State
@@ -68,8 +69,13 @@ class NCGS:
             raise ValueError("stretch and adaptive exclude each other: give one of them.")
 
     def init(self, problem: Problem, x0: Point) -> NCGSState:
-        L = smoothness(problem, x0)
-        return NCGSState(x=x0, theta_ag=x0, L=L, memory=self.inner.init(problem.domain, x0), local=FIRST * L)
+        _, fun, grad = (value_at if self.adaptive else self.ahead)(problem.objective, x0)
+        L, memory = smoothness(problem, x0, grad), self.inner.init(problem.domain, x0)
+        return NCGSState(x=x0, theta_ag=x0, L=L, memory=memory, local=FIRST * L, fun=fun, grad=grad)
+
+    def ahead(self, objective: Any, x: Point) -> Evaluation:
+        """The gradient of the next step, which the value that is recorded brings with it: not where theta_md is another point."""
+        return both_at(objective, x) if self.stretch == 0 else Evaluation(x)
 
     def step(self, problem: Problem, state: NCGSState) -> NCGSState:
         return self.adaptive_step(problem, state) if self.adaptive else self.fixed_step(problem, state)
@@ -81,13 +87,15 @@ class NCGS:
         lam = (1 + self.stretch * alpha / 4) * beta
 
         theta_md = theta if self.stretch == 0 else (1 - alpha) * state.theta_ag + alpha * theta
-        grad = problem.objective.grad(theta_md)
+        objective = Remembering(problem.objective, state.known)
+        _, fun_md, grad = grad_at(objective, theta_md)
         accuracy = self.schedule.accuracy(gamma=lam, share=1.0)
         prox = self.inner.solve(problem.domain, grad, theta, lam, accuracy, state.memory)
         if self.certify and self.stretch == 0:
             prox = with_gap(prox, problem.domain, grad, theta, lam)
         theta_k, gap, memory = prox
         theta_ag = theta_k if self.stretch == 0 else theta_md - (beta / lam) * (theta - theta_k)
+        _, fun, grad_k = self.ahead(objective, theta_k)
 
         long = lam if self.step_scale > 1 else None
         return NCGSState(
@@ -99,6 +107,9 @@ class NCGS:
             local=state.local,
             certificate=Certificate(theta, theta_k, certified, gap, step=long) if self.stretch == 0 else None,
             descent=Descent(theta_md, grad, theta_k),
+            fun=fun,
+            grad=grad_k,
+            descent_fun=fun_md,
         )
 
     def adaptive_step(self, problem: Problem, state: NCGSState) -> NCGSState:
@@ -107,7 +118,8 @@ class NCGS:
         The next L_k begins at the curvature along this step, but not below half of this one.
         """
         L, theta, memory = state.L, state.x, state.memory
-        grad, before = problem.objective.grad(theta), problem.objective.value(theta)
+        objective = Remembering(problem.objective, state.known)
+        grad, before = grad_at(objective, theta).grad, objective.value(theta)
         L_k = L if state.due else min(max(state.local, LEAST * L), L)
         while True:
             beta = 1 / (2 * L_k)
@@ -115,7 +127,8 @@ class NCGS:
             prox = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
             theta_k, memory = prox.point, prox.memory
             descent = Descent(theta, grad, theta_k)
-            rho, noise = curvature_along(problem.objective, descent, before)
+            _, fun, grad_k = value_at(objective, theta_k)
+            rho, noise = curvature_along(descent, before, fun)
             if L_k >= L or rho <= L_k + noise:
                 break
             L_k = min(max(2 * L_k, rho), L)
@@ -136,6 +149,9 @@ class NCGS:
             due=L_k < L and seen * state.demand <= eps,
             certificate=certificate,
             descent=descent,
+            fun=fun,
+            grad=grad_k,
+            descent_fun=before,
         )
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from condgrad.certificate import Certificate
 from condgrad.inner import with_gap
 from condgrad.protocols import Inner, Point, Problem, Prox
+from condgrad.solvers.evaluation import grad_at
 from condgrad.solvers.ncgs import check_step_scale
 from condgrad.solvers.schedules import Schedule, Setup
 from condgrad.solvers.smoothness import smoothness
@@ -57,7 +58,7 @@ class NCGSII:
         beta = self.step_scale * gamma
 
         theta_md = (1 - alpha) * state.x + alpha * state.theta
-        grad = problem.objective.grad(theta_md)
+        _, fun, grad = grad_at(problem.objective, theta_md)
         theta, theta_ag, memory = two_steps(self, problem, k, grad, state.theta, theta_md, beta, state.memory)
         if self.certify:
             theta_ag = with_gap(theta_ag, problem.domain, grad, theta_md, beta)
@@ -71,6 +72,7 @@ class NCGSII:
             memory=memory,
             certificate=Certificate(theta_md, theta_ag.point, gamma, theta_ag.gap, step=long),
             descent=Descent(theta_md, grad, theta_ag.point),
+            descent_fun=fun,
         )
 
 

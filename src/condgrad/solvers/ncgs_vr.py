@@ -30,8 +30,7 @@ class NCGSVRState(State):
     memory: Any
     lam: float
     """The step size of this epoch, where it adapts."""
-    fun: float = 0.0
-    """F at the snapshot."""
+    snapshot_fun: float = 0.0
     moved: float = 0.0
     """sum |theta_t - theta_{t-1}|^2 over the epoch so far."""
 
@@ -73,12 +72,12 @@ class NCGSVR:
         """Look at what the last epoch brought: a longer step, or back to its snapshot with a shorter one."""
         fun = problem.objective.value(state.x)
         if state.snapshot is None:
-            return changed(state, fun=fun)
-        if fun <= state.fun - SHARE * state.moved / state.lam:
-            return changed(state, fun=fun, lam=min(GROW * state.lam, self.lam / LEAST), moved=0.0)
+            return changed(state, snapshot_fun=fun)
+        if fun <= state.snapshot_fun - SHARE * state.moved / state.lam:
+            return changed(state, snapshot_fun=fun, lam=min(GROW * state.lam, self.lam / LEAST), moved=0.0)
         if state.lam > self.lam:
             return changed(state, x=state.snapshot.x, lam=max(state.lam / 2, self.lam), moved=0.0)
-        return changed(state, fun=fun, moved=0.0)
+        return changed(state, snapshot_fun=fun, moved=0.0)
 
 
 SHARE, GROW, LEAST = 0.1, 1.5, 1e-4

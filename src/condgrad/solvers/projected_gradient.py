@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from condgrad.certificate import Certificate
 from condgrad.protocols import Point, Problem
+from condgrad.solvers.evaluation import Remembering, both_at, grad_at
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
@@ -16,18 +17,24 @@ class ProjectedGradient:
     """The step size is that of option I, which this is with an exact prox."""
 
     def init(self, problem: Problem, x0: Point) -> State:
-        return State(x=x0, L=smoothness(problem, x0))
+        _, fun, grad = both_at(problem.objective, x0)
+        return State(x=x0, L=smoothness(problem, x0, grad), fun=fun, grad=grad)
 
     def step(self, problem: Problem, state: State) -> State:
         x, gamma = state.x, 1 / (2 * state.L)
-        grad = problem.objective.grad(x)
+        objective = Remembering(problem.objective, state.known)
+        _, fun, grad = grad_at(objective, x)
         x_next = problem.domain.project(x - gamma * grad)
+        _, fun_next, grad_next = both_at(objective, x_next)
         return State(
             k=state.k + 1,
             x=x_next,
             L=state.L,
             certificate=Certificate(x, x_next, gamma, 0.0),
             descent=Descent(x, grad, x_next),
+            fun=fun_next,
+            grad=grad_next,
+            descent_fun=fun,
         )
 
 

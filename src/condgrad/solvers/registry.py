@@ -13,7 +13,7 @@ from condgrad.checks import choice, not_negative, positive, whole, yes_or_no
 from condgrad.protocols import Expectation, FiniteSum, Objective, Problem, Projectable, Solver, fits
 from condgrad.solvers.accelerated_gradient import accelerated_gradient
 from condgrad.solvers.cgs import cgs
-from condgrad.solvers.frank_wolfe import RULES, frank_wolfe
+from condgrad.solvers.frank_wolfe import check_rule, frank_wolfe
 from condgrad.solvers.ncgs import ncgs
 from condgrad.solvers.ncgs_ii import ncgs_ii
 from condgrad.solvers.ncgs_vr import ncgs_vr
@@ -130,7 +130,7 @@ OPTIONS: dict[str, Callable[[Any, str], Any]] = {
     "strong_convexity": not_negative,
     "stretch": not_negative,
     "step_scale": positive,
-    "rule": lambda rule, what: choice(rule, RULES, "Frank-Wolfe rule"),
+    "rule": lambda rule, what: check_rule(rule),
     "adaptive": yes_or_no,
     "store": yes_or_no,
     "replace": yes_or_no,

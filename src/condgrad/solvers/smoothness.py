@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from condgrad.checks import BadOracle
 from condgrad.points import distance2, inner, norm2
 from condgrad.protocols import Point, Problem, Solver
+from condgrad.solvers.evaluation import Remembering
 from condgrad.solvers.states import Descent, State
 
 NOISE = 1e-12
@@ -19,11 +20,14 @@ DOUBLINGS = 40
 """Backtracking that has to go further than this in one step is not about curvature."""
 
 
-def smoothness(problem: Problem, x: Point) -> float:
-    """The objective's L, or a first guess from two gradients: the curvature from x towards the linear oracle's answer."""
+def smoothness(problem: Problem, x: Point, grad: Point | None = None) -> float:
+    """The objective's L, or a first guess from two gradients: the curvature from x towards the linear oracle's answer.
+
+    ``grad`` is the gradient at x, where it is known.
+    """
     if problem.objective.smoothness:  # a linear F says 0: then any positive L is one
         return problem.objective.smoothness
-    grad = problem.objective.grad(x)
+    grad = problem.objective.grad(x) if grad is None else grad
     towards = 1e-3 * (problem.domain.lmo(grad) - x)
     length = sqrt(norm2(towards))
     if length == 0.0:
@@ -44,16 +48,22 @@ class Backtracking:
     solver: Solver
 
     def init(self, problem: Problem, x0: Point) -> State:
-        return self.solver.init(problem, x0)
+        state = self.solver.init(problem, x0)
+        if state.fun is None and getattr(self.solver, "relies_on_smoothness", True):  # the first step needs it
+            return replace(state, fun=problem.objective.value(state.x))
+        return state
 
     def step(self, problem: Problem, state: State) -> State:
+        objective = Remembering(problem.objective, state.known)  # a step that is repeated asks at the same points
+        problem = Problem(objective, problem.domain)
         new = self.solver.step(problem, state)
         if new.descent.y is None:  # the rule does without L
             return new
-        before = problem.objective.value(new.descent.x)
+        before = objective.value(new.descent.x)
         for _ in range(DOUBLINGS):
-            if holds(problem.objective, new.descent, before, state.L):
-                return new
+            after = objective.value(new.descent.y)
+            if holds(new.descent, before, after, state.L):
+                return replace(new, fun=after if new.descent.y is new.x else new.fun, descent_fun=before)
             state = replace(state, L=2 * state.L)
             new = self.solver.step(problem, state)
         length = sqrt(norm2(new.descent.y - new.descent.x))
@@ -63,20 +73,23 @@ class Backtracking:
         )
 
 
-def holds(objective: Any, descent: Descent, before: float, L: float) -> bool:
+def holds(descent: Descent, before: float, after: float, L: float) -> bool:
     """F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2, up to the noise of F's values."""
-    rho, noise = curvature_along(objective, descent, before)
+    rho, noise = curvature_along(descent, before, after)
     return 100 * noise >= L or rho <= L + noise
 
 
-def curvature_along(objective: Any, descent: Descent, before: float) -> tuple[float, float]:
-    """The least L for which the above holds, and how much of it may be the noise of F's values; ``before`` is F(x)."""
+def curvature_along(descent: Descent, before: float, after: float) -> tuple[float, float]:
+    """The least L for which the above holds, and how much of it may be the noise of F's values.
+
+    ``before`` is F(x), ``after`` is F(y).
+    """
     x, grad, y = descent
     d = y - x
     length2 = norm2(d)
     if length2 == 0.0:
         return 0.0, 0.0
-    after, linear = objective.value(y), inner(grad, d)
+    linear = inner(grad, d)
     scale = 2 / length2
     return scale * (after - before - linear), scale * NOISE * (abs(before) + abs(after) + abs(linear))
 

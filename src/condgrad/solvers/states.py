@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from condgrad.certificate import Certificate
 from condgrad.protocols import Point
+from condgrad.solvers.evaluation import Evaluation
 
 
 class Descent(NamedTuple):
@@ -27,3 +28,14 @@ class State:
     certificate: Certificate | None = None
     """What the last step proved on the way, at the point where it took the gradient."""
     descent: Descent | None = None
+    fun: float | None = None
+    """F(x), where the step has computed it: the driver records it, and the next step does not ask for it again."""
+    grad: Point | None = None
+    """The gradient at x, where one call of the objective gave it together with F(x)."""
+    descent_fun: float | None = None
+    """F where the step took its gradient (``descent.x``), likewise."""
+
+    @property
+    def known(self) -> Evaluation:
+        """What is known of F at x."""
+        return Evaluation(self.x, self.fun, self.grad)

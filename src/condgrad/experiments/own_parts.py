@@ -1,0 +1,85 @@
+"""A user's own objective or set in a spec, by the reference ``module:name``. Importing a module runs its code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from condgrad.protocols import ORACLES, Domain, Expectation, Objective, fits
+
+OBJECTIVE = ("smoothness", "shape", *ORACLES[Objective])
+DOMAIN = ("shape", *ORACLES[Domain])
+
+
+def is_reference(name: Any) -> bool:
+    """module:name, both of them Python names (a module's may have dots)."""
+    parts = name.split(":") if isinstance(name, str) else []
+    return len(parts) == 2 and all(part.isidentifier() for part in (*parts[0].split("."), parts[1]))
+
+
+def find(reference: str, folder: Path) -> Any:
+    """What the reference names; the spec's folder is searched first."""
+    module, name = reference.split(":")
+    here = str(folder.resolve())
+    forget_namesake(module, folder)
+    sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        imported = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name and (module == error.name or module.startswith(f"{error.name}.")):
+            raise ValueError(
+                f"There is no module {error.name!r} for {reference!r}: put {module.replace('.', '/')}.py beside the spec, or "
+                "install it."
+            ) from None
+        raise ValueError(f"The module {module!r} of {reference!r} needs {error.name!r}: install it.") from None
+    except Exception as error:
+        raise ValueError(f"The module {module!r} of {reference!r} can't be imported: {said(error)}") from error
+    finally:
+        sys.path.remove(here)
+    if not hasattr(imported, name):
+        public = ", ".join(sorted(word for word in vars(imported) if not word.startswith("_"))[:10]) or "nothing"
+        raise ValueError(f"The module {module!r} has no {name!r} ({reference!r}): it has {public}.")
+    return getattr(imported, name)
+
+
+def forget_namesake(module: str, folder: Path) -> None:
+    """A module of this name from another folder, which another spec has loaded, is not the one beside this spec."""
+    top = module.partition(".")[0]
+    ours = [folder.resolve() / f"{top}.py", folder.resolve() / top / "__init__.py"]
+    loaded = getattr(sys.modules.get(top), "__file__", None)
+    if loaded and any(path.exists() for path in ours) and Path(loaded).resolve() not in ours:
+        for name in [name for name in sys.modules if name == top or name.startswith(f"{top}.")]:
+            del sys.modules[name]
+
+
+def guarded(make: Callable[..., Any], reference: str, **arguments: Any) -> Any:
+    """make(**arguments); what the user's code raises is said in one sentence."""
+    try:
+        return make(**arguments)
+    except Exception as error:
+        raise ValueError(f"{reference!r} can't be built: {said(error)}") from error
+
+
+def checked(thing: Any, reference: str, role: str, contract: tuple[str, ...]) -> Any:
+    """The thing, refused where it does not have what its role needs."""
+    if missing := lacks(thing, contract):
+        raise ValueError(
+            f"{reference!r} is of type {type(thing).__name__}, which is no {role}: it has no {', no '.join(missing)}."
+        )
+    return thing
+
+
+def lacks(thing: Any, contract: tuple[str, ...]) -> list[str]:
+    """The members that are missing; an expectation has samples in place of values."""
+    if contract is OBJECTIVE and fits(thing, Expectation):
+        contract = ("smoothness", "shape")
+    return [name for name in contract if not hasattr(thing, name)]
+
+
+def said(error: Exception) -> str:
+    text = " ".join(str(error).split()).rstrip(".")
+    return f"{type(error).__name__}: {text}." if text else f"{type(error).__name__}."
