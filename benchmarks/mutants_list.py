@@ -36,10 +36,11 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/ncgs.py": (
         f"{LOCKSTEP} -k 'ncgs and not ncgs-ii and not ncgs-vr and not stochastic'",
         TRUTH,
+        "tests/test_step_scale.py",
         "tests/test_adaptive.py -k iterate",
         "tests/test_adaptive.py tests/test_warm_start.py",
     ),
-    "solvers/ncgs_ii.py": (f"{LOCKSTEP} -k ncgs-ii", TRUTH),
+    "solvers/ncgs_ii.py": (f"{LOCKSTEP} -k ncgs-ii", TRUTH, "tests/test_step_scale.py"),
     "solvers/ncgs_vr.py": (
         f"{LOCKSTEP} tests/test_theorems.py -k vr",
         "tests/test_adaptive.py tests/test_warm_start.py",

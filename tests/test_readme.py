@@ -41,5 +41,5 @@ def test_what_is_quoted_of_figure_1_is_that_of_the_json() -> None:
     assert sum(line.startswith("| ") for line in quoted.splitlines()) <= 2 + 8 + 2 + 4, "the tables grow long"
 
 
-def test_quick_takes_the_settings_that_the_full_run_chose() -> None:
+def test_presets_are_the_settings_that_a_full_run_chose() -> None:
     assert stale_presets(json.loads(DATA.read_text(encoding="utf-8"))) == {}

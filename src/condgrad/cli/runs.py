@@ -69,7 +69,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--jobs", type=int, default=1, help="runs side by side, in processes of one thread (default: 1)"
     )
-    command.add_argument("--fresh", action="store_true", help="make every run anew, in place of those in the folder")
+    command.add_argument("--fresh", action="store_true", help="make every run again, in place of those in the folder")
     command.add_argument("--json", action="store_true", help="print what was found for machines")
     command.set_defaults(run=reproduce)
 

@@ -27,7 +27,7 @@ class Line:
     grid : dict
         Name of a setting -> the [method] section of the run. Of several the one that does best on the tuning seed is used.
     preset : str, optional
-        The setting where nothing is tuned (``--quick``): the one that the last full run chose on orthonormal data.
+        The setting where nothing is tuned (``--quick``). ``benchmarks.figure1`` names those that a full run did not choose.
     drawn : bool, default True
         Whether the figure shows it; the table always does. A figure has as many colours as ``report.look.COLOURS``.
     """
@@ -157,4 +157,4 @@ RECIPE = (
     "t = s/sqrt(k) with s from 0.02 to 1, with their own batches and with NCGS-VR's practical ones (m = 5, b = n/4).",
 )
 TUNED_ON = "Settings were chosen on data of seed {seed}, which is not shown. The grids and the budgets were set after first runs."
-PRESET = "Nothing was tuned here: the settings are those that the last full run chose on orthonormal data."
+PRESET = "Nothing was tuned here: the settings are presets, picked by trial. `condgrad reproduce` without --quick tunes them."
