@@ -119,6 +119,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("(self.stretch * (self.norm", "(1.0 * (self.norm", "the longer step's mapping taken for the shorter one's"),
         ("max(self.norm - self.error, 0.0)", "self.norm", "a lower bound without the error"),
         ("return bound if bound == bound else inf", "return bound", "a NaN as an upper bound"),
+        ("return all(same(getattr(self", "return any(same(getattr(self", "certificates equal where one field is"),
         ("inner(direction, prox - vertex)", "inner(direction, x - vertex)", "the gap of the point, not of its witness"),
         ("(1 / taken) * (prox - x)", "(1 / taken) * (x - prox)", "the witness's slope with the wrong sign"),
         ("return witness(problem, self.x", "return self or witness(problem, self.x", "verify that verifies nothing"),

@@ -1,7 +1,7 @@
 """Compiled kernels on disk, shared by all environments and clones of one user.
 
-numba keys its own cache by the path of the source file, so that every new environment compiles again, and its index is not
-safe when two processes compile different signatures of one function at the same time. Here one file holds one signature of one
+numba finds its own cache by the path of the source file, so that every new environment compiles again, and its index is not safe
+when two processes compile different signatures of one function at the same time. Here one file holds one signature of one
 kernel, and its name is a hash of all that the machine code depends on.
 """
 
@@ -48,7 +48,8 @@ class KernelCache(_Cache):
         settings = [repr(getattr(config, name, None)) for name in SETTINGS]
         versions = [numba.__version__, llvmlite.__version__, numpy.__version__, str(sys.implementation.cache_tag)]
         self.name = function.__name__
-        self.fixed = b"\0".join([source, *(part.encode() for part in (self.name, *versions, *settings))])
+        names = (function.__module__, self.name)  # the stored code refers to its module
+        self.fixed = b"\0".join([source, *(part.encode() for part in (*names, *versions, *settings))])
 
     @property
     def cache_path(self) -> str:

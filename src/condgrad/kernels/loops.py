@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numba
-import numpy as np
 from numba.core import event
 
 from condgrad.kernels.compile_progress import CompileProgress
@@ -19,31 +18,27 @@ prange = numba.prange
 class Kernel:
     """A loop that numba compiles on its first call with arrays of new types, and keeps on disk.
 
-    Arrays that the loop only reads are handed to it read-only: numba would compile a second version for those that happen to
-    be.
+    The arrays that the loop only reads are handed to it read-only: numba would compile one version for those that happen to be
+    read-only and one for others.
     """
 
-    def __init__(self, function: Callable[..., None], written: tuple[str, ...]):
+    def __init__(self, function: Callable[..., None], read: tuple[str, ...]):
         self.dispatcher = cast(Any, _njit(function))
         self.dispatcher._cache = KernelCache(function)
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        self.read = [name not in written for name in names]
+        self.read = [function.__code__.co_varnames.index(name) for name in read]
 
     def __call__(self, *args: Any) -> None:
-        self.dispatcher(*(_read_only(a) if read else a for a, read in zip(args, self.read, strict=True)))
+        given = list(args)
+        for i in self.read:
+            if given[i].flags.writeable:
+                given[i] = given[i].view()
+                given[i].setflags(write=False)
+        self.dispatcher(*given)
 
 
-def _read_only(argument: Any) -> Any:
-    if not isinstance(argument, np.ndarray) or not argument.flags.writeable:
-        return argument
-    view = argument.view()
-    view.flags.writeable = False
-    return view
-
-
-def _compiled(*written: str) -> Callable[[Callable[..., None]], Kernel]:
-    """Decorator of a loop; the names are those of the arrays that it writes."""
-    return lambda function: Kernel(function, written)
+def _compiled(*read: str) -> Callable[[Callable[..., None]], Kernel]:
+    """Decorator of a loop; the names are those of the arrays that it only reads."""
+    return lambda function: Kernel(function, read)
 
 
 _njit = numba.njit(
@@ -57,7 +52,7 @@ _njit = numba.njit(
 event.register("numba:compile", CompileProgress(__name__))
 
 
-@_compiled("out")
+@_compiled("indptr", "indices", "U", "V")
 def sample(indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
     for i in prange(len(indptr) - 1):
         for p in range(indptr[i], indptr[i + 1]):
@@ -68,7 +63,7 @@ def sample(indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
             out[p] = total
 
 
-@_compiled("out")
+@_compiled("rows", "cols", "U", "V")
 def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
     for p in prange(len(rows)):
         total = out.dtype.type(0)
@@ -77,7 +72,7 @@ def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
         out[p] = total
 
 
-@_compiled("out")
+@_compiled("indptr", "indices", "values", "W")
 def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
     if W.shape[1] == 1:  # a sum in a register
         for i in prange(len(indptr) - 1):
@@ -95,7 +90,7 @@ def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
                 out[i, q] += v * W[j, q]
 
 
-@_compiled("out")
+@_compiled("cuts", "indices", "values", "Q")
 def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-untyped-def]
     for s in prange(cuts.shape[0] - 1):
         for j in range(s * width, min((s + 1) * width, out.shape[0])):
@@ -114,7 +109,7 @@ def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-u
                     out[j, q] += v * Q[i, q]
 
 
-@_compiled("weights", "sums", "pulls")
+@_compiled("indptr", "left")
 def believe(indptr, left, smoothness, weights, sums, pulls):  # type: ignore[no-untyped-def]
     for i in prange(len(indptr) - 1):
         total, pull = 0.0, 0.0
@@ -127,7 +122,7 @@ def believe(indptr, left, smoothness, weights, sums, pulls):  # type: ignore[no-
         sums[i], pulls[i] = total, pull
 
 
-@_compiled("pulls")
+@_compiled("indptr", "indices", "weights", "left", "cols")
 def row_pulls(indptr, indices, weights, left, cols, pulls):  # type: ignore[no-untyped-def]
     for i in prange(len(indptr) - 1):
         pull = 0.0
@@ -136,7 +131,7 @@ def row_pulls(indptr, indices, weights, left, cols, pulls):  # type: ignore[no-u
         pulls[i] = pull
 
 
-@_compiled("sums", "pulls")
+@_compiled("cuts", "indices", "weights", "left", "rows")
 def col_pulls(cuts, indices, weights, left, rows, width, sums, pulls):  # type: ignore[no-untyped-def]
     for s in prange(cuts.shape[0] - 1):
         for j in range(s * width, min((s + 1) * width, len(sums))):
@@ -149,13 +144,13 @@ def col_pulls(cuts, indices, weights, left, rows, width, sums, pulls):  # type: 
                 pulls[j] += w * (left[p] - row)
 
 
-@_compiled("total")
+@_compiled("part")
 def add(total, c, part):  # type: ignore[no-untyped-def]
     for p in prange(len(total)):
         total[p] += c * part[p]
 
 
-@_compiled("sums")
+@_compiled("x", "y")
 def dot(x, y, chunk, sums):  # type: ignore[no-untyped-def]
     for s in prange(len(sums)):
         total = 0.0
@@ -164,7 +159,7 @@ def dot(x, y, chunk, sums):  # type: ignore[no-untyped-def]
         sums[s] = total
 
 
-@_compiled("sums")
+@_compiled("x", "y")
 def distance2(a, x, b, y, chunk, sums):  # type: ignore[no-untyped-def]
     for s in prange(len(sums)):
         total = 0.0
@@ -182,7 +177,7 @@ def _sigmoid(t):  # type: ignore[no-untyped-def]
     return e / (1 + e)
 
 
-@_compiled("deriv", "sums")
+@_compiled("z", "y", "weights")
 def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped-def]
     """By the place in kernels.LOSSES; c is sigma (or Huber's delta)."""
     for s in prange(len(sums)):
