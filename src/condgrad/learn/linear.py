@@ -197,9 +197,14 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
             self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
         choice(self.loss, LOSSES, "loss")
-        given, Y = X, np.asarray(y, dtype=float).reshape(len(y), -1)
+        given, observed = X, np.asarray(y, dtype=float).reshape(len(y), -1)
+        weight = row_weights(sample_weight, X)
+        there = (
+            slice(None) if weight.all() else weight > 0
+        )  # a row of weight 0 must not draw a number, as if it were not there
+        X, Y = given[there], observed[there]
         keys = self._keys(X, Y)
-        rows, weights = gathered(row_weights(sample_weight, X), keys)
+        rows, weights = gathered(weight[there], keys)
         middle = median(Y[rows], weights) if self.fit_intercept else np.zeros(Y.shape[1])
         fits = self._fits(X[rows], Y[rows] - middle, weights)
         sigma = None if self.sigma is None else positive(self.sigma, "sigma")
@@ -225,7 +230,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         self._settle(fits, fit, steps, radius)
         self.intercept_ = self.intercept_ + middle
         self.sigma_ = spread(fits.errors(fit.x), weights) if self.loss == "squared" else sigma
-        errors = given @ self.coef_.T + self.intercept_ - Y
+        errors = given @ self.coef_.T + self.intercept_ - observed
         self.outliers_ = np.abs(errors) > NOT_BELIEVED * self.sigma_
         self._look_at_leverage(fits, fit.x, keys, keys[rows])
         if y.ndim == 1:
