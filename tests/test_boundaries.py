@@ -112,8 +112,3 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
 def test_estimators_are_imported_by_name_only() -> None:
     code = "import sys, condgrad; sys.exit(bool({'sklearn', 'condgrad.learn'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-@pytest.mark.parametrize("path", FILES, ids=where)
-def test_no_file_is_long(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
