@@ -167,7 +167,7 @@ def _runs(folder: Path) -> dict[str, Target]:
         "spec, .npz of any members": Target(
             lambda case: packed(zipped(case.split(b"|||"), parts)), refused, [b"|||".join(eye)]
         ),
-        "spec, .csv": Target(matrix("A.csv"), refused, [b"1,2\n3,4e-5\n", b"# c\n-1.5,2,0\n"]),
+        "spec, .csv": Target(matrix("A.csv"), refused, [b"1,2\n3,4e-5\n", b"# c\n-1.5,2,0\n7,8,9\n"]),
         "spec": Target(read_spec, (ValueError, TypeError, OSError), [SPEC, PAPER]),
         "trace": Target(read_trace, (ValueError,), [trace]),
         "result": Target(read_result, (ValueError,), [b'{"method": "ncgs", "status": "converged", "fun": 1.0}']),
