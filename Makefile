@@ -8,8 +8,9 @@ FUZZ := .venv-fuzz
 .PHONY: demo test test-slow lint format docs gallery bench bench-completion soak faults fuzz mutants lock clean
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
-# the environment itself: pip's isolated build would fetch whatever setuptools is newest.
-INSTALL := install --quiet --disable-pip-version-check --require-hashes
+# the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
+# imported; all of them at once (no --no-compile) would take longer than their installation.
+INSTALL := install --quiet --disable-pip-version-check --no-compile --require-hashes
 EDITABLE := install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 
 $(VENV)/demo-ready: demo.lock pyproject.toml
