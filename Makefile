@@ -83,9 +83,9 @@ faults: $(VENV)/ready  ## 200 runs killed at random moments, on failing disks to
 mutants: $(VENV)/ready  ## wrong changes to the core, and which test notices each
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --check
 
-# One lock serves Python 3.11 and newer on every platform: it lists the hash of every file of a version. All but the peers'
+# One lock, with one version of each package where possible, serves Python 3.11 and newer on every platform: it lists the hash of every file. All but the peers'
 # share their versions, so that `make test` after `make demo` only adds packages.
-COMPILE = echo 'setuptools>=77' | .lock-venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
+COMPILE = echo 'setuptools>=77' | .lock-venv/bin/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
 	--generate-hashes --no-strip-extras --no-annotate --no-header --no-emit-index-url pyproject.toml -
 
 lock:  ## the newest versions, with hashes, for requirements.lock, demo.lock, benchmarks/fuzz.lock and benchmarks/peers.lock
