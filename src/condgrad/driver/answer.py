@@ -73,11 +73,15 @@ def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
         reason, pending = pending, None
     if pending or (reason.status == "converged" and not run.satisfied(certificate)):
         found = f"a squared mapping of {certificate.upper:.3g}"
-        why = (
-            "the gradient or the linear oracle is not accurate enough for this tolerance"
-            if run.keep_best
-            else "output='best' returns the iterate that was certified"
-        )
+        why = "output='best' returns the iterate that was certified"
+        L = run.problem.objective.smoothness
+        if L and (seen := run.lookout.smoothness(L)) > L:
+            why = (
+                f"the smoothness L = {L:.3g} is too small, as the run has seen {seen:.3g}, for which the check was made. Leave "
+                f"smoothness out to have it estimated, or give at least {seen:.3g}"
+            )
+        elif run.keep_best:
+            why = "the gradient or the linear oracle is not accurate enough for this tolerance"
         claim = f"{reason.message} {pending.message}" if pending else reason.message
         return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
     if not run.keep_best:
@@ -92,6 +96,24 @@ def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
         returned = f"Returned: the iterate with the smallest certified {which}, from step {run.best_k}."
         returned += lower_elsewhere(run, certificate)
     return Reason(reason.status, f"{reason.message} {returned}")
+
+
+def out_of_precision(certificate: Certificate, eps: float) -> Reason:
+    """Float64 can't tell whether the squared mapping is at most eps."""
+    return Reason(
+        "unverified",
+        f"Precision is exhausted: what was measured is no larger than rounding, and rounding alone can make a squared mapping "
+        f"of {certificate.floor:.3g}, above the tolerance {eps:.3g}. The gradient is too large for its changes along the set to "
+        "be seen. Subtract from F a linear term that is constant on the set (such as c sum(x) on a simplex), scale F or the set, or "
+        "give a larger tol.",
+    )
+
+
+def unchecked(run: _Run, reason: Reason, why: str) -> tuple[Point, float, Certificate | None, Reason]:
+    """The result as it stands, where it could not be checked."""
+    x = run.best.x if run.best and run.keep_best else run.last()
+    message = f"{reason.message} What is returned was not checked, as {why}: it has no certificate."
+    return x, nan, None, Reason(reason.status, message)
 
 
 def lower_elsewhere(run: _Run, certificate: Certificate) -> str:

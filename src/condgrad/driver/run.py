@@ -9,7 +9,7 @@ from typing import Any
 
 from condgrad.certificate import Certificate, witness
 from condgrad.checks import FAULTS, BadOracle, NonFinite, read_only
-from condgrad.driver.answer import answer, result
+from condgrad.driver.answer import answer, out_of_precision, result, unchecked
 from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
@@ -19,9 +19,11 @@ from condgrad.driver.result import Result
 from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
+from condgrad.driver.vertices import by_user, probe
 from condgrad.interruption import held_back, said, terminable
 from condgrad.points import norm2
 from condgrad.points.aside import listening
+from condgrad.points.rounding import mapping_rounding, precision
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
 from condgrad.solvers.smoothness import Backtracking
 
@@ -91,7 +93,7 @@ def run(
     spec = digest(fingerprint(problem, solver, x0, asked, probing=False))
     going = _Run(problem, solver, x0, stop, name, every, best, measure, listeners, seed, spec)
     if not going.has_value:
-        going.measured = validation(problem, validate, seed)
+        going.measured = validation(going.problem, validate, seed)
     if checkpoint:
         going.saving = Saving(checkpoint, fingerprint(problem, solver, x0, asked), resume)
         going.saving.restore(going)
@@ -137,8 +139,8 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.has_value = fits(self.problem.objective, Objective)
-        self.measured = self.problem
         self.lookout = Lookout(self.problem, given=not isinstance(self.solver, Backtracking))
+        self.measured = self.problem = self.lookout.problem
         self.budgets = self.stop.budgets()
         self.watches = self.stop.watches()
         self.by_gap = self.watches == {"gap"}
@@ -166,11 +168,11 @@ class _Run:
 
     @property
     def noticed(self) -> Noticed:
-        return self.lookout.noticed
+        return self.lookout.noticed._replace(vertices=self.lookout.vertices)
 
     @noticed.setter
     def noticed(self, noticed: Noticed) -> None:
-        self.lookout.noticed = noticed
+        self.lookout.noticed, self.lookout.vertices = noticed, noticed.vertices
 
     def alive(self) -> None:
         """Asked by long computations between two oracle calls: is there time for more?"""
@@ -186,15 +188,18 @@ class _Run:
                 with self.watch.paused():
                     reason = self.look_at_the_last(reason)
                     self.close()
-                    return result(self, *answer(self, reason))
+                    try:
+                        found = answer(self, reason)
+                    except MemoryError:
+                        found = unchecked(self, Reason("failed", reason.message), "memory ran out")
+                    return result(self, *found)
             except KeyboardInterrupt as interruption:  # while the result was checked: it is given back as it stands
                 with held_back() as waiting:
                     self.close()
-                    x = self.best.x if self.best and self.keep_best else self.last()
-                    unchecked = "What is returned was not checked, as that was interrupted: it has no certificate."
-                    found = result(self, x, nan, None, Reason("interrupted", f"{said(interruption)} {unchecked}"))
+                    found = unchecked(self, Reason("interrupted", said(interruption)), "that was interrupted")
+                    interrupted = result(self, *found)
                     waiting.clear()
-                return found
+                return interrupted
 
     def loop(self, callback: Callback | None) -> Reason:
         """Step by step until something ends it, and what that was."""
@@ -233,7 +238,7 @@ class _Run:
             self.state, self.record = state, (now := self.observe(state))
             self.lookout.between(before, state, record, now)
             record = now
-        ending = self.confirmed(self.stop(record, self.trace), state.k)
+        ending = self.confirmed(self.stop(record, self.trace), state.k) or self.exhausted(state.k)
         self.lookout.listen()  # what was heard while measuring is not of the next step
         if new:
             if callback and callback(record, read_only(state.x)):
@@ -294,7 +299,7 @@ class _Run:
         """The step's own certificate, or a measured one when it is due."""
         own = state.certificate
         if own is not None and not self.measure and not (self.by_gap and own.prox is not own.x):
-            return replace(own, gap=own.gap + self.lookout.error) if self.lookout.error else own
+            return self.rounded(own, state.descent)
         if state.k < self.next_measure or (state.k == 0 and not self.measure):
             return None
         self.next_measure = later(state.k)
@@ -302,6 +307,14 @@ class _Run:
         if self.by_gap:
             return witness(self.measured, state.x, state.x, gamma, named(self.measured))
         return mapping(self.measured, state.x, gamma, self.eps, exact=self.measure)
+
+    def rounded(self, own: Certificate, descent: Any) -> Certificate:
+        """A step's own certificate, with the linear oracle's error in this step and what rounding can do to the mapping."""
+        rounding = own.rounding
+        if descent is not None and descent.x is own.x:
+            known = precision(self.problem.objective, descent.grad)
+            rounding = mapping_rounding(descent.grad, own.x, own.prox, min(own.gamma, own.step or own.gamma), known)
+        return replace(own, gap=own.gap + self.lookout.error, rounding=rounding)
 
     def rank(self, certificate: Certificate) -> float:
         return certificate.gap if self.by_gap else certificate.upper
@@ -318,7 +331,7 @@ class _Run:
         self.late = self.watch.wall + GRACE * min(deadlines, default=inf)
         try:
             self.record = self.observe(self.state)
-        except (*FAULTS, _End):
+        except (*FAULTS, MemoryError, _End):
             return reason
         finally:
             self.late = inf
@@ -330,12 +343,18 @@ class _Run:
         return self.x0 if self.state is None else self.state.x
 
     def verify(self, claim: Certificate) -> Certificate:
-        """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for:
-        with a longer one the mapping of any point is small."""
-        L = self.problem.objective.smoothness or self.least_smoothness(claim)
+        """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for, or the
+        larger L that the run has shown to be needed: with a longer step the mapping of any point is small."""
+        L = self.problem.objective.smoothness
+        L = self.lookout.smoothness(L) if L else self.least_smoothness(claim)
         if L and claim.gamma > (1 + 1e-9) / (2 * L):
             claim = replace(claim, gamma=1 / (2 * L), step=claim.step or claim.gamma)
-        return claim.verify(self.measured)
+        verified = self.lookout.with_slack(claim.verify(self.measured))
+        if claim.step is None or verified.upper <= (self.eps or 0.0):
+            return verified
+        # a point of the set is a witness for every step size, and a long one magnifies rounding
+        short = self.lookout.with_slack(replace(claim, step=None).verify(self.measured))
+        return min(verified, short, key=self.rank)
 
     def least_smoothness(self, claim: Certificate) -> float:
         """What any L is at least, by the gradients at the two points of a certificate, with room for a solver's L, which goes by
@@ -349,14 +368,38 @@ class _Run:
         if ending is None or ending.status != "converged" or self.current is None or not self.keep_best:
             return ending
         if k >= self.next_check:
+            self.lookout.alone(self.current)
             verified = self.verify(self.current)
             if self.satisfied(verified):
-                if self.state is not None and self.state.descent:
-                    self.lookout.alone(verified)
+                if by_user(self.problem.domain):
+                    self.probe(verified)
                 self.verified = verified
                 return ending
             self.best, self.best_k, self.unconfirmed, self.next_check = verified, k, ending, later(k)
+            if self.eps and verified.exhausted(self.eps):
+                return out_of_precision(verified, self.eps)
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
+
+    def probe(self, certificate: Certificate) -> None:
+        """Ask a user's linear oracle some more, near the direction on whose answer the certificate rests."""
+        taken = certificate.step or certificate.gamma
+        towards = (1 / taken) * (certificate.prox - certificate.x)
+        probe(self.problem.domain, self.measured.objective.grad(certificate.x) + towards)
+
+    def exhausted(self, k: int) -> Reason | None:
+        """Recognises a point that is stationary as far as float64 can tell, where it can't tell as much as was asked for."""
+        claim, eps = self.current, self.eps
+        if eps is None or claim is None or not self.keep_best or self.by_gap or k < self.next_check:
+            return None
+        rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
+        if claim.upper <= eps or rough <= eps or claim.stretch * claim.norm > sqrt(eps) + claim.stretch * claim.rounding:
+            return None
+        verified = self.verify(claim)
+        if verified.exhausted(eps):
+            self.best, self.best_k = verified, k
+            return out_of_precision(verified, eps)
+        self.next_check = later(k)
+        return None
 
     def satisfied(self, certificate: Certificate) -> bool:
         """Does the stopping rule say ``converged`` of these verified numbers too?"""

@@ -43,6 +43,8 @@ def check_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...
         if not isinstance(moving[name], kinds):
             raise TypeError(f"{name} is a {type(moving[name]).__name__}")
         _check(moving[name], "", shape)
+    for vertex in moving["noticed"].vertices:
+        _check_point(vertex, shape)
     for name in ("best_k", "next_check", "next_measure", "next_gap"):
         whole(moving[name], name, least=0)
     if whole(k, "k", least=0) != state.k or record.k != k:
@@ -76,6 +78,8 @@ def _check(value: Any, kind: str, shape: tuple[int, ...]) -> None:
         if isinstance(value, Certificate):
             positive(value.gamma, "gamma")
             positive(value.gamma if value.step is None else value.step, "step")
+            for part in ("noise", "rounding"):
+                not_negative(getattr(value, part), part)
             not_negative(vars(value).get("norm", 0.0), "norm")
     elif isinstance(value, tuple | list):
         for part in value:

@@ -12,6 +12,7 @@ import numpy as np
 from condgrad.checks import whole
 from condgrad.points import inner, norm2
 from condgrad.points.aside import beat
+from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
 
 EPS = 4 * float(np.finfo(float).eps)
@@ -46,4 +47,5 @@ class CondG:
                 break
             xi = min(1.0, gamma * V / norm2(v_t - u_t))
             u_t = (1 - xi) * u_t + xi * v_t
-        return Prox(u_t, max(V, 0.0), memory)
+        size = sqrt(norm2(g)) + (sqrt(norm2(u_t)) + sqrt(norm2(u))) / gamma
+        return Prox(u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), memory)

@@ -19,6 +19,29 @@ TermGrads = Callable[[Point, Batch], Any]
 Draw = Callable[[int, np.random.Generator], Any]
 
 
+PRECISIONS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""The relative distance of two numbers of a type, by the type's name in numpy, JAX and torch; all others count as float64."""
+DOUBLE = 2.0**-52
+
+
+class _Precise:
+    """Remembers the coarsest type of number that a user's function has answered with: a certificate needs its precision.
+
+    Not a field: what is remembered is no part of what was given.
+    """
+
+    @property
+    def precision(self) -> float:
+        """The relative distance of two numbers of that type."""
+        return vars(self).get("_precision", DOUBLE)
+
+    def _seen(self, answer: Any) -> Any:
+        found = PRECISIONS.get(str(getattr(answer, "dtype", "")).rpartition(".")[2], DOUBLE)
+        if found > self.precision:
+            object.__setattr__(self, "_precision", found)
+        return answer
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Function:
@@ -35,10 +58,15 @@ class Function:
         _settle(self)
         checks.settle(self, value=_Value(self.value, self.shape), grad=_Grad(self.grad, self.shape))
 
+    @property
+    def precision(self) -> float:
+        """The relative distance of two numbers of the type in which ``grad`` has answered so far."""
+        return self.grad.precision  # type: ignore[attr-defined]
+
 
 @final
 @dataclass(frozen=True, eq=False)
-class FunctionSum(Sum):
+class FunctionSum(_Precise, Sum):
     """F = (1/n) sum_i f_i, given by ``value(x)`` of F and the gradients ``term_grads(x, batch)`` of a batch of terms.
 
     A smoothness of the terms is one of F, so ``term_smoothness`` alone will do.
@@ -67,7 +95,8 @@ class FunctionSum(Sum):
         return self.grad_terms(x, np.arange(self.n_terms))
 
     def term_rows(self, x: Point, batch: Batch) -> np.ndarray:
-        return _term_rows(self.term_grads, self.shape, x, batch)
+        x = checks.point(x, self.shape, "term_grads")
+        return checks.answer(self._seen(self.term_grads(x, batch)), (len(batch), *x.shape), "term_grads")
 
     def assemble(self, rows: np.ndarray, batch: Batch) -> np.ndarray:
         return rows.mean(axis=0)
@@ -75,7 +104,7 @@ class FunctionSum(Sum):
 
 @final
 @dataclass(frozen=True, eq=False)
-class FunctionExpectation(Sampled):
+class FunctionExpectation(_Precise, Sampled):
     """F = E f(., xi), given by samples ``draw(size, rng)`` of xi and the gradients ``term_grads(x, batch)`` at them.
 
     It has neither a value nor a gradient of F: nobody could compute them.
@@ -93,7 +122,8 @@ class FunctionExpectation(Sampled):
         checks.settle(self, draw=_Draw(self.draw))
 
     def term_rows(self, x: Point, batch: Batch) -> np.ndarray:
-        return _term_rows(self.term_grads, self.shape, x, batch)
+        x = checks.point(x, self.shape, "term_grads")
+        return checks.answer(self._seen(self.term_grads(x, batch)), (len(batch), *x.shape), "term_grads")
 
     def assemble(self, rows: np.ndarray, batch: Batch) -> np.ndarray:
         return rows.mean(axis=0)
@@ -109,13 +139,13 @@ class _Value:
 
 
 @dataclass(frozen=True)
-class _Grad:
+class _Grad(_Precise):
     function: Grad
     shape: tuple[int, ...] | None
 
     def __call__(self, x: Point) -> np.ndarray:
         x = checks.point(x, self.shape, "grad")
-        return checks.answer(self.function(x), x.shape, "grad")
+        return checks.answer(self._seen(self.function(x)), x.shape, "grad")
 
 
 @dataclass(frozen=True)
@@ -126,11 +156,6 @@ class _Draw:
         batch = np.asarray(self.function(size, rng))
         checks.same_shape(batch.shape[:1], (size,), "The first axis of the answer of draw")
         return batch
-
-
-def _term_rows(term_grads: TermGrads, shape: tuple[int, ...] | None, x: Point, batch: Batch) -> np.ndarray:
-    x = checks.point(x, shape, "term_grads")
-    return checks.answer(term_grads(x, batch), (len(batch), *x.shape), "term_grads")
 
 
 def _settle(objective: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from condgrad.certificate import Certificate
 from condgrad.checks import choice
 from condgrad.points import inner, norm2
+from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import Point, Problem
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.smoothness import NOISE, smoothness
@@ -56,7 +57,7 @@ class FrankWolfe:
             x=x_next,
             L=L,
             curvature=curvature,
-            certificate=Certificate(x, x, 1 / (2 * L), gap),
+            certificate=Certificate(x, x, 1 / (2 * L), gap + gap_rounding(grad, x, s)),
             descent=Descent(x, grad, x_next if relied_on_L else None),
         )
 
