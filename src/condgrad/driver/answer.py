@@ -84,6 +84,9 @@ def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
             why = "the gradient or the linear oracle is not accurate enough for this tolerance"
         claim = f"{reason.message} {pending.message}" if pending else reason.message
         return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
+    if reason.status == "out_of_budget" and run.sensible() and certificate.floor > run.eps:
+        precise = out_of_precision(certificate, run.eps)
+        reason = Reason(precise.status, f"{reason.message} {precise.message}")
     if not run.keep_best:
         return Reason(reason.status, f"{reason.message} Returned: the last iterate.")
     if reason.status == "converged":
@@ -102,9 +105,8 @@ def out_of_precision(certificate: Certificate, eps: float) -> Reason:
     """Float64 can't tell whether the squared mapping is at most eps."""
     return Reason(
         "unverified",
-        f"Precision is exhausted: what was measured is no larger than rounding, and rounding alone can make a squared mapping "
-        f"of {certificate.floor:.3g}, above the tolerance {eps:.3g}. The gradient is too large for its changes along the set to "
-        "be seen. Subtract from F a linear term that is constant on the set (such as c sum(x) on a simplex), scale F or the set, or "
+        f"Precision is exhausted: rounding alone can make a squared mapping of {certificate.floor:.3g} here, above the tolerance "
+        f"{eps:.3g}, as the gradient is too large for its differences along the set to be seen. Subtract from F a linear term that is constant on the set (such as c sum(x) on a simplex), scale F or the set, or "
         "give a larger tol.",
     )
 

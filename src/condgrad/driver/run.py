@@ -37,6 +37,8 @@ DONE = ("converged", "failed", "interrupted")
 
 ROOM = 10.0
 """So many times the step that two gradients allow is still a step."""
+DIGITS = 1e-15
+"""A tolerance below this, relative to the first squared mapping, is beyond float64."""
 GRACE = 0.1
 """The share of a deadline that the last measurement may take beyond it."""
 
@@ -376,7 +378,7 @@ class _Run:
                 self.verified = verified
                 return ending
             self.best, self.best_k, self.unconfirmed, self.next_check = verified, k, ending, later(k)
-            if self.eps and verified.exhausted(self.eps):
+            if self.sensible() and verified.exhausted(self.eps):
                 return out_of_precision(verified, self.eps)
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
 
@@ -386,10 +388,16 @@ class _Run:
         towards = (1 / taken) * (certificate.prox - certificate.x)
         probe(self.problem.domain, self.measured.objective.grad(certificate.x) + towards)
 
+    def sensible(self) -> bool:
+        """Is there a tolerance for the mapping that float64 can speak of, compared with where the run began? One below is a way to
+        say that only budgets end the run."""
+        first = next((row.mapping for row in self.trace if isfinite(row.mapping)), nan)
+        return self.eps is not None and not self.eps < DIGITS * first
+
     def exhausted(self, k: int) -> Reason | None:
         """Recognises a point that is stationary as far as float64 can tell, where it can't tell as much as was asked for."""
         claim, eps = self.current, self.eps
-        if eps is None or claim is None or not self.keep_best or self.by_gap or k < self.next_check:
+        if claim is None or not self.keep_best or self.by_gap or k < self.next_check or not self.sensible():
             return None
         rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
         if claim.upper <= eps or rough <= eps or claim.stretch * claim.norm > sqrt(eps) + claim.stretch * claim.rounding:

@@ -200,7 +200,7 @@ class Lookout:
     def alone(self, certificate: Certificate) -> None:
         """A run that converges at once has no two gradients to compare: take those at the point and at its prox, or where the
         point is its own witness, at the linear oracle's answer."""
-        if not self.given or not fits(self.problem.objective, Objective):
+        if not self.given or not self.problem.objective.smoothness or not fits(self.problem.objective, Objective):
             return
         x, y, grad = certificate.x, certificate.prox, self.problem.objective.grad
         here = Descent(x, grad(x))
