@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow lint format docs gallery bench bench-completion soak faults fuzz mutants lock clean
+.PHONY: demo test test-slow lint format docs gallery bench bench-certificates bench-completion soak faults fuzz mutants lock clean
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "condgrad needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -45,6 +45,9 @@ bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-resu
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.problem5 --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.path_cost --check
+
+bench-certificates: $(VENV)/ready  ## 500 random problems: is any certificate false, compared with extended precision?
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.certificates --check
 
 $(PEERS)/ready: benchmarks/peers.lock pyproject.toml
 	$(PYTHON) -m venv $(PEERS)

@@ -20,7 +20,7 @@ from condgrad.domains.simplex import onto_simplex
 
 Long = np.longdouble
 EPS = float(np.finfo(Long).eps)
-SWEEPS = 40
+SWEEPS = 20
 
 
 def long(x: Any) -> np.ndarray:
@@ -46,11 +46,12 @@ def svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         V, s, U = svd(A.T)
         return U, s, V
     W, V = A.copy(), np.eye(A.shape[1], dtype=Long)
+    least = (EPS * norm(A)) ** 2  # columns below are rounding, and have no direction
     for _ in range(SWEEPS):
         turned = False
         for i, j in rounds(A.shape[1]):
             a, b, c = (W[:, i] ** 2).sum(axis=0), (W[:, j] ** 2).sum(axis=0), (W[:, i] * W[:, j]).sum(axis=0)
-            skewed = np.abs(c) > EPS * np.sqrt(a * b)
+            skewed = (np.abs(c) > EPS * np.sqrt(a * b)) & (np.minimum(a, b) > least)
             if not skewed.any():
                 continue
             turned, (i, j) = True, (i[skewed], j[skewed])

@@ -83,6 +83,8 @@ def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
         elif run.keep_best:
             why = "the gradient or the linear oracle is not accurate enough for this tolerance"
         claim = f"{reason.message} {pending.message}" if pending else reason.message
+        if run.sensible() and certificate.floor > run.eps:
+            return Reason("unverified", f"{claim} {out_of_precision(certificate, run.eps).message}")
         return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
     if reason.status == "out_of_budget" and run.sensible() and certificate.floor > run.eps:
         precise = out_of_precision(certificate, run.eps)
@@ -106,8 +108,8 @@ def out_of_precision(certificate: Certificate, eps: float) -> Reason:
     return Reason(
         "unverified",
         f"Precision is exhausted: rounding alone can make a squared mapping of {certificate.floor:.3g} here, above the tolerance "
-        f"{eps:.3g}, as the gradient is too large for its differences along the set to be seen. Subtract from F a linear term that is constant on the set (such as c sum(x) on a simplex), scale F or the set, or "
-        "give a larger tol.",
+        f"{eps:.3g}. If F has a large linear term that is constant on the set (such as c sum(x) on a simplex), subtract it; else scale "
+        "F or the set, or give a larger tol.",
     )
 
 

@@ -400,7 +400,11 @@ class _Run:
         if claim is None or not self.keep_best or self.by_gap or k < self.next_check or not self.sensible():
             return None
         rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
-        if claim.upper <= eps or rough <= eps or claim.stretch * claim.norm > sqrt(eps) + claim.stretch * claim.rounding:
+        if (
+            claim.upper <= eps
+            or rough <= eps
+            or claim.stretch * claim.norm > sqrt(eps) + claim.stretch * claim.rounding
+        ):
             return None
         verified = self.verify(claim)
         if verified.exhausted(eps):

@@ -68,9 +68,7 @@ class Compared:
                 "lmo must return a minimiser of <direction, .> over the set; check that it looks at the direction it is given, "
                 "and at every vertex."
             )
-        sentence = (
-            f"The linear oracle of {name} is not exact: one of its answers was worse than an earlier one by {excess:.3g}."
-        )
+        sentence = f"The linear oracle of {name} is not exact: one of its answers was worse than an earlier one by {excess:.3g}."
         inexact(excess, sentence)
 
 
@@ -79,7 +77,9 @@ def _latest(vertex: Point, known: Vertices, equal: list[bool]) -> Vertices:
     twin = next((i for i, same in enumerate(equal) if same and _same(known[i], vertex)), None)
     if twin is not None:
         return known if twin == 0 else (known[twin], *known[:twin], *known[twin + 1 :])
-    kept = np.array(vertex) if isinstance(vertex, np.ndarray) else vertex  # an oracle may answer in the same array again
+    kept = (
+        np.array(vertex) if isinstance(vertex, np.ndarray) else vertex
+    )  # an oracle may answer in the same array again
     return (kept, *known)[:REMEMBERED]
 
 
