@@ -179,6 +179,7 @@ def stale() -> Any:
     return lmo
 
 
+@pytest.mark.filterwarnings("ignore::condgrad.InexactOracleWarning")
 @pytest.mark.parametrize("method", ["ncgs", "frank-wolfe", "ncgs-ii"])
 @pytest.mark.parametrize("kind", ["second best", "stale"])
 def test_a_linear_oracle_that_is_worse_than_its_earlier_answers_ends_the_run(method: str, kind: str) -> None:

@@ -68,6 +68,8 @@ def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Cert
 
 def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
     """The reason as it stands after the check of what is returned, and what that is."""
+    eps = run.sensible_eps()
+    beyond = out_of_precision(certificate, eps) if eps is not None and certificate.floor > eps else None
     pending = run.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None
@@ -83,12 +85,11 @@ def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
         elif run.keep_best:
             why = "the gradient or the linear oracle is not accurate enough for this tolerance"
         claim = f"{reason.message} {pending.message}" if pending else reason.message
-        if run.sensible() and certificate.floor > run.eps:
-            return Reason("unverified", f"{claim} {out_of_precision(certificate, run.eps).message}")
+        if beyond:
+            return Reason("unverified", f"{claim} {beyond.message}")
         return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
-    if reason.status == "out_of_budget" and run.sensible() and certificate.floor > run.eps:
-        precise = out_of_precision(certificate, run.eps)
-        reason = Reason(precise.status, f"{reason.message} {precise.message}")
+    if reason.status == "out_of_budget" and beyond:
+        reason = Reason(beyond.status, f"{reason.message} {beyond.message}")
     if not run.keep_best:
         return Reason(reason.status, f"{reason.message} Returned: the last iterate.")
     if reason.status == "converged":
@@ -108,8 +109,8 @@ def out_of_precision(certificate: Certificate, eps: float) -> Reason:
     return Reason(
         "unverified",
         f"Precision is exhausted: rounding alone can make a squared mapping of {certificate.floor:.3g} here, above the tolerance "
-        f"{eps:.3g}. If F has a large linear term that is constant on the set (such as c sum(x) on a simplex), subtract it; else scale "
-        "F or the set, or give a larger tol.",
+        f"{eps:.3g}. If F has a large linear term that is constant on the set (such as c sum(x) on a simplex), subtract it; else "
+        "scale F or the set, or give a larger tol.",
     )
 
 

@@ -345,8 +345,8 @@ class _Run:
         return self.x0 if self.state is None else self.state.x
 
     def verify(self, claim: Certificate) -> Certificate:
-        """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for, or the
-        larger L that the run has shown to be needed: with a longer step the mapping of any point is small."""
+        """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for, or
+        the larger L that the run has shown to be needed: with a longer step the mapping of any point is small."""
         L = self.problem.objective.smoothness
         L = self.lookout.smoothness(L) if L else self.least_smoothness(claim)
         if L and claim.gamma > (1 + 1e-9) / (2 * L):
@@ -378,8 +378,9 @@ class _Run:
                 self.verified = verified
                 return ending
             self.best, self.best_k, self.unconfirmed, self.next_check = verified, k, ending, later(k)
-            if self.sensible() and verified.exhausted(self.eps):
-                return out_of_precision(verified, self.eps)
+            eps = self.sensible_eps()
+            if eps is not None and verified.exhausted(eps):
+                return out_of_precision(verified, eps)
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
 
     def probe(self, certificate: Certificate) -> None:
@@ -388,16 +389,18 @@ class _Run:
         towards = (1 / taken) * (certificate.prox - certificate.x)
         probe(self.problem.domain, self.measured.objective.grad(certificate.x) + towards)
 
-    def sensible(self) -> bool:
-        """Is there a tolerance for the mapping that float64 can speak of, compared with where the run began? One below is a way to
+    def sensible_eps(self) -> float | None:
+        """The tolerance for the mapping, where float64 can speak of it, compared with where the run began. One below is a way to
         say that only budgets end the run."""
         first = next((row.mapping for row in self.trace if isfinite(row.mapping)), nan)
-        return self.eps is not None and not self.eps < DIGITS * first
+        return None if self.eps is None or self.eps < DIGITS * first else self.eps
 
     def exhausted(self, k: int) -> Reason | None:
         """Recognises a point that is stationary as far as float64 can tell, where it can't tell as much as was asked for."""
-        claim, eps = self.current, self.eps
-        if claim is None or not self.keep_best or self.by_gap or k < self.next_check or not self.sensible():
+        claim = self.current
+        if claim is None or not self.keep_best or self.by_gap or k < self.next_check:
+            return None
+        if (eps := self.sensible_eps()) is None:
             return None
         rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
         if (

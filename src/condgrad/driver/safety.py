@@ -96,7 +96,7 @@ class Lookout:
     def smoothness(self, L: float) -> float:
         """L, or the larger one that the gradients and values of the run prove to be needed."""
         seen = max(self.noticed.curvature.largest, self.noticed.along)
-        return seen if seen > L * (1 + 1e-6) else L
+        return seen if seen / (1 + 1e-6) > L else L
 
     def at(self, state: Any) -> None:
         """The point after a step: finite, and on steps ever further apart a point of the set."""
@@ -139,7 +139,7 @@ class Lookout:
         return f"But the {which} lies outside of the set: {self.suspects()}." if which else ""
 
     def with_slack(self, certificate: Certificate) -> Certificate:
-        """The certificate, where its witness lies in the set to fewer digits than rounding leaves: Lemma 1 needs a point of the set.
+        """The certificate, where its witness lies in the set to fewer digits than rounding leaves: Lemma 1 needs a point of it.
 
         A witness that is off by delta errs by delta |direction| in the gap, and by delta / step in the norm.
         """
@@ -152,7 +152,7 @@ class Lookout:
         return replace(certificate, gap=certificate.gap + worth, rounding=certificate.rounding + off)
 
     def slack(self, x: Point) -> float:
-        """The smallest tolerance, by powers of 10, with which the set contains x; 0 where that is rounding, or nobody can tell."""
+        """The smallest tolerance, by powers of 10, with which the set contains x; 0 where that is rounding, or not known."""
         try:
             for slack in SLACKS:
                 if self.problem.domain.contains(x, slack):

@@ -64,9 +64,9 @@ class Compared:
         name = type(self._domain).__name__
         if excess > tolerated:
             raise BadOracle(
-                f"The linear oracle of {name} answered with a point that is worse than one of its earlier answers by {excess:.3g}: "
-                "lmo must return a minimiser of <direction, .> over the set; check that it looks at the direction it is given, "
-                "and at every vertex."
+                f"The linear oracle of {name} answered with a point that is worse than one of its earlier answers by "
+                f"{excess:.3g}: lmo must return a minimiser of <direction, .> over the set; check that it looks at the direction "
+                "it is given, and at every vertex."
             )
         sentence = f"The linear oracle of {name} is not exact: one of its answers was worse than an earlier one by {excess:.3g}."
         inexact(excess, sentence)
@@ -93,8 +93,8 @@ def compared(domain: Any) -> Any:
 
 
 def probe(domain: Any, direction: Point) -> None:
-    """Ask for other answers, near the direction and far from it, then for the direction's own again: an oracle that is not exact, or
-    that answers a question asked before, is likely to be worse than one of them, which raises BadOracle.
+    """Ask for other answers, near the direction and far from it, then for the direction's own again: an oracle that is not exact,
+    or that answers a question asked before, is likely to be worse than one of them, which raises BadOracle.
 
     Six calls, of arrays only.
     """

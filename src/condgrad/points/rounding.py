@@ -3,13 +3,14 @@ r"""What rounding can do to a gap and to a gradient mapping: certificates add bo
 Let w be the gradient that was computed, p the witness, d the direction w + (p - x)/gamma that was computed, and v the linear
 oracle's answer to it.
 
-- *Errors of a vector.* p is a witness for the gradient whose direction is exactly d. That gradient differs from F's by the rounding of
-  w, of p - x and of d, and the mapping is 1-Lipschitz in the gradient (a projection is non-expansive): so these errors are added to the mapping's norm,
-  without a square root. A projection and a singular value decomposition are exact for an input that differs by a few units in
-  the last place, so the same sum covers them. Of w it is assumed that its oracle is *stable*: that it answers with the gradient at a point
-  that is off by a few units in its last place, in an answer that is. This makes |w| + L |x| units, and L = 1/(2 gamma).
-- *Errors of a number.* <d, p - v> is a sum of n products; v is a minimiser up to a few units of |d| |v|; p lies in the set up to a few
-  units of |p|, which is worth |d| |p| units. These are added to the gap, and come under the square root of Lemma 1.
+- *Errors of a vector.* p is a witness for the gradient whose direction is exactly d. That gradient differs from F's by the
+  rounding of w, of p - x and of d, and the mapping is 1-Lipschitz in the gradient (a projection is non-expansive): so these
+  errors are added to the mapping's norm, without a square root. A projection and a singular value decomposition are exact for
+  an input that differs by a few units in the last place, so the same sum covers them. Of w it is assumed that its oracle is
+  *stable*: that it answers with the gradient at a point that is off by a few units in its last place, in an answer that is.
+  This makes |w| + L |x| units, and L = 1/(2 gamma).
+- *Errors of a number.* <d, p - v> is a sum of n products; v is a minimiser up to a few units of |d| |v|; p lies in the set up
+  to a few units of |p|, which is worth |d| |p| units. These are added to the gap, and come under the square root of Lemma 1.
 """
 
 from __future__ import annotations
