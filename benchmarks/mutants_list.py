@@ -121,7 +121,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("return witness(problem, self.x", "return self or witness(problem, self.x", "verify that verifies nothing"),
         ("0.0) + rounding + worst(heard)", "0.0) + worst(heard)", "a gap without its rounding"),
         ("0.0) + rounding + worst(heard)", "0.0) + rounding", "a gap without the linear oracle's error"),
-        ("max(self.gap, 0.0) / (self.stretch * self.gamma)) + self.rounding", "max(self.gap, 0.0) / (self.stretch * self.gamma))", "a mapping without its rounding"),
+        ("rounding=error)", "rounding=0.0)", "a mapping without its rounding"),
     ],
     "solvers/ncgs.py": [
         ("alpha, beta = 2 / (k + 1), 1", "alpha, beta = 2 / (k + 2), 1", "alpha_k = 2/(k+2)"),

@@ -85,8 +85,8 @@ def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
         elif run.keep_best:
             why = "the gradient or the linear oracle is not accurate enough for this tolerance"
         claim = f"{reason.message} {pending.message}" if pending else reason.message
-        if beyond:
-            return Reason("unverified", f"{claim} {beyond.message}")
+        if run.eps is not None and certificate.upper <= 4 * certificate.floor:  # at least half of the norm is rounding
+            return Reason("unverified", f"{claim} {out_of_precision(certificate, run.eps).message}")
         return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
     if reason.status == "out_of_budget" and beyond:
         reason = Reason(beyond.status, f"{reason.message} {beyond.message}")
@@ -108,9 +108,9 @@ def out_of_precision(certificate: Certificate, eps: float) -> Reason:
     """Float64 can't tell whether the squared mapping is at most eps."""
     return Reason(
         "unverified",
-        f"Precision is exhausted: rounding alone can make a squared mapping of {certificate.floor:.3g} here, above the tolerance "
-        f"{eps:.3g}. If F has a large linear term that is constant on the set (such as c sum(x) on a simplex), subtract it; else "
-        "scale F or the set, or give a larger tol.",
+        f"Precision is exhausted: rounding alone can make a squared mapping of {certificate.floor:.3g} here, and the tolerance "
+        f"is {eps:.3g}. If F has a large linear term that is constant on the set (such as c sum(x) on a simplex), subtract "
+        "it; else scale F or the set, or give a larger tol.",
     )
 
 
