@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow lint format docs gallery bench bench-completion soak faults fuzz mutants lock clean
+.PHONY: demo test test-slow lint format docs gallery bench bench-certificates bench-completion soak faults fuzz mutants lock clean
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
 # the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
@@ -55,6 +55,9 @@ bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-resu
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.problem5 --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.path_cost --check
+
+bench-certificates: $(VENV)/ready  ## 500 random problems: is any certificate false, compared with extended precision?
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.certificates --check
 
 $(PEERS)/ready: benchmarks/peers.lock pyproject.toml
 	$(PYTHON) -m venv $(PEERS)

@@ -63,6 +63,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "driver/metrics.py": (BY_HAND, INEXACT, DRIVER),
     "driver/run.py": (BY_HAND, DRIVER, HONESTY, RESUMING, EVALUATIONS, "tests/test_signals.py"),
     "driver/safety.py": ("tests/test_safety.py", INEXACT, HONESTY, RESUMING),
+    "driver/vertices.py": (HONESTY,),
     "driver/stopping.py": (DRIVER,),
     "points/aside.py": (INEXACT,),
 }
@@ -120,10 +121,12 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("max(self.norm - self.error, 0.0)", "self.norm", "a lower bound without the error"),
         ("return bound if bound == bound else inf", "return bound", "a NaN as an upper bound"),
         ("return all(same(getattr(self", "return any(same(getattr(self", "certificates equal where one field is"),
-        ("inner(direction, prox - vertex)", "inner(direction, x - vertex)", "the gap of the point, not of its witness"),
-        ("(1 / taken) * (prox - x)", "(1 / taken) * (x - prox)", "the witness's slope with the wrong sign"),
+        ("linear_gap(problem.domain, direction, prox)", "linear_gap(problem.domain, direction, x)", "the gap of the point"),
+        ("* difference(prox, x)", "* difference(x, prox)", "the witness's slope with the wrong sign"),
         ("return witness(problem, self.x", "return self or witness(problem, self.x", "verify that verifies nothing"),
-        ("gap if gap > rounding else 0.0", "0.0 if gap > rounding else gap", "a real gap thrown away"),
+        ("0.0) + rounding + worst(heard)", "0.0) + worst(heard)", "a gap without its rounding"),
+        ("0.0) + rounding + worst(heard)", "0.0) + rounding", "a gap without the linear oracle's error"),
+        ("rounding=error)", "rounding=0.0)", "a mapping without its rounding"),
     ],
     "solvers/ncgs.py": [
         ("alpha, beta = 2 / (k + 1), 1", "alpha, beta = 2 / (k + 2), 1", "alpha_k = 2/(k+2)"),
@@ -170,7 +173,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("2 / (along.k + 2)", "2 / (along.k + 1)", "the open-loop step of the step before"),
         ("if not 0 <= t <= 1", "if not t <= 1", "a rule that steps out of the set"),
         ("t**2 * M / 2 * length2", "t**2 * M * length2", "a sufficient decrease that asks for too little"),
-        ("Certificate(x, x, 1 / (2 * L), gap)", "Certificate(x_next, x_next, 1 / (2 * L), gap)", "certifies the next iterate"),
+        ("Certificate(x, x, 1 / (2 * L)", "Certificate(x_next, x_next, 1 / (2 * L)", "certifies the next iterate"),
     ],
     "solvers/projected_gradient.py": [("1 / (2 * state.L)", "1 / state.L", "twice the step size")],
     "solvers/accelerated_gradient.py": [
@@ -234,11 +237,9 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if not np.isfinite(seen if", "if np.isnan(seen if", "infinite answers let through"),
     ],
     "driver/metrics.py": [
-        ("inner(grad, x - problem.domain.lmo(grad))", "inner(grad, problem.domain.lmo(grad) - x)", "a gap below 0"),
-        ("z = x - gamma * problem", "z = x - 2 * gamma * problem", "the mapping of twice the step size"),
-        ("Certificate(x, prox, gamma, gap + worst(heard)", "Certificate(x, prox, gamma, 0.0", "an inexact prox taken for exact"),
-        ("gamma, gap + worst(heard)", "gamma, gap", "a mapping without the linear oracle's error"),
-        ("lmo(grad)) + worst(heard)", "lmo(grad))", "a gap without the linear oracle's error"),
+        ("z = x - gamma * grad", "z = x - 2 * gamma * grad", "the mapping of twice the step size"),
+        ("Certificate(x, prox, gamma, gap, on", "Certificate(x, prox, gamma, 0.0, on", "an inexact prox taken for exact"),
+        ("gap += worst(heard)", "pass", "a mapping without the linear oracle's error"),
         ("(eps or 0.0) / 100", "(eps or 0.0) * 100", "measures too roughly for its tolerance"),
     ],
     "driver/run.py": [
@@ -254,6 +255,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("gamma=1 / (2 * L), step=claim.step or claim.gamma", "step=claim.step", "verified for a step size that it chose itself"),
         ('if action == "raise" and cause is not None', "if False", "a signal ends one run of a program and not the program"),
         ("is None or isinstance(interruption, Terminated)", "is None", "SIGTERM during the check after Ctrl-C is lost"),
+        ("self.lookout.smoothness(L) if L else", "L if L else", "converged with an L that the run has refuted"),
     ],
     "driver/safety.py": [
         ("ceil(1.1 * k)", "ceil(11 * k)", "measures far too rarely"),
@@ -265,6 +267,10 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("self.heard.clear()", "pass", "every error heard again and again"),
         ("old + linear + (1 + 1e-6)", "old - linear + (1 + 1e-6)", "F may rise by what its gradient says that it falls"),
         ("if seen > L * (1 + 1e-6)", "if seen > 2 * L", "half of the true smoothness passes"),
+    ],
+    "driver/vertices.py": [
+        ("if excess > tolerated:", "if False:", "an oracle that is worse than its earlier answers is not refused"),
+        ("(kept, *known)[:REMEMBERED]", "()", "no answer is remembered"),
     ],
     "driver/answer.py": [
         ("known or run.verify(claimed)", "known or claimed", "returns what was claimed, not what was verified"),

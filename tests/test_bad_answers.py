@@ -9,7 +9,7 @@ import pytest
 from tests.driving import CONVEX, SIMPLEX, function, solve
 
 import condgrad as cg
-from condgrad.checks import NonFinite
+from condgrad.checks import BadOracle, NonFinite
 
 nan, inf = np.nan, np.inf
 
@@ -159,3 +159,84 @@ def test_a_function_that_can_not_be_computed_ends_the_run_with_what_stood_before
     )
     result = cg.minimize(F, cg.L2Ball(3), method="frank-wolfe", tol=1e-14)
     assert result.status == "failed" and str(error) in result.message and np.isfinite(result.x).all()
+
+
+# ------------------------------------------------------------------------ linear oracles that are not, and memory that is not
+
+
+def second_best(g: np.ndarray) -> np.ndarray:
+    return np.eye(len(g))[np.argsort(g, kind="stable")[1]]
+
+
+def stale() -> Any:
+    """Answers the question that was asked before."""
+    last = [np.eye(3)[0]]
+
+    def lmo(g: np.ndarray) -> np.ndarray:
+        answer, last[0] = last[0], SIMPLEX.lmo(g)
+        return answer
+
+    return lmo
+
+
+@pytest.mark.filterwarnings("ignore::condgrad.InexactOracleWarning")
+@pytest.mark.parametrize("method", ["ncgs", "frank-wolfe", "ncgs-ii"])
+@pytest.mark.parametrize("kind", ["second best", "stale"])
+def test_a_linear_oracle_that_is_worse_than_its_earlier_answers_ends_the_run(method: str, kind: str) -> None:
+    for seed in range(5):
+        b = np.random.default_rng(seed).standard_normal(3)
+        domain = cg.user_set(second_best if kind == "second best" else stale(), 3, 1.5, contains=SIMPLEX.contains)
+        try:
+            result = cg.minimize(cg.Quadratic(np.diag([1.0, 2.0, 3.0]), b), domain, START, method=method, tol=1e-3)
+        except BadOracle as error:  # in the first step there is nothing to return
+            assert "worse than" in str(error)
+            continue
+        assert result.status == "failed" and "worse than" in result.message, result.message
+
+
+def test_an_honest_linear_oracle_of_a_user_is_not_suspected() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        corners = rng.standard_normal((12, 4))
+        domain = cg.user_set(lambda g, corners=corners: corners[np.argmin(corners @ g)], 4, 20.0)
+        result = cg.minimize(cg.Quadratic(np.diag([1.0, 2.0, 3.0, 4.0]), rng.standard_normal(4)), domain)
+        assert result.status == "converged" and not result.warnings, result.message
+
+
+def test_a_linear_oracle_that_is_a_little_inexact_is_warned_of_and_taken_in() -> None:
+    """Off by 1e-8 of itself: a gap below that is not known."""
+    rng = np.random.default_rng(0)
+
+    def lmo(g: np.ndarray) -> np.ndarray:
+        return SIMPLEX.lmo(g + 1e-8 * np.linalg.norm(g) * rng.standard_normal(3))
+
+    domain = cg.user_set(lmo, 3, 1.5, contains=SIMPLEX.contains)
+    flat = cg.Function(lambda x: float(x.sum()), lambda x: np.ones(3) + 1e-9 * x, (3,), smoothness=1.0)
+    with pytest.warns(cg.InexactOracleWarning, match="is not exact"):
+        result = cg.minimize(flat, domain, START, method="frank-wolfe", stop=cg.Steps(30))
+    assert result.status != "failed"
+
+
+def test_the_answers_that_are_compared_survive_a_checkpoint(tmp_path: Any) -> None:
+    domain = cg.user_set(SIMPLEX.lmo, 3, 1.5, contains=SIMPLEX.contains)
+    options = {"method": "frank-wolfe", "checkpoint": tmp_path / "run.ckpt"}
+    cg.minimize(CONVEX, domain, START, stop=cg.Steps(5), **options)
+    resumed = cg.minimize(CONVEX, domain, START, stop=cg.Steps(40), resume=True, **options)
+    whole = cg.minimize(CONVEX, domain, START, method="frank-wolfe", stop=cg.Steps(40))
+    assert np.array_equal(resumed.x, whole.x) and resumed.certificate.upper == whole.certificate.upper
+
+
+@pytest.mark.parametrize("where", ["grad", "value"])
+def test_memory_that_runs_out_again_in_the_last_check_loses_nothing(where: str) -> None:
+    asked = [0]
+
+    def limited(x: np.ndarray) -> Any:
+        asked[0] += 1
+        if asked[0] > 20:
+            raise MemoryError("cannot allocate 8 GiB")
+        return getattr(CONVEX, where)(x)
+
+    result = cg.minimize(function(**{where: limited}, L=30.0), SIMPLEX, START, method="frank-wolfe", stop=cg.Steps(500))
+    assert result.status == "failed" and "Memory ran out" in result.message and "memory ran out" in result.message
+    assert result.certificate is None and 0 < result.steps <= 20 and SIMPLEX.contains(result.x)
+    assert len(result.trace) > 1

@@ -7,6 +7,8 @@ witness, and one gradient and one linear oracle call are enough to verify it:
     | |g| - |x - p|/gamma | <= sqrt(V/gamma).
 
 With p = x this is the Frank-Wolfe gap's own bound |g|^2 <= gap/gamma.
+
+Both V and the mapping are known up to rounding only, which is added: see points/rounding.py for what it can do.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import inf, nan, sqrt
-
-import numpy as np
+from typing import Any
 
 from condgrad.checks import BadOracle
-from condgrad.points import inner, norm2
+from condgrad.points import norm2
 from condgrad.points.arithmetic import same
 from condgrad.points.aside import listening, worst
+from condgrad.points.rounding import difference, gap_rounding, mapping_rounding, precision, summed
 from condgrad.protocols import Point, Problem
 
 
@@ -37,6 +39,10 @@ class Certificate:
     step: float | None = None
     """The step size of the prox point, where it is larger than gamma. The mapping's norm falls as the step size grows, and
     times the step size it rises: so the one bounds the other from both sides."""
+    noise: float = 0.0
+    """The part of ``gap`` that stands for rounding, where that is known."""
+    rounding: float = 0.0
+    """What rounding can do to the mapping's norm beside the gap."""
 
     @property
     def stretch(self) -> float:
@@ -45,7 +51,8 @@ class Certificate:
 
     @property
     def error(self) -> float:
-        return sqrt(max(self.gap, 0.0) / (self.stretch * self.gamma))
+        """How far |x - prox|/step can be from the norm of the mapping with the step size of the prox point."""
+        return sqrt(max(self.gap, 0.0) / (self.stretch * self.gamma)) + self.rounding
 
     @cached_property
     def norm(self) -> float:
@@ -59,6 +66,16 @@ class Certificate:
     @property
     def lower(self) -> float:
         return max(self.norm - self.error, 0.0) ** 2
+
+    @property
+    def floor(self) -> float:
+        """The upper bound that rounding alone would leave, if prox were x and the computed gap 0."""
+        return (self.stretch * (sqrt(self.noise / (self.stretch * self.gamma)) + self.rounding)) ** 2
+
+    def exhausted(self, eps: float) -> bool:
+        """Is eps out of reach here for float64? Rounding alone exceeds it, and what was measured is no larger than rounding."""
+        close = self.stretch * self.norm <= max(sqrt(eps), self.stretch * self.rounding)
+        return self.floor > eps and close and self.gap <= 3 * self.noise
 
     @property
     def wolfe_gap(self) -> float:
@@ -81,16 +98,25 @@ def witness(
 ) -> Certificate:
     """The certificate that the point ``prox`` of the set gives for x."""
     grad, taken = problem.objective.grad(x), step or gamma
-    direction = grad + (1 / taken) * (prox - x)
+    direction = grad if prox is x else grad + (1 / taken) * difference(prox, x)
+    gap, noise = linear_gap(problem.domain, direction, prox)
+    error = mapping_rounding(grad, x, prox, min(gamma, taken), precision(problem.objective, grad))
+    return Certificate(x, prox, gamma, gap, on=on, step=step, noise=noise, rounding=error)
+
+
+def linear_gap(domain: Any, direction: Point, point: Point) -> tuple[float, float]:
+    """max_v <direction, point - v> over the set, rounded up by one linear oracle call; and how much of it stands for rounding.
+
+    A gap below 0 by more than rounding shows that the point lies outside of the set, or that the oracle is not exact, by as much
+    at the least: so it is added like an error.
+    """
     with listening() as heard:
-        vertex = problem.domain.lmo(direction)
-    gap = inner(direction, prox - vertex)
-    length, reach = sqrt(norm2(direction)), sqrt(norm2(prox)) + sqrt(norm2(vertex))
-    size = sqrt(norm2(grad)) + (sqrt(norm2(x)) + sqrt(norm2(prox))) / taken
-    rounding = 4 * np.finfo(float).eps * (size * sqrt(norm2(prox - vertex)) + length * reach)
+        vertex = domain.lmo(direction)
+    gap, rounding = summed(direction, point - vertex), gap_rounding(direction, point, vertex)
+    length, reach = sqrt(norm2(direction)), sqrt(norm2(point)) + sqrt(norm2(vertex))
     if gap < -(1e-6 * length * (reach + 1.0) + rounding):
         raise BadOracle(
             f"The linear oracle's answer is worse than the point by {-gap:.3g}: lmo does not minimise <direction, .>, or the "
             "point lies outside of the set."
         )
-    return Certificate(x, prox, gamma, (gap if gap > rounding else 0.0) + worst(heard), on=on, step=step)
+    return max(gap, -gap - rounding, 0.0) + rounding + worst(heard), rounding

@@ -81,18 +81,28 @@ def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Cert
 
 def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
     """The reason as it stands after the check of what is returned, and what that is."""
+    eps = run.sensible_eps()
+    beyond = out_of_precision(certificate, eps) if eps is not None and certificate.floor > eps else None
     pending = run.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None
     if pending or (reason.status == "converged" and not run.satisfied(certificate)):
         found = f"a squared mapping of {certificate.upper:.3g}"
-        why = (
-            "the gradient or the linear oracle is not accurate enough for this tolerance"
-            if run.keep_best
-            else "output='best' returns the iterate that was certified"
-        )
+        why = "output='best' returns the iterate that was certified"
+        L = run.problem.objective.smoothness
+        if L and (seen := run.lookout.smoothness(L)) > L:
+            why = (
+                f"the smoothness L = {L:.3g} is too small, as the run has seen {seen:.3g}, for which the check was made. Leave "
+                f"smoothness out to have it estimated, or give at least {seen:.3g}"
+            )
+        elif run.keep_best:
+            why = "the gradient or the linear oracle is not accurate enough for this tolerance"
         claim = f"{reason.message} {pending.message}" if pending else reason.message
+        if run.eps is not None and certificate.upper <= 4 * certificate.floor:  # at least half of the norm is rounding
+            return Reason("unverified", f"{claim} {out_of_precision(certificate, run.eps).message}")
         return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
+    if reason.status == "out_of_budget" and beyond:
+        reason = Reason(beyond.status, f"{reason.message} {beyond.message}")
     if reason.status == "converged":
         reason = run.restated(reason, certificate)
     if run.output == "lowest" and run.lowest is not None:
@@ -109,6 +119,23 @@ def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
         returned = f"Returned: the iterate with the smallest certified {which}, from step {run.best_k}."
         returned += lower_elsewhere(run, certificate)
     return Reason(reason.status, f"{reason.message} {returned}")
+
+
+def out_of_precision(certificate: Certificate, eps: float) -> Reason:
+    """Float64 can't tell whether the squared mapping is at most eps."""
+    return Reason(
+        "unverified",
+        f"Precision is exhausted: rounding alone can make a squared mapping of {certificate.floor:.3g} here, and the tolerance "
+        f"is {eps:.3g}. If F has a large linear term that is constant on the set (such as c sum(x) on a simplex), subtract "
+        "it; else scale F or the set, or give a larger tol.",
+    )
+
+
+def unchecked(run: _Run, reason: Reason, why: str) -> tuple[Point, float, Certificate | None, Reason]:
+    """The result as it stands, where it could not be checked."""
+    x = run.best.x if run.best and run.keep_best else run.last()
+    message = f"{reason.message} What is returned was not checked, as {why}: it has no certificate."
+    return x, nan, None, Reason(reason.status, message)
 
 
 def lower_elsewhere(run: _Run, certificate: Certificate) -> str:

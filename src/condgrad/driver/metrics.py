@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.certificate import Certificate
+from condgrad.certificate import Certificate, linear_gap
 from condgrad.inner import Corrective, Spectral, relative
-from condgrad.points import inner
 from condgrad.points.aside import listening, worst
+from condgrad.points.rounding import mapping_rounding, precision
 from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, SpectralSet, fits
 
 SMALL = 512 * 512
@@ -26,10 +26,8 @@ def value(problem: Problem, x: Point) -> float:
 
 
 def wolfe_gap(problem: Problem, x: Point) -> float:
-    """max_v <grad F(x), x - v>."""
-    grad = problem.objective.grad(x)
-    with listening() as heard:
-        return inner(grad, x - problem.domain.lmo(grad)) + worst(heard)
+    """max_v <grad F(x), x - v>, with what rounding can do to it added."""
+    return linear_gap(problem.domain, problem.objective.grad(x), x)[0]
 
 
 def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, exact: bool = False) -> Certificate:
@@ -39,16 +37,18 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
     With ``exact`` a small matrix of low rank is written out and projected too: far from a solution that is also cheaper.
     """
     small = exact and not isinstance(x, np.ndarray) and prod(x.shape) <= SMALL
+    grad, gap = problem.objective.grad(x), 0.0
     if (small or isinstance(x, np.ndarray)) and fits(problem.domain, Projectable):
-        z = x - gamma * problem.objective.grad(x)
+        z = x - gamma * grad
         prox = problem.domain.project(np.asarray(z) if small else z)
-        return Certificate(x, prox, gamma, 0.0, on=named(problem))
-    solver: Inner = (Spectral if fits(problem.domain, SpectralSet) else Corrective)(max_calls=MEASURING_CALLS)
-    accuracy = relative(0.01, gamma * (eps or 0.0) / 100)
-    grad = problem.objective.grad(x)
-    with listening() as heard:
-        prox, gap, _ = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
-    return Certificate(x, prox, gamma, gap + worst(heard), on=named(problem))
+    else:
+        solver: Inner = (Spectral if fits(problem.domain, SpectralSet) else Corrective)(max_calls=MEASURING_CALLS)
+        accuracy = relative(0.01, gamma * (eps or 0.0) / 100)
+        with listening() as heard:
+            prox, gap, _ = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
+        gap += worst(heard)
+    rounding = mapping_rounding(grad, x, prox, gamma, precision(problem.objective, grad))
+    return Certificate(x, prox, gamma, gap, on=named(problem), rounding=rounding)
 
 
 def named(problem: Problem) -> str:
@@ -61,6 +61,10 @@ class Validation:
 
     expectation: Any
     batch: Batch
+
+    @property
+    def precision(self) -> float | None:
+        return getattr(self.expectation, "precision", None)
 
     @property
     def on(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from condgrad.certificate import Certificate, witness
 from condgrad.checks import FAULTS, BadOracle, NonFinite, choice, read_only
-from condgrad.driver.answer import answer, result
+from condgrad.driver.answer import answer, out_of_precision, result, unchecked
 from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
@@ -22,9 +22,11 @@ from condgrad.driver.result import Lowest, Result
 from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
+from condgrad.driver.vertices import by_user, probe
 from condgrad.interruption import ACTIONS, Terminated, attach, default_action, held_back, said, terminable
 from condgrad.points import norm2
 from condgrad.points.aside import listening
+from condgrad.points.rounding import mapping_rounding, precision
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
 from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import Backtracking
@@ -43,6 +45,8 @@ ROOM = 10.0
 """So many times the step that two gradients allow is still a step."""
 OUTPUTS = ("best", "last", "lowest")
 """What a run may be asked to return."""
+DIGITS = 1e-15
+"""A tolerance below this, relative to the first squared mapping, is beyond float64."""
 GRACE = 0.1
 """The share of a deadline that the last measurement may take beyond it."""
 
@@ -198,7 +202,7 @@ def run(
     problem = Problem(checked_answers(problem.objective), problem.domain)
     going = _Run(problem, solver, x0, stop, name, every, output, measure, listeners, seed, spec)
     if not going.has_value:
-        going.measured = validation(problem, validate, seed)
+        going.measured = validation(going.problem, validate, seed)
     if checkpoint:
         going.saving = Saving(checkpoint, fingerprint(problem, solver, x0, asked), resume)
         going.saving.restore(going)
@@ -254,8 +258,8 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.has_value = fits(self.problem.objective, Objective)
-        self.measured = self.problem
         self.lookout = Lookout(self.problem, given=not isinstance(self.solver, Backtracking))
+        self.measured = self.problem = self.lookout.problem
         self.budgets = self.stop.budgets()
         self.watches = self.stop.watches()
         self.by_gap = self.watches == {"gap"}
@@ -284,11 +288,11 @@ class _Run:
 
     @property
     def noticed(self) -> Noticed:
-        return self.lookout.noticed
+        return self.lookout.noticed._replace(vertices=self.lookout.vertices)
 
     @noticed.setter
     def noticed(self, noticed: Noticed) -> None:
-        self.lookout.noticed = noticed
+        self.lookout.noticed, self.lookout.vertices = noticed, noticed.vertices
 
     def alive(self) -> None:
         """Asked by long computations between two oracle calls: is there time for more?"""
@@ -308,7 +312,7 @@ class _Run:
                     with self.watch.paused():
                         reason = self.look_at_the_last(reason)
                         self.close()
-                        found = result(self, *answer(self, reason))
+                        found = result(self, *self.answered(reason))
             except KeyboardInterrupt as interruption:  # while the result was checked: it is given back as it stands
                 with held_back() as waiting:
                     if self.interruption is None or isinstance(interruption, Terminated):
@@ -327,9 +331,14 @@ class _Run:
     def as_it_stands(self, interruption: KeyboardInterrupt) -> Result:
         """The best iterate without the check of it."""
         self.close()
-        x = self.best.x if self.best and self.keep_best else self.last()
-        unchecked = "What is returned was not checked, as that was interrupted: it has no certificate."
-        return result(self, x, nan, None, Reason("interrupted", f"{said(interruption)} {unchecked}"))
+        return result(self, *unchecked(self, Reason("interrupted", said(interruption)), "that was interrupted"))
+
+    def answered(self, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
+        """The checked answer; where the check runs out of memory, what stood before it."""
+        try:
+            return answer(self, reason)
+        except MemoryError:
+            return unchecked(self, Reason("failed", reason.message), "memory ran out")
 
     def loop(self, callback: Callback | None) -> Reason:
         """Step by step until something ends it, and what that was."""
@@ -372,7 +381,7 @@ class _Run:
             record = now
             self.forget()
             self.idle = self.idle + 1 if self.stands_still(before, earlier, now) else 0
-        ending = self.confirmed(self.stop(record, self.trace), state.k)
+        ending = self.confirmed(self.stop(record, self.trace), state.k) or self.exhausted(state.k)
         if ending is None and self.idle >= IDLE:
             ending = Reason("stalled", f"{IDLE} steps in a row left the point where it was and used up no budget.")
         self.lookout.listen()  # what was heard while measuring is not of the next step
@@ -470,7 +479,7 @@ class _Run:
         """The step's own certificate, or a measured one when it is due."""
         own = state.certificate
         if own is not None and not self.measure and not (self.by_gap and own.prox is not own.x):
-            return replace(own, gap=own.gap + self.lookout.error) if self.lookout.error else own
+            return self.rounded(own, state.descent)
         if state.k < self.next_measure or (state.k == 0 and not self.measure):
             return None
         self.next_measure = later(state.k)
@@ -478,6 +487,14 @@ class _Run:
         if self.by_gap:
             return witness(self.measured, state.x, state.x, gamma, named(self.measured))
         return mapping(self.measured, state.x, gamma, self.eps, exact=self.measure)
+
+    def rounded(self, own: Certificate, descent: Any) -> Certificate:
+        """A step's own certificate, with the linear oracle's error in this step and what rounding can do to the mapping."""
+        rounding = own.rounding
+        if descent is not None and descent.x is own.x:
+            known = precision(self.problem.objective, descent.grad)
+            rounding = mapping_rounding(descent.grad, own.x, own.prox, min(own.gamma, own.step or own.gamma), known)
+        return replace(own, gap=own.gap + self.lookout.error, rounding=rounding)
 
     def rank(self, certificate: Certificate) -> float:
         return certificate.gap if self.by_gap else certificate.upper
@@ -493,7 +510,7 @@ class _Run:
         try:
             with self.grace():
                 self.record = self.observe(self.state)
-        except (*FAULTS, _End):
+        except (*FAULTS, MemoryError, _End):
             return reason
         self.trace.amend(self.record)
         ending = self.stop(self.record, self.trace)
@@ -528,12 +545,18 @@ class _Run:
         return self.x0 if self.state is None else self.state.x
 
     def verify(self, claim: Certificate) -> Certificate:
-        """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for:
-        with a longer one the mapping of any point is small."""
-        L = self.problem.objective.smoothness or self.least_smoothness(claim)
+        """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for, or
+        the larger L that the run has shown to be needed: with a longer step the mapping of any point is small."""
+        L = self.problem.objective.smoothness
+        L = self.lookout.smoothness(L) if L else self.least_smoothness(claim)
         if L and claim.gamma > (1 + 1e-9) / (2 * L):
             claim = replace(claim, gamma=1 / (2 * L), step=claim.step or claim.gamma)
-        return claim.verify(self.measured)
+        verified = self.lookout.with_slack(claim.verify(self.measured))
+        if claim.step is None or verified.upper <= (self.eps or 0.0):
+            return verified
+        # a point of the set is a witness for every step size, and a long one magnifies rounding
+        short = self.lookout.with_slack(replace(claim, step=None).verify(self.measured))
+        return min(verified, short, key=self.rank)
 
     def least_smoothness(self, claim: Certificate) -> float:
         """What any L is at least, by the gradients at the two points of a certificate, with room for a solver's L, which goes by
@@ -547,15 +570,52 @@ class _Run:
         if ending is None or ending.status != "converged" or self.current is None or not self.keep_best:
             return ending
         if k >= self.next_check:
+            self.lookout.alone(self.current)
             verified = self.verify(self.current)
             if self.satisfied(verified):
-                if self.state is not None and self.state.descent:
-                    self.lookout.alone(verified)
+                if by_user(self.problem.domain):
+                    self.probe(verified)
                 self.verified = verified
                 return ending
             self.best, self.best_k = verified, self.current_k
             self.unconfirmed, self.next_check = ending, later(k)
+            eps = self.sensible_eps()
+            if eps is not None and verified.exhausted(eps):
+                return out_of_precision(verified, eps)
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
+
+    def probe(self, certificate: Certificate) -> None:
+        """Ask a user's linear oracle some more, near the direction on whose answer the certificate rests."""
+        taken = certificate.step or certificate.gamma
+        towards = (1 / taken) * (certificate.prox - certificate.x)
+        probe(self.problem.domain, self.measured.objective.grad(certificate.x) + towards)
+
+    def sensible_eps(self) -> float | None:
+        """The tolerance for the mapping, where float64 can speak of it, compared with where the run began. One below is a way to
+        say that only budgets end the run."""
+        first = next((row.mapping for row in self.trace if isfinite(row.mapping)), nan)
+        return None if self.eps is None or self.eps < DIGITS * first else self.eps
+
+    def exhausted(self, k: int) -> Reason | None:
+        """Recognises a point that is stationary as far as float64 can tell, where it can't tell as much as was asked for."""
+        claim = self.current
+        if claim is None or not self.keep_best or self.by_gap or k < self.next_check:
+            return None
+        if (eps := self.sensible_eps()) is None:
+            return None
+        rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
+        if (
+            claim.upper <= eps
+            or rough <= eps
+            or claim.stretch * claim.norm > sqrt(eps) + claim.stretch * claim.rounding
+        ):
+            return None
+        verified = self.verify(claim)
+        if verified.exhausted(eps):
+            self.best, self.best_k = verified, self.current_k
+            return out_of_precision(verified, eps)
+        self.next_check = later(k)
+        return None
 
     def satisfied(self, certificate: Certificate) -> bool:
         """Does the stopping rule say ``converged`` of these verified numbers too?"""

@@ -1,15 +1,17 @@
-"""What is noticed of a run from outside, whatever its method: points that are not finite or leave the set end it; a
-smoothness that the run contradicts and a linear oracle that was not exact are said in its warnings.
+"""What is noticed of a run from outside, whatever its method: points that are not finite or leave the set end it, and so does a
+user's linear oracle that is worse than its own earlier answers; a smoothness that the run contradicts and a linear oracle
+that was not exact are said in its warnings.
 
-Why the last two only warn: what a run returns is certified by oracles, not by L, and takes an oracle's error in. What is lost is
-the method's own guarantee that it gets there.
+Why the last two only warn: what a run returns is certified by oracles. The certificate takes an oracle's error in, and is for the
+step size 1/(2L) with an L that the run has not contradicted: that of the objective, or the larger one that was seen. What is
+lost is the method's own guarantee that it gets there.
 """
 
 from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, isfinite, sqrt
 from typing import Any, NamedTuple
 
@@ -18,16 +20,18 @@ import numpy as np
 from condgrad.certificate import Certificate
 from condgrad.checks import BadOracle, NonFinite, NotGiven, not_finite
 from condgrad.driver.entry import INSIDE, proven_outside
+from condgrad.driver.vertices import Compared, Vertices, by_user, compared
 from condgrad.points import inner, norm2
 from condgrad.points.aside import Inexact, InexactOracleWarning
+from condgrad.points.rounding import units
 from condgrad.protocols import Objective, Point, Problem, Record, fits
 from condgrad.solvers.smoothness import NOISE, Curvature
 from condgrad.solvers.states import Descent
 
 ROUNDING = 1e-14
 """What the digits of a point may be wrong by, relative to it."""
-
-
+SLACKS = tuple(10.0**-n for n in range(15, 5, -1))
+"""Tolerances with which the set is asked for the witness of a certificate. The first is rounding."""
 FEW = 20
 """Linear oracle calls in which to find out that a point is outside of a set that has nothing but a linear oracle."""
 
@@ -53,6 +57,10 @@ class Noticed(NamedTuple):
     sentence: str = ""
     next_look: int = 1
     next_rise: int = 0
+    along: float = 0.0
+    """The least L that the values on the first step above allow."""
+    vertices: Vertices = ()
+    """The last answers of a user's linear oracle."""
 
 
 @dataclass
@@ -68,8 +76,27 @@ class Lookout:
     error: float = 0.0
     """What the linear oracle's answers in the last step may be off by."""
 
+    def __post_init__(self) -> None:
+        if by_user(self.problem.domain):
+            self.problem = Problem(self.problem.objective, compared(self.problem.domain))
+
+    @property
+    def vertices(self) -> Vertices:
+        """What is remembered of a user's linear oracle."""
+        return self.problem.domain.remembered if isinstance(self.problem.domain, Compared) else ()
+
+    @vertices.setter
+    def vertices(self, vertices: Vertices) -> None:
+        if isinstance(self.problem.domain, Compared):
+            self.problem.domain.remembered = vertices
+
     def note(self, **new: Any) -> None:
         self.noticed = self.noticed._replace(**new)
+
+    def smoothness(self, L: float) -> float:
+        """L, or the larger one that the gradients and values of the run prove to be needed."""
+        seen = max(self.noticed.curvature.largest, self.noticed.along)
+        return seen if seen / (1 + 1e-6) > L else L
 
     def at(self, state: Any) -> None:
         """The point after a step: finite, and on steps ever further apart a point of the set."""
@@ -111,6 +138,29 @@ class Lookout:
             which = "certificate's witness"
         return f"But the {which} lies outside of the set: {self.suspects()}." if which else ""
 
+    def with_slack(self, certificate: Certificate) -> Certificate:
+        """The certificate, where its witness lies in the set to fewer digits than rounding leaves: Lemma 1 needs a point of it.
+
+        A witness that is off by delta errs by delta |direction| in the gap, and by delta / step in the norm.
+        """
+        slack = self.slack(certificate.prox)
+        if slack == 0.0:
+            return certificate
+        reach = max(sqrt(norm2(certificate.prox)), _max_norm(self.problem.domain))
+        worth = slack * certificate.noise / units(certificate.prox)
+        off = slack * reach / (certificate.stretch * certificate.gamma)
+        return replace(certificate, gap=certificate.gap + worth, rounding=certificate.rounding + off)
+
+    def slack(self, x: Point) -> float:
+        """The smallest tolerance, by powers of 10, with which the set contains x; 0 where that is rounding, or not known."""
+        try:
+            for slack in SLACKS:
+                if self.problem.domain.contains(x, slack):
+                    return slack if slack > SLACKS[0] else 0.0
+        except NotGiven:
+            return 0.0
+        return SLACKS[-1]  # ``unfit`` has the last word
+
     def between(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
     ) -> None:
@@ -133,13 +183,15 @@ class Lookout:
         d = after.x - x
         linear, square = inner(grad, d), after.L / 2 * norm2(d)
         bound = old + linear + (1 + 1e-6) * square
-        above = new - bound - NOISE * (abs(old) + abs(new) + abs(linear))
+        noise = NOISE * (abs(old) + abs(new) + abs(linear))
+        above = new - bound - noise
         if above > 0 and above > self.rounding(x, grad, after.L):
+            along = 2 * (new - old - linear - noise) / norm2(d)
             rise = (
                 f"In step {after.k} F came to {new:.9g}, where its gradient and the smoothness L = {after.L:.3g} allow at most "
                 f"{bound:.9g}: L is too small, or the gradient does not match the function (see check_gradient)."
             )
-            self.note(rise=rise)
+            self.note(rise=rise, along=along)
 
     def rounding(self, x: Point, grad: Point, L: float) -> float:
         """How much F may change where x changes in its last digits: near F = 0 that is more than digits of F itself."""
@@ -147,11 +199,15 @@ class Lookout:
         return slip * (sqrt(norm2(grad)) + L * slip)
 
     def alone(self, certificate: Certificate) -> None:
-        """A run that converges at once has no two gradients to compare: take those at the point and at its prox."""
-        if self.given:
-            grad = self.problem.objective.grad
-            at = (Descent(p, grad(p)) for p in (certificate.x, certificate.prox))
-            self.note(curvature=self.noticed.curvature.after(*at))
+        """A run that converges at once has no two gradients to compare: take those at the point and at its prox, or where the
+        point is its own witness, at the linear oracle's answer."""
+        if not self.given or not self.problem.objective.smoothness or not fits(self.problem.objective, Objective):
+            return
+        x, y, grad = certificate.x, certificate.prox, self.problem.objective.grad
+        here = Descent(x, grad(x))
+        if y is x:
+            y = self.problem.domain.lmo(here.grad)
+        self.note(curvature=self.noticed.curvature.after(here, Descent(y, grad(y))))
 
     def warnings(self, state: Any) -> Iterator[tuple[type[Warning], str]]:
         self.listen()
@@ -176,3 +232,10 @@ class Lookout:
         for category, sentence in told:
             python_warnings.warn(sentence, category, stacklevel=6)  # the line that called minimize
         return tuple(sentence for _, sentence in told)
+
+
+def _max_norm(domain: Any) -> float:
+    try:
+        return float(domain.max_norm)
+    except (NotGiven, AttributeError):
+        return 0.0

@@ -45,6 +45,8 @@ def check_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...
         if not isinstance(moving[name], kinds):
             raise TypeError(f"{name} is a {type(moving[name]).__name__}")
         _check(moving[name], "", shape)
+    for vertex in moving["noticed"].vertices:
+        _check_point(vertex, shape)
     for point, fun in moving["known"]:
         _check(point, "Point", shape)
         real(fun, "F")
@@ -81,6 +83,8 @@ def _check(value: Any, kind: str, shape: tuple[int, ...]) -> None:
         if isinstance(value, Certificate):
             positive(value.gamma, "gamma")
             positive(value.gamma if value.step is None else value.step, "step")
+            for part in ("noise", "rounding"):
+                not_negative(getattr(value, part), part)
             not_negative(vars(value).get("norm", 0.0), "norm")
     elif isinstance(value, tuple | list):
         for part in value:

@@ -12,6 +12,7 @@ import numpy as np
 from condgrad.checks import whole
 from condgrad.points import inner, norm2
 from condgrad.points.aside import beat
+from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
 
 EPS = 4 * float(np.finfo(float).eps)
@@ -55,16 +56,16 @@ class CondG:
                 break
             xi = min(1.0, gamma * V / norm2(v_t - u_t))
             u_t = (1 - xi) * u_t + xi * v_t
-        return Prox(u_t, max(V, 0.0), memory)
+        size = sqrt(norm2(g)) + (sqrt(norm2(u_t)) + sqrt(norm2(u))) / gamma
+        return Prox(u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), memory)
 
 
 def with_gap(prox: Prox, domain: Any, g: Point, u: Point, gamma: float) -> Prox:
     """The prox point with its Wolfe gap: measured by one linear oracle call where its solver has not measured it."""
     if isfinite(prox.gap):
         return prox
-    direction = g + (1 / gamma) * (prox.point - u)
+    p = prox.point
+    direction = g + (1 / gamma) * (p - u)
     vertex = domain.lmo(direction)
-    noise = (
-        EPS * (sqrt(norm2(g)) + (sqrt(norm2(prox.point)) + sqrt(norm2(u))) / gamma) * sqrt(norm2(prox.point - vertex))
-    )
-    return prox._replace(gap=max(inner(direction, prox.point - vertex), 0.0) + noise)
+    size = sqrt(norm2(g)) + (sqrt(norm2(p)) + sqrt(norm2(u))) / gamma
+    return prox._replace(gap=max(inner(direction, p - vertex), 0.0) + gap_rounding(direction, p, vertex, size))

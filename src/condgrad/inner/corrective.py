@@ -14,6 +14,7 @@ from condgrad.inner.condg import EPS
 from condgrad.inner.simplex_qp import Factor, nearest_weights
 from condgrad.points import inner, norm2
 from condgrad.points.aside import beat
+from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
 
 
@@ -93,4 +94,5 @@ class Corrective:
             if distances2.min() <= 0.0:
                 break  # the oracle has nothing new: what is left of the gap is the rounding of the weights
             hull = larger
-        return Prox(u_t, max(V, 0.0), hull)
+        size = (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma
+        return Prox(u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), hull)

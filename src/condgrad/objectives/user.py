@@ -23,6 +23,33 @@ MeanGrad = Callable[[Point, Batch], Any]
 Draw = Callable[[int, np.random.Generator], Any]
 
 
+PRECISIONS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""The relative distance of two numbers of a type, by the type's name in numpy, JAX and torch; all others count as float64."""
+DOUBLE = 2.0**-52
+
+
+class _Precise:
+    """Remembers the coarsest type of number that a user's function has answered with: a certificate needs its precision.
+
+    Not a field: what is remembered is no part of what was given.
+    """
+
+    @property
+    def precision(self) -> float:
+        """The relative distance of two numbers of that type."""
+        return vars(self).get("_precision", DOUBLE)
+
+    def _seen(self, answer: Any) -> Any:
+        found = PRECISIONS.get(str(getattr(answer, "dtype", "")).rpartition(".")[2], DOUBLE)
+        if found > self.precision:
+            object.__setattr__(self, "_precision", found)
+        return answer
+
+
+def _precision(wrapped: Any) -> float:
+    return wrapped.precision
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Function:
@@ -76,6 +103,11 @@ class Function:
         value = _First(both) if self.value is None else _Value(_function(self.value, "value"), self.shape)
         grad = _Second(both) if self.grad is None else _Grad(_function(self.grad, "grad"), self.shape)
         checks.settle(self, value=value, grad=grad, value_and_grad=both)
+
+    @property
+    def precision(self) -> float:
+        """The relative distance of two numbers of the type in which ``grad`` has answered so far."""
+        return _precision(self.grad)
 
 
 @final
@@ -146,15 +178,21 @@ class FunctionSum(Sum):
         mean = self.mean_grad and _MeanGrad(_function(self.mean_grad, "mean_grad"), self.shape)
         checks.settle(self, n_terms=n_terms, value=_Value(_function(self.value, "value"), self.shape), mean_grad=mean)
         # not self.grad_terms: a bound method here would be a reference cycle, which only the garbage collector frees
-        every = _MeanOfAll(mean or _MeanOfTerms(self.term_grads, self.shape), n_terms)
+        rows = _TermRows(self.term_grads, self.shape)
+        every = _MeanOfAll(mean or _MeanOfTerms(rows), n_terms)
         grad = every if self.grad is None else _Grad(_function(self.grad, "grad"), self.shape)
-        checks.settle(self, grad=grad)
+        checks.settle(self, grad=grad, term_grads=rows)
 
     def grad_terms(self, x: Point, batch: Batch) -> np.ndarray:
         return super().grad_terms(x, batch) if self.mean_grad is None else self.mean_grad(x, batch)
 
+    @property
+    def precision(self) -> float:
+        """The relative distance of two numbers of the coarsest type in which gradients have been answered so far."""
+        return max(_precision(self.grad), _precision(self.term_grads))
+
     def term_rows(self, x: Point, batch: Batch) -> np.ndarray:
-        return _term_rows(self.term_grads, self.shape, x, batch)
+        return self.term_grads(x, batch)
 
     def assemble(self, rows: np.ndarray, batch: Batch) -> np.ndarray:
         return rows.mean(axis=0)
@@ -177,10 +215,15 @@ class FunctionExpectation(Sampled):
 
     def __post_init__(self) -> None:
         _settle(self)
-        checks.settle(self, draw=_Draw(self.draw))
+        checks.settle(self, draw=_Draw(self.draw), term_grads=_TermRows(self.term_grads, self.shape))
+
+    @property
+    def precision(self) -> float:
+        """The relative distance of two numbers of the coarsest type in which gradients have been answered so far."""
+        return _precision(self.term_grads)
 
     def term_rows(self, x: Point, batch: Batch) -> np.ndarray:
-        return _term_rows(self.term_grads, self.shape, x, batch)
+        return self.term_grads(x, batch)
 
     def assemble(self, rows: np.ndarray, batch: Batch) -> np.ndarray:
         return rows.mean(axis=0)
@@ -196,17 +239,17 @@ class _Value:
 
 
 @dataclass(frozen=True)
-class _Grad:
+class _Grad(_Precise):
     function: Grad
     shape: tuple[int, ...] | None
 
     def __call__(self, x: Point) -> np.ndarray:
         x = checks.point(x, self.shape, "grad")
-        return checks.answer(self.function(x), x.shape, "grad")
+        return checks.answer(self._seen(self.function(x)), x.shape, "grad")
 
 
 @dataclass(frozen=True)
-class _ValueAndGrad:
+class _ValueAndGrad(_Precise):
     function: ValueAndGrad
     shape: tuple[int, ...] | None
 
@@ -217,7 +260,7 @@ class _ValueAndGrad:
             what = f"{len(pair)} things" if isinstance(pair, tuple | list) else f"of type {type(pair).__name__}"
             raise ValueError(f"The answer of value_and_grad is {what}, a pair (value, gradient) was expected.")
         value = checks.answer(pair[0], (), "value_and_grad, its value,")
-        return float(value), checks.answer(pair[1], x.shape, "value_and_grad, its gradient,")
+        return float(value), checks.answer(self._seen(pair[1]), x.shape, "value_and_grad, its gradient,")
 
 
 @dataclass(frozen=True)
@@ -232,33 +275,56 @@ class _First:
 class _Second:
     both: Any
 
+    @property
+    def precision(self) -> float:
+        return self.both.precision
+
     def __call__(self, x: Point) -> np.ndarray:
         return self.both(x)[1]
 
 
 @dataclass(frozen=True)
-class _MeanGrad:
+class _MeanGrad(_Precise):
     function: MeanGrad
     shape: tuple[int, ...] | None
 
     def __call__(self, x: Point, batch: Batch) -> np.ndarray:
         x = checks.point(x, self.shape, "mean_grad")
-        return checks.answer(self.function(x, batch), x.shape, "mean_grad")
+        return checks.answer(self._seen(self.function(x, batch)), x.shape, "mean_grad")
 
 
 @dataclass(frozen=True)
-class _MeanOfTerms:
+class _TermRows(_Precise):
+    """The gradients of single terms, as rows."""
+
     term_grads: TermGrads
     shape: tuple[int, ...] | None
 
     def __call__(self, x: Point, batch: Batch) -> np.ndarray:
-        return _term_rows(self.term_grads, self.shape, x, batch).mean(axis=0)
+        x = checks.point(x, self.shape, "term_grads")
+        return checks.answer(self._seen(self.term_grads(x, batch)), (len(batch), *x.shape), "term_grads")
+
+
+@dataclass(frozen=True)
+class _MeanOfTerms:
+    rows: _TermRows
+
+    @property
+    def precision(self) -> float:
+        return self.rows.precision
+
+    def __call__(self, x: Point, batch: Batch) -> np.ndarray:
+        return self.rows(x, batch).mean(axis=0)
 
 
 @dataclass(frozen=True)
 class _MeanOfAll:
-    mean_grad: Callable[[Point, Batch], np.ndarray]
+    mean_grad: Any
     n_terms: int
+
+    @property
+    def precision(self) -> float:
+        return self.mean_grad.precision
 
     def __call__(self, x: Point) -> np.ndarray:
         return self.mean_grad(x, np.arange(self.n_terms))
@@ -278,11 +344,6 @@ def _function(given: Any, name: str) -> Any:
     if not callable(given):
         raise TypeError(f"{name} is of type {type(given).__name__}, a function was expected: {name}={name}.")
     return given
-
-
-def _term_rows(term_grads: TermGrads, shape: tuple[int, ...] | None, x: Point, batch: Batch) -> np.ndarray:
-    x = checks.point(x, shape, "term_grads")
-    return checks.answer(term_grads(x, batch), (len(batch), *x.shape), "term_grads")
 
 
 def _settle(objective: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from condgrad.certificate import Certificate
 from condgrad.checks import BadOracle, choice, real
 from condgrad.points import inner, norm2
+from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import Point, Problem
 from condgrad.solvers.evaluation import Evaluation, Remembering, both_at, grad_at, value_at
 from condgrad.solvers.ncgs import check_step_scale
@@ -134,7 +135,7 @@ class FrankWolfe:
             x=x_next,
             L=L,
             curvature=curvature,
-            certificate=Certificate(x, x, 1 / (2 * L), gap),
+            certificate=Certificate(x, x, 1 / (2 * L), gap + gap_rounding(grad, x, s)),
             descent=Descent(x, grad, x_next if self.relies_on_smoothness else None),
             fun=fun_next,
             grad=grad_next,

@@ -1,0 +1,107 @@
+"""A few answers of a user's linear oracle are remembered: an answer that is worse than one of them is not a minimiser.
+
+The sets of this library are exempt: their oracles are tested, and cost little more than the comparison would.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import BadOracle
+from condgrad.domains import ProjectableUserSet, UserSet
+from condgrad.points import inner, norm2
+from condgrad.points.aside import inexact, listening, worst
+from condgrad.points.rounding import units
+from condgrad.protocols import Point
+
+REMEMBERED = 8
+"""Answers that are remembered: those that were given last."""
+TOLERATED = 1e-6
+"""An answer that is worse by at most this, relative to |direction| times the size of the answers, is called inexact: its error is
+added to the gap. One that is worse by more ends the run."""
+PROBES = (1e-3, 1e-2, 1e-1, 1.0)
+"""Lengths of the random vectors, relative to the direction, by which it is changed to see other answers."""
+
+Vertices = tuple[Point, ...]
+
+
+def by_user(domain: Any) -> bool:
+    """Is this set's linear oracle somebody else's?"""
+    own = type(domain).__module__.startswith("condgrad.")
+    return not own or isinstance(domain, UserSet | ProjectableUserSet | Compared)
+
+
+class Compared:
+    """The set, with every answer of its linear oracle compared with those before."""
+
+    def __init__(self, domain: Any):
+        self._domain = domain
+        self.remembered: Vertices = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._domain, name)
+
+    def lmo(self, direction: Point) -> Point:
+        with listening() as heard:
+            vertex = self._domain.lmo(direction)
+        known, value = self.remembered, inner(direction, vertex)
+        if not np.isfinite(value):  # is refused by whoever asked
+            return vertex
+        values = [inner(direction, other) for other in known]
+        if known and min(values) < value:
+            other = known[int(np.argmin(values))]
+            scale = sqrt(norm2(direction)) * (sqrt(norm2(vertex)) + sqrt(norm2(other)))
+            excess = value - min(values)
+            if excess > worst(heard) + units(direction) * scale:
+                self._worse(excess, worst(heard) + TOLERATED * scale)
+        self.remembered = _latest(vertex, known, [v == value for v in values])
+        return vertex
+
+    def _worse(self, excess: float, tolerated: float) -> None:
+        name = type(self._domain).__name__
+        if excess > tolerated:
+            raise BadOracle(
+                f"The linear oracle of {name} answered with a point that is worse than one of its earlier answers by "
+                f"{excess:.3g}: lmo must return a minimiser of <direction, .> over the set; check that it looks at the direction "
+                "it is given, and at every vertex."
+            )
+        sentence = f"The linear oracle of {name} is not exact: one of its answers was worse than an earlier one by {excess:.3g}."
+        inexact(excess, sentence)
+
+
+def _latest(vertex: Point, known: Vertices, equal: list[bool]) -> Vertices:
+    """The vertex, and those before it without its twin and without the oldest."""
+    twin = next((i for i, same in enumerate(equal) if same and _same(known[i], vertex)), None)
+    if twin is not None:
+        return known if twin == 0 else (known[twin], *known[:twin], *known[twin + 1 :])
+    kept = (
+        np.array(vertex) if isinstance(vertex, np.ndarray) else vertex
+    )  # an oracle may answer in the same array again
+    return (kept, *known)[:REMEMBERED]
+
+
+def _same(x: Point, y: Point) -> bool:
+    return x is y or (isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and bool(np.array_equal(x, y)))
+
+
+def compared(domain: Any) -> Any:
+    """The set with its answers compared, under its own class's name, which messages show."""
+    return type(type(domain).__name__, (Compared,), {})(domain)
+
+
+def probe(domain: Any, direction: Point) -> None:
+    """Ask for other answers, near the direction and far from it, then for the direction's own again: an oracle that is not exact,
+    or that answers a question asked before, is likely to be worse than one of them, which raises BadOracle.
+
+    Six calls, of arrays only.
+    """
+    if not isinstance(direction, np.ndarray):
+        return
+    rng, length = np.random.default_rng((0, 0, 7)), sqrt(norm2(direction) / max(direction.size, 1))
+    for share in PROBES:
+        domain.lmo(direction + share * length * rng.standard_normal(direction.shape))
+    domain.lmo(-direction)
+    domain.lmo(direction)

@@ -1,0 +1,87 @@
+r"""What rounding can do to a gap and to a gradient mapping: certificates add both.
+
+Let w be the gradient that was computed, p the witness, d the direction w + (p - x)/gamma that was computed, and v the linear
+oracle's answer to it.
+
+- *Errors of a vector.* p is a witness for the gradient whose direction is exactly d. That gradient differs from F's by the
+  rounding of w, of p - x and of d, and the mapping is 1-Lipschitz in the gradient (a projection is non-expansive): so these
+  errors are added to the mapping's norm, without a square root. A projection and a singular value decomposition are exact for
+  an input that differs by a few units in the last place, so the same sum covers them. Of w it is assumed that its oracle is
+  *stable*: that it answers with the gradient at a point that is off by a few units in its last place, in an answer that is.
+  This makes |w| + L |x| units, and L = 1/(2 gamma).
+- *Errors of a number.* <d, p - v> is a sum of n products; v is a minimiser up to a few units of |d| |v|; p lies in the set up
+  to a few units of |p|, which is worth |d| |p| units. These are added to the gap, and come under the square root of Lemma 1.
+"""
+
+from __future__ import annotations
+
+from math import log2, prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from condgrad.points.arithmetic import Structured, inner, norm2
+from condgrad.points.low_rank import LowRank
+
+UNIT = float(np.finfo(float).eps) / 2
+"""The relative rounding of one operation."""
+
+
+def units(x: Any) -> float:
+    """The relative error of a sum of as many products as x has entries.
+
+    numpy and BLAS sum in blocks: 16 terms in a row, then pairwise. 4 more for the rounding of the factors and products.
+    """
+    n = prod(x.shape)
+    return (min(n, 20 + log2(max(n, 1))) + 4) * UNIT
+
+
+def summed(x: Any, y: Any) -> float:
+    """<x, y>; of arrays as a pairwise sum, whose rounding ``units`` bounds."""
+    both = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
+    return float(np.sum(x * y)) if both else inner(x, y)
+
+
+def difference(x: Any, y: Any) -> Any:
+    """x - y. The difference of two matrices of low rank is written with factors of its own size: their terms, which are large and
+    nearly cancel, would each bring their rounding to every product."""
+    d = x - y
+    return d.compressed() if isinstance(d, LowRank) and d.terms else d
+
+
+def gap_rounding(direction: Any, point: Any, vertex: Any, size: float = 0.0) -> float:
+    """What rounding can do to the gap <direction, point - vertex>.
+
+    Parameters
+    ----------
+    direction, point, vertex : arrays or structured points
+    size : float, default 0.0
+        Norm of the terms whose sum the direction is. It counts where they are structured, and so never summed.
+    """
+    apart = sqrt(norm2(point - vertex))
+    reach = apart + sqrt(norm2(point)) + sqrt(norm2(vertex))
+    error = units(direction) * sqrt(norm2(direction)) * reach
+    return error + (8 * UNIT * size * apart if isinstance(direction, Structured) else 0.0)
+
+
+def mapping_rounding(grad: Any, x: Any, prox: Any, gamma: float, precision: float = 2 * UNIT) -> float:
+    """What rounding can do to the norm of the gradient mapping at x.
+
+    Parameters
+    ----------
+    grad, x, prox : arrays or structured points
+    gamma : float
+        The smaller of the step sizes of the mapping and of the prox point.
+    precision : float, default that of float64
+        The relative distance of two numbers of the type in which the gradient was computed.
+    """
+    at, long = sqrt(norm2(x)) / gamma, sqrt(norm2(grad))
+    return units(x) * (long + at + sqrt(norm2(prox)) / gamma + precision / (2 * UNIT) * (long + at / 2))
+
+
+def precision(objective: Any, grad: Any) -> float:
+    """The relative distance of two numbers of the type in which the objective computed this gradient."""
+    known = getattr(objective, "precision", None)
+    dtype = getattr(grad, "dtype", None)
+    own = float(np.finfo(dtype).eps) if dtype is not None and np.issubdtype(dtype, np.floating) else 2 * UNIT
+    return max(own, known or 0.0)
