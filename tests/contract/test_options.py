@@ -76,6 +76,7 @@ def one_sentence(message, *names):
 
 OPTIONS = {
     "stretch": 1.0,
+    "step_scale": 2.0,
     "adaptive": False,
     "rule": "short",
     "batch": 5,
@@ -109,7 +110,8 @@ def test_the_entry_is_true(method):
 def test_options_are_real(method, option):
     """Each one changes the iterates, or at least what they cost."""
     example = case("convex simplex" if method.name == "cgs" else "welsch simplex")
-    needed = {"strong_convexity": 1.5} if (method.name, option) == ("cgs", "initial_gap") else {}
+    needs = {("cgs", "initial_gap"): {"strong_convexity": 1.5}, ("frank-wolfe", "step_scale"): {"rule": "short"}}
+    needed = needs.get((method.name, option), {})
 
     def outcome(options):
         solver = solver_of(method, example.problem, options=options)

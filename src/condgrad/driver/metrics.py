@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.certificate import Certificate, linear_gap
-from condgrad.inner import Corrective, Spectral, relative
+from condgrad.inner import Corrective, Spectral, relative, with_gap
 from condgrad.points.aside import listening, worst
 from condgrad.points.rounding import mapping_rounding, precision
 from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, SpectralSet, fits
@@ -45,7 +45,8 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
         solver: Inner = (Spectral if fits(problem.domain, SpectralSet) else Corrective)(max_calls=MEASURING_CALLS)
         accuracy = relative(0.01, gamma * (eps or 0.0) / 100)
         with listening() as heard:
-            prox, gap, _ = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
+            found = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
+            prox, gap, _ = with_gap(found, problem.domain, grad, x, gamma)
         gap += worst(heard)
     rounding = mapping_rounding(grad, x, prox, gamma, precision(problem.objective, grad))
     return Certificate(x, prox, gamma, gap, on=named(problem), rounding=rounding)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import count
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,12 @@ class Corrective:
     Each linear oracle call adds one atom, then a small quadratic programme over the simplex of weights is solved exactly.
     The atoms in use are kept between outer steps, so near a solution a call or two are enough; on a polytope the
     whole is finite. The centre u is itself offered as an atom: no step is worse than condg's.
+
+    Parameters
+    ----------
+    max_calls : int or None, default None
+        Linear oracle calls of one prox at most, each of which adds an atom. After the last one the gap of the point is not
+        measured, and infinite: ``with_gap`` measures it by one more call. None: no limit.
     """
 
     max_calls: int | None = None
@@ -82,12 +88,14 @@ class Corrective:
             beat()
             hull = hull.nearest(z)
             u_t = hull.point()
+            if self.max_calls is not None and t > self.max_calls:
+                return Prox(u_t, inf, hull)
             direction = (1 / gamma) * (u_t - z)
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)
             # the weights bring rounding of their own to the point, hence the 8
             noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
-            if stop(norm2(u_t - u) / gamma) >= V or t == self.max_calls or noise >= V:
+            if stop(norm2(u_t - u) / gamma) >= V or noise >= V:
                 break
             larger = hull.with_atom(v_t)
             distances2 = larger.gram[-1, -1] + np.diag(hull.gram) - 2 * larger.gram[-1, :-1]
