@@ -461,6 +461,8 @@ class _Run:
         """The step left the point where it was and brought no budget closer to its end: it could go on so for ever."""
         if before is None or last is None or not same_point(before.x, self.state.x):
             return False
+        # without the measures: progress towards a tolerance would hide that of the steps
+        now, last = (replace(record, mapping=nan, gap=nan) for record in (now, last))
         return self.stop.progress(now, self.trace) <= self.stop.progress(last, self.trace)
 
     def forget(self) -> None:
