@@ -206,10 +206,10 @@ def test_where_nothing_can_be_written(
     locked.mkdir(mode=0o500)
     if os.access(locked, os.W_OK):  # as root everything can be written to
 
-        def denied(dir: Path) -> None:
-            raise PermissionError(13, "Permission denied", str(dir / "tmp123"))
+        def denied(path: Path) -> None:
+            raise PermissionError(13, "Permission denied", str(path))
 
-        monkeypatch.setattr("tempfile.TemporaryFile", denied)
+        monkeypatch.setattr("condgrad.atomic._create", denied)
     told = refused(capsys, "complete", folder / "ratings.csv", "--out", locked / "m.npz")
     assert told == f"condgrad: Permission denied: {locked}.\n"
 
