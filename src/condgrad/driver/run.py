@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from math import inf, isfinite, nan, sqrt
 from signal import SIGTERM
 from typing import Any
@@ -595,7 +596,8 @@ class _Run:
     def sensible_eps(self) -> float | None:
         """The tolerance for the mapping, where float64 can speak of it, compared with where the run began. One below is a way to
         say that only budgets end the run."""
-        first = next((row.mapping for row in self.trace if isfinite(row.mapping)), nan)
+        rows = chain(self.trace, (self.record,))  # the present record joins the trace later
+        first = next((row.mapping for row in rows if row is not None and isfinite(row.mapping)), nan)
         return None if self.eps is None or self.eps < DIGITS * first else self.eps
 
     def exhausted(self, k: int) -> Reason | None:
