@@ -63,7 +63,9 @@ def test_the_budget_is_kept_to_the_call(name, domain, max_calls):
         if np.isfinite(gap):
             assert_honest(name, domain, g, u, gamma, p, gap)
         else:
-            assert name in ("condg", "corrective") and calls == max_calls, "the last gap is left unmeasured at the limit"
+            assert name in ("condg", "corrective") and calls == max_calls, (
+                "the last gap is left unmeasured at the limit"
+            )
         if calls < max_calls:  # then it ended because nothing was left to gain
             assert gap <= rounding(domain, g, gamma)
 

@@ -149,4 +149,13 @@ def test_in_another_process(method, tmp_path):
 def test_all_that_moves_is_saved():
     """A new field of a run that moves must be saved, or be named here."""
     moving = {f.name for f in fields(_Run) if f.default is not MISSING or f.default_factory is not MISSING}
-    assert moving - set(MOVES) == {"next_beat", "late", "watch", "counts", "trace", "saving", "verified", "interruption"}
+    assert moving - set(MOVES) == {
+        "next_beat",
+        "late",
+        "watch",
+        "counts",
+        "trace",
+        "saving",
+        "verified",
+        "interruption",
+    }

@@ -242,7 +242,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         A, self.leverage_ = fits.design.A, None
         if self.loss in CONVEX or not suits(*A.shape) or A.shape[0] * A.shape[1] > MOST_NUMBERS:
             return
-        leverage, decided = decided_by_leverage(dense(A), fits.Y, W, self.sigma_, fits.seed, fits.weights)
+        leverage, decided = decided_by_leverage(dense(A), fits.Y, W, self.sigma_, fits.weights)
         self.leverage_ = np.isin(keys, fitted[leverage])
         if decided:
             warnings.warn(

@@ -117,7 +117,7 @@ def _for_one_task(
 
 
 def decided_by_leverage(
-    A: np.ndarray, Y: np.ndarray, W: np.ndarray, sigma: float, seed: int, weights: np.ndarray | None
+    A: np.ndarray, Y: np.ndarray, W: np.ndarray, sigma: float, weights: np.ndarray | None
 ) -> tuple[np.ndarray, bool]:
     """Which rows are leverage points, and whether the coefficients W follow them where the other rows contradict them.
 
@@ -127,13 +127,14 @@ def decided_by_leverage(
     weights = np.ones(len(Y)) if weights is None else weights
     leverage = leverage_points(A, weights)
     others = ~leverage
-    if not leverage.any() or not suits(others.sum(), A.shape[1]):
+    if not suits(others.sum(), A.shape[1]):
         return leverage, False
-    without = robust_start(A[others], Y[others], seed, weights[others])
-    for y, w, w_without in zip(Y.T, W.T, without.T, strict=True):
+    for y, w in zip(Y.T, W.T, strict=True):
         followed = leverage & (np.abs(A @ w - y) <= 3 * sigma)
         if not followed.any():
             continue
+        ordinary = A[others], y[others], weights[others]
+        w_without, _ = _towards_s_estimate(*ordinary, least_absolute_deviations(*ordinary))
         inliers = others & (np.abs(A @ w_without - y) <= 3 * sigma)
         spread = np.linalg.lstsq(A[inliers].T @ (weights[inliers, None] * A[inliers]), A[followed].T, rcond=None)[0]
         deviation = sigma * np.sqrt(1 + np.sum(A[followed].T * spread, axis=0))
@@ -170,8 +171,8 @@ def _towards_s_estimate(A: np.ndarray, y: np.ndarray, weights: np.ndarray, w: np
             break
         share = (A @ best - y) / (BISQUARE * scale)
         w = _weighted(A, y, weights * np.maximum(1 - share**2, 0.0) ** 2)
-        after = m_scale(A @ w - y, weights)
-        if not after < (1 - 1e-6) * scale:
+        after = m_scale(A @ w - y, weights, scale)
+        if not after < (1 - 1e-4) * scale:
             break
         best, scale = w, after
     return best, scale
@@ -187,17 +188,25 @@ def _median(values: np.ndarray, weights: np.ndarray) -> float:
     return float(median(values[:, None], weights)[0])
 
 
-def m_scale(errors: np.ndarray, weights: np.ndarray) -> float:
-    """M-scale of the errors with Tukey's bisquare and a breakdown of 1/2; 0 where half of them are 0."""
+def m_scale(errors: np.ndarray, weights: np.ndarray, start: float | None = None) -> float:
+    """M-scale of the errors with Tukey's bisquare and a breakdown of 1/2; 0 where half of them are 0.
+
+    It is the root in s of mean(rho(error / s)) = 1/2, found by Newton's method for log s from ``start`` (default: the
+    median-based scale).
+    """
     errors = np.abs(errors)
-    scale = 1.4826 * _median(errors, weights)
-    for _ in range(50):
-        if scale == 0:
-            break
-        share = np.minimum(errors / (BISQUARE * scale), 1.0) ** 2
-        mean = np.average(share * (3 + share * (share - 3)), weights=weights)
-        before, scale = scale, scale * float(np.sqrt(2 * mean))
-        if abs(scale - before) < 1e-6 * before:
+    weights = weights / weights.sum()
+    median_scale = 1.4826 * _median(errors, weights)
+    if median_scale == 0:
+        return 0.0
+    scale = median_scale if start is None else start
+    for _ in range(20):
+        square = np.minimum((errors / (BISQUARE * scale)) ** 2, 1.0)
+        excess = weights @ (square * (3 + square * (square - 3))) - 0.5
+        slope = 6 * (weights @ (square * (1 - square) ** 2))
+        step = float(np.clip(excess / slope, -1, 1)) if slope > 0 else float(np.sign(excess))
+        scale *= float(np.exp(step))
+        if abs(step) < 1e-6:
             break
     return scale
 
