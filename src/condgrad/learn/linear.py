@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from condgrad.checks import choice, positive, whole
+from condgrad.checks import choice, counted, positive, whole, yes_or_no
 from condgrad.learn.fits import Design, Fits
 from condgrad.learn.fitting import all_or_nothing, attaching, seed_of, unfitted
 from condgrad.learn.radii import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
@@ -29,6 +29,8 @@ from condgrad.objectives import Logistic, Loss, Sigmoid
 logger = logging.getLogger(__name__)
 
 HELD_OUT = 0.2
+MANY_OUTLIERS = 0.45
+"""Share of outliers above which a fit warns: a redescending loss can't tell two halves of the data apart."""
 MOST_NUMBERS = 10_000_000
 """Features times rows up to which leverage points are looked for: a dense copy of them is made."""
 
@@ -39,12 +41,16 @@ class _Linear(Saved, BaseEstimator):
     def _fits(self, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> Fits:
         positive(self.tol, "tol")
         whole(self.max_iter, "max_iter")
-        if self.constraint is not None and self.radius != "auto":
+        if self.radius != "auto":
             positive(self.radius, "radius, where it is not 'auto',")
+            if self.constraint is None:
+                raise ValueError(
+                    f"radius={self.radius} is that of a ball, but constraint=None has none: leave one of them out."
+                )
         if self.groups is not None and self.constraint != "group":
             raise ValueError(f"groups are for constraint='group', but got {self.constraint!r}: leave one of them out.")
-        design, constraint = Design.of(X, self.fit_intercept, weights), self.constraint
-        constraint = "l1" if constraint == "auto" else constraint
+        design = Design.of(X, self.fit_intercept, weights, yes_or_no(self.scale, "scale"))
+        constraint = "l1" if self.constraint == "auto" else self.constraint
         seed = seed_of(self.random_state)
         return Fits(design, Y, constraint, self.groups, self.tol, self.max_iter, weights, seed)
 
@@ -111,7 +117,7 @@ class _Linear(Saved, BaseEstimator):
 
 
 class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
-    r"""Linear regression whose loss does not believe gross errors, with coefficients in a ball.
+    r"""Linear regression that is robust to gross errors in y and in the features, with coefficients in a ball.
 
     .. math:: \min_{|W| \le r,\, b} \; \frac1n \sum_i \sum_t \varphi(w_t'x_i + b_t - y_{it})
 
@@ -120,12 +126,15 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     loss : "welsch", "geman-mcclure", "cauchy", "huber" or "squared". The first two forget an error that is large enough.
     constraint : the norm of the ball: "l1" (few coefficients), "group" (few features or groups of them, for all tasks together),
         "nuclear" (tasks that share a few directions), "l2", None (no ball), or "auto", the default: "l1", or None where that is
-        better on held-out rows.
+        not clearly worse on held-out rows. With "auto" and a radius, the ball is that of the l1 norm.
     radius : of the ball, or "auto": the best on held-out rows along a path of radii.
     groups : a label for each feature, for constraint="group"; without it every feature is a group.
-    sigma : the standard deviation of ordinary errors; by default estimated from the median error on held-out rows. Losses
-        are as wide as they need be to lose 5 % of efficiency where all errors are ordinary.
+    sigma : the standard deviation of ordinary errors, the same for all tasks; by default estimated, by a scale that nearly half
+        of the errors can't move. Losses are tuned for an efficiency of 95 % under normal errors.
     fit_intercept : the intercept is not in the ball.
+    scale : bool, default True
+        Divide each feature by its standard deviation (a sparse one by its largest absolute value) before the fit. The ball and
+        its radius are those of the scaled coefficients; ``coef_`` is in the units of the features as given.
     tol : of the squared gradient mapping, in units in which y / sigma and X have scale 1.
     max_iter : steps at most, in each fit.
     random_state : decides which rows are held out.
@@ -136,7 +145,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     radius_, sigma_ : those that were used; the radius is None where there is no ball.
     leverage_ : ndarray of bool of shape (n_samples,), or None. Which rows have features far outside the bulk of the rows. A
         warning says where the coefficients follow them and the other rows contradict them. None for the convex losses, and
-        with fewer than 4 rows for a coefficient, more than 500 features or more than 10 million numbers.
+        with fewer than 4 rows for a coefficient, more than 500 features or more than 10 million numbers. False for rows of
+        weight 0.
     path_ : (radius, held-out loss) along the path.
     outliers_ : which y are farther than 3 sigma from the fit, whatever their weight.
     status_, mapping_, n_iter_ : how the last fit ended, the squared gradient mapping that is certified, and its steps.
@@ -163,6 +173,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         groups: Any = None,
         sigma: float | None = None,
         fit_intercept: bool = True,
+        scale: bool = True,
         tol: float = 1e-6,
         max_iter: int = 2000,
         random_state: Any = 0,
@@ -173,6 +184,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         self.groups = groups
         self.sigma = sigma
         self.fit_intercept = fit_intercept
+        self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -199,10 +211,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         choice(self.loss, LOSSES, "loss")
         given, observed = X, np.asarray(y, dtype=float).reshape(len(y), -1)
         weight = row_weights(sample_weight, X)
-        there = (
-            slice(None) if weight.all() else weight > 0
-        )  # a row of weight 0 must not draw a number, as if it were not there
-        X, Y = given[there], observed[there]
+        there = weight > 0  # a row of weight 0 must not draw a number, as if it were not there
+        X, Y = (given, observed) if there.all() else (given[there], observed[there])
         keys = self._keys(X, Y)
         rows, weights = gathered(weight[there], keys)
         middle = median(Y[rows], weights) if self.fit_intercept else np.zeros(Y.shape[1])
@@ -232,22 +242,33 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         self.sigma_ = spread(fits.errors(fit.x), weights) if self.loss == "squared" else sigma
         errors = given @ self.coef_.T + self.intercept_ - observed
         self.outliers_ = np.abs(errors) > NOT_BELIEVED * self.sigma_
-        self._look_at_leverage(fits, fit.x, keys, keys[rows])
+        self._look_at_leverage(fits, fit.x, there, keys, keys[rows])
+        share = np.average(self.outliers_.mean(axis=1), weights=weight)
+        if share > MANY_OUTLIERS and self.sigma is None and self.radius == "auto":
+            warnings.warn(
+                f"{share:.0%} of the targets are more than 3 sigma_ ({self.sigma_:.3g}) from the fit: it may not have found the "
+                "structure of most rows. Look at outliers_, or use loss='huber'.",
+                UserWarning,
+                stacklevel=2,
+            )
         if y.ndim == 1:
             self.coef_, self.intercept_, self.outliers_ = self.coef_[0], self.intercept_[0], self.outliers_[:, 0]
         return self
 
-    def _look_at_leverage(self, fits: Fits, W: np.ndarray, keys: np.ndarray, fitted: np.ndarray) -> None:
+    def _look_at_leverage(
+        self, fits: Fits, W: np.ndarray, there: np.ndarray, keys: np.ndarray, fitted: np.ndarray
+    ) -> None:
         """Set ``leverage_``, and warn where the coefficients rest on leverage points that the other rows contradict."""
         A, self.leverage_ = fits.design.A, None
         if self.loss in CONVEX or not suits(*A.shape) or A.shape[0] * A.shape[1] > MOST_NUMBERS:
             return
         leverage, decided = decided_by_leverage(dense(A), fits.Y, W, self.sigma_, fits.weights)
-        self.leverage_ = np.isin(keys, fitted[leverage])
+        self.leverage_ = np.zeros(len(there), dtype=bool)
+        self.leverage_[there] = np.isin(keys, fitted[leverage])
         if decided:
             warnings.warn(
-                f"The coefficients follow {self.leverage_.sum()} rows with extreme features (leverage_), and the other "
-                f"{(~self.leverage_).sum()} rows contradict them: check these rows, or fit without them.",
+                f"The coefficients follow {counted(decided, 'row')} with extreme features (see leverage_), and the rows with "
+                "ordinary features contradict them: check these rows, or fit without them.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -289,6 +310,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         radius: float | str = "auto",
         groups: Any = None,
         fit_intercept: bool = True,
+        scale: bool = True,
         tol: float = 1e-6,
         max_iter: int = 2000,
         random_state: Any = 0,
@@ -299,6 +321,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         self.radius = radius
         self.groups = groups
         self.fit_intercept = fit_intercept
+        self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

@@ -31,8 +31,6 @@ SETTLED = 0.95
 
 NEAR = 1
 """So many radii on each side of the best are tried again with a smaller sigma."""
-ENOUGH_HELD_OUT = 30
-"""Held-out errors from which they alone give the scale of a start; with fewer, those it was found on are taken too."""
 
 
 class Fit(NamedTuple):
@@ -66,6 +64,9 @@ class Data(Protocol):
 
     def norm(self, x: Point) -> float:
         """Radius of the smallest ball that holds x."""
+
+    def coarseness(self) -> float:
+        """The step between values of the data, as the 1 of counts; 0 where there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +107,11 @@ def robust_fit(
         begin = None if loss in CONVEX else train.robust_start()
         if begin is None:
             steps, scale = _search(train, held, loss, radius, sigma, scale, zero)
+            best = chosen(steps)
         else:
-            steps, scale = _search_from(begin, train, held, loss, radius, sigma, NOISELESS * scale, unconstrained)
-        radius, start = chosen(steps).radius, chosen(steps).fit.x
+            least = max(NOISELESS * scale, data.coarseness() / 2)
+            steps, best, scale = _search_from(begin, train, held, loss, radius, sigma, least, unconstrained)
+        radius, start = best.radius, best.fit.x
     elif loss not in CONVEX:
         begin = data.robust_start()
         start = data.at(loss_for("huber", 1.0), radius, zero, scale).x if begin is None else begin
@@ -176,8 +179,11 @@ def _search_from(
     sigma: float | None,
     least: float,
     unconstrained: bool,
-) -> tuple[list[Step], float]:
-    """From a robust start: fits at falling radii, each begun at the next larger one, and scored with one width of the loss."""
+) -> tuple[list[Step], Step, float]:
+    """From a robust start: fits at falling radii, each begun at the next larger one, and scored with one width of the loss.
+
+    Returns the path, the step that is chosen (without a radius where that is not clearly worse), and the scale.
+    """
     width = sigma or max(_scale_at(start, train, held), least)
     begun_at: dict[float, Point] = {}
 
@@ -190,25 +196,30 @@ def _search_from(
 
     if radius != "auto":
         steps = path([radius], fit, start)
+        best = steps[0]
     else:
         largest = train.norm(start) * RATIO or 1.0
         steps = path([largest / RATIO**k for k in range(LONGEST)], fit, start)[::-1]
         steps = refined(steps, fit)
+        best = ball = chosen(steps)
         if unconstrained:
-            steps += path([None], fit, start)
+            (free,) = path([None], fit, start)
+            losses = [row_losses(loss_for(name, width), held.errors(step.fit.x)) for step in (ball, free)]
+            # the ball is kept only where it is better by more than chance
+            best = ball if clearly_positive(losses[1] - losses[0], held.weights) else free
     if sigma is None:
-        width = max(_scale_at(chosen(steps).fit.x, train, held), least)
-    return steps, width
+        width = max(_scale_at(best.fit.x, train, held), least)
+    return steps, best, width
 
 
 def _scale_at(x: Point, train: Data, held: Data) -> float:
-    """Scale of the inliers' held-out errors; where these are few, of all errors."""
-    errors, weights = held.errors(x), held.weights
-    if len(errors) < ENOUGH_HELD_OUT:
-        errors = np.concatenate([errors, train.errors(x)])
-        weights = (
-            None if held.weights is None or train.weights is None else np.concatenate([held.weights, train.weights])
-        )
+    """Scale of the inliers' errors on all rows; training errors are enlarged by what fitting has taken from them.
+
+    The held-out rows alone are too few: among 40 of them there may be 21 outliers where 45 % of all rows are.
+    """
+    shrunk = math.sqrt(1 - min(len(x) / len(train.errors(x)), 0.5))
+    errors = np.concatenate([held.errors(x), train.errors(x) / shrunk])
+    weights = None if held.weights is None or train.weights is None else np.concatenate([held.weights, train.weights])
     return clipped_scale(errors, weights)
 
 
@@ -218,8 +229,20 @@ def _near(steps: list[Step]) -> dict[Any, Point]:
     return {step.radius: step.fit.x for step in steps[max(at - NEAR, 0) : at + NEAR + 1]}
 
 
+def row_losses(loss: Loss, errors: np.ndarray) -> np.ndarray:
+    return loss.value(errors, np.zeros_like(errors)).sum(axis=1)
+
+
 def mean_loss(loss: Loss, errors: np.ndarray, weights: np.ndarray | None) -> float:
-    return float(np.average(loss.value(errors, np.zeros_like(errors)).sum(axis=1), weights=weights))
+    return float(np.average(row_losses(loss, errors), weights=weights))
+
+
+def clearly_positive(differences: np.ndarray, weights: np.ndarray | None) -> bool:
+    """Whether the mean is above 1.5 times its standard error: by chance it is in one case of fifteen."""
+    weights = np.ones(len(differences)) if weights is None else weights
+    mean = np.average(differences, weights=weights)
+    variance = np.average((differences - mean) ** 2, weights=weights)
+    return bool(mean > 1.5 * math.sqrt(variance * (weights @ weights)) / weights.sum())
 
 
 def path(radii: Iterable[Any], fit: Scored, start: Point) -> list[Step]:

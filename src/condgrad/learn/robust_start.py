@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import issparse
 from scipy.stats import chi2
 
+from condgrad.learn.scales import coarseness
 from condgrad.learn.weighing import median
 
 
@@ -30,6 +32,8 @@ class Settings:
     """Coefficients up to which dense normal equations are solved in every iteration."""
     subsets: int = 200
     """Random subsets with as many rows as coefficients: with 5 coefficients and 40 % outliers 8 % of them are clean."""
+    max_subset: int = 20
+    """Coefficients up to which subsets are drawn: larger ones are hardly ever clean."""
     refined: int = 5
     """Subsets that are refined, those with the smallest median error."""
     iterations: int = 30
@@ -111,36 +115,49 @@ def _for_one_task(
     candidates = [least_absolute_deviations(A, y, weights)]
     if len(A) > ordinary.sum() > A.shape[1]:
         candidates.append(least_absolute_deviations(A[ordinary], y[ordinary], weights[ordinary]))
-    candidates += _from_subsets(A, y, weights, rng)
-    refined = [_towards_s_estimate(A, y, weights, w) for w in candidates]
+    if A.shape[1] <= SETTINGS.max_subset:
+        candidates += _from_subsets(A, y, weights, rng)
+    floor = coarseness(y) / 2
+    refined = [_towards_s_estimate(A, y, weights, w, floor) for w in candidates]
     return min(refined, key=lambda found: found[1])[0]
 
 
 def decided_by_leverage(
     A: np.ndarray, Y: np.ndarray, W: np.ndarray, sigma: float, weights: np.ndarray | None
-) -> tuple[np.ndarray, bool]:
-    """Which rows are leverage points, and whether the coefficients W follow them where the other rows contradict them.
+) -> tuple[np.ndarray, int]:
+    """Which rows are leverage points, and how many of them the coefficients W follow where the other rows contradict them.
 
     The other rows are fitted by themselves. The leverage points that W fits decide W if most of them are further from that
-    fit than three times the standard error of a prediction there.
+    fit than three times the standard error of a prediction there. Points with features that no other row has can't be
+    contradicted, and are left out.
     """
     weights = np.ones(len(Y)) if weights is None else weights
     leverage = leverage_points(A, weights)
     others = ~leverage
     if not suits(others.sum(), A.shape[1]):
-        return leverage, False
+        return leverage, 0
     for y, w in zip(Y.T, W.T, strict=True):
-        followed = leverage & (np.abs(A @ w - y) <= 3 * sigma)
-        if not followed.any():
+        followed = np.flatnonzero(leverage & (np.abs(A @ w - y) <= 3 * sigma))
+        if not len(followed):
             continue
         ordinary = A[others], y[others], weights[others]
-        w_without, _ = _towards_s_estimate(*ordinary, least_absolute_deviations(*ordinary))
-        inliers = others & (np.abs(A @ w_without - y) <= 3 * sigma)
-        spread = np.linalg.lstsq(A[inliers].T @ (weights[inliers, None] * A[inliers]), A[followed].T, rcond=None)[0]
-        deviation = sigma * np.sqrt(1 + np.sum(A[followed].T * spread, axis=0))
-        if np.median(np.abs(A[followed] @ w_without - y[followed]) / deviation) > 3:
-            return leverage, True
-    return leverage, False
+        start, _ = _towards_s_estimate(*ordinary, least_absolute_deviations(*ordinary))
+        inliers = others & (np.abs(A @ start - y) <= 3 * sigma)
+        if inliers.sum() <= A.shape[1]:
+            continue
+        values, vectors = np.linalg.eigh(A[inliers].T @ (weights[inliers, None] * A[inliers]))
+        known = values > 1e-10 * values[-1]
+        along = A[followed] @ vectors
+        seen = np.linalg.norm(along[:, ~known], axis=1) <= 1e-6 * np.linalg.norm(along, axis=1)
+        followed, along = followed[seen], along[seen][:, known]
+        if not len(followed):
+            continue
+        moment = vectors[:, known].T @ (A[inliers].T @ (weights[inliers] * y[inliers]))
+        predicted = along @ (moment / values[known])
+        deviation = sigma * np.sqrt(1 + np.sum(along**2 / values[known], axis=1))
+        if np.median(np.abs(predicted - y[followed]) / deviation) > 3:
+            return leverage, len(followed)
+    return leverage, 0
 
 
 def _from_subsets(A: np.ndarray, y: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
@@ -163,23 +180,45 @@ def least_absolute_deviations(A: np.ndarray, y: np.ndarray, weights: np.ndarray)
     return w
 
 
-def _towards_s_estimate(A: np.ndarray, y: np.ndarray, weights: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, float]:
-    """The coefficients after iterations that lower the M-scale of their errors, and that scale."""
-    best, scale = w, m_scale(A @ w - y, weights)
+def _towards_s_estimate(
+    A: np.ndarray, y: np.ndarray, weights: np.ndarray, w: np.ndarray, floor: float = 0.0
+) -> tuple[np.ndarray, float]:
+    """The coefficients after iterations that lower the M-scale of their errors, and that scale.
+
+    Below ``floor`` (half a step, where y is on steps such as counts) the scale says nothing: there the mean of the bisquare at
+    the floor, in units of the floor, takes its place.
+    """
+    best, scale, criterion = w, *_criterion(A @ w - y, weights, floor, None)
     for _ in range(SETTINGS.iterations):
         if scale == 0:
             break
         share = (A @ best - y) / (BISQUARE * scale)
         w = _weighted(A, y, weights * np.maximum(1 - share**2, 0.0) ** 2)
-        after = m_scale(A @ w - y, weights, scale)
-        if not after < (1 - 1e-4) * scale:
+        after, criterion_after = _criterion(A @ w - y, weights, floor, scale)
+        if not criterion_after < (1 - 1e-4) * criterion:
             break
-        best, scale = w, after
-    return best, scale
+        best, scale, criterion = w, after, criterion_after
+    return best, criterion
+
+
+def _criterion(errors: np.ndarray, weights: np.ndarray, floor: float, start: float | None) -> tuple[float, float]:
+    """The scale of the errors, at least the floor, and what is minimised: the scale, or a smaller number at the floor."""
+    scale = m_scale(errors, weights, start)
+    if scale >= floor:
+        return scale, scale
+    square = np.minimum((errors / (BISQUARE * floor)) ** 2, 1.0)
+    return floor, 2 * floor * float(np.average(square * (3 + square * (square - 3)), weights=weights))
 
 
 def _weighted(A: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted least squares; of several solutions the smallest."""
+    """Weighted least squares by the normal equations; where these are singular, the smallest of the solutions."""
+    weighted = (weights / weights.max())[:, None] * A
+    try:
+        factor = cho_factor(weighted.T @ A, check_finite=False)
+        if np.abs(np.diag(factor[0])).min() > 1e-6 * np.abs(np.diag(factor[0])).max():
+            return cho_solve(factor, weighted.T @ y, check_finite=False)
+    except LinAlgError:
+        pass
     root = np.sqrt(weights / weights.max())
     return np.linalg.lstsq(root[:, None] * A, root * y, rcond=None)[0]
 

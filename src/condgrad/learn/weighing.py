@@ -8,6 +8,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
+STRATUM = 5
+"""Rows of which one is held out, where a fifth of them is."""
+
 
 def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
     """A weight for each row, none negative and not all 0."""
@@ -23,7 +26,8 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
 def shuffled(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     """A number for each row, by which rows are held out: random, but the same for equal rows, in any order and any units.
 
-    Rows are ordered by Y, ties by the features one after the other; each distinct row draws its number in that order.
+    Rows are ordered by Y, ties by the features one after the other. Of each ``STRATUM`` distinct rows in that order, one has a
+    number among the smallest, one among the next, and so on: what is held out has the same distribution of Y as the rest.
     """
     order = Order(len(Y))
     for column in Y.T:
@@ -37,7 +41,13 @@ def shuffled(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         for j in range(X.shape[1]):
             order.refine(X[order.tied, j])
     _, distinct = np.unique(order.rank, return_inverse=True)
-    return rng.permutation(distinct.max() + 1)[distinct]
+    drawn = rng.permutation(distinct.max() + 1)
+    stratum = np.arange(len(drawn)) // STRATUM
+    within = np.empty(len(drawn), dtype=np.int64)
+    within[np.lexsort((drawn, stratum))] = np.arange(len(drawn)) % STRATUM
+    number = np.empty(len(drawn), dtype=np.int64)
+    number[np.lexsort((drawn, within))] = np.arange(len(drawn))
+    return number[distinct]
 
 
 class Order:
