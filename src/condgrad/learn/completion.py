@@ -31,7 +31,7 @@ SMALL = 500_000
 class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""mean + row bias + column bias + a matrix of low rank, fitted so that outliers have no say.
 
-    .. math:: \\min_{b, \\|X\\|_* \\le r} \\sum_{(i, j)} \\phi(\\mu + b_i + c_j + X_{ij}, Y_{ij})
+    .. math:: \min_{b, \|X\|_* \le r} \sum_{(i, j)} \phi(\mu + b_i + c_j + X_{ij} - Y_{ij})
 
     over the observed entries. By default phi is the smoothed l0 (Welsch) loss, as wide as the held-out errors of ordinary entries
     say, and r is chosen on a path of radii by a tenth of the entries, held out; the fit is then finished on all of them.
