@@ -360,7 +360,7 @@ def test_one_is_singular_and_plurals_are_words(tmp_path: Path, capsys: pytest.Ca
     assert "1 prediction: " in told.out and "1 of 1 pair has a row" in told.err
     with pytest.raises(ValueError, match="Known choices of biases: columns"):
         RobustCompletion(biases="rows").fit(np.eye(3))
-    with pytest.raises(ValueError, match="Known choices of what to keep: believed"):
+    with pytest.raises(ValueError, match="Known choices of what to keep: inliers"):
         RobustCompletion().fit(np.eye(3)).fill("all")
 
 

@@ -191,7 +191,7 @@ def complete(arguments: Any) -> int:
     model.save(housed(arguments.out))
     written = {"model": str(arguments.out)}
     if arguments.filled is not None:
-        write_wide(arguments.filled, given, model, "observed" if arguments.keep else "believed", arguments.raw)
+        write_wide(arguments.filled, given, model, "observed" if arguments.keep else "inliers", arguments.raw)
         written["filled"] = str(arguments.filled)
     if folder is not None:
         facts = {"command": shlex.join(["condgrad", *arguments.said])}
