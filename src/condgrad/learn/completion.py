@@ -161,11 +161,12 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, Observations, or tuple (rows, columns, values)
-            A matrix of shape (m, n) in which NaN is missing; a scipy sparse matrix, whose stored entries, also zeros, are
-            observed; a DataFrame of (row, column, value); the result of ``condgrad.data.load``; or pairs of shape (n, 2) with values y. Of
-            a DataFrame with more columns and one known name each for these three, such as userId, movieId and rating, the rest
-            is ignored. Any other DataFrame is a matrix, whose index and columns name its rows and columns in ``predict``,
-            ``fill``, ``outliers_``, ``recommend``, ``partial_fit`` and ``fold_in``.
+            A matrix of shape (m, n) in which NaN is missing; a scipy sparse matrix, whose stored entries, also zeros,
+            are observed; a DataFrame of (row, column, value); the result of ``condgrad.data.load``; or pairs of shape
+            (n, 2) with values y. Of a DataFrame with more columns and one known name each for these three, such as
+            userId, movieId and rating, the rest is ignored. Any other DataFrame is a matrix, whose index and columns
+            name its rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``, ``partial_fit`` and
+            ``fold_in``.
         y : array-like of shape (n,), default None
             Values at the pairs X; ignored with a matrix.
 
