@@ -268,6 +268,7 @@ def test_no_error_is_told_where_none_was_held_out(
     assert main(words) == 0
     told = capsys.readouterr().out
     assert ("held-out RMSE  " in told) == ("held-out MAE  " in told) == (entries > 1)
+    assert ("held-out median absolute error  " in told) == (entries > 1)
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["held-out RMSE"] is None) == (found["held-out MAE"] is None) == (entries == 1)

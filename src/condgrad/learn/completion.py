@@ -71,7 +71,7 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
         Radius of the nuclear-norm ball, as given or found.
     sigma_ : float
         Scale of ordinary errors, as given or found.
-    path_ : list of (radius, error, rank, loss, free, rmse, mae)
+    path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error)
         One record for each fit of the path, which does not see the held-out entries: ``error`` is what radii are
         compared by, a root mean square in which a held-out entry counts by its inlier weight under ``loss``; ``rmse``
         and ``mae`` are those of the predictions at all held-out entries; ``free`` is True where singular values are
@@ -83,6 +83,8 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
         entries, outliers included, by the fit ``path_[best_index_]``, which has not seen them. The model itself is
         then refitted to all entries. None where nothing was held out; ``partial_fit`` and ``warm_start`` keep those
         of the fit that chose the radius.
+    validation_median_error_ : float or None
+        Median absolute error of the same predictions: the typical error, which outliers hardly change.
     n_validation_ : int
         Number of entries that were held out.
     losses_ : list of float
@@ -288,6 +290,11 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
     def validation_mae_(self) -> float | None:
         """Mean absolute error on held-out entries, outliers included."""
         return None if self.best_index_ is None else self.path_[self.best_index_].mae
+
+    @property
+    def validation_median_error_(self) -> float | None:
+        """Median absolute error on held-out entries, which outliers among them hardly change."""
+        return None if self.best_index_ is None else self.path_[self.best_index_].median_error
 
     def _multiplier(self, residual: Completion, x: LowRank) -> float:
         """Of the ball, at x."""
