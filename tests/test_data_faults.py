@@ -31,7 +31,7 @@ LINES: dict[str, tuple[bytes, str, str]] = {
     "underscores": (b"7,8,1_0", "not a number", "the value is '1_0'"),
     "hexadecimal": (b"7,8,0x10", "not a number", "the value is '0x10'"),
     "an open quote": (b'"7,8,9', "open quote", "the quotes are wrong (unexpected end of data)"),
-    "a NUL byte": (b"7\0,8,9", "NUL byte", "the line holds a NUL byte, but text was expected: export the file anew"),
+    "a NUL byte": (b"7\0,8,9", "NUL byte", "the line holds a NUL byte, but text was expected: export the file again"),
     "a long line": (b"7,8," + b"9" * 300, "long line", "304 bytes, but at most 200 are allowed: check the line's end"),
     "Latin-1": (b"caf\xe9,8,9", "not UTF-8", "byte 0xe9 at position 4 is not UTF-8 and was read as Latin-1, but UTF-8"),
     "repeated": (b"2,1,3", "repeated entry", "('2', '1') stands on line 3 already, but each entry was expected once"),
