@@ -268,6 +268,7 @@ def test_no_error_is_told_where_none_was_held_out(
     assert main(words) == 0
     told = capsys.readouterr().out
     assert ("held-out RMSE  " in told) == ("held-out MAE  " in told) == (entries > 1)
+    assert ("held-out median absolute error  " in told) == (entries > 1)
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["held-out RMSE"] is None) == (found["held-out MAE"] is None) == (entries == 1)
@@ -360,7 +361,7 @@ def test_one_is_singular_and_plurals_are_words(tmp_path: Path, capsys: pytest.Ca
     assert "1 prediction: " in told.out and "1 of 1 pair has a row" in told.err
     with pytest.raises(ValueError, match="Known choices of biases: columns"):
         RobustCompletion(biases="rows").fit(np.eye(3))
-    with pytest.raises(ValueError, match="Known choices of what to keep: believed"):
+    with pytest.raises(ValueError, match="Known choices of what to keep: inliers"):
         RobustCompletion().fit(np.eye(3)).fill("all")
 
 

@@ -251,3 +251,16 @@ def test_a_large_file_is_read_in_chunks(tmp_path: Path) -> None:
     assert [str(found.row_ids[i]) for i in found.rows[:3]] == ["0", "1", "2"]
     with pytest.raises(BadData, match="more than 1000 entries"):
         load(path, limits=Limits(entries=1000))
+
+
+@pytest.mark.parametrize("title", ["film", "song", "title", "Track", "book_id", "product", "game", "album"])
+def test_headers_name_the_column_by_what_it_holds(title: str, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text(f"user,{title},rating\nann,x,4\nbob,y,3\n")
+    given = load(tmp_path / "r.csv")
+    assert given.shape == (2, 2) and given.values.tolist() == [4.0, 3.0]
+
+
+def test_a_header_without_a_known_name_is_refused_with_the_names_that_are_known(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("user,gizmo,rating\nann,x,4\nbob,y,3\n")
+    with pytest.raises(BadData, match=r"'user, gizmo, rating' has no known name for the column \(known: .*film.*item"):
+        load(tmp_path / "r.csv")

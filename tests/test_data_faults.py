@@ -31,7 +31,7 @@ LINES: dict[str, tuple[bytes, str, str]] = {
     "underscores": (b"7,8,1_0", "not a number", "the value is '1_0'"),
     "hexadecimal": (b"7,8,0x10", "not a number", "the value is '0x10'"),
     "an open quote": (b'"7,8,9', "open quote", "the quotes are wrong (unexpected end of data)"),
-    "a NUL byte": (b"7\0,8,9", "NUL byte", "the line holds a NUL byte, but text was expected: export the file anew"),
+    "a NUL byte": (b"7\0,8,9", "NUL byte", "the line holds a NUL byte, but text was expected: export the file again"),
     "a long line": (b"7,8," + b"9" * 300, "long line", "304 bytes, but at most 200 are allowed: check the line's end"),
     "Latin-1": (b"caf\xe9,8,9", "not UTF-8", "byte 0xe9 at position 4 is not UTF-8 and was read as Latin-1, but UTF-8"),
     "repeated": (b"2,1,3", "repeated entry", "('2', '1') stands on line 3 already, but each entry was expected once"),
@@ -124,7 +124,7 @@ FILES: dict[str, tuple[str, bytes, str, dict[str, Any]]] = {
     "an unknown header": (
         "x.csv",
         b"p,q,r\n1,2,3\n",
-        "line 1: the header 'p, q, r' has no known name for the row: name",
+        "line 1: the header 'p, q, r' has no known name for the row (known: ",
         {},
     ),
     "two users": ("x.csv", b"user,row,item,x\n1,1,2,3\n", "has several known names for the row", {}),
@@ -302,7 +302,7 @@ def test_a_skew_symmetric_diagonal(tmp_path: Path) -> None:
 def test_a_wide_table_is_told_to_be_one(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     path.write_text("user,item 0,item 1,item 2\nann,1,2,3\nbob,4,5,6\n", encoding="utf-8")
-    with pytest.raises(BadData, match=r"no known name for the column: .* of a wide table, .* say wide=True"):
+    with pytest.raises(BadData, match=r"no known name for the column \(known: .* of a wide table, .* say wide=True"):
         load(path)
     for options in ({"columns": ["user", "item", "rating"]}, {"values": False}):
         with pytest.raises(BadData) as told:

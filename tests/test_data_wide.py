@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -170,7 +171,7 @@ def test_complete_reads_a_wide_table_and_writes_one(tmp_path: Path, capsys: pyte
     for more, kept in (([], False), (["--wide", "--keep"], True)):
         assert main([*words, *more]) == 0
         told = capsys.readouterr().out
-        assert f"filled            {filled}" in told and "w.csv: " in told
+        assert re.search(rf"^filled +{re.escape(str(filled))}$", told, re.MULTILINE) and "w.csv: " in told
         head, *lines = csv.reader(filled.read_text().splitlines())
         assert head == ["time", *(f"s{12 - j}" for j in range(12))] and [line[0] for line in lines] == times
         table = np.array([line[1:] for line in lines], dtype=float)
@@ -184,7 +185,7 @@ def test_complete_reads_a_wide_table_and_writes_one(tmp_path: Path, capsys: pyte
 def test_what_complete_says_of_wide_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = write(tmp_path / "w.csv", "t,a,b", "x,1,2", "y,3,4"), tmp_path / "m.npz"
     assert "say --wide" in refused(capsys, "complete", path, "--out", out)
-    assert "give --filled" in refused(capsys, "complete", path, "--out", out, "--wide", "--keep")
+    assert "--keep needs --filled" in refused(capsys, "complete", path, "--out", out, "--wide", "--keep")
     assert "which would be lost" in refused(capsys, "complete", path, "--out", out, "--wide", "--filled", path)
     assert "give two names" in refused(capsys, "complete", path, "--out", out, "--wide", "--filled", out)
 

@@ -43,10 +43,10 @@ def with_path() -> RobustCompletion:
     """The chosen fit has neither the least error, which is by another loss, nor the least RMSE, nor the model's rank."""
     model = RobustCompletion()
     model.path_ = [
-        Radius(10.0, 3.0, 1, "cauchy", False, 4.0, 3.5),
-        Radius(13.0, 0.5, 2, "cauchy", False, 1.25, 0.75),
-        Radius(13.0, 2.0, 2, "welsch", False, 2.25, 1.5),
-        Radius(15.5, 1.0, 3, "welsch", True, 1.375, 0.875),
+        Radius(10.0, 3.0, 1, "cauchy", False, 4.0, 3.5, 2.5),
+        Radius(13.0, 0.5, 2, "cauchy", False, 1.25, 0.75, 0.5),
+        Radius(13.0, 2.0, 2, "welsch", False, 2.25, 1.5, 1.0),
+        Radius(15.5, 1.0, 3, "welsch", True, 1.375, 0.875, 0.625),
     ]
     model.best_index_, model.n_validation_, model.singular_values_ = 3, 71, np.ones(5)
     return model
@@ -72,9 +72,11 @@ def test_the_curve_the_caption_and_the_text_speak_of_one_fit() -> None:
     (said,) = validation_words(model)
     assert isinstance(path, Plot) and path.y == "RMSE on held-out entries"
     assert "radius 15.5, rank 3, RMSE 1.375 and MAE 0.875" in path.note
-    assert "71 entries are held out" in said and "RMSE of 1.375 and an MAE of 0.875" in said
+    assert (
+        "71 entries are held out" in said and "the RMSE is 1.375 and the MAE 0.875" in said and "within 0.625" in said
+    )
     assert "(radius 15.5, rank 3)" in said and "of rank 5" in said
-    assert (model.validation_rmse_, model.validation_mae_) == (1.375, 0.875)
+    assert (model.validation_rmse_, model.validation_mae_) == (1.375, 0.875) and model.validation_median_error_ == 0.625
 
 
 def test_nothing_is_said_to_be_held_out_where_nothing_was() -> None:

@@ -362,6 +362,7 @@ def test_validation_errors_are_of_the_fit_that_has_not_seen_the_entries(
     errors = predicted - holes[held.rows, held.cols]
     assert model.validation_rmse_ == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-12)
     assert model.validation_mae_ == pytest.approx(np.mean(np.abs(errors)), rel=1e-12)
+    assert model.validation_median_error_ == pytest.approx(np.median(np.abs(errors)), rel=1e-12)
     assert model.n_validation_ == len(errors) == int(0.1 * np.isfinite(holes).sum())
 
 

@@ -51,9 +51,35 @@ def test_formulas_are_rendered(site: Path) -> None:
     for name, count in (("index", 1), ("certificates", 2)):
         page = (site / f"{name}.html").read_text(encoding="utf-8")
         assert page.count("<math") == count
-    for page in site.glob("*.html"):
+    for name, count in (("driver", 2), ("learn", 4)):
+        assert (site / "api" / f"{name}.html").read_text(encoding="utf-8").count("<math") >= count
+
+
+def test_no_markup_is_shown_raw(site: Path) -> None:
+    for page in site.rglob("*.html"):
         text = re.sub(r"<(pre|code|script)\b.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-        assert not re.search(r"\\[a-zA-Z]{2}|\$\$", text), page.name
+        assert not re.search(r"\\[a-zA-Z]{2}|\$\$|\.\. math|:(?:func|class|mod|meth|attr):|``", text), page.name
+
+
+def test_the_reference_shows_each_constructor_argument_once_and_no_private_base(site: Path) -> None:
+    for page in (site / "api").glob("*.html"):
+        text = re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8"))
+        assert "Bases:" not in text, page.name
+        repeated = re.findall(r"^\s*(\w+) = \1\s*$", text, flags=re.MULTILINE)
+        assert not repeated, (page.name, repeated)
+
+
+def test_parameters_have_types_not_prose() -> None:
+    """In numpydoc ``name : type``: what follows the colon is no sentence."""
+    wrong = []
+    for package in ("driver", "inner", "learn"):
+        for path in (ROOT / "src" / "condgrad" / package).glob("*.py"):
+            if path.name in ("linear.py", "run.py"):
+                continue
+            for found in re.finditer(r"^ {4,8}\w[\w, ]* : (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+                if found[1].endswith(".") or ";" in found[1]:
+                    wrong.append((path.name, found[0].strip()))
+    assert not wrong, wrong
 
 
 def test_search_knows_pages_and_names(site: Path) -> None:

@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "complete",
         help="fit a matrix of which some entries are known: ratings, readings",
-        description="Fit mean + row bias + column bias + a matrix of low rank to the entries in a file. Outliers have no say.",
+        description="Fit mean + row bias + column bias + a matrix of low rank to the entries in a file. Outliers are ignored.",
     )
     command.add_argument("data", type=Path, metavar="DATA", help=f"rows, columns and values in {FORMATS}")
     command.add_argument("--out", type=Path, required=True, metavar="MODEL.npz", help="file for the model")
@@ -166,7 +166,7 @@ def complete(arguments: Any) -> int:
         if arguments.filled.absolute() == arguments.out.absolute():
             raise ValueError(f"--out and --filled are both {arguments.out}: give two names.")
     elif arguments.keep:
-        raise ValueError("--keep is said of the completed table, but none is asked for: give --filled FILE.csv too.")
+        raise ValueError("--keep needs --filled FILE.csv, the completed table whose values it keeps: give both.")
     folder = (
         None if arguments.no_report else arguments.report or arguments.out.with_name(arguments.out.stem + "-report")
     )
@@ -191,7 +191,7 @@ def complete(arguments: Any) -> int:
     model.save(housed(arguments.out))
     written = {"model": str(arguments.out)}
     if arguments.filled is not None:
-        write_wide(arguments.filled, given, model, "observed" if arguments.keep else "believed", arguments.raw)
+        write_wide(arguments.filled, given, model, "observed" if arguments.keep else "inliers", arguments.raw)
         written["filled"] = str(arguments.filled)
     if folder is not None:
         facts = {"command": shlex.join(["condgrad", *arguments.said])}
@@ -257,7 +257,7 @@ def fill(arguments: Any) -> int:
     if arguments.mask is not None:
         image = image.without(images.read_mask(arguments.mask) != arguments.invert)
     elif arguments.invert:
-        raise ValueError("--invert is said of a mask, but none is given: give --mask too.")
+        raise ValueError("--invert needs --mask: give a mask, or leave --invert out.")
     images.check_name(image, arguments.out)
     if not image.lost.any() and not arguments.quiet:
         why = "none is transparent or NaN" if arguments.mask is None else "the mask has none"

@@ -29,8 +29,8 @@ def add(commands: Any) -> None:
     )
     command.add_argument("--json", action="store_true", help="print the result for machines")
     command.add_argument("--quiet", action="store_true", help="no progress")
-    command.add_argument("--seconds", type=float, metavar="S", help="and stop after so many seconds")
-    command.add_argument("--memory", type=float, metavar="MB", help="and stop at so many megabytes of memory")
+    command.add_argument("--seconds", type=float, metavar="S", help="stop after S seconds")
+    command.add_argument("--memory", type=float, metavar="MB", help="stop above MB megabytes of memory")
     command.add_argument(
         "--check-gradient", action="store_true", help="compare the gradient with differences of values first"
     )
@@ -75,7 +75,7 @@ def add(commands: Any) -> None:
 
 
 def interval(text: str) -> dict[str, Any]:
-    """30s: so many seconds; 100: so many steps."""
+    """Interval between checkpoints: 30s is in seconds, 100 in steps."""
     try:
         return {"seconds": float(text[:-1])} if text.endswith("s") else {"steps": int(text)}
     except ValueError:

@@ -1,6 +1,7 @@
 """Observations from files: CSV and its kin, Parquet, NPZ, Matrix Market; labelled features from LIBSVM.
 
-What is wrong with a file is told with its line: by the first fault with ``strict``, else counted and listed in a Cleanup.
+Faults in a file are reported with their lines: with ``strict`` the first one is refused, else all are counted and listed in a
+Cleanup.
 """
 
 from __future__ import annotations

@@ -25,8 +25,9 @@ PATIENCE = 8
 """Chunks that may hold nothing but blank lines and comments before the first data."""
 
 NAMES: tuple[set[str], ...] = (
-    {"row", "rows", "i", "u", "user", "users", "customer", "reviewer", "rater"},
-    {"col", "cols", "column", "columns", "j", "item", "items", "movie", "product", "book", "track", "artist"},
+    {"row", "rows", "i", "u", "user", "users", "customer", "reviewer", "rater", "viewer", "reader", "listener"},
+    {"col", "cols", "column", "columns", "j", "item", "items", "movie", "film", "title", "show", "product", "article"}
+    | {"book", "isbn", "song", "track", "album", "artist", "game", "restaurant", "business"},
     {"value", "values", "val", "rating", "ratings", "score", "stars", "x", "data", "observation"},
 )
 """What headers call the row, the column and the value; case, blanks, underscores and a final 'id' do not count."""
@@ -244,7 +245,8 @@ def places(
     for part in range(needed):
         if roles.count(part) != 1:
             found = "several known names" if part in roles else "no known name"
-            return header, f"the header {shortly(', '.join(head))} has {found} for the {ROLES[part]}"
+            known = ", ".join(sorted(name for name in NAMES[part] if len(name) > 3))
+            return header, f"the header {shortly(', '.join(head))} has {found} for the {ROLES[part]} (known: {known})"
     return header, [roles.index(part) for part in range(needed)]
 
 

@@ -30,7 +30,7 @@ Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a line is made: so many fields, and which of them are the row, the column and the value (None: no value)."""
+    """Layout of a line: the number of fields, and which of them are the row, the column and the value (None: no value)."""
 
     delimiter: str
     width: int

@@ -33,7 +33,7 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
         if at == len(lines):
             number, lines = next(pieces, (number, b""))
             if not lines:
-                notes.refuse("the file ends before its sizes", "copy or download it anew")
+                notes.refuse("the file ends before its sizes", "copy or download it again")
             at = 0
         if blank := BLANK.match(lines, at):
             skipped = lines.count(b"\n", at, blank.end())

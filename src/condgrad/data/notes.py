@@ -34,7 +34,7 @@ KINDS = {
     "not a number": Kind(DROPPED, "write a number with a decimal point"),
     "not finite": Kind(DROPPED, "write a finite number or delete the line"),
     "bad index": Kind(DROPPED, "correct the index, or say which base the file counts from"),
-    "NUL byte": Kind(DROPPED, "export the file anew as text"),
+    "NUL byte": Kind(DROPPED, "export the file again as text"),
     "long line": Kind(DROPPED, "check the line's end, or raise Limits(line=...)"),
     "not UTF-8": Kind(KEPT, "save the file as UTF-8"),
     "repeated entry": Kind(MERGED, "delete one of the two"),
@@ -42,7 +42,7 @@ KINDS = {
     "above the diagonal": Kind(MIRRORED, "write each pair of places once, below the diagonal"),
     "on the diagonal": Kind(DROPPED, "delete the line, or correct the header"),
     "no number in a cell": Kind(MISSING, "write a number with a decimal point, or leave the cell empty"),
-    "entries missing": Kind(KEPT, "copy or download the file anew"),
+    "entries missing": Kind(KEPT, "copy or download the file again"),
 }
 
 

@@ -52,7 +52,7 @@ def read(
                     raise pa.ArrowInvalid("more rows than announced")
         except (pa.ArrowException, OSError, MemoryError, LookupError, UnicodeDecodeError) as error:
             said = str(error).splitlines()[0] if str(error) else type(error).__name__
-            notes.refuse(f"this is no Parquet file, or it is damaged ({said[:100].rstrip('.')})", "write it anew")
+            notes.refuse(f"this is no Parquet file, or it is damaged ({said[:100].rstrip('.')})", "write it again")
     return reader.close(values, limits)
 
 

@@ -132,7 +132,7 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
             raw.seek(0)
             yield from _bounded(gzip.GzipFile(fileobj=raw), raw, size, limits, notes)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            notes.refuse(f"the gzip file is damaged ({error})", "copy or download it anew")
+            notes.refuse(f"the gzip file is damaged ({error})", "copy or download it again")
 
 
 def _bounded(file: Any, raw: BinaryIO, size: int, limits: Limits, notes: Notes, most: float = inf) -> Iterator[bytes]:

@@ -28,7 +28,7 @@ KIND, VERSION = "checkpoint", 2
 SHARE = 0.05
 """The share of the time that saving may take, where it goes by the clock."""
 SHOWN = 3
-"""So many differences to the problem of a checkpoint are listed."""
+"""Maximum number of differences between the problem and the checkpoint that a message lists."""
 MOVES = (
     "state",
     "record",
@@ -45,7 +45,8 @@ MOVES = (
     "next_measure",
     "next_gap",
 )
-"""What of a run moves and is not counted, timed or traced. That a claim was verified is not believed, but verified anew."""
+"""Attributes of a run that change and are not counted, timed or traced. Whether a claim was verified is not saved: it is
+verified again."""
 
 
 HELD = {"k", "problem", "counts", "spent", "rows", "tree", "nodes"}
@@ -58,8 +59,17 @@ class CheckpointWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often a run is saved: every so many ``seconds`` (further apart where saving would take more than a
-    twentieth of the time), or after every so many ``steps``."""
+    """Where and how often a run is saved.
+
+    Parameters
+    ----------
+    path : path-like
+        The checkpoint file.
+    seconds : float, default 30.0
+        Time between two saves. It is longer if saving would take more than a twentieth of the run time.
+    steps : int, default None
+        Save after every ``steps`` steps. None: by time.
+    """
 
     path: str | os.PathLike[str]
     seconds: float = 30.0
@@ -99,7 +109,8 @@ class Saving:
         self._try_the_folder()
         if not resume and (self.path.exists() or archive.previous(self.path).exists()):
             raise ValueError(
-                f"There is a checkpoint at {self.path} already: continue it with resume=True, or move it away to begin anew."
+                f"There is a checkpoint at {self.path} already: continue it with resume=True, or move it "
+                "away to start from scratch."
             )
 
     def _try_the_folder(self) -> None:

@@ -41,12 +41,14 @@ SINGLE = Precision(rtol=5e-3, rounding=5e-7, clear=1 / 4)
 
 
 class GradientCheck(NamedTuple):
-    """The slope <grad F(x), d> against a difference of F's values along d, where the two agreed the least."""
+    """Comparison of the slope <grad F(x), d> with a difference of F's values along d, for the d where they agree the least."""
 
     error: float
-    """Relative; 0 where both are nothing but rounding."""
+    """Relative error of the slope; 0 if slope and difference are both rounding."""
     slope: float
+    """<grad F(x), d>."""
     difference: float
+    """Difference quotient of F's values along d."""
     where: str
     """What was compared."""
     rtol: float = DOUBLE.rtol
@@ -56,6 +58,7 @@ class GradientCheck(NamedTuple):
 
     @property
     def matches(self) -> bool:
+        """Whether the relative error is at most ``rtol``."""
         return self.error <= self.rtol
 
     def __str__(self) -> str:
@@ -88,11 +91,11 @@ def check_gradient(
     domain : Domain
         The set.
     x : Point, default None
-        Where to begin; None is the set's start.
+        Point from which differences are taken; None: ``domain.start()``.
     directions : int, default 5
-        How many random vertices are tried.
+        Number of random vertices.
     seed : int, default 0
-        Of the random vertices.
+        Seed of the random vertices.
 
     Returns
     -------

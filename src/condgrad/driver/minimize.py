@@ -60,64 +60,91 @@ def minimize(
 ) -> Result:
     r"""Minimise a smooth, possibly non-convex function over a convex set.
 
-    By linear minimisations over the set: no method but those whose names say so needs a projection. Where the set projects
-    cheaply, the default ``inner="auto"`` solves prox subproblems by projection, and the result says so.
+    Only ``projected-gradient`` and ``accelerated-gradient`` need a projection; all other methods use linear minimisations over
+    the set. On a set with a cheap projection the default ``inner="auto"`` solves prox subproblems by projection, and
+    ``result.inner`` says so.
 
     .. math:: \min_{x \in \Omega} F(x)
 
     Parameters
     ----------
-    objective : F, see :mod:`condgrad.objectives`; for your own function ``Function(value, grad)``.
-    domain : the set, see :mod:`condgrad.domains`; for your own ``user_set(lmo, shape)``.
-    x0 : where to start; by default ``domain.start()``. Never changed. Where a ``user_set`` has neither ``contains`` nor
-        ``project``, at most 10 calls of its linear oracle, which are not counted, look whether x0 is outside.
-    method : a name from ``condgrad.METHODS``, a solver object with ``init(problem, x0)`` and ``step(problem, state)`` (which has
-        its own schedule, inner solver and options, so that none may be given here), or ``"auto"``: ncgs for a plain
-        function, for a finite sum of known smoothness the one of stochastic-ncgs and ncgs-vr with the smaller bound at
-        this ``tol``, stochastic-ncgs for an expectation.
-    tol : stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most this. As a squared gradient
-        it has the unit of F^2 / x^2: multiply F by 10 and it grows by 100, multiply x by 10 and it falls by 100.
-    max_steps : and at the latest after so many steps. With ``schedule="theory"``, the N of the theorem.
-    stop : a rule in place of these two, such as ``Gap(1e-4) | Seconds(60) | Calls(10_000, "lo")``; its mapping tolerance, if it
-        has one, takes the place of ``tol`` in the accuracy of prox subproblems too.
-    schedule : ``"practical"``, ``"theory"``, or a value such as ``practical(c=0.25)``.
-    inner : how prox subproblems are solved: ``"spectral"``, ``"exact"``, ``"corrective"``, ``"condg"``, an inner solver such
-        as ``CondG(max_calls=100)``, or ``"auto"``: spectral on spectral sets, exact on others that project, else corrective.
-        By name and with the practical schedule, each prox is given at most 1000 linear oracle calls; its certificate says
-        how far it got.
-    warm_start : so many Frank-Wolfe steps before a sliding method begins on a spectral set; by default 20 with the practical
-        schedule, where no x0 is given.
-    smoothness : L, in place of what the objective says; a number, or what :func:`condgrad.estimate_smoothness` returns, which
-        for a finite sum has the terms' constants too; ``"estimate"`` has it found by backtracking, as it is anyway
-        where the objective does not know.
-    output : ``"best"`` the iterate with the smallest certified mapping (of a stochastic method: measured from outside, for an
-        expectation on a batch of ``validate`` samples), ``"last"``, ``"lowest"`` the iterate with the lowest F among those of
-        every ``every``-th step, certified at the end, or ``"random"``: the paper's random index, for stochastic methods. By
-        default random for those with ``schedule="theory"``, else best.
-    seed : all randomness follows from it.
-    every : record every ``every``-th step in the trace, with the value of F.
-    measure : have the mapping measured from outside, at the iterate that the method reports and while the watch stands
-        still, in place of what the method proves on its way: for comparing methods. Matrices of up to 512 x 512 by a full SVD.
-    callback : ``callback(record, x)`` at the start and after each step; a true answer stops.
-    progress : show it; by default on a terminal when it takes more than two seconds. ``CONDGRAD_PROGRESS=0`` in the environment
-        switches it off everywhere.
-    check_gradient : compare the gradient with differences of values before the run (:func:`condgrad.check_gradient`), and
-        refuse one that does not match.
-    checkpoint : a file to which the run is saved every 30 seconds and at its end, or ``Checkpoint(path, seconds=...)``, or
-        ``Checkpoint(path, steps=...)``. A file that is there already is not overwritten, but see ``resume``.
-    resume : go on from the checkpoint, bit for bit as the run would have; from the start where there is none yet. The problem and
-        all that was asked must be the same, but budgets may be larger.
-    on_interrupt : {"raise", "return"} or None, default None
+    objective : Objective, FiniteSum or Expectation
+        The function F: one of :mod:`condgrad.objectives`, or your own as ``Function(value, grad)``.
+    domain : Domain
+        The set: one of :mod:`condgrad.domains`, or your own as ``user_set(lmo, shape)``.
+    x0 : Point of the shape of the set, default None
+        Starting point; it is not changed. None: ``domain.start()``. For a ``user_set`` with neither ``contains`` nor
+        ``project``, up to 10 linear oracle calls, which are not counted, check that x0 is not outside.
+    method : str or Solver, default "ncgs"
+        A name from ``condgrad.METHODS``; a solver object with ``init(problem, x0)`` and ``step(problem, state)``,
+        which has its own schedule, inner solver and options, so that none may be given here; or "auto": ncgs for a
+        plain function, for a finite sum of known smoothness the one of stochastic-ncgs and ncgs-vr with the smaller
+        bound at this ``tol``, stochastic-ncgs for an expectation.
+    tol : float, default 1e-6
+        Stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most ``tol``. As a
+        squared gradient it has the unit of F^2 / x^2: multiply F by 10 and it grows by 100, multiply x by 10 and it
+        falls by 100.
+    max_steps : int, default 1000
+        Maximum number of steps. With ``schedule="theory"``, the N of the theorem.
+    stop : Rule, default None
+        Stopping rule in place of ``tol`` and ``max_steps``, such as ``Gap(1e-4) | Seconds(60) | Calls(10_000,
+        "lo")``. Its mapping tolerance, if it has one, replaces ``tol`` in the accuracy of prox subproblems too.
+    schedule : {"practical", "theory"} or Schedule, default "practical"
+        Step sizes, accuracies and batch sizes; also a value such as ``practical(c=0.25)``.
+    inner : {"auto", "spectral", "exact", "corrective", "condg"} or Inner, default "auto"
+        How prox subproblems are solved; also an inner solver such as ``CondG(max_calls=100)``. "auto": spectral on
+        spectral sets, exact on other sets with a projection, else corrective. By name and with the practical
+        schedule, each prox may use at most 1000 linear oracle calls; its certificate states the accuracy that was
+        reached.
+    warm_start : int, default None
+        Number of Frank-Wolfe steps before a sliding method begins on a spectral set. None: 20 with the practical
+        schedule if x0 is None, else 0.
+    smoothness : float, SmoothnessEstimate or "estimate", default None
+        L, in place of the objective's own: a number, or what :func:`condgrad.estimate_smoothness` returns, which has
+        the constants of the terms of a finite sum too. "estimate": by backtracking. None: the objective's own; by
+        backtracking if it has none.
+    output : {"best", "last", "lowest", "random"}, default None
+        Which iterate is returned. "best": the one with the smallest certified mapping (for stochastic methods,
+        measured outside of the method, for an expectation on a batch of ``validate`` samples). "last". "lowest": the
+        one with the lowest F among every ``every``-th step, certified at the end. "random": the paper's random index,
+        for stochastic methods. None: "random" for stochastic methods with ``schedule="theory"``, else "best".
+    seed : int, default 0
+        Seed of all random numbers.
+    every : int, default 1
+        Record every ``every``-th step in the trace, with the value of F.
+    measure : bool, default False
+        Measure the mapping of each recorded iterate outside of the method and off the clock, in place of the bound
+        that the method proves: for comparing methods. Matrices of up to 512 x 512 are measured by a full SVD.
+    validate : int, default 10_000
+        Number of samples of an expectation on which iterates are measured.
+    callback : callable, default None
+        ``callback(record, x)``, called at the start and after each step. A true return value stops the run.
+    progress : bool, default None
+        Show a progress line on stderr. None: on a terminal, if the run takes more than two seconds.
+        ``CONDGRAD_PROGRESS=0`` in the environment disables it everywhere.
+    check_gradient : bool, default False
+        Before the run, compare the gradient with differences of values (:func:`condgrad.check_gradient`), and refuse
+        one that does not match.
+    checkpoint : path-like or Checkpoint, default None
+        File to which the run is saved every 30 seconds and at its end; ``Checkpoint(path, seconds=...)`` or
+        ``Checkpoint(path, steps=...)`` for other intervals. An existing file is not overwritten unless ``resume`` is
+        True.
+    resume : bool, default False
+        Continue from the checkpoint, bit for bit as the interrupted run would have; start from the beginning if there
+        is none yet. The problem and all settings must be the same, except that budgets may be larger.
+    on_interrupt : {"raise", "return"}, default None
         What follows Ctrl-C or SIGTERM, after the checkpoint (if there is one) has been saved. "raise": Ctrl-C raises
-        KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process: one signal ends a
-        program of many runs. "return": the result so far is returned, with the status ``interrupted``. None: "return" in an
-        interactive session, "raise" in a script. Your own handler of SIGTERM takes precedence.
-    options : the method's own, such as ``rule="short"``; see ``condgrad methods``. Frank-Wolfe's ``rule`` may be a function of a
-        :class:`condgrad.solvers.Direction` that answers the step t.
+        KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process: one signal
+        ends a program of many runs. "return": the result so far is returned, with the status ``interrupted``. None:
+        "return" in an interactive session, "raise" in a script. Your own handler of SIGTERM takes precedence.
+    **options : Any
+        Options of the method, such as ``rule="short"``; ``condgrad methods`` lists them. The ``rule`` of Frank-Wolfe
+        may be a function of a :class:`condgrad.solvers.Direction` that returns the step size t.
 
     Returns
     -------
-    Result with ``x, fun, status, message, certificate, counts, trace, inner, lowest``.
+    Result
+        With attributes ``x, fun, status, message, certificate, counts, trace, inner, lowest``.
 
     Raises
     ------

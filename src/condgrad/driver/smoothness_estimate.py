@@ -84,7 +84,7 @@ def estimate_smoothness(
     Parameters
     ----------
     objective : Objective, FiniteSum or Expectation
-        F. What it says of its own smoothness is not looked at.
+        F. Its own smoothness constant, if any, is not used.
     domain : Domain
         The set. F is only asked at points of it.
     samples : int, default 20

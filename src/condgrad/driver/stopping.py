@@ -1,4 +1,4 @@
-"""When to end a run. Rules combine with ``|`` (either) and ``&`` (both), know their reason, and guess how far along they are."""
+"""Stopping rules. They combine with ``|`` (either) and ``&`` (both), give a reason, and estimate the progress of a run."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ class Rule(ABC):
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None: ...
 
     @abstractmethod
-    def progress(self, record: Record, trace: Sequence[Record]) -> float: ...
+    def progress(self, record: Record, trace: Sequence[Record]) -> float:
+        """Estimated progress, from 0 to 1."""
 
     def budgets(self) -> tuple[Budget, ...]:
+        """Rules that are also checked before each oracle call, and so can end a step."""
         return ()
 
     def watches(self) -> set[str]:
+        """Names of the measures that must be computed for this rule: "mapping", "gap"."""
         return set()
 
     def tolerance(self) -> float | None:
+        """Tolerance on the squared gradient mapping, None if the rule has none."""
         return None
 
     def __or__(self, other: Rule) -> Rule:
@@ -50,6 +54,8 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Either(Rule):
+    """Stop when one of the rules is met; if both are, with the more informative status of the two."""
+
     one: Rule
     other: Rule
 
@@ -72,7 +78,7 @@ class Either(Rule):
 
 @dataclass(frozen=True)
 class Both(Rule):
-    """When both say so: not before, and with the status that says more."""
+    """Stop when both rules are met, with the more informative status of the two."""
 
     one: Rule
     other: Rule
@@ -94,7 +100,7 @@ class Both(Rule):
 
 
 def _certainty(reason: Reason) -> int:
-    """Of two reasons at once, the one that says more."""
+    """Rank of a reason: of two at once, the more informative one is reported."""
     return {"converged": 2, "out_of_budget": 1}.get(reason.status, 0)
 
 
@@ -128,7 +134,13 @@ class _Below(Rule):
 
 @dataclass(frozen=True)
 class Mapping(_Below):
-    """The certified squared gradient mapping is at most eps."""
+    """Stop when the certified squared gradient mapping is at most `eps`.
+
+    Parameters
+    ----------
+    eps : float
+        Tolerance, above 0.
+    """
 
     measure = "mapping"
     said = "squared gradient mapping"
@@ -139,7 +151,13 @@ class Mapping(_Below):
 
 @dataclass(frozen=True)
 class Gap(_Below):
-    """The Frank-Wolfe gap is at most eps."""
+    """Stop when the Frank-Wolfe gap is at most `eps`.
+
+    Parameters
+    ----------
+    eps : float
+        Tolerance, above 0.
+    """
 
     measure = "gap"
     said = "Frank-Wolfe gap"
@@ -169,7 +187,13 @@ class _Budget(Rule):
 
 @dataclass(frozen=True)
 class Steps(_Budget):
-    """At most so many outer steps."""
+    """Stop after `limit` outer steps.
+
+    Parameters
+    ----------
+    limit : int
+        Maximum number of steps, at least 0.
+    """
 
     def __post_init__(self) -> None:
         whole(self.limit, "number of steps", least=0)
@@ -183,7 +207,13 @@ class Steps(_Budget):
 
 @dataclass(frozen=True)
 class Seconds(_Budget):
-    """A deadline: at most so many seconds by the clock on the wall."""
+    """Stop after `limit` seconds of wall-clock time.
+
+    Parameters
+    ----------
+    limit : float
+        Maximum time in seconds, above 0.
+    """
 
     def __post_init__(self) -> None:
         positive(self.limit, "number of seconds")
@@ -203,7 +233,13 @@ class Seconds(_Budget):
 
 @dataclass(frozen=True)
 class CpuSeconds(_Budget):
-    """At most so many seconds of CPU time, of all threads together; metrics do not count."""
+    """Stop after `limit` seconds of CPU time, summed over all threads; time spent on metrics is not counted.
+
+    Parameters
+    ----------
+    limit : float
+        Maximum CPU time in seconds, above 0.
+    """
 
     def __post_init__(self) -> None:
         positive(self.limit, "number of CPU seconds")
@@ -223,7 +259,13 @@ class CpuSeconds(_Budget):
 
 @dataclass(frozen=True)
 class Memory(_Budget):
-    """At most so many megabytes of this process in memory, all that it holds included."""
+    """Stop when the whole process uses more than `limit` megabytes of resident memory.
+
+    Parameters
+    ----------
+    limit : float
+        Maximum memory in megabytes, above 0.
+    """
 
     def __post_init__(self) -> None:
         positive(self.limit, "number of megabytes")
@@ -243,7 +285,15 @@ class Memory(_Budget):
 
 @dataclass(frozen=True)
 class Calls(_Budget):
-    """At most so many calls of one oracle: fo, sfo, ifo, lo, po or values."""
+    """Stop after `limit` calls of one oracle.
+
+    Parameters
+    ----------
+    limit : int
+        Maximum number of calls, at least 1.
+    oracle : {"fo", "sfo", "ifo", "lo", "po", "values"}, default "lo"
+        The oracle whose calls are counted.
+    """
 
     oracle: str = "lo"
 
@@ -266,8 +316,18 @@ class Calls(_Budget):
 
 @dataclass(frozen=True)
 class Stagnation(Rule):
-    """The best certified mapping (the value, where there is none) of the last ``steps`` steps is not below that of the
-    ``steps`` before them by the factor ``1 - rtol``."""
+    """Stop when progress has stalled.
+
+    That is when the smallest certified mapping of the last ``steps`` steps is not below ``1 - rtol`` times the smallest of the
+    ``steps`` steps before. Where no mapping is certified, values of F are compared.
+
+    Parameters
+    ----------
+    steps : int, default 100
+        Number of steps in each of the two windows.
+    rtol : float, default 1e-3
+        Relative improvement that counts as progress.
+    """
 
     steps: int = 100
     rtol: float = 1e-3

@@ -58,7 +58,7 @@ class Cache:
         return self.folder / f"{self.key(run)}.json"
 
     def get(self, run: Run) -> Outcome | None:
-        """None where the run has not been made; a file that can't be read is said, and taken for none."""
+        """Return None if the run is not in the cache; an unreadable file is reported and treated as missing."""
         path = self.path(run)
         try:
             kept = read_json(path)

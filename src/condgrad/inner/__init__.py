@@ -17,7 +17,21 @@ INNERS = {"condg": CondG, "corrective": Corrective, "exact": Exact, "spectral": 
 
 
 def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inner:
-    """The inner solver called ``name``; ``auto`` is spectral where the set is, exact where it projects, else corrective."""
+    """Build an inner solver by name.
+
+    Parameters
+    ----------
+    name : {"auto", "condg", "corrective", "exact", "spectral"}
+        "auto": spectral on spectral sets, exact on other sets with a projection, else corrective.
+    domain : Domain
+        The set.
+    max_calls : int, default None
+        Maximum number of linear oracle calls in one prox; None: no limit.
+
+    Returns
+    -------
+    Inner
+    """
     projects, spectral = fits(domain, Projectable), fits(domain, SpectralSet)
     if choice(name, [*INNERS, "auto"], "inner solver") != "auto":
         suits(INNERS[name](), domain)
@@ -29,7 +43,7 @@ def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inn
 
 
 def suits(solver: Inner, domain: Domain) -> None:
-    """Refuses an inner solver that needs more of the set than it has."""
+    """Raise TypeError if the inner solver needs a projection or a spectral set and ``domain`` is none."""
     if isinstance(solver, Exact) and not fits(domain, Projectable):
         raise TypeError(
             f"The exact inner solver needs a set that projects, {type(domain).__name__} does not: use 'corrective' or 'condg'."
@@ -41,7 +55,7 @@ def suits(solver: Inner, domain: Domain) -> None:
 
 
 def inner_name(solver: Inner) -> str:
-    """The name of an inner solver; of one that is not condgrad's, its class."""
+    """Return the name of an inner solver; for one that is not condgrad's own, the name of its class."""
     return next((name for name, kind in INNERS.items() if type(solver) is kind), type(solver).__name__)
 
 

@@ -29,8 +29,8 @@ class CondG:
 
     Parameters
     ----------
-    max_calls : int or None, default None
-        Linear oracle calls of one prox at the most, each of which makes a step; None is no limit.
+    max_calls : int, default None
+        Maximum number of linear oracle calls in one prox, each of which makes a step; None: no limit.
     """
 
     max_calls: int | None = None
@@ -40,9 +40,11 @@ class CondG:
             whole(self.max_calls, "max_calls")
 
     def init(self, domain: Any, x: Point) -> None:
+        """No state is kept between prox subproblems."""
         return None
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: None) -> Prox:
+        """Solve the prox subproblem at u with gradient g and step size gamma, until ``stop`` allows the gap."""
         u_t = u
         for t in count(1):
             beat()

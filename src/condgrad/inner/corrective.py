@@ -67,9 +67,9 @@ class Corrective:
 
     Parameters
     ----------
-    max_calls : int or None, default None
-        Linear oracle calls of one prox at most, each of which adds an atom. After the last one the gap of the point is not
-        measured, and infinite: ``with_gap`` measures it by one more call. None: no limit.
+    max_calls : int, default None
+        Maximum number of linear oracle calls in one prox, each of which adds an atom. After the last one the gap of
+        the point is not measured, and infinite: ``with_gap`` measures it by one more call. None: no limit.
     """
 
     max_calls: int | None = None
@@ -82,6 +82,7 @@ class Corrective:
         return Hull(x, (x - x,), np.zeros((1, 1)), np.ones(1))
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: Hull) -> Prox:
+        """Solve the prox subproblem at u with gradient g and step size gamma, until ``stop`` allows the gap."""
         z = u - gamma * g
         hull = memory.with_atom(u)
         for t in count(1):

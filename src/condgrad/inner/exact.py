@@ -13,7 +13,9 @@ class Exact:
     """project(u - gamma g): gap 0, up to rounding, whatever accuracy is asked for."""
 
     def init(self, domain: Any, x: Point) -> None:
+        """No state is kept between prox subproblems."""
         return None
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: None) -> Prox:
+        """Project u - gamma g; ``stop`` is not used."""
         return Prox(domain.project(u - gamma * g), 0.0, memory)

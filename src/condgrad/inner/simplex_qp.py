@@ -57,7 +57,7 @@ def nearest_weights(
 
     The atom with the steepest descent is taken up; the minimiser over the affine hull of the atoms in use is a linear
     system; a weight that is negative in it is walked to and dropped; until no atom descends. ``known`` is a factor from
-    before: for the same atoms and for one more it saves factoring anew.
+    before: for the same atoms and for one more it saves another factorisation.
     """
     w, last = weights, np.inf
     noise = 64 * np.finfo(float).eps * max(float(np.abs(gram).max()), float(np.abs(pull).max()), np.finfo(float).tiny)

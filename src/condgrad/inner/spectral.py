@@ -38,12 +38,19 @@ class Spectral:
     shrinks the values that it sees. Passes go on until the block is accurate enough to certify the gap, given
     that nothing outside is as large as what follows the block's values. This is shown by one call to the set's oracle. Where it
     is not so, what the oracle saw is what was missing, and joins the block.
+
+    Parameters
+    ----------
+    max_calls : int, default None
+        Maximum number of passes and oracle calls in one prox; None: no limit.
+    growth : float, default None
+        Maximum factor by which the block may widen in one prox, above 1; blocks of fewer than 8 columns may widen as one of 8.
+        Far from a solution, where the prox point has nearly full rank, the step is then taken with a lower rank, and the gap is
+        that of the point that is returned. None: no limit.
     """
 
     max_calls: int | None = None
     growth: float | None = None
-    """The block may get this many times as wide in one prox (but from 8 columns on): far from a solution, where the prox point
-    has nearly full rank, the step is taken with the rank that there is, and the gap says so."""
 
     def __post_init__(self) -> None:
         if self.max_calls is not None:
@@ -59,6 +66,7 @@ class Spectral:
         return right[: int(np.sum(sigma > 1e-15 * max(x.shape) * sigma[0]))].T
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: np.ndarray) -> Prox:
+        """Solve the prox subproblem at u with gradient g and step size gamma, until ``stop`` allows the gap."""
         z, times = u - gamma * g, TIMES[domain.spectrum]
         most, block, image = min(z.shape), memory, None
         rank = memory.shape[1] - SPARE  # and not u's own, which an array does not know

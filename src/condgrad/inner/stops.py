@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class absolute:  # noqa: N801 - read as a verb: stop=absolute(1 / N)
-    """gap <= eta: the paper's rule. It has the scale of F."""
+    """Stop when gap <= eta: the paper's rule. It has the scale of F.
+
+    Parameters
+    ----------
+    eta : float
+        Largest gap allowed.
+    """
 
     eta: float
 
@@ -17,7 +23,15 @@ class absolute:  # noqa: N801 - read as a verb: stop=absolute(1 / N)
 
 @dataclass(frozen=True)
 class relative:  # noqa: N801
-    """gap <= max(floor, c |u_t - u|^2 / gamma): accuracy in proportion to progress, free of F's scale."""
+    """Stop when gap <= max(floor, c |u_t - u|^2 / gamma): accuracy in proportion to progress, free of F's scale.
+
+    Parameters
+    ----------
+    c : float
+        Factor of the squared distance moved.
+    floor : float
+        Gap that is always allowed.
+    """
 
     c: float
     floor: float

@@ -23,16 +23,21 @@ class Subspace:
     Its gap is not known and said to be infinite: such a run certifies nothing on its way. It is for following a path of problems,
     where the next one makes up for what this one lacks, at a small part of the price: noise has many singular values that are
     nearly equal, and to prove that none was missed takes longer than to go on.
+
+    Parameters
+    ----------
+    max_rank : int, default None
+        Maximum rank of the prox point, which then need not be near the projection. None: no limit.
     """
 
     max_rank: int | None = None
-    """Of the prox point, which then need not be near the projection."""
 
     def init(self, domain: Any, x: LowRank) -> np.ndarray:
         """The block: the right singular vectors of x."""
         return x.svd()[2]
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: np.ndarray) -> Prox:
+        """One pass for the prox subproblem at u with gradient g and step size gamma; ``stop`` is not used."""
         z = u - gamma * g
         block = np.c_[memory, random_block(len(memory), FRESH)]
         left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, min(z.shape)), None)

@@ -29,53 +29,89 @@ SMALL = 500_000
 
 
 class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""mean + row bias + column bias + a matrix of low rank, fitted so that outliers have no say.
+    r"""Complete a matrix: mean + row bias + column bias + a matrix of low rank, fitted with a loss that ignores outliers.
 
-    .. math:: \\min_{b, \\|X\\|_* \\le r} \\sum_{(i, j)} \\phi(\\mu + b_i + c_j + X_{ij}, Y_{ij})
+    .. math:: \min_{b, \|X\|_* \le r} \sum_{(i, j)} \phi(\mu + b_i + c_j + X_{ij} - Y_{ij})
 
-    over the observed entries. By default phi is the smoothed l0 (Welsch) loss, as wide as the held-out errors of ordinary entries
-    say, and r is chosen on a path of radii by a tenth of the entries, held out; the fit is then finished on all of them.
+    over the observed entries. By default phi is the smoothed l0 (Welsch) loss, with the scale estimated from errors on held-out
+    entries. The radius r is chosen along a path of radii by the error on a tenth of the entries, which are held out; the chosen
+    model is then refitted to all entries.
 
     Parameters
     ----------
-    loss : "welsch" (or "smoothed-l0"), "geman-mcclure", "cauchy", "huber", "squared", or an object such as ``cg.Welsch(8.0)``.
-    sigma : the standard deviation of ordinary errors, in units of the data; "auto" estimates it. A loss object has its own width.
-    radius : of the nuclear ball, or "auto".
-    biases : whether rows and columns have biases, and there is a mean; "columns" if rows have none, as in PCA.
-    clip : whether predictions are kept within bounds, where the entries that are believed have some, as ratings do: a smallest or
-        largest value that one in a thousand of them share.
-    tol : the last fit ends when two steps bring the loss down by less than this share.
-    max_steps : and at the latest after so many steps.
-    certify : go on until the squared gradient mapping of the last fit is at most this, proven by ``result_.certificate``;
-        by default nothing is proven, which is several times as fast.
-    warm_start : begin a fit with the last one's model, radius and sigma.
-    random_state : which entries are held out; None stands for 0, so that two fits agree.
-    verbose : a line of progress on stderr for what takes more than two seconds.
+    loss : {"welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"} or Loss, default "welsch"
+        Loss phi of the errors; "smoothed-l0" is another name of "welsch". An object such as ``cg.Welsch(8.0)`` has
+        its own scale.
+    sigma : float or "auto", default "auto"
+        Scale (standard deviation) of ordinary errors, in units of the data. "auto": estimated.
+    radius : float or "auto", default "auto"
+        Radius r of the nuclear-norm ball. "auto": chosen on held-out entries.
+    biases : bool or "columns", default True
+        Whether the model has a mean and biases of rows and columns; "columns": no row biases, as in PCA.
+    clip : bool, default True
+        Clip predictions to the range of the data if that range looks like a hard limit, as for ratings: at least 0.1
+        % of the inliers equal the minimum (or the maximum).
+    tol : float, default 1e-3
+        The last fit ends when two steps reduce the loss by less than this share.
+    max_steps : int, default 40
+        Maximum number of steps of the last fit.
+    certify : float, default None
+        Continue until the squared gradient mapping of the last fit is at most this, proven by
+        ``result_.certificate``. None: nothing is proven, which is several times as fast.
+    warm_start : bool, default False
+        Start each fit from the model, radius and sigma of the fit before.
+    random_state : int, RandomState instance or None, default None
+        Decides which entries are held out; None stands for 0, so that two fits agree.
+    verbose : bool, default False
+        Print a progress line on stderr for fits that take more than two seconds.
 
     Attributes
     ----------
-    radius_, sigma_ : as given or found.
-    path_ : list of (radius, error, rank, loss, free, rmse, mae)
-        One record for each fit of the path, which does not see the held-out entries: ``error`` is what radii are compared by, a
-        root mean square in which a held-out entry counts by its inlier weight under ``loss``; ``rmse`` and ``mae`` are those of
-        the predictions at all held-out entries; ``free`` is True where singular values are not limited by the ball. Empty with a
-        radius and a loss object.
+    radius_ : float
+        Radius of the nuclear-norm ball, as given or found.
+    sigma_ : float
+        Scale of ordinary errors, as given or found.
+    path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error)
+        One record for each fit of the path, which does not see the held-out entries: ``error`` is what radii are
+        compared by, a root mean square in which a held-out entry counts by its inlier weight under ``loss``; ``rmse``
+        and ``mae`` are those of the predictions at all held-out entries; ``free`` is True where singular values are
+        not limited by the ball. Empty with a radius and a loss object.
     best_index_ : int or None
         Index into ``path_`` of the fit whose radius was chosen; None where nothing was held out.
     validation_rmse_, validation_mae_ : float or None
-        Root mean squared and mean absolute error of the predictions (clipped as ``predict`` clips) at the held-out entries,
-        outliers included, by the fit ``path_[best_index_]``, which has not seen them. The model itself is then refitted to all
-        entries. None where nothing was held out; ``partial_fit`` and ``warm_start`` keep those of the fit that chose the radius.
+        Root mean squared and mean absolute error of the predictions (clipped as ``predict`` clips) at the held-out
+        entries, outliers included, by the fit ``path_[best_index_]``, which has not seen them. The model itself is
+        then refitted to all entries. None where nothing was held out; ``partial_fit`` and ``warm_start`` keep those
+        of the fit that chose the radius.
+    validation_median_error_ : float or None
+        Median absolute error of the same predictions: the typical error, which outliers hardly change.
     n_validation_ : int
         Number of entries that were held out.
-    losses_ : after each round of the last fit, on all entries.
-    singular_values_, components_ : of the low-rank part; components are rows, as in PCA. ``row_factors_ @ components_`` is it.
-    mean_, row_biases_, col_biases_ : the rest of the model.
-    outliers_ : a record array (row, column, value, predicted, score) of entries that are believed by less than half, worst first,
-        by name where there are names; the score is 1 - phi'(t)/(t phi''(0)).
-    range_ : the bounds, infinite where there are none.
-    result_ : of the last run of the engine: its trace, counts and certificate.
-    row_ids_, col_ids_ : the names, sorted, where the entries came with names; else None.
+    losses_ : list of float
+        Loss on all entries after each round of the last fit.
+    singular_values_ : ndarray of shape (k,)
+        Singular values of the low-rank part, which is ``row_factors_ @ components_``.
+    row_factors_ : ndarray of shape (m, k)
+        Left singular vectors times singular values.
+    components_ : ndarray of shape (k, n)
+        Right singular vectors, as rows, as in PCA.
+    mean_ : float
+        Mean of the model.
+    row_biases_ : ndarray of shape (m,)
+        Bias of each row.
+    col_biases_ : ndarray of shape (n,)
+        Bias of each column.
+    outliers_ : record array of (row, column, value, predicted, score)
+        Entries with an inlier weight below 0.5, largest errors first, by name where there are names. The score is 1
+        minus the inlier weight phi'(t)/(t phi''(0)) of the error t.
+    range_ : tuple of (float, float)
+        Bounds of predictions, infinite where the data have none.
+    multiplier_ : float
+        Multiplier of the constraint on the nuclear norm, used when new rows are folded in.
+    result_ : Result
+        Result of the last run of the engine: its trace, counts and certificate.
+    row_ids_, col_ids_ : ndarray or None
+        Sorted names of rows and columns; None where the entries came without names.
     index_, columns_ : pandas.Index or None
         Row and column labels of the wide DataFrame that was fitted; None where it was not one.
 
@@ -124,13 +160,22 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the observed entries.
 
-        X is a scipy sparse matrix (what it stores is observed, zeros too), an array with NaN, a DataFrame of (row, column,
-        value), a tuple (rows, columns, values), what ``condgrad.data.load`` gives, or pairs (n x 2) with their values y. With a
-        matrix, y is ignored.
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, Observations, or tuple (rows, columns, values)
+            A matrix of shape (m, n) in which NaN is missing; a scipy sparse matrix, whose stored entries, also zeros,
+            are observed; a DataFrame of (row, column, value); the result of ``condgrad.data.load``; or pairs of shape
+            (n, 2) with values y. Of a DataFrame with more columns and one known name each for these three, such as
+            userId, movieId and rating, the rest is ignored. Any other DataFrame is a matrix, whose index and columns
+            name its rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``, ``partial_fit`` and
+            ``fold_in``.
+        y : array-like of shape (n,), default None
+            Values at the pairs X; ignored with a matrix.
 
-        Of a wider DataFrame with one known name each for these, such as userId, movieId and rating, the rest is ignored. Any
-        other is a matrix, whose rows and columns are known by its index and columns, in ``predict``, ``fill``, ``outliers_``,
-        ``recommend``, ``partial_fit`` and ``fold_in``.
+        Returns
+        -------
+        RobustCompletion
+            The estimator itself.
         """
         again = self.warm_start and hasattr(self, "singular_values_")
         given = self._read(X, y, reset=True)
@@ -139,8 +184,22 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Fit on, with more entries, each given once; those that are known get their new value. Sigma stays, and the radius,
-        or the rank where singular values were let go."""
+        """Continue the fit with more entries. Entries that are known already get their new value.
+
+        Sigma and the radius are kept; where singular values are not shrunk, the rank is kept in place of the radius.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+            The entries, each given once.
+        y : array-like of shape (n,), default None
+            Values of the entries, if X has pairs.
+
+        Returns
+        -------
+        RobustCompletion
+            The estimator itself.
+        """
         if not hasattr(self, "singular_values_"):
             return self.fit(X, y)
         seen = self._seen.pattern
@@ -224,11 +283,18 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
 
     @property
     def validation_rmse_(self) -> float | None:
+        """Root mean squared error on held-out entries, outliers included."""
         return None if self.best_index_ is None else self.path_[self.best_index_].rmse
 
     @property
     def validation_mae_(self) -> float | None:
+        """Mean absolute error on held-out entries, outliers included."""
         return None if self.best_index_ is None else self.path_[self.best_index_].mae
+
+    @property
+    def validation_median_error_(self) -> float | None:
+        """Median absolute error on held-out entries, which outliers among them hardly change."""
+        return None if self.best_index_ is None else self.path_[self.best_index_].median_error
 
     def _multiplier(self, residual: Completion, x: LowRank) -> float:
         """Of the ball, at x."""
@@ -299,10 +365,20 @@ class RobustCompletion(Predicting, stored.Stored, OneToOneFeatureMixin, Transfor
         return Model(x, biases, self._loss, self.sigma_, self.radius_, self._rank)
 
     def fold_in(self, X: Any, y: Any = None) -> Self:
-        """Add rows that the model does not know, without fitting it anew: a robust regression on the components for each.
+        """Add new rows without refitting the model: a robust regression on the components for each.
 
-        A matrix of new rows gets the next numbers; entries with names must have new row names, and a DataFrame new labels.
-        Columns that are not known are refused.
+        Parameters
+        ----------
+        X : as in ``fit``
+            The new rows. Those of a matrix are numbered after the known ones; entries with names must have new row names, and a
+            DataFrame new labels. Unknown columns are refused.
+        y : array-like of shape (n,), default None
+            Values of the entries, if X has pairs.
+
+        Returns
+        -------
+        RobustCompletion
+            The estimator itself.
         """
         check_is_fitted(self)
         index = None

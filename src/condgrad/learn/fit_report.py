@@ -1,4 +1,4 @@
-"""A fit of RobustCompletion as a report: what was read, how the radius was chosen, what was found, what was not believed."""
+"""A fit of RobustCompletion as a report: what was read, how the radius was chosen, what was found, which entries are outliers."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
         "radius": float(model.radius_),
         "sigma": float(model.sigma_),
         "held-out entries": model.n_validation_ or None,
+        "held-out median absolute error": model.validation_median_error_,
         "held-out RMSE": model.validation_rmse_,
         "held-out MAE": model.validation_mae_,
         "outliers": len(model.outliers_),
@@ -66,7 +67,7 @@ def report_fit(
         *path_plot(model),
         *convergence(model),
         *spectrum(model),
-        Text("What was not believed", [outlier_words(found)]),
+        Text("Outliers", [outlier_words(found)]),
         *outlier_table(model),
         Text("What was read", [str(given.cleanup).splitlines()[0] + "."]),
         *cleanup_table(given.cleanup),
@@ -104,10 +105,16 @@ def validation_words(model: RobustCompletion) -> list[str]:
     chosen = model.path_[model.best_index_]
     return [
         f"To choose the radius, {counted(model.n_validation_, 'entry')} {_are(model.n_validation_)} held out. The chosen fit "
-        f"(radius {chosen.radius:.4g}, rank {chosen.rank}), which has not seen them, predicts them with an RMSE of "
-        f"{chosen.rmse:.4g} and an MAE of {chosen.mae:.4g}, outliers included. It was then refitted to all entries: that is the "
-        f"model that is saved, of rank {len(model.singular_values_)}."
+        f"(radius {chosen.radius:.4g}, rank {chosen.rank}), which has not seen them, predicts half of them within "
+        f"{chosen.median_error:.4g} (median absolute error). With all outliers included, the RMSE is {chosen.rmse:.4g} and the "
+        f"MAE {chosen.mae:.4g}. It was then refitted to all entries: that is the "
+        f"model that is saved, of rank {len(model.singular_values_)}; its radius differs slightly from the "
+        "one above."
     ]
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
 
 
 def _are(number: int) -> str:
@@ -124,7 +131,7 @@ def caveats(found: Mapping[str, Any]) -> list[str]:
     if found["rank"] == 0:
         told.append("Nothing of low rank was found that helps to predict held-out entries: the model is biases alone.")
     if share(found) > 0.3:
-        told.append("So many outliers are unusual: sigma may be too small, or the data are not of low rank.")
+        told.append("This share of outliers is unusual: sigma may be too small, or the data are not of low rank.")
     if found["entries"] < 3 * (found["rows"] + found["columns"]):
         told.append("There are fewer than three entries for each row and column: most of the model rests on little.")
     return told
@@ -173,7 +180,7 @@ def convergence(model: RobustCompletion) -> list[Block]:
         "loss",
         "Loss of the last fit, on all entries",
         "loss",
-        {"round": "round of steps, with biases fitted anew after each"},
+        {"round": "round (steps, then a refit of the biases)"},
         [Curve("loss", [{"round": rounds, "y": model.losses_}])],
         note=f"The rounds end when one brings the loss down by less than {model.tol:g} of itself.",
         as_given=True,
@@ -204,7 +211,7 @@ def spectrum(model: RobustCompletion) -> list[Block]:
             "singular-values",
             "Singular values of the low-rank part",
             "singular value",
-            {"number": "number"},
+            {"number": "index of the singular value"},
             [Curve("singular value", [{"number": numbers, "y": values}])],
             note=f"The first {_most(values)} of {len(values)} hold nine tenths of their sum of squares.",
             as_given=True,
@@ -220,11 +227,10 @@ def _most(values: np.ndarray) -> int:
 
 def outlier_words(found: Mapping[str, Any]) -> str:
     if not found["outliers"]:
-        return "Every entry is believed by more than half."
+        return "Every entry has an inlier weight of at least 0.5."
     return (
-        f"{found['outliers']:,} of {counted(found['entries'], 'entry')} {_are(found['outliers'])} believed by less than half; "
-        "the strongest are listed, by the distance between what was observed and what the others say. A score of 1 has no say at "
-        "all."
+        f"{found['outliers']:,} of {counted(found['entries'], 'entry')} {_have(found['outliers'])} an inlier weight below 0.5. "
+        "The ones with the largest errors are listed. The score is 1 minus the inlier weight: an entry with score 1 is ignored."
     )
 
 

@@ -32,6 +32,8 @@ class Radius(NamedTuple):
     """Root mean squared error of the predictions at all held-out entries, outliers included. It compares fits by any loss."""
     mae: float
     """Mean absolute error of the same predictions."""
+    median_error: float
+    """Median absolute error of the same predictions, which outliers hardly change."""
 
 
 class Scaling(Protocol):
@@ -55,10 +57,10 @@ class Held:
         model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma, fit.floor))
         return Judged(model, left, float(np.sqrt(2 * mean_loss(model.loss, left) / model.loss.smoothness)))
 
-    def errors(self, now: Judged, within: tuple[float, float]) -> tuple[float, float]:
-        """Root mean squared and mean absolute error of the model's predictions, clipped to a range."""
-        errors = self.values - np.clip(self.values - now.left, *within)
-        return float(np.sqrt(np.mean(np.square(errors)))), float(np.mean(np.abs(errors)))
+    def errors(self, now: Judged, within: tuple[float, float]) -> tuple[float, float, float]:
+        """Root mean squared, mean absolute and median absolute error of the model's predictions, clipped to a range."""
+        sizes = np.abs(self.values - np.clip(self.values - now.left, *within))
+        return float(np.sqrt(np.mean(np.square(sizes)))), float(np.mean(sizes)), float(np.median(sizes))
 
 
 @dataclass(frozen=True, eq=False)

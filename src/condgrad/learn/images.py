@@ -67,7 +67,7 @@ def restore(image: Image, fit: RobustCompletion, correct: bool = True) -> Restor
         raise BadImage("Every pixel is lost, but some were expected to be there: is the mask the other way round?")
     side_by_side = image.pixels.transpose(0, 2, 1).reshape(height, channels * width)
     model = fit.fit(side_by_side)
-    found = model.fill(keep="believed" if correct else "observed")
+    found = model.fill(keep="inliers" if correct else "observed")
     if image.kind != "F":
         found = np.clip(found, 0.0, image.top)
     corrected = ~np.isnan(side_by_side) & (found != side_by_side)

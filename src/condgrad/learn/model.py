@@ -29,7 +29,7 @@ class Model:
     state: NCGSState | None = None
     """Of the engine, which led to x."""
     value: float = np.nan
-    """Of the loss, before the biases were fitted anew."""
+    """Of the loss, before the biases were refitted."""
     result: Result | None = None
 
     def begun(self, solver: NCGS, problem: Problem) -> NCGSState:

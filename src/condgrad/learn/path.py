@@ -1,10 +1,10 @@
 """A robust low-rank fit along a path of radii, judged on entries that are held out.
 
-Each radius begins where the last one ended, with a few steps of the engine and biases fitted anew in between. The scale of the
+Each radius begins where the last one ended, with a few steps of the engine and biases refitted in between. The scale of the
 loss is that of the held-out residuals, which no fit has seen: it falls as the model gets better, down to the noise.
 
-A ball shrinks all singular values, the large ones too. Where there is a gap between them, those above it are let go at the end
-of the path: if the held-out entries like that better, the radius is what they then add up to.
+A ball shrinks all singular values, the large ones too. Where there is a gap between them, those above it are not shrunk at the
+end of the path if that reduces the held-out error; the radius is then the sum of the singular values.
 
 A loss that gives up what is far off has bad minima, in which whole rows are given up: one that never quite does leads the way,
 and rows that are given up all the same are fitted by themselves.
@@ -49,7 +49,7 @@ EVEN, SHY = "huber", ("welsch", "geman-mcclure", "cauchy")
 LEADER, LED = "cauchy", ("welsch", "geman-mcclure")
 """The loss that leads the way for those that give up what is far off."""
 PATIENCE, UNSURE, FEW = 2, 4, 1000
-"""So many radii in a row that are no better end the path; or so many, where so few entries are held out that they tell little."""
+"""Number of radii in a row without improvement that end the path; the second number if few entries are held out."""
 LONGEST = 60
 """Rounds or radii at most, wherever something is tried again."""
 LEAST = 1e-2
@@ -59,16 +59,16 @@ STEP = 0.5
 EXACT = 0.01
 """Errors of this part of the least scale are none."""
 WIDE = 2.0
-"""So much wider is the loss on the path than at its end: what is large is not taken for an outlier before it had its chance."""
+"""Factor by which the loss is wider on the path than at its end, so that large entries are not treated as outliers too early."""
 GAP, FLOOR = 5.0, 3
-"""A singular value that is so many times the next one ends what is signal, where as many and some more are beyond it."""
+"""A singular value at least GAP times the next one is the last of the signal, if at least as many and FLOOR more follow it."""
 FAINT = 0.03
 """Singular values below this part of the largest count as this part: the ball cuts the last ones to any size."""
 TURNS = 2
-"""Rounds between two looks at the held-out entries where singular values are let go: there is more to go for in each."""
+"""Rounds between two evaluations on held-out entries once singular values are no longer shrunk: each round changes more."""
 ENOUGH, SETTLED = 0.01, 0.95
-"""What is let go has come to rest when the held-out loss falls by less than this share, and the scale no longer to this part; and
-one more singular value is worth while if it falls by more than this share."""
+"""A fit with unshrunk singular values has converged when the held-out loss falls by less than the share ENOUGH and the scale
+stays above the share SETTLED of the last one; one more singular value is kept if the held-out loss falls by more than ENOUGH."""
 
 
 @dataclass(eq=False)
@@ -259,8 +259,8 @@ class Fit:
         """A fit as a point of the path, with the errors of its predictions at the held-out entries."""
         model, name = now.model, self.leader or self.loss
         loss = name if isinstance(name, str) else type(name).__name__
-        rmse, mae = held.errors(now, self.range_of(train, model))
-        return Radius(model.radius, now.error, model.x.rank, loss, model.rank is not None, rmse, mae)
+        errors = held.errors(now, self.range_of(train, model))
+        return Radius(model.radius, now.error, model.x.rank, loss, model.rank is not None, *errors)
 
     def range_of(self, train: Completion, model: Model) -> tuple[float, float]:
         """What predictions of this model are clipped to, by the entries that it was fitted to alone."""

@@ -21,7 +21,7 @@ from condgrad.objectives.losses import Loss
 
 SPARSE = ["csr", "csc", "coo"]
 """Left as they are by scikit-learn, which would add up what a COO matrix holds more than once."""
-KEEP = ("believed", "observed", "nothing")
+KEEP = ("inliers", "observed", "nothing")
 
 
 class Predicting:
@@ -54,10 +54,10 @@ class Predicting:
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n, 2), or what ``condgrad.data.load(..., values=False)`` gives
-            Rows and columns by name where the entries had names, by label where the model was fitted to a wide DataFrame, else by
-            position. A row or column that is not known counts with bias 0 and without a low-rank part: the prediction is then the
-            mean and the bias of the other.
+        X : array-like or DataFrame of shape (n, 2), or Observations
+            Rows and columns by name if the entries had names, by label if the model was fitted to a wide DataFrame, else by
+            position; also the result of ``condgrad.data.load(..., values=False)``. An unknown row or column has bias 0 and no
+            low-rank part: the prediction is then the mean plus the bias of the other.
 
         Returns
         -------
@@ -79,7 +79,19 @@ class Predicting:
         return self._clipped(found)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """R^2 of the predictions at pairs X with values y, or at the observed entries of whatever ``fit`` takes."""
+        """Compute the coefficient of determination R^2 of predictions.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+            Pairs, or entries with their values.
+        y : array-like of shape (n,), default None
+            Values at the pairs.
+
+        Returns
+        -------
+        float
+        """
         check_is_fitted(self)
         given, (m, n) = self._read(X, y, reset=False), (len(self.row_biases_), len(self.col_biases_))
         i, j = given.rows, given.cols
@@ -109,21 +121,21 @@ class Predicting:
         given = entries.from_matrix(X)
         biases, factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
         found = self._clipped(factors @ self.components_ + biases[:, None] + self.col_biases_ + self.mean_)
-        return framed(self._kept(found, given.rows, given.cols, given.values, "believed"), index, columns)
+        return framed(self._kept(found, given.rows, given.cols, given.values, "inliers"), index, columns)
 
-    def fill(self, keep: str = "believed") -> Any:
+    def fill(self, keep: str = "inliers") -> Any:
         """Complete the matrix that was fitted.
 
         Parameters
         ----------
-        keep : {"believed", "observed", "nothing"}, default "believed"
+        keep : {"inliers", "observed", "nothing"}, default "inliers"
             Which observed entries stay in their places: those with an inlier weight of at least one half, all, or none.
             Predictions are in all other places.
 
         Returns
         -------
-        ndarray of shape (m, n), or a DataFrame of floats with index ``index_`` and columns ``columns_`` where the model was
-        fitted to a wide DataFrame
+        ndarray or DataFrame of shape (m, n)
+            A DataFrame with index ``index_`` and columns ``columns_`` if the model was fitted to a wide DataFrame.
         """
         check_is_fitted(self)
         checks.choice(keep, KEEP, "choice of what to keep")
@@ -138,7 +150,7 @@ class Predicting:
         if keep == "nothing":
             return found
         trusted = (
-            belief(self._loss, values - found[rows, cols]) >= 0.5 if keep == "believed" else np.ones(len(rows), bool)
+            belief(self._loss, values - found[rows, cols]) >= 0.5 if keep == "inliers" else np.ones(len(rows), bool)
         )
         found[rows[trusted], cols[trusted]] = values[trusted]
         return found
@@ -153,10 +165,24 @@ class Predicting:
         return folded(columns, self.singular_values_, entries, m, self._loss, self.multiplier_, ridge)
 
     def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ma.MaskedArray, np.ndarray]:
-        """For each row the k columns with the largest predictions, best first, and these; without those observed in it.
+        """Find the columns with the largest predictions for each row.
 
-        Where no row has k left, there are as many as the row with most has; one that has fewer ends with masked columns
-        (``columns[i].compressed()`` are those that are there), whose predictions are NaN.
+        Parameters
+        ----------
+        rows : array-like of shape (m,)
+            Rows, as in ``predict``.
+        k : int, default 10
+            Maximum number of columns for each row.
+        exclude_seen : bool, default True
+            Leave out columns in which the row has an observed entry.
+
+        Returns
+        -------
+        columns : MaskedArray of shape (m, l)
+            Columns, best first, with l <= k the largest number that any of the rows has. A row with fewer ends with masked
+            columns; ``columns[i].compressed()`` drops them.
+        predictions : ndarray of shape (m, l)
+            Their predictions, NaN where columns are masked.
         """
         check_is_fitted(self)
         if self.index_ is None:

@@ -28,7 +28,7 @@ FAINTEST = 1e-100
 
 
 def rescued(objective: Completion, model: Model, which: str | None) -> Model:
-    """The model with each row, then each column, fitted anew of which its loss disbelieves more than half.
+    """Refit every row, then every column, for which the loss treats more than half of the entries as outliers.
 
     ``which`` biases there are: "both", "columns" or none.
     """
@@ -40,7 +40,7 @@ def rescued(objective: Completion, model: Model, which: str | None) -> Model:
 
 
 def _lost(objective: Completion, model: Model, axis: int) -> np.ndarray:
-    """The rows (or columns) that are mostly disbelieved and have enough entries to tell."""
+    """The rows (or columns) of which most entries are outliers, if they have enough entries."""
     pattern = objective.pattern
     left = objective.values - pattern.sample(*model.factors())
     _, weights, trust, _ = beliefs(model.loss, pattern, left)

@@ -27,7 +27,7 @@ FEW = 0.15
 LOOKED_AT = 100_000
 """Values that tell whether there are steps."""
 NOT_BELIEVED = 3.0
-"""Errors of more than so many sigma are outliers."""
+"""Errors above this multiple of sigma are outliers."""
 
 NOTHING = 1e-110
 """Errors below this are none: a loss as narrow would have slopes beyond floats."""

@@ -21,32 +21,53 @@ from condgrad.points import LowRank
 
 
 class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""A matrix as low rank plus sparse plus small errors, where the sparse part may be as large as it likes.
+    r"""Split a matrix into a low-rank part, a sparse part of any size, and small errors.
 
     .. math:: X = 1 m' + L + S + E, \quad \min_{|L|_* \le r} \sum_{ij} \varphi(X_{ij} - m_j - L_{ij})
 
-    Entries of X that are NaN are holes, and left out. It is RobustCompletion of the others, with biases for columns alone;
-    m is such that the rows of L have the mean 0.
+    Entries of X that are NaN are missing and ignored. The others are fitted by RobustCompletion with column biases only; m is
+    chosen so that the rows of L have mean 0.
 
     Parameters
     ----------
     n_components : int, default None
-        Number of components to keep; a warning says so where L has fewer. None: those with a singular value above the largest
-        one that noise of size sigma has.
-    loss : "welsch", "geman-mcclure", "cauchy", "huber" or "squared". The first two forget an error that is large enough.
-    radius : of the nuclear-norm ball, or "auto": the best on held-out entries along a path of radii.
-    sigma : the standard deviation of ordinary errors; by default estimated from the median error on held-out entries.
-    center : whether there is an m.
-    tol : the fit ends when two steps bring the loss down by less than this share.
-    max_steps : and at the latest after so many steps.
-    random_state : decides which entries are held out.
+        Number of components to keep; a warning is given if L has fewer. None: those with a singular value above the largest
+        one of noise with standard deviation sigma.
+    loss : {"welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"}, default "welsch"
+        Loss phi of the errors. The first three ignore errors that are large enough.
+    radius : float or "auto", default "auto"
+        Radius r of the nuclear-norm ball. "auto": the best on held-out entries along a path of radii.
+    sigma : float, default None
+        Standard deviation of ordinary errors. None: estimated from the median error on held-out entries.
+    center : bool, default True
+        Whether the model has a mean m.
+    tol : float, default 1e-4
+        The fit ends when two steps reduce the loss by less than this share.
+    max_steps : int, default 100
+        Maximum number of steps.
+    random_state : int, RandomState instance or None, default 0
+        Decides which entries are held out.
 
     Attributes
     ----------
-    components_, singular_values_, n_components_, mean_ : of the low-rank part, as in scikit-learn's PCA.
-    low_rank_ : m + L, as an array.
-    sparse_ : S: the errors of more than 3 sigma, 0 elsewhere; ``outliers_`` says where they are.
-    radius_, sigma_, path_, multiplier_ : as in RobustCompletion.
+    components_ : ndarray of shape (k, n)
+        Principal axes, as rows.
+    singular_values_ : ndarray of shape (k,)
+        Singular values of L.
+    n_components_ : int
+        Number k of components.
+    mean_ : ndarray of shape (n,)
+        The mean m.
+    low_rank_ : ndarray of shape (m, n)
+        The matrix m + L.
+    sparse_ : ndarray of shape (m, n)
+        The matrix S: errors of more than 3 sigma, 0 elsewhere.
+    outliers_ : ndarray of bool of shape (m, n)
+        Where S is not 0.
+    radius_, sigma_, multiplier_ : float
+        As in RobustCompletion.
+    path_ : ndarray of shape (p, 3)
+        Radius, error and rank of each fit of the path.
 
     Examples
     --------
@@ -85,6 +106,20 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n)
+            The matrix; NaN is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        RobustPCA
+            The estimator itself.
+        """
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
         asked = None if self.n_components is None else whole(self.n_components, "n_components")
         seen = ~np.isnan(X)
@@ -146,7 +181,17 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return (left * values) @ right.T
 
     def transform(self, X: Any) -> np.ndarray:
-        """The scores of rows, old or new, each by a robust regression: outliers and NaN have no say in them."""
+        """Compute the scores of rows by robust regressions on the components, which ignore outliers and NaN.
+
+        Parameters
+        ----------
+        X : array-like of shape (k, n)
+            Rows, of the matrix that was fitted or new.
+
+        Returns
+        -------
+        ndarray of shape (k, n_components_)
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         rows, cols = np.nonzero(~np.isnan(X))
@@ -156,6 +201,7 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return folded(columns, self.singular_values_, entries, len(X), loss, self.multiplier_, ridge=None)[1]
 
     def inverse_transform(self, X: Any) -> np.ndarray:
+        """Compute the rows, of n columns, from their scores X, of shape (k, n_components_)."""
         check_is_fitted(self)
         return np.asarray(X) @ self.components_ + self.mean_
 

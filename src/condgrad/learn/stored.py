@@ -165,10 +165,10 @@ def _check(data: Any, arrays: dict[str, np.ndarray], m: int, n: int) -> None:
             raise ValueError("an outlier outside of the matrix")
 
 
-def _radius(radius: float, error: float, rank: int, loss: str, free: bool, rmse: float, mae: float) -> Radius:
+def _radius(radius: float, error: float, rank: int, loss: str, free: bool, *errors: float) -> Radius:
     if not isinstance(loss, str):
         raise TypeError("a path without losses")
-    return Radius(float(radius), float(error), whole(rank, "rank", least=0), loss, bool(free), float(rmse), float(mae))
+    return Radius(float(radius), float(error), whole(rank, "rank", least=0), loss, bool(free), *map(float, errors))
 
 
 def _ids(names: Any, numbers: np.ndarray | None, size: int) -> np.ndarray | None:
