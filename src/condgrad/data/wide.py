@@ -11,7 +11,7 @@ import numpy as np
 
 from condgrad.checks import counted
 from condgrad.data.fields import LONGEST, QUOTE, Cells, cells, decimals, lines_with, split, trim
-from condgrad.data.index import Names, Unusable
+from condgrad.data.index import INTEGER, Names, Unusable
 from condgrad.data.lines import BLANKS, INFINITE, NOT_GIVEN, NUMBER, Chunks, Layout, fields_of, number_of, text_lines
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations, observations
@@ -24,16 +24,33 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
     """Can these lines, a header first, be nothing but a wide table?
 
     They can't be a list of entries, which has two columns of names: no cell but the first is a name, since every other column has
-    numbers alone and a fraction among them, which no name is. The first column names each row once, and not by fractions.
+    numbers alone and a fraction among them, which no name is. The first column names each row once, and not by fractions. Columns
+    may have whole numbers for names, such as years, if all have: a line of values has fractions, or it stands below a header.
     """
     head, *lines = split
     if len(head) < 3 or not lines or any(len(line) != len(head) for line in lines):
         return False
-    if any(NUMBER.fullmatch(name) or name.lower() in NOT_GIVEN for name in head[1:]) or len(set(head)) < len(head):
+    if len(set(head)) < len(head) or NUMBER.fullmatch(head[0]) or any(name.lower() in NOT_GIVEN for name in head[1:]):
+        return False
+    whole = [bool(INTEGER.fullmatch(name)) for name in head[1:]]
+    if any(map(NUMBER.fullmatch, head[1:])) and not all(whole):
         return False
     first, *columns = zip(*lines, strict=True)
     named = len(set(first)) == len(first) and not any(map(_fraction, first)) and all(first)
     return named and all(any(map(_fraction, column)) and all(map(_number_or_missing, column)) for column in columns)
+
+
+def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
+    """Why these lines without a header, if they are read as a list of entries, have ids that may be the cells of a wide table."""
+    head, *lines = split
+    if head[0] == "" and head[1:] == [str(k) for k in range(len(head) - 1)]:
+        return f"the first line, {shortly(','.join(head))}, has no id and looks like the header of a wide table"
+    width = len(head)
+    for what, place in (("row", row), ("column", col)):
+        ids = [line[place] for line in lines or split if len(line) == width]
+        if all(map(_number_or_missing, ids)) and (found := next(filter(_fraction, ids), None)):
+            return f"there is no header, and the {what}s would have fractions such as {found} for names"
+    return None
 
 
 def _fraction(cell: str) -> bool:
