@@ -168,7 +168,7 @@ def test_fractions_are_not_taken_for_ids_without_a_word(
 
 
 def test_ids_that_are_whole_numbers_or_words_need_no_header(tmp_path: Path) -> None:
-    for lines in (["1,2,3.5", "2,3,4.5"], ["a,b,3.5", "c,1.5,4.5"], ["a,7,3.5,88", "b,7,4.5,99"]):
+    for lines in (["1,2,3.5", "2,3,4.5"], ["a,b,3.5", "c,d,4.5"], ["a,7,3.5,88", "b,7,4.5,99"]):
         assert len(load(write(tmp_path / "r.csv", *lines))) == 2
 
 

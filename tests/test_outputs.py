@@ -110,3 +110,38 @@ def test_a_replaced_file_is_still_whole_or_not_there(tmp_path: Path) -> None:
     with replacing(path) as file:
         file.write(b"x")
     assert path.read_bytes() == b"x", "a file of that name elsewhere is no descriptor"
+
+
+def test_a_report_of_a_file_whose_name_is_not_utf8(ratings: Path, tmp_path: Path) -> None:
+    """The fit was done, and then the page could not be encoded."""
+    from condgrad.cli import main
+
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/r\xff.csv")
+    try:
+        os.rename(ratings, odd)
+    except OSError:
+        pytest.skip("a file system of UTF-8 names only")
+    assert main(["complete", odd, "--out", str(tmp_path / "m.npz"), "--quiet"]) == 0
+    assert "r\\udcff.csv" in (tmp_path / "m-report" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise SystemExit(3)", "can't be imported: SystemExit: 3."),
+        ("class F:\n    @property\n    def shape(self): raise OSError('gone')\nf = F()", "'shape' of F can't be read"),
+    ],
+)
+def test_what_the_users_module_raises_is_one_sentence(
+    body: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine_that_raises.py").write_text(body)
+    spec = tmp_path / "s.toml"
+    spec.write_text(
+        '[problem]\nobjective = "mine_that_raises:f"\n[set]\nname = "simplex"\n[method]\nname = "ncgs"\n[stop]\nsteps = 1\n'
+    )
+    try:
+        assert said in refused(capsys, "solve", spec)
+    finally:
+        sys.modules.pop("mine_that_raises", None)
+    assert "is a folder, but a spec was expected" in refused(capsys, "solve", tmp_path)

@@ -77,9 +77,9 @@ def write(
             for file in sorted(made.iterdir())
             if file.name != "data.json"
         }
-        (made / "report.html").write_text(
-            page.page(title, blocks, facts, data, drawn if figures else None), encoding="utf-8"
-        )
+        whole = page.page(title, blocks, facts, data, drawn if figures else None)
+        # the name of a file need not be UTF-8
+        (made / "report.html").write_text(whole, encoding="utf-8", errors="backslashreplace")
     for name, digest in earlier.items():
         if name not in drawn:
             _delete_if_unchanged(folder / name, digest)
