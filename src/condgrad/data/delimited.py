@@ -92,9 +92,10 @@ def is_wide(sample: list[tuple[int, str]], delimiter: str | None) -> bool:
     """Is this a wide table and, by its header and its numbers, nothing else?"""
     for one in DELIMITERS if delimiter is None else (delimiter,):
         split = [_split(line, one) or [""] for _, line in sample]
-        first, *others = map(role, split[0])
-        if looks_wide(split) and first in (None, 0) and set(others) == {None}:
-            return True
+        if looks_wide(split):
+            first, *others = map(role, split[0])
+            if first in (None, 0) and set(others) == {None}:
+                return True
     return False
 
 

@@ -10,13 +10,15 @@ from dataclasses import replace
 import numpy as np
 
 from condgrad.checks import counted
-from condgrad.data.fields import LONGEST, QUOTE, Cells, cells, decimals, lines_with, split, trim
+from condgrad.data.fields import LONGEST, QUOTE, cells, decimals, lines_with, split, trim
 from condgrad.data.index import INTEGER, Names, Unusable
 from condgrad.data.lines import BLANKS, INFINITE, NOT_GIVEN, NUMBER, Chunks, Layout, fields_of, number_of, text_lines
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations, observations
 
 DELIMITERS = (",", ";", "\t", "|")
+AT_ONCE = 2**16
+"""Cells that are read together."""
 BAD_CELL = "no number in a cell"
 
 
@@ -152,18 +154,20 @@ class WideReader(Chunks):
         start, end = (side[chosen].reshape(-1, layout.width) for side in (found.start, found.end))
         ok = np.ones(len(start), dtype=bool)
         table = np.full((len(start), layout.width - 1), np.nan)
-        names: Cells | None = None
-        for c in range(layout.width):
-            begin, stop, bare = trim(data, start[:, c], end[:, c])
-            column, ok = cells(data, begin, stop), ok & bare
-            if c == 0:
-                names, ok = column, ok & (column.length > 0) & (column.length <= LONGEST)
-                ok &= data[begin] != ord(layout.comment)
-            else:
-                numbers, easy = decimals(column)
-                table[easy, c - 1] = numbers[easy]
-                ok &= easy | (column.length == 0)
-        assert names is not None
+        begin, stop, bare = trim(data, start[:, 0], end[:, 0])
+        names = cells(data, begin, stop)
+        ok &= bare & (names.length > 0) & (names.length <= LONGEST) & (data[begin] != ord(layout.comment))
+        columns = max(
+            1, AT_ONCE // max(1, len(start))
+        )  # many short columns together: each step of numpy takes its time
+        for c in range(1, layout.width, columns):
+            some = (side[:, c : c + columns] for side in (start, end))
+            begin, stop, bare = trim(data, *(side.reshape(-1) for side in some))
+            block = cells(data, begin, stop)
+            numbers, easy = decimals(block)
+            shape = table[:, c - 1 : c - 1 + columns].shape
+            table[:, c - 1 : c - 1 + columns] = np.where(easy, numbers, np.nan).reshape(shape)
+            ok &= (bare & (easy | (block.length == 0))).reshape(shape).all(axis=1)
         self.names.take(names.take(ok))
         done = np.zeros(len(good), dtype=bool)
         done[np.flatnonzero(good)[ok]] = True
