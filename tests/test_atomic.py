@@ -238,7 +238,7 @@ def test_a_fit_that_is_interrupted_while_it_reports_leaves_no_half_report(
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(figures, "draw_plot", stop)
-    assert main([*words, "--seed", "1"]) == 130
+    assert main([*words, "--seed", "1", "--figures"]) == 130
     assert capsys.readouterr().err.endswith("condgrad: Interrupted from the keyboard.\n")
     assert ({path.name: path.read_bytes() for path in folder.iterdir()} if there else folder.exists()) == (
         before or False

@@ -99,6 +99,20 @@ def test_what_is_no_wide_table_is_refused(lines: list[str], said: str, tmp_path:
         load(write(tmp_path / "w.csv", *lines), wide=True)
 
 
+def test_many_columns_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each column took its own steps of numpy: 50,000 columns took 20 s."""
+    from condgrad.data import wide
+
+    blocks: list[int] = []
+    real = wide.decimals
+    monkeypatch.setattr(wide, "decimals", lambda block: blocks.append(len(block.length)) or real(block))
+    values = np.random.default_rng(0).normal(size=(3, 5000)).round(3)
+    lines = [",".join([f"r{i}", *map(str, row)]) for i, row in enumerate(values.tolist())]
+    found = load(write(tmp_path / "w.csv", ",".join(["t", *(f"c{j}" for j in range(5000))]), *lines), wide=True)
+    assert found.shape == (3, 5000) and (found.matrix().toarray() == values).all()
+    assert len(blocks) < 10
+
+
 def test_limits_hold(tmp_path: Path) -> None:
     path = write(tmp_path / "w.csv", "t,a,b,c", *[f"x{k},,," for k in range(20)], "y,1,2,3")
     with pytest.raises(BadData, match="more than 50 entries"):
@@ -134,6 +148,43 @@ def test_a_table_that_can_be_nothing_else_is_taken_for_wide(tmp_path: Path) -> N
         load(write(tmp_path / "w.csv", WIDE[0].replace("s2", "user"), *WIDE[1:]))
     with pytest.raises(BadData, match=r"no known name for the row.*say wide=True"):
         load(write(tmp_path / "w.csv", *WIDE), wide=False)
+
+
+@pytest.mark.parametrize(
+    ("head", "names"), [("country,2019,2020", ["2019", "2020"]), (",0,1", ["0", "1"]), ("time,1,-2", ["1", "-2"])]
+)
+def test_columns_may_have_whole_numbers_for_names(head: str, names: list[str], tmp_path: Path) -> None:
+    """The header was read as an entry, and the cells below as names of columns and as values."""
+    found = load(write(tmp_path / "w.csv", head, "a,1.5,2", "b,3,0.5", "c,,7"))
+    assert found.col_ids.tolist() == names and found.row_ids.tolist() == ["a", "b", "c"]
+    assert found.values.tolist() == [1.5, 2.0, 3.0, 0.5, 7.0] and found.cleanup.headed
+
+
+FRACTIONS_AS_IDS = {
+    "whole cells in one column": ["country,2019,2020", "a,1.5,2", "b,3,5"],
+    "fractional names of columns": ["depth,0.5,1.5", "a,1.5,2.5", "b,3.5,4.5"],
+    "no header": ["a,1.5,2.5,0.5", "b,1.25,2.5,0.5"],
+    "fractions for rows": ["1.5,a,2", "2.5,b,3"],
+    "one line": ["a,1.5,2.5"],
+    "pandas' own header above whole numbers": [",0,1,2", "a,5,3,4", "b,1,2,3"],
+}
+
+
+@pytest.mark.parametrize("why", FRACTIONS_AS_IDS)
+def test_fractions_are_not_taken_for_ids_without_a_word(
+    why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "w.csv", *FRACTIONS_AS_IDS[why])
+    with pytest.raises(BadData, match=r"say wide=True of a wide table, or header=False if the first line is an entry"):
+        load(path)
+    said = refused(capsys, "complete", path, "--out", tmp_path / "m.npz")
+    assert "say --wide of a wide table, or --no-header if" in said
+    assert len(load(path, header=False)) >= len(FRACTIONS_AS_IDS[why]) - 1
+
+
+def test_ids_that_are_whole_numbers_or_words_need_no_header(tmp_path: Path) -> None:
+    for lines in (["1,2,3.5", "2,3,4.5"], ["a,b,3.5", "c,d,4.5"], ["a,7,3.5,88", "b,7,4.5,99"]):
+        assert len(load(write(tmp_path / "r.csv", *lines))) == 2
 
 
 @pytest.mark.parametrize("why", NOT_CLEARLY_WIDE)

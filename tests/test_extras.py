@@ -83,3 +83,8 @@ def test_a_broken_installation_is_not_taken_for_a_missing_one() -> None:
     with pytest.raises(ImportError, match="libfoo") as caught, needed_for("Tables"):
         raise ImportError("libfoo.so: cannot open shared object file", name="pandas._libs")
     assert not isinstance(caught.value, MissingExtra)
+
+
+def test_a_missing_part_of_a_package_is_named_by_the_package() -> None:
+    with pytest.raises(MissingExtra, match=r"pip install 'condgrad\[table\]'"), needed_for("Parquet files"):
+        raise ModuleNotFoundError("No module named 'pyarrow.parquet'", name="pyarrow.parquet")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -91,6 +93,15 @@ def test_a_damaged_file_is_compiled_again(damage: bytes | None, tmp_path: Path) 
     whole = kept.read_bytes()
     kept.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]) if damage is None else damage)
     assert run(ADD, tmp_path).startswith(COMPILING)
+    assert run(ADD, tmp_path) == ""
+
+
+def test_a_whole_file_that_is_of_no_use_is_compiled_again(tmp_path: Path) -> None:
+    run(ADD, tmp_path)
+    (kept,) = (tmp_path / "condgrad-kernels").iterdir()
+    for code in (pickle.dumps(("too", "few")), b"no pickle"):
+        kept.write_bytes(hashlib.sha256(code).digest() + code)
+        assert run(ADD, tmp_path).startswith(COMPILING)
     assert run(ADD, tmp_path) == ""
 
 

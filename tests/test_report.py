@@ -304,3 +304,29 @@ def test_what_the_page_is_made_of_is_installed_with_it() -> None:
 def test_surroundings_name_versions_and_machine() -> None:
     facts = surroundings()
     assert facts["numpy"] == np.__version__ and "cores" in facts["machine"]
+
+
+def test_a_report_deletes_figures_of_an_earlier_report_and_nothing_else(tmp_path: Path) -> None:
+    """Whatever had the name of a plot was deleted."""
+    for name in ("fig.png", "fig.pdf"):
+        (tmp_path / name).write_bytes(b"the user's")
+    write(tmp_path, "A title", [a_plot()], {}, None, figures=False)
+    assert (tmp_path / "fig.png").read_bytes() == (tmp_path / "fig.pdf").read_bytes() == b"the user's"
+
+    folder = tmp_path / "other"
+    write(folder, "A title", [a_plot()], {}, None)
+    (folder / "fig.svg").write_bytes(b"changed by the user")
+    (folder / "own.png").write_bytes((folder / "fig.png").read_bytes())
+    write(folder, "A title", [a_plot()], {}, None, figures=False)
+    assert sorted(file.name for file in folder.iterdir()) == ["data.json", "fig.svg", "own.png", "report.html"]
+
+
+def test_an_earlier_page_can_not_name_files_elsewhere(tmp_path: Path) -> None:
+    victim = tmp_path / "victim.png"
+    victim.write_bytes(b"x")
+    digest, folder = hashlib.sha256(b"x").hexdigest(), tmp_path / "report"
+    folder.mkdir()
+    listed = f'<meta name="figures" content="../victim.png:{digest} {victim}:{digest}">'
+    (folder / "report.html").write_text(listed)
+    write(folder, "A title", [a_plot()], {}, None, figures=False)
+    assert victim.exists()

@@ -39,7 +39,8 @@ def replacing(path: str | os.PathLike[str], keep: bool = False) -> Iterator[IO[b
     Parameters
     ----------
     path : str or os.PathLike
-        The place. A link is followed: it stays, and what it leads to is replaced. A pipe or a device is written to directly.
+        The place. A link is followed: it stays, and what it leads to is replaced. A pipe or a device is written to directly,
+        and so is an open file of this process by its number, such as /dev/stdout or /dev/fd/3.
     keep : bool, default False
         Keep the replaced file as :func:`previous` of ``path``.
 
@@ -57,7 +58,14 @@ def replacing(path: str | os.PathLike[str], keep: bool = False) -> Iterator[IO[b
     An existing file's mode, and its owner where the system allows that, are kept. A new file gets the mode that the umask
     leaves.
     """
-    given, place = Path(path), _place(path)
+    given = Path(path)
+    if (number := _descriptor(given)) is not None:
+        with open(
+            number, "wb", closefd=False
+        ) as stream:  # where its other writers have come to, and not from the beginning
+            yield stream
+        return
+    place = _place(path)
     if place is None:
         with open(given, "wb") as stream:
             yield stream
@@ -71,9 +79,11 @@ def replacing(path: str | os.PathLike[str], keep: bool = False) -> Iterator[IO[b
             _keep_mode(temporary, place)
             os.fsync(file.fileno())
             if fcntl is not None:  # still locked; where there are no locks, open files can't be renamed either
-                _move(temporary, place, keep)
+                with held_back():
+                    _move(temporary, place, keep)
         if fcntl is None:
-            _move(temporary, place, keep)
+            with held_back():
+                _move(temporary, place, keep)
         _sync_folder(place.parent)
     except BaseException as error:
         if temporary:
@@ -229,6 +239,31 @@ def _place(path: str | os.PathLike[str]) -> Path | None:
         return None
     place = target(given)
     return None if given.exists() and not place.exists() else place
+
+
+DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+|\d+/task/\d+))/fd/(\d+)")
+MAX_LINKS = 40
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number of the open file of this process that a path, or a link that it leads to, stands for."""
+    name = os.path.abspath(path)
+    for _ in range(MAX_LINKS):
+        if name in (stream := {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}):
+            return stream[name]
+        folder = os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
+        for place in (name, folder):
+            if match := DESCRIPTOR.fullmatch(place):
+                return int(match[1]) if _own(place) else None
+        try:
+            name = os.path.normpath(os.path.join(os.path.dirname(folder), os.readlink(folder)))
+        except OSError:
+            return None
+    return None
+
+
+def _own(descriptor: str) -> bool:
+    return descriptor.startswith(("/dev/fd/", "/proc/self/", "/proc/thread-self/", f"/proc/{os.getpid()}/"))
 
 
 def _temporary_name(name: str) -> str:

@@ -36,9 +36,10 @@ def needed_for(purpose: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
+        module = (error.name or "").partition(".")[0]  # pyarrow.parquet belongs to pyarrow
+        if module not in EXTRAS:
             raise
-        distribution, extra = EXTRAS[error.name]
+        distribution, extra = EXTRAS[module]
         command = f"pip install 'condgrad[{extra}]'"
         message = f"{purpose} need {distribution}, which is not installed: {command}."
         raise MissingExtra(message, name=error.name) from None

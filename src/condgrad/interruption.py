@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -92,6 +93,16 @@ def held_back() -> Iterator[list[int]]:
 
 def _terminate(signum: int, frame: Any) -> None:
     raise Terminated
+
+
+def _default_in_child() -> None:
+    """A process that is forked inside a run is not the run: SIGTERM ends it, as it would have without one."""
+    if signal.getsignal(signal.SIGTERM) is _terminate and _in_charge():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_default_in_child)
 
 
 def _in_charge() -> bool:

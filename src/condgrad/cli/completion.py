@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shlex
 import sys
@@ -21,7 +22,6 @@ from condgrad.checks import BadData, counted
 from condgrad.cli.figures import add_figures, check_figures
 from condgrad.cli.tables import check_size, housed, recommended, write_table, write_wide
 from condgrad.cli.terminal import say
-from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
     from condgrad.data import Cleanup, Observations
@@ -163,8 +163,6 @@ def complete(arguments: Any) -> int:
     writable(arguments.out, arguments.data)
     if arguments.filled is not None:
         writable(arguments.filled, arguments.data)
-        if arguments.filled.absolute() == arguments.out.absolute():
-            raise ValueError(f"--out and --filled are both {arguments.out}: give two names.")
     elif arguments.keep:
         raise ValueError("--keep needs --filled FILE.csv, the completed table whose values it keeps: give both.")
     folder = (
@@ -172,6 +170,7 @@ def complete(arguments: Any) -> int:
     )
     if folder is not None:
         writable(folder / "report.html")
+    apart(arguments.out, arguments.filled, folder)
     model = estimator(arguments)
     given = read(arguments, arguments.data)
     if not arguments.json:
@@ -265,8 +264,7 @@ def fill(arguments: Any) -> int:
         print(f"condgrad: no pixel is lost ({why}): {done}.", file=sys.stderr)
     begun = perf_counter()
     restored = images.restore(image, model, correct=not arguments.keep)
-    with held_back():
-        images.write(restored.image, housed(arguments.out))
+    images.write(restored.image, housed(arguments.out))
     height, width, channels = image.pixels.shape
     found = {
         "width": width,
@@ -348,6 +346,21 @@ def writable(path: Path, *inputs: Path | None) -> None:
         try_folder(folder)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path.parent)) from None
+
+
+def apart(out: Path, filled: Path | None, folder: Path | None) -> None:
+    """Refuses outputs of which one would replace another, by whatever links."""
+    outputs = {"--out": out, "--filled": filled}
+    outputs |= (
+        {} if folder is None else {f"{name} of the report": folder / name for name in ("report.html", "data.json")}
+    )
+    seen: dict[str, str] = {}
+    for what, path in outputs.items():
+        if path is None or (path.exists() and not path.is_file()):  # a pipe or a device may take several
+            continue
+        if (place := os.path.realpath(path)) in seen:
+            raise ValueError(f"{seen[place]} and {what} are both {path}: give two names.")
+        seen[place] = what
 
 
 def check_header(given: Observations, seen: np.ndarray, new: np.ndarray) -> None:

@@ -90,6 +90,8 @@ def solve(arguments: Any) -> int:
     from condgrad.report.runs import Run, report_runs
 
     check_figures(arguments)
+    if arguments.spec.is_dir():
+        raise ValueError(f"{arguments.spec} is a folder, but a spec was expected: give the name of a TOML file.")
     if arguments.checkpoint is None and (arguments.resume or arguments.checkpoint_every):
         raise ValueError("--resume and --checkpoint-every go with --checkpoint FILE: add it.")
     saving = {}

@@ -17,7 +17,6 @@ import numpy as np
 from condgrad.atomic import replacing
 from condgrad.cli.terminal import printable
 from condgrad.data.lines import NUMBER
-from condgrad.interruption import held_back
 
 if TYPE_CHECKING:
     from condgrad.data import Observations
@@ -83,7 +82,7 @@ def write_wide(path: Path, given: Observations, model: RobustCompletion, keep: s
     assert col_ids is not None and given.values is not None
     rows, cols = places(row_ids, model.row_ids_, m), places(col_ids, model.col_ids_, n)
     ends = np.searchsorted(given.rows, np.arange(m + 1), sorter=(order := np.argsort(given.rows, kind="stable")))
-    with held_back(), replacing(housed(path)) as file:
+    with replacing(housed(path)) as file:
         text = codecs.getwriter("utf-8")(file)
         text.write(",".join(cell(name, raw) for name in [given.title, *col_ids.tolist()]) + "\n")
         for i, name in enumerate(row_ids.tolist()):
@@ -111,8 +110,10 @@ def write_table(path: Path | None, rows: np.ndarray, cols: np.ndarray, values: n
     cells = zip(rows.tolist(), cols.tolist(), (f"{value:.6g}" for value in values.tolist()), strict=True)
     lines = (",".join(cell(part, raw) for part in line) + "\n" for line in cells)
     if path is not None:
-        with held_back(), replacing(housed(path)) as file:
+        with replacing(housed(path)) as file:
             codecs.getwriter("utf-8")(file).writelines(_with_header(lines))
+    elif sys.stdout is None:
+        raise ValueError("Standard output is closed, but the predictions go there: open it, or give --out FILE.csv.")
     else:
         shown = map(printable, _with_header(lines)) if sys.stdout.isatty() else _with_header(lines)
         sys.stdout.writelines(shown)

@@ -15,7 +15,7 @@ from condgrad.data.lines import BLANKS, NOT_GIVEN, NUMBER, Layout, Reader, field
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations
 from condgrad.data.text import chunks
-from condgrad.data.wide import WideReader, delimiter_of, looks_wide
+from condgrad.data.wide import WideReader, delimiter_of, looks_wide, wide_by_ids
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 200
@@ -93,9 +93,10 @@ def is_wide(sample: list[tuple[int, str]], delimiter: str | None) -> bool:
     """Is this a wide table and, by its header and its numbers, nothing else?"""
     for one in DELIMITERS if delimiter is None else (delimiter,):
         split = [_split(line, one) or [""] for _, line in sample]
-        first, *others = map(role, split[0])
-        if looks_wide(split) and first in (None, 0) and set(others) == {None}:
-            return True
+        if looks_wide(split):
+            first, *others = map(role, split[0])
+            if first in (None, 0) and set(others) == {None}:
+                return True
     return False
 
 
@@ -209,7 +210,10 @@ def lay_out(
             "give another delimiter=",
             number,
         )
+    guessed = header is None and columns is None and needed == 3
     header, place = places(split[0], columns, needed, header, split[1:])
+    if guessed and not header and (why := wide_by_ids(split, 0, 1)):
+        notes.refuse(why, "say wide=True of a wide table, or header=False if the first line is an entry", number)
     if header and len(split[0]) != width and not isinstance(place, str):
         place = f"the header has {counted(len(split[0]), 'name')} and the lines have {counted(width, 'field')}"
     if isinstance(place, str):

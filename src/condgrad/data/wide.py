@@ -10,13 +10,15 @@ from dataclasses import replace
 import numpy as np
 
 from condgrad.checks import counted
-from condgrad.data.fields import LONGEST, QUOTE, Cells, cells, decimals, lines_with, split, trim
-from condgrad.data.index import Names, Unusable
+from condgrad.data.fields import LONGEST, QUOTE, cells, decimals, lines_with, split, trim
+from condgrad.data.index import INTEGER, Names, Unusable
 from condgrad.data.lines import BLANKS, INFINITE, NOT_GIVEN, NUMBER, Chunks, Layout, fields_of, number_of, text_lines
 from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations, observations
 
 DELIMITERS = (",", ";", "\t", "|")
+AT_ONCE = 2**16
+"""Cells that are read together."""
 BAD_CELL = "no number in a cell"
 
 
@@ -24,16 +26,33 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
     """Can these lines, a header first, be nothing but a wide table?
 
     They can't be a list of entries, which has two columns of names: no cell but the first is a name, since every other column has
-    numbers alone and a fraction among them, which no name is. The first column names each row once, and not by fractions.
+    numbers alone and a fraction among them, which no name is. The first column names each row once, and not by fractions. Columns
+    may have whole numbers for names, such as years, if all have: a line of values has fractions, or it stands below a header.
     """
     head, *lines = split
     if len(head) < 3 or not lines or any(len(line) != len(head) for line in lines):
         return False
-    if any(NUMBER.fullmatch(name) or name.lower() in NOT_GIVEN for name in head[1:]) or len(set(head)) < len(head):
+    if len(set(head)) < len(head) or NUMBER.fullmatch(head[0]) or any(name.lower() in NOT_GIVEN for name in head[1:]):
+        return False
+    whole = [bool(INTEGER.fullmatch(name)) for name in head[1:]]
+    if any(map(NUMBER.fullmatch, head[1:])) and not all(whole):
         return False
     first, *columns = zip(*lines, strict=True)
     named = len(set(first)) == len(first) and not any(map(_fraction, first)) and all(first)
     return named and all(any(map(_fraction, column)) and all(map(_number_or_missing, column)) for column in columns)
+
+
+def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
+    """Why these lines without a header, if they are read as a list of entries, have ids that may be the cells of a wide table."""
+    head, *lines = split
+    if head[0] == "" and head[1:] == [str(k) for k in range(len(head) - 1)]:
+        return f"the first line, {shortly(','.join(head))}, has no id and looks like the header of a wide table"
+    width = len(head)
+    for what, place in (("row", row), ("column", col)):
+        ids = [line[place] for line in lines or split if len(line) == width]
+        if all(map(_number_or_missing, ids)) and (found := next(filter(_fraction, ids), None)):
+            return f"there is no header, and the {what}s would have fractions such as {found} for names"
+    return None
 
 
 def _fraction(cell: str) -> bool:
@@ -135,18 +154,20 @@ class WideReader(Chunks):
         start, end = (side[chosen].reshape(-1, layout.width) for side in (found.start, found.end))
         ok = np.ones(len(start), dtype=bool)
         table = np.full((len(start), layout.width - 1), np.nan)
-        names: Cells | None = None
-        for c in range(layout.width):
-            begin, stop, bare = trim(data, start[:, c], end[:, c])
-            column, ok = cells(data, begin, stop), ok & bare
-            if c == 0:
-                names, ok = column, ok & (column.length > 0) & (column.length <= LONGEST)
-                ok &= data[begin] != ord(layout.comment)
-            else:
-                numbers, easy = decimals(column)
-                table[easy, c - 1] = numbers[easy]
-                ok &= easy | (column.length == 0)
-        assert names is not None
+        begin, stop, bare = trim(data, start[:, 0], end[:, 0])
+        names = cells(data, begin, stop)
+        ok &= bare & (names.length > 0) & (names.length <= LONGEST) & (data[begin] != ord(layout.comment))
+        columns = max(
+            1, AT_ONCE // max(1, len(start))
+        )  # many short columns together: each step of numpy takes its time
+        for c in range(1, layout.width, columns):
+            some = (side[:, c : c + columns] for side in (start, end))
+            begin, stop, bare = trim(data, *(side.reshape(-1) for side in some))
+            block = cells(data, begin, stop)
+            numbers, easy = decimals(block)
+            shape = table[:, c - 1 : c - 1 + columns].shape
+            table[:, c - 1 : c - 1 + columns] = np.where(easy, numbers, np.nan).reshape(shape)
+            ok &= (bare & (easy | (block.length == 0))).reshape(shape).all(axis=1)
         self.names.take(names.take(ok))
         done = np.zeros(len(good), dtype=bool)
         done[np.flatnonzero(good)[ok]] = True

@@ -36,7 +36,7 @@ def find(reference: str, folder: Path) -> Any:
                 "install it."
             ) from None
         raise ValueError(f"The module {module!r} of {reference!r} needs {error.name!r}: install it.") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"The module {module!r} of {reference!r} can't be imported: {said(error)}") from error
     finally:
         sys.path.remove(here)
@@ -60,7 +60,7 @@ def guarded(make: Callable[..., Any], reference: str, **arguments: Any) -> Any:
     """make(**arguments); what the user's code raises is said in one sentence."""
     try:
         return make(**arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{reference!r} can't be built: {said(error)}") from error
 
 
@@ -77,9 +77,17 @@ def lacks(thing: Any, contract: tuple[str, ...]) -> list[str]:
     """The members that are missing; an expectation has samples in place of values."""
     if contract is OBJECTIVE and fits(thing, Expectation):
         contract = ("smoothness", "shape")
-    return [name for name in contract if not hasattr(thing, name)]
+    return [name for name in contract if not _has(thing, name)]
 
 
-def said(error: Exception) -> str:
+def _has(thing: Any, name: str) -> bool:
+    """What the user's property raises is said in one sentence."""
+    try:
+        return hasattr(thing, name)
+    except Exception as error:
+        raise ValueError(f"The {name!r} of {type(thing).__name__} can't be read: {said(error)}") from error
+
+
+def said(error: BaseException) -> str:
     text = " ".join(str(error).split()).rstrip(".")
     return f"{type(error).__name__}: {text}." if text else f"{type(error).__name__}."

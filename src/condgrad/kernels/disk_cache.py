@@ -69,7 +69,10 @@ class KernelCache(_Cache):
         digest, code = stored[:32], stored[32:]
         if hashlib.sha256(code).digest() != digest:  # a disk that was full, a crash of the machine
             return None
-        return CompileResult._rebuild(target_context, *pickle.loads(code))
+        try:
+            return CompileResult._rebuild(target_context, *pickle.loads(code))
+        except Exception:  # whole, but of no use here: compiled again, and replaced
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         path = self.path(sig, data.codegen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -19,9 +20,17 @@ from condgrad.report.blocks import Block, Node, Opening, Picture, Plot, Table, T
 from condgrad.report.look import looks, painted
 from condgrad.report.plain import shown
 
+HEAD_BYTES = 2**16
+"""Of a page, from its beginning: among them is the list of figures."""
+FIGURE = re.compile(r"([\w-][\w.-]*\.(?:png|svg|pdf)):([0-9a-f]{64})")
+"""A figure in that list: a plain file name, and the SHA-256 of the file."""
 
-def page(title: str, blocks: Sequence[Block], facts: Mapping[str, Any], data: str, figures: bool) -> str:
-    """The whole page. ``data`` is the raw data as JSON, ``figures`` tells whether figures lie beside the page."""
+
+def page(
+    title: str, blocks: Sequence[Block], facts: Mapping[str, Any], data: str, figures: Mapping[str, str] | None
+) -> str:
+    """The whole page. ``data`` is the raw data as JSON, ``figures`` the files beside it and their SHA-256, if drawn."""
+    beside = "" if figures is None else "; the figures beside this page do not"
     style, script = _beside("page.css"), _beside("page.js")
     policy = f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}"
     plots = [_data_of(block) for block in blocks if isinstance(block, Plot)]
@@ -29,7 +38,8 @@ def page(title: str, blocks: Sequence[Block], facts: Mapping[str, Any], data: st
     links = "".join(f'<a href="#{i}">{escape(heading)}</a>' for i, heading in enumerate(headings))
     anchors = iter(range(len(headings)))
     body = "\n".join(
-        _text(block, next(anchors)) if isinstance(block, Text) else _shown(block, figures) for block in blocks
+        _text(block, next(anchors)) if isinstance(block, Text) else _shown(block, figures is not None)
+        for block in blocks
     )
     return f"""<!doctype html>
 <html lang="en">
@@ -38,6 +48,7 @@ def page(title: str, blocks: Sequence[Block], facts: Mapping[str, Any], data: st
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<meta name="figures" content="{escape(" ".join(f"{name}:{digest}" for name, digest in (figures or {}).items()))}">
 <title>{escape(title)}</title>
 <style>{style}</style>
 </head>
@@ -48,13 +59,20 @@ def page(title: str, blocks: Sequence[Block], facts: Mapping[str, Any], data: st
 {body}
 <section><h2>Facts</h2><div class="wide"><table class="facts">{_facts(facts)}</table></div></section>
 </main>
-<noscript><p>The interactive plots need JavaScript{"; the figures beside this page do not" if figures else ""}.</p></noscript>
+<noscript><p>The interactive plots need JavaScript{beside}.</p></noscript>
 <script type="application/json" id="plots">{_inside_html(json.dumps(plots, allow_nan=False, separators=(",", ":")))}</script>
 <script type="application/json" id="data">{_inside_html(data)}</script>
 <script>{script}</script>
 </body>
 </html>
 """
+
+
+def figures_listed(head: str) -> dict[str, str]:
+    """The figures that the beginning of a page lists, with their SHA-256."""
+    listed = re.search(r'<meta name="figures" content="([^"]*)">', head)
+    found = map(FIGURE.fullmatch, listed[1].split()) if listed else ()
+    return {match[1]: match[2] for match in found if match}
 
 
 def _shown(block: Opening | Table | Plot | Picture, figures: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 from condgrad.atomic import filling
 from condgrad.extras import MissingExtra
+from condgrad.files import NotAFile, open_file
 from condgrad.report import figures as print_figures
 from condgrad.report import page
 from condgrad.report.blocks import Block, Picture, Plot
@@ -39,13 +41,17 @@ def write(
     raw : anything that JSON can hold
         Content of ``data.json``.
     figures : bool, default True
-        Draw NAME.png, NAME.svg and NAME.pdf of each plot and picture with matplotlib, which takes seconds. If False, such
-        files of an earlier report in the folder are deleted, since they would show other data than the page.
+        Draw NAME.png, NAME.svg and NAME.pdf of each plot and picture with matplotlib, which takes seconds.
 
     Returns
     -------
     Path
         The page.
+
+    Notes
+    -----
+    Figures of an earlier report in the folder that this one does not draw are deleted, since they would show other data than the
+    page: those that the earlier page lists, as long as they are as they were drawn. No other file is deleted.
     """
     names = [block.name for block in blocks if isinstance(block, Plot | Picture)]
     for name in names:
@@ -54,6 +60,7 @@ def write(
                 f"Two plots or pictures are named '{name}', but their files would be the same: rename one."
             )
     data = json.dumps(plain(raw), allow_nan=False)
+    earlier = _figures_listed(folder / "report.html")
     with filling(folder) as made:
         (made / "data.json").write_text(data + "\n", encoding="utf-8")
         try:
@@ -65,9 +72,34 @@ def write(
         except MissingExtra as error:
             warnings.warn(str(error), NoFigures, stacklevel=2)
             figures = False
-        (made / "report.html").write_text(page.page(title, blocks, facts, data, figures), encoding="utf-8")
-    if not figures:
-        for name in names:
-            for kind in print_figures.UNDATED:
-                (folder / f"{name}.{kind}").unlink(missing_ok=True)
+        drawn = {
+            file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in sorted(made.iterdir())
+            if file.name != "data.json"
+        }
+        whole = page.page(title, blocks, facts, data, drawn if figures else None)
+        # the name of a file need not be UTF-8
+        (made / "report.html").write_text(whole, encoding="utf-8", errors="backslashreplace")
+    for name, digest in earlier.items():
+        if name not in drawn:
+            _delete_if_unchanged(folder / name, digest)
     return folder / "report.html"
+
+
+def _figures_listed(earlier: Path) -> dict[str, str]:
+    """The figures beside an earlier report and their digests, as its page lists them; none where there is no such page."""
+    try:
+        with open_file(earlier) as file:
+            return page.figures_listed(file.read(page.HEAD_BYTES).decode(errors="replace"))
+    except (OSError, NotAFile):
+        return {}
+
+
+def _delete_if_unchanged(file: Path, digest: str) -> None:
+    try:
+        with open_file(file) as opened:
+            unchanged = hashlib.sha256(opened.read()).hexdigest() == digest
+    except (OSError, NotAFile):  # it has gone, or something else stands there
+        return
+    if unchanged:
+        file.unlink(missing_ok=True)
