@@ -271,6 +271,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "driver/vertices.py": [
         ("if excess > tolerated:", "if False:", "an oracle that is worse than its earlier answers is not refused"),
         ("(kept, *known)[:REMEMBERED]", "()", "no answer is remembered"),
+        ("direction - favour * size", "direction + favour * size", "the next best vertex is never asked for"),
+        ("self.refuted = True", "pass", "a certificate by an oracle that was shown to be wrong"),
     ],
     "driver/answer.py": [
         ("known or run.verify(claimed)", "known or claimed", "returns what was claimed, not what was verified"),

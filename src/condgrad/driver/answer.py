@@ -49,6 +49,8 @@ def inner_of(solver: Any) -> str | None:
 
 def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
     """What met the tolerance, or the best certified iterate, verified; else the last one, or the one with the lowest F."""
+    if run.lookout.refuted:
+        return uncertified(run, reason)
     claimed = run.current if reason.status == "converged" else run.best
     if claimed is not None and run.keep_best:
         try:
@@ -69,7 +71,17 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
             certificate, reason = confirmed(run, reason, certificate)
     except FAULTS as error:
         reason = Reason("failed", f"{reason.message} The {which} could not be evaluated: {error}")
-    return x, fun, certificate, reason
+    return x, fun, None if run.lookout.refuted else certificate, reason
+
+
+def uncertified(run: _Run, reason: Reason) -> tuple[Point, float, None, Reason]:
+    """The iterate without a certificate, where the linear oracle was shown to be wrong: every certificate rests on it."""
+    x = run.best.x if run.best and run.keep_best else run.last()
+    message = f"{reason.message} It has no certificate, which would rest on that oracle."
+    try:
+        return x, run.value(x), None, Reason("failed", message)
+    except FAULTS as error:
+        return x, nan, None, Reason("failed", f"{message} It could not be evaluated: {error}")
 
 
 def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:

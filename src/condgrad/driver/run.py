@@ -23,7 +23,7 @@ from condgrad.driver.result import Lowest, Result
 from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
-from condgrad.driver.vertices import by_user, probe
+from condgrad.driver.vertices import Compared, probe
 from condgrad.interruption import ACTIONS, Terminated, attach, default_action, held_back, said, terminable
 from condgrad.points import norm2
 from condgrad.points.aside import listening
@@ -259,7 +259,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.has_value = fits(self.problem.objective, Objective)
-        self.lookout = Lookout(self.problem, given=not isinstance(self.solver, Backtracking))
+        self.lookout = Lookout(self.problem, given=not isinstance(self.solver, Backtracking), start=self.x0)
         self.measured = self.problem = self.lookout.problem
         self.budgets = self.stop.budgets()
         self.watches = self.stop.watches()
@@ -536,7 +536,11 @@ class _Run:
         if reason.status != "interrupted":
             try:
                 with self.grace():
-                    return self.verify(mapping(self.measured, x, gamma, self.eps))
+                    claim = mapping(self.measured, x, gamma, self.eps)
+                    if reason.status != "converged":
+                        return self.verify(claim)
+                    self.lookout.alone(claim)
+                    return self.probed(self.verify(claim))
             except _End:
                 pass
         return self.verify(Certificate(x, x, gamma, inf, on=named(self.measured)))
@@ -576,8 +580,8 @@ class _Run:
             self.lookout.alone(self.current)
             verified = self.verify(self.current)
             if self.satisfied(verified):
-                if by_user(self.problem.domain):
-                    self.probe(verified)
+                verified = self.probed(verified)
+            if self.satisfied(verified):
                 self.verified = verified
                 return ending
             self.best, self.best_k = verified, self.current_k
@@ -587,11 +591,14 @@ class _Run:
                 return out_of_precision(verified, eps)
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
 
-    def probe(self, certificate: Certificate) -> None:
-        """Ask a user's linear oracle some more, near the direction on whose answer the certificate rests."""
-        taken = certificate.step or certificate.gamma
-        towards = (1 / taken) * (certificate.prox - certificate.x)
-        probe(self.problem.domain, self.measured.objective.grad(certificate.x) + towards)
+    def probed(self, certificate: Certificate) -> Certificate:
+        """Ask a user's linear oracle some more, near the direction on whose answer the certificate rests; with the error found."""
+        if not isinstance(self.problem.domain, Compared):
+            return certificate
+        x, prox, taken = certificate.x, certificate.prox, certificate.step or certificate.gamma
+        direction = self.measured.objective.grad(x) + (1 / taken) * (prox - x)
+        error = probe(self.problem.domain, direction, (x,) if prox is x else (x, prox))
+        return replace(certificate, gap=certificate.gap + error) if error else certificate
 
     def sensible_eps(self) -> float | None:
         """The tolerance for the mapping, where float64 can speak of it, compared with where the run began. One below is a way to
