@@ -94,7 +94,7 @@ def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Cert
 def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
     """The reason as it stands after the check of what is returned, and what that is."""
     eps = run.sensible_eps()
-    beyond = out_of_precision(certificate, eps) if eps is not None and certificate.floor > eps else None
+    beyond = out_of_precision(certificate, eps) if eps is not None and certificate.exhausted(eps) else None
     pending = run.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None

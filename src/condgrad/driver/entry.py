@@ -6,8 +6,9 @@ from functools import partial
 from math import isfinite, sqrt
 from typing import Any
 
-from condgrad.checks import NonFinite, NotGiven, choice, finite_array, positive, real_array, same_shape
+from condgrad.checks import NonFinite, NotGiven, choice, finite_array, pair, positive, real_array, same_shape
 from condgrad.inner import Corrective
+from condgrad.objectives.user import precision_of
 from condgrad.points import LowRank, inner, norm2
 from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
 from condgrad.solvers import Method
@@ -116,23 +117,36 @@ def checked_answers(objective: Any) -> Any:
     if own.startswith("condgrad."):
         return objective
     checks = {"value": _value, "grad": _gradient, "grad_terms": _gradient, "value_and_grad": _value_and_gradient}
-    return _wrapped(
-        objective,
-        **{name: partial(check, objective, name) for name, check in checks.items() if hasattr(objective, name)},
-    )
+    wrapped = type(type(objective).__name__, (_Checked,), {})(objective)
+    has = (name for name in checks if getattr(objective, name, None) is not None)
+    vars(wrapped).update({name: partial(checks[name], objective, name, wrapped._seen) for name in has})
+    return wrapped
 
 
-def _value(objective: Any, name: str, x: Point) -> float:
+class _Checked(_Wrapped):
+    """A user's own class; it remembers the coarsest type of number in the answers, which the copies no longer have."""
+
+    def __init__(self, objective: Any):
+        super().__init__(objective)
+        self._seen = [0.0]
+
+    @property
+    def precision(self) -> float:
+        """The relative distance of two numbers of that type, or of the one that the class states."""
+        return max(self._seen[0], getattr(self._objective, "precision", None) or 0.0)
+
+
+def _value(objective: Any, name: str, seen: list[float], x: Point) -> float:
     return _checked_value(getattr(objective, name)(x), name)
 
 
-def _gradient(objective: Any, name: str, x: Point, *batch: Any) -> Point:
-    return _checked_gradient(getattr(objective, name)(x, *batch), name, x)
+def _gradient(objective: Any, name: str, seen: list[float], x: Point, *batch: Any) -> Point:
+    return _checked_gradient(getattr(objective, name)(x, *batch), name, seen, x)
 
 
-def _value_and_gradient(objective: Any, name: str, x: Point) -> tuple[float, Point]:
-    value, grad = getattr(objective, name)(x)
-    return _checked_value(value, name), _checked_gradient(grad, name, x)
+def _value_and_gradient(objective: Any, name: str, seen: list[float], x: Point) -> tuple[float, Point]:
+    value, grad = pair(getattr(objective, name)(x))
+    return _checked_value(value, name), _checked_gradient(grad, name, seen, x)
 
 
 def _checked_value(answer: Any, name: str) -> float:
@@ -141,7 +155,8 @@ def _checked_value(answer: Any, name: str) -> float:
     return float(array)
 
 
-def _checked_gradient(answer: Any, name: str, x: Point) -> Point:
+def _checked_gradient(answer: Any, name: str, seen: list[float], x: Point) -> Point:
+    seen[0] = max(seen[0], precision_of(answer))
     if hasattr(answer, "inner"):  # a structured point
         return answer
     array = real_array(answer, f"The answer of {name}")

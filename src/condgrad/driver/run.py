@@ -27,7 +27,7 @@ from condgrad.driver.vertices import Compared, probe
 from condgrad.interruption import ACTIONS, Terminated, attach, default_action, held_back, said, terminable
 from condgrad.points import norm2
 from condgrad.points.aside import listening
-from condgrad.points.rounding import mapping_rounding, precision
+from condgrad.points.rounding import grad_scale, mapping_rounding, precision
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
 from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import Backtracking
@@ -496,7 +496,8 @@ class _Run:
         rounding = own.rounding
         if descent is not None and descent.x is own.x:
             known = precision(self.problem.objective, descent.grad)
-            rounding = mapping_rounding(descent.grad, own.x, own.prox, min(own.gamma, own.step or own.gamma), known)
+            terms, gamma = grad_scale(self.problem.objective, own.x), min(own.gamma, own.step or own.gamma)
+            rounding = mapping_rounding(descent.grad, own.x, own.prox, gamma, known, terms)
         return replace(own, gap=own.gap + self.lookout.error, rounding=rounding)
 
     def rank(self, certificate: Certificate) -> float:
@@ -633,7 +634,7 @@ class _Run:
         if self.record is None:
             return False
         gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
-        seen = replace(self.record, mapping=(1 - 1e-6) * certificate.upper, gap=(1 - 1e-6) * gap)
+        seen = replace(self.record, mapping=certificate.upper, gap=gap)
         unseen = replace(self.record, mapping=inf, gap=inf)
         again, blind = self.stop(seen, self.trace), self.stop(unseen, self.trace)
         return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")
