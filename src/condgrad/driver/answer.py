@@ -61,6 +61,10 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
             return verified.x, fun, *confirmed(run, reason, verified)
         except FAULTS as error:
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
+    try:
+        offer(run, reason)
+    except (*FAULTS, MemoryError):  # what is known already is what there is
+        pass
     x, fun, certificate = run.last(), nan, None
     lowest = run.lowest if run.output == "lowest" else None
     which = "iterate with the lowest F" if lowest else "last iterate"
@@ -72,6 +76,14 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
     except FAULTS as error:
         reason = Reason("failed", f"{reason.message} The {which} could not be evaluated: {error}")
     return x, fun, None if run.lookout.refuted else certificate, reason
+
+
+def offer(run: _Run, reason: Reason) -> None:
+    """The last iterate, and the one that met the tolerance, may have the lowest F; between two records it is not known."""
+    if run.state is not None and run.has_value:
+        run.keep_lowest(run.state.x, run.value(run.state.x), run.state.k)
+        if reason.status == "converged" and run.current is not None:
+            run.keep_lowest(run.current.x, run.value(run.current.x), run.current_k)
 
 
 def uncertified(run: _Run, reason: Reason) -> tuple[Point, float, None, Reason]:

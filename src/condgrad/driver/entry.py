@@ -15,6 +15,8 @@ from condgrad.solvers import Method
 
 INSIDE = 1e-6
 """How far outside, relative to the set, still counts as inside: rounding, the user's included."""
+DIGITS = 1e-12
+"""The same relative to the points themselves, which may be far larger than the set is wide: their last digits."""
 ENTRY_CALLS = 10
 """Linear oracle calls, not counted, in which a start may be shown to lie outside of a set that has nothing but a linear oracle.
 A point that is clearly outside takes two or three; whoever wants to be sure gives the set its ``contains``."""
@@ -71,16 +73,18 @@ def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
     With p the nearest point to x in the hull of the vertices seen, d = p - x and v = lmo(d), every point y of the set has
     <d, y - x> >= <d, v - x>. Where that is positive, x is at least <d, v - x> / |d| away from the set.
     """
-    vertex = domain.lmo(-1.0 * x)
-    room = INSIDE * max(1.0, sqrt(norm2(vertex)))
+    vertex, opposite, widest = domain.lmo(-1.0 * x), domain.lmo(x), diameter(domain) or 0.0
+    width = sqrt(norm2(vertex - opposite))
     hull = Corrective().init(domain, vertex)
-    for _ in range(calls - 1):
+    for _ in range(calls - 2):
         hull = hull.nearest(x)
         d = hull.point() - x
         distance = sqrt(norm2(d))
+        v = domain.lmo(d)
+        width = max(width, sqrt(norm2(v - vertex)))  # of a set as wide as the vertices that were seen, or as it says
+        room = INSIDE * (widest or width) + DIGITS * sqrt(norm2(vertex))
         if distance <= room:
             return False
-        v = domain.lmo(d)
         if inner(d, v - x) > room * distance:
             return True
         hull = hull.with_atom(v)

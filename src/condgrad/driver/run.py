@@ -410,6 +410,8 @@ class _Run:
         self.learn(state)
         fun = self.value(state.x) if state.k % self.every == 0 else nan
         self.keep_lowest(state.x, fun, state.k)
+        if getattr(state, "fun", None) is not None:  # known without a call, also between two records
+            self.keep_lowest(state.x, float(state.fun), state.k)
         self.current = certificate = self.certify(state)
         gap = upper = lower = nan
         if certificate is not None:
@@ -567,10 +569,14 @@ class _Run:
         return min(verified, short, key=self.rank)
 
     def least_smoothness(self, claim: Certificate) -> float:
-        """What any L is at least, by the gradients at the two points of a certificate, with room for a solver's L, which goes by
+        """What any L is at least, by the gradients at the two points of a certificate (or at its point and the linear oracle's answer), with room for a solver's L, which goes by
         values: where nobody has given L, a solver that says a tiny one is not believed."""
-        grad, apart = self.measured.objective.grad, sqrt(norm2(claim.x - claim.prox))
-        found = sqrt(norm2(grad(claim.x) - grad(claim.prox))) / apart if apart else 0.0
+        x, y, grad = claim.x, claim.prox, self.measured.objective.grad
+        here = grad(x)
+        if same_point(x, y):  # as of Frank-Wolfe's certificate
+            y = self.measured.domain.lmo(here)
+        apart = sqrt(norm2(x - y))
+        found = sqrt(norm2(here - grad(y))) / apart if apart else 0.0
         return found / ROOM if isfinite(found) else 0.0
 
     def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
