@@ -95,7 +95,9 @@ def test_none_for_value_and_grad_stands_for_no_such_method() -> None:
     assert cg.minimize(Single(False), cg.Simplex(20), np.eye(20)[0], tol=1.0).status == "converged"
 
 
-@pytest.mark.parametrize(("answer", "what"), [(1.0, "of type float"), (None, "of type NoneType"), ((1, 2, 3), "3 things")])
+@pytest.mark.parametrize(
+    ("answer", "what"), [(1.0, "of type float"), (None, "of type NoneType"), ((1, 2, 3), "3 things")]
+)
 def test_an_answer_that_is_no_pair_is_refused_in_one_sentence(answer: Any, what: str) -> None:
     class Odd(Single):
         smoothness = None

@@ -106,7 +106,9 @@ def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Cert
 def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
     """The reason as it stands after the check of what is returned, and what that is."""
     eps = run.sensible_eps()
-    beyond = out_of_precision(certificate, eps) if eps is not None and certificate.exhausted(eps) else None
+    # half of the norm, at the least: a bound that is far above its rounding has only not come near enough
+    rough = eps is not None and (certificate.exhausted(eps) or eps < certificate.floor >= certificate.upper / 4)
+    beyond = out_of_precision(certificate, eps) if eps is not None and rough else None
     pending = run.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None

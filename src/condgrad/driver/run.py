@@ -569,7 +569,8 @@ class _Run:
         return min(verified, short, key=self.rank)
 
     def least_smoothness(self, claim: Certificate) -> float:
-        """What any L is at least, by the gradients at the two points of a certificate (or at its point and the linear oracle's answer), with room for a solver's L, which goes by
+        """What any L is at least, by the gradients at the two points of a certificate, or at its one
+        point and the linear oracle's answer, with room for a solver's L, which goes by
         values: where nobody has given L, a solver that says a tiny one is not believed."""
         x, y, grad = claim.x, claim.prox, self.measured.objective.grad
         here = grad(x)
@@ -599,7 +600,7 @@ class _Run:
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
 
     def probed(self, certificate: Certificate) -> Certificate:
-        """Ask a user's linear oracle some more, near the direction on whose answer the certificate rests; with the error found."""
+        """Ask a user's linear oracle some more, near the direction that the certificate rests on; with the error found."""
         if not isinstance(self.problem.domain, Compared):
             return certificate
         x, prox, taken = certificate.x, certificate.prox, certificate.step or certificate.gamma

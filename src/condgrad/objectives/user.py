@@ -29,9 +29,11 @@ DOUBLE = 2.0**-52
 
 
 def precision_of(answer: Any) -> float:
-    """The relative distance of two numbers of the coarsest type in an answer: an array, a tensor, or numbers in (nested) lists."""
+    """The relative distance of two numbers of the coarsest type in an answer: an array, a tensor, or (nested) lists."""
     if isinstance(answer, list | tuple) or str(getattr(answer, "dtype", "")) == "object":
-        return max(map(precision_of, answer if isinstance(answer, list | tuple) else np.ravel(answer).tolist()), default=DOUBLE)
+        return max(
+            map(precision_of, answer if isinstance(answer, list | tuple) else np.ravel(answer).tolist()), default=DOUBLE
+        )
     return PRECISIONS.get(str(getattr(answer, "dtype", "")).rpartition(".")[2], DOUBLE)
 
 

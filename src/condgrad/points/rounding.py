@@ -67,7 +67,9 @@ def gap_rounding(direction: Any, point: Any, vertex: Any, size: float = 0.0) -> 
     return error + (8 * UNIT * size * apart if isinstance(direction, Structured) else 0.0)
 
 
-def mapping_rounding(grad: Any, x: Any, prox: Any, gamma: float, precision: float = 2 * UNIT, terms: float = 0.0) -> float:
+def mapping_rounding(
+    grad: Any, x: Any, prox: Any, gamma: float, precision: float = 2 * UNIT, terms: float = 0.0
+) -> float:
     """What rounding can do to the norm of the gradient mapping at x.
 
     Parameters
