@@ -246,7 +246,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("self.rank(certificate) < self.rank(self.best)", "self.rank(certificate) > self.rank(self.best)", "keeps the worst"),
         ("certificate.gap if self.by_gap else certificate.upper", "certificate.lower", "the best by its lower bound"),
         ('again.status == "converged"', "True", "any ending of the check is a confirmation"),
-        ("(1 - 1e-6) * certificate.upper", "(1 - 1e-6) * certificate.lower", "checks the lower bound"),
+        ("seen = replace(self.record, mapping=certificate.upper", "seen = replace(self.record, mapping=0.0", "checks no bound"),
         ("state.k % self.every == 0 or ending", "state.k % self.every == 0", "no row for the last step"),
         ("fun < self.lowest.fun", "fun > self.lowest.fun", "the highest iterate for the lowest"),
         ("self.state.k if before else state.k", "state.k", "the step after the iterate that is returned"),
@@ -271,6 +271,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "driver/vertices.py": [
         ("if excess > tolerated:", "if False:", "an oracle that is worse than its earlier answers is not refused"),
         ("(kept, *known)[:REMEMBERED]", "()", "no answer is remembered"),
+        ("direction - favour * size", "direction + favour * size", "the next best vertex is never asked for"),
+        ("self.refuted = True", "pass", "a certificate by an oracle that was shown to be wrong"),
     ],
     "driver/answer.py": [
         ("known or run.verify(claimed)", "known or claimed", "returns what was claimed, not what was verified"),

@@ -194,6 +194,58 @@ def test_a_linear_oracle_that_is_worse_than_its_earlier_answers_ends_the_run(met
         assert result.status == "failed" and "worse than" in result.message, result.message
 
 
+def frozen() -> Any:
+    """Answers the first question for ever."""
+    answers: list[np.ndarray] = []
+
+    def lmo(g: np.ndarray) -> np.ndarray:
+        answers.append(np.eye(len(g))[np.argmin(g)])
+        return answers[0]
+
+    return lmo
+
+
+@pytest.mark.filterwarnings("ignore::condgrad.InexactOracleWarning")
+@pytest.mark.parametrize("output", ["best", "last", "lowest"])
+@pytest.mark.parametrize("method", ["ncgs", "frank-wolfe"])
+@pytest.mark.parametrize("kind", ["second best", "frozen"])
+def test_no_oracle_that_overlooks_the_best_vertex_is_certified(method: str, kind: str, output: str) -> None:
+    n = 12
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        Q, b = rng.standard_normal((n, n)), rng.standard_normal(n)
+        domain = cg.user_set(
+            second_best if kind == "second best" else frozen(), n, 1.5, None, np.full(n, 1 / n), cg.Simplex(n).contains
+        )
+        try:
+            result = cg.minimize(cg.Quadratic(Q @ Q.T / n, b), domain, method=method, tol=1e-3, output=output)
+        except BadOracle as error:
+            assert "worse than" in str(error)
+            continue
+        assert result.status == "failed" and "worse than" in result.message, result.message
+        assert result.certificate is None and np.isfinite(result.fun)
+
+
+@pytest.mark.parametrize("output", ["best", "last", "lowest"])
+@pytest.mark.parametrize("digits", [np.float64, np.float32])
+@pytest.mark.filterwarnings("ignore::condgrad.InexactOracleWarning")
+@pytest.mark.parametrize(
+    "domain",
+    [cg.Simplex(6), cg.L1Ball(6, 2.0), cg.L2Ball(6, 3.0), cg.Box(-np.ones(6), np.ones(6)), cg.NuclearBall((3, 2), 2.0)],
+    ids=lambda domain: type(domain).__name__,
+)
+def test_no_honest_oracle_is_suspected_that_answers_in_few_digits(domain: Any, digits: Any, output: str) -> None:
+    rng = np.random.default_rng(0)
+    shape, centre = domain.shape, rng.standard_normal(domain.shape)
+    F = cg.Function(lambda x: float(np.sum((x - centre) ** 2)) / 2, lambda x: x - centre, shape, smoothness=1.0)
+    own = cg.user_set(lambda g: np.asarray(domain.lmo(g)).astype(digits), shape, domain.diameter)
+    try:
+        result = cg.minimize(F, own, tol=1e-2, max_steps=500, output=output)
+    except BadOracle as error:
+        pytest.fail(str(error))
+    assert result.status == "converged", result.message
+
+
 def test_an_honest_linear_oracle_of_a_user_is_not_suspected() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):

@@ -22,7 +22,7 @@ from condgrad.checks import BadOracle
 from condgrad.points import norm2
 from condgrad.points.arithmetic import same
 from condgrad.points.aside import listening, worst
-from condgrad.points.rounding import difference, gap_rounding, mapping_rounding, precision, summed
+from condgrad.points.rounding import difference, gap_rounding, grad_scale, mapping_rounding, precision, summed
 from condgrad.protocols import Point, Problem
 
 
@@ -100,7 +100,9 @@ def witness(
     grad, taken = problem.objective.grad(x), step or gamma
     direction = grad if prox is x else grad + (1 / taken) * difference(prox, x)
     gap, noise = linear_gap(problem.domain, direction, prox)
-    error = mapping_rounding(grad, x, prox, min(gamma, taken), precision(problem.objective, grad))
+    error = mapping_rounding(
+        grad, x, prox, min(gamma, taken), precision(problem.objective, grad), grad_scale(problem.objective, x)
+    )
     return Certificate(x, prox, gamma, gap, on=on, step=step, noise=noise, rounding=error)
 
 

@@ -169,6 +169,14 @@ def answer(value: Any, shape: tuple[int, ...], function: str) -> np.ndarray:
     return array
 
 
+def pair(given: Any) -> tuple[Any, Any]:
+    """What a user's value_and_grad returned, refused where it is not two things."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        what = f"{len(given)} things" if isinstance(given, tuple | list) else f"of type {type(given).__name__}"
+        raise ValueError(f"The answer of value_and_grad is {what}, a pair (value, gradient) was expected.")
+    return given[0], given[1]
+
+
 def settle(frozen: Any, **fields: Any) -> None:
     """Gives a frozen dataclass its checked fields; for ``__post_init__`` only."""
     for name, value in fields.items():

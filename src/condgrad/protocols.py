@@ -29,6 +29,10 @@ class Objective(Protocol):
 
     It may have ``value_and_grad(x) -> (value, gradient)`` too, for methods that need both at one point; None stands for no such
     method. A call counts as one value and one gradient.
+
+    It may have ``grad_scale(x) -> float`` too: an upper bound of the norm of the terms whose sum the gradient at x is, such as
+    |A| |r| / n for A'r / n. Where they nearly cancel, the gradient errs by their last digits, which certificates add. It is asked
+    for each certificate and so should cost far less than a gradient.
     """
 
     shape: tuple[int, ...] | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains._ball import Shape
 
+DIGITS = 1e-12
+"""The last digits of a point, relative to it: so far off, a point of a set that is far smaller still counts as inside."""
 Oracle = Callable[[np.ndarray], Any]
 Membership = Callable[[np.ndarray, float], Any]
 
@@ -93,8 +96,17 @@ class ProjectableUserSet(_Given):
 
     given_project: Oracle
 
+    @cached_property
+    def _width(self) -> float:
+        """The diameter, or where it was not given the width in a random direction, by two calls of the linear oracle."""
+        if self.given_diameter is not None:
+            return self.given_diameter
+        direction = np.random.default_rng((0, 0, 11)).standard_normal(self.shape)
+        return float(np.linalg.norm(self.lmo(direction) - self.lmo(-direction)))
+
     def project(self, x: np.ndarray) -> np.ndarray:
         return checks.answer(self.given_project(checks.point(x, self.shape, "the user's set")), self.shape, "project")
 
     def _find_out(self, x: np.ndarray, tolerance: float) -> bool:
-        return bool(np.linalg.norm(self.project(x) - x) <= tolerance * (1 + np.linalg.norm(x)))
+        room = tolerance * self._width + min(tolerance, DIGITS) * np.linalg.norm(x)
+        return bool(np.linalg.norm(self.project(x) - x) <= room)

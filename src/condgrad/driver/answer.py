@@ -49,6 +49,8 @@ def inner_of(solver: Any) -> str | None:
 
 def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
     """What met the tolerance, or the best certified iterate, verified; else the last one, or the one with the lowest F."""
+    if run.lookout.refuted:
+        return uncertified(run, reason)
     claimed = run.current if reason.status == "converged" else run.best
     if claimed is not None and run.keep_best:
         try:
@@ -59,6 +61,10 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
             return verified.x, fun, *confirmed(run, reason, verified)
         except FAULTS as error:
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
+    try:
+        offer(run, reason)
+    except (*FAULTS, MemoryError):  # what is known already is what there is
+        pass
     x, fun, certificate = run.last(), nan, None
     lowest = run.lowest if run.output == "lowest" else None
     which = "iterate with the lowest F" if lowest else "last iterate"
@@ -69,7 +75,25 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
             certificate, reason = confirmed(run, reason, certificate)
     except FAULTS as error:
         reason = Reason("failed", f"{reason.message} The {which} could not be evaluated: {error}")
-    return x, fun, certificate, reason
+    return x, fun, None if run.lookout.refuted else certificate, reason
+
+
+def offer(run: _Run, reason: Reason) -> None:
+    """The last iterate, and the one that met the tolerance, may have the lowest F; between two records it is not known."""
+    if run.state is not None and run.has_value:
+        run.keep_lowest(run.state.x, run.value(run.state.x), run.state.k)
+        if reason.status == "converged" and run.current is not None:
+            run.keep_lowest(run.current.x, run.value(run.current.x), run.current_k)
+
+
+def uncertified(run: _Run, reason: Reason) -> tuple[Point, float, None, Reason]:
+    """The iterate without a certificate, where the linear oracle was shown to be wrong: every certificate rests on it."""
+    x = run.best.x if run.best and run.keep_best else run.last()
+    message = f"{reason.message} It has no certificate, which would rest on that oracle."
+    try:
+        return x, run.value(x), None, Reason("failed", message)
+    except FAULTS as error:
+        return x, nan, None, Reason("failed", f"{message} It could not be evaluated: {error}")
 
 
 def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
@@ -82,7 +106,9 @@ def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Cert
 def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
     """The reason as it stands after the check of what is returned, and what that is."""
     eps = run.sensible_eps()
-    beyond = out_of_precision(certificate, eps) if eps is not None and certificate.floor > eps else None
+    # half of the norm, at the least: a bound that is far above its rounding has only not come near enough
+    rough = eps is not None and (certificate.exhausted(eps) or eps < certificate.floor >= certificate.upper / 4)
+    beyond = out_of_precision(certificate, eps) if eps is not None and rough else None
     pending = run.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None

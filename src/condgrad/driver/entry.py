@@ -6,14 +6,17 @@ from functools import partial
 from math import isfinite, sqrt
 from typing import Any
 
-from condgrad.checks import NonFinite, NotGiven, choice, finite_array, positive, real_array, same_shape
+from condgrad.checks import NonFinite, NotGiven, choice, finite_array, pair, positive, real_array, same_shape
 from condgrad.inner import Corrective
+from condgrad.objectives.user import precision_of
 from condgrad.points import LowRank, inner, norm2
 from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
 from condgrad.solvers import Method
 
 INSIDE = 1e-6
 """How far outside, relative to the set, still counts as inside: rounding, the user's included."""
+DIGITS = 1e-12
+"""The same relative to the points themselves, which may be far larger than the set is wide: their last digits."""
 ENTRY_CALLS = 10
 """Linear oracle calls, not counted, in which a start may be shown to lie outside of a set that has nothing but a linear oracle.
 A point that is clearly outside takes two or three; whoever wants to be sure gives the set its ``contains``."""
@@ -70,16 +73,18 @@ def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
     With p the nearest point to x in the hull of the vertices seen, d = p - x and v = lmo(d), every point y of the set has
     <d, y - x> >= <d, v - x>. Where that is positive, x is at least <d, v - x> / |d| away from the set.
     """
-    vertex = domain.lmo(-1.0 * x)
-    room = INSIDE * max(1.0, sqrt(norm2(vertex)))
+    vertex, opposite, widest = domain.lmo(-1.0 * x), domain.lmo(x), diameter(domain) or 0.0
+    width = sqrt(norm2(vertex - opposite))
     hull = Corrective().init(domain, vertex)
-    for _ in range(calls - 1):
+    for _ in range(calls - 2):
         hull = hull.nearest(x)
         d = hull.point() - x
         distance = sqrt(norm2(d))
+        v = domain.lmo(d)
+        width = max(width, sqrt(norm2(v - vertex)))  # of a set as wide as the vertices that were seen, or as it says
+        room = INSIDE * (widest or width) + DIGITS * sqrt(norm2(vertex))
         if distance <= room:
             return False
-        v = domain.lmo(d)
         if inner(d, v - x) > room * distance:
             return True
         hull = hull.with_atom(v)
@@ -116,23 +121,36 @@ def checked_answers(objective: Any) -> Any:
     if own.startswith("condgrad."):
         return objective
     checks = {"value": _value, "grad": _gradient, "grad_terms": _gradient, "value_and_grad": _value_and_gradient}
-    return _wrapped(
-        objective,
-        **{name: partial(check, objective, name) for name, check in checks.items() if hasattr(objective, name)},
-    )
+    wrapped = type(type(objective).__name__, (_Checked,), {})(objective)
+    has = (name for name in checks if getattr(objective, name, None) is not None)
+    vars(wrapped).update({name: partial(checks[name], objective, name, wrapped._seen) for name in has})
+    return wrapped
 
 
-def _value(objective: Any, name: str, x: Point) -> float:
+class _Checked(_Wrapped):
+    """A user's own class; it remembers the coarsest type of number in the answers, which the copies no longer have."""
+
+    def __init__(self, objective: Any):
+        super().__init__(objective)
+        self._seen = [0.0]
+
+    @property
+    def precision(self) -> float:
+        """The relative distance of two numbers of that type, or of the one that the class states."""
+        return max(self._seen[0], getattr(self._objective, "precision", None) or 0.0)
+
+
+def _value(objective: Any, name: str, seen: list[float], x: Point) -> float:
     return _checked_value(getattr(objective, name)(x), name)
 
 
-def _gradient(objective: Any, name: str, x: Point, *batch: Any) -> Point:
-    return _checked_gradient(getattr(objective, name)(x, *batch), name, x)
+def _gradient(objective: Any, name: str, seen: list[float], x: Point, *batch: Any) -> Point:
+    return _checked_gradient(getattr(objective, name)(x, *batch), name, seen, x)
 
 
-def _value_and_gradient(objective: Any, name: str, x: Point) -> tuple[float, Point]:
-    value, grad = getattr(objective, name)(x)
-    return _checked_value(value, name), _checked_gradient(grad, name, x)
+def _value_and_gradient(objective: Any, name: str, seen: list[float], x: Point) -> tuple[float, Point]:
+    value, grad = pair(getattr(objective, name)(x))
+    return _checked_value(value, name), _checked_gradient(grad, name, seen, x)
 
 
 def _checked_value(answer: Any, name: str) -> float:
@@ -141,7 +159,8 @@ def _checked_value(answer: Any, name: str) -> float:
     return float(array)
 
 
-def _checked_gradient(answer: Any, name: str, x: Point) -> Point:
+def _checked_gradient(answer: Any, name: str, seen: list[float], x: Point) -> Point:
+    seen[0] = max(seen[0], precision_of(answer))
     if hasattr(answer, "inner"):  # a structured point
         return answer
     array = real_array(answer, f"The answer of {name}")

@@ -11,7 +11,7 @@ import numpy as np
 from condgrad.certificate import Certificate, linear_gap
 from condgrad.inner import Corrective, Spectral, relative, with_gap
 from condgrad.points.aside import listening, worst
-from condgrad.points.rounding import mapping_rounding, precision
+from condgrad.points.rounding import grad_scale, mapping_rounding, precision
 from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, SpectralSet, fits
 
 SMALL = 512 * 512
@@ -48,7 +48,8 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
             found = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
             prox, gap, _ = with_gap(found, problem.domain, grad, x, gamma)
         gap += worst(heard)
-    rounding = mapping_rounding(grad, x, prox, gamma, precision(problem.objective, grad))
+    known = precision(problem.objective, grad)
+    rounding = mapping_rounding(grad, x, prox, gamma, known, grad_scale(problem.objective, x))
     return Certificate(x, prox, gamma, gap, on=named(problem), rounding=rounding)
 
 

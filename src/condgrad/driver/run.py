@@ -23,11 +23,11 @@ from condgrad.driver.result import Lowest, Result
 from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
-from condgrad.driver.vertices import by_user, probe
+from condgrad.driver.vertices import Compared, probe
 from condgrad.interruption import ACTIONS, Terminated, attach, default_action, held_back, said, terminable
 from condgrad.points import norm2
 from condgrad.points.aside import listening
-from condgrad.points.rounding import mapping_rounding, precision
+from condgrad.points.rounding import grad_scale, mapping_rounding, precision
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
 from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import Backtracking
@@ -259,7 +259,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.has_value = fits(self.problem.objective, Objective)
-        self.lookout = Lookout(self.problem, given=not isinstance(self.solver, Backtracking))
+        self.lookout = Lookout(self.problem, given=not isinstance(self.solver, Backtracking), start=self.x0)
         self.measured = self.problem = self.lookout.problem
         self.budgets = self.stop.budgets()
         self.watches = self.stop.watches()
@@ -410,6 +410,8 @@ class _Run:
         self.learn(state)
         fun = self.value(state.x) if state.k % self.every == 0 else nan
         self.keep_lowest(state.x, fun, state.k)
+        if getattr(state, "fun", None) is not None:  # known without a call, also between two records
+            self.keep_lowest(state.x, float(state.fun), state.k)
         self.current = certificate = self.certify(state)
         gap = upper = lower = nan
         if certificate is not None:
@@ -496,7 +498,8 @@ class _Run:
         rounding = own.rounding
         if descent is not None and descent.x is own.x:
             known = precision(self.problem.objective, descent.grad)
-            rounding = mapping_rounding(descent.grad, own.x, own.prox, min(own.gamma, own.step or own.gamma), known)
+            terms, gamma = grad_scale(self.problem.objective, own.x), min(own.gamma, own.step or own.gamma)
+            rounding = mapping_rounding(descent.grad, own.x, own.prox, gamma, known, terms)
         return replace(own, gap=own.gap + self.lookout.error, rounding=rounding)
 
     def rank(self, certificate: Certificate) -> float:
@@ -536,7 +539,11 @@ class _Run:
         if reason.status != "interrupted":
             try:
                 with self.grace():
-                    return self.verify(mapping(self.measured, x, gamma, self.eps))
+                    claim = mapping(self.measured, x, gamma, self.eps)
+                    if reason.status != "converged":
+                        return self.verify(claim)
+                    self.lookout.alone(claim)
+                    return self.probed(self.verify(claim))
             except _End:
                 pass
         return self.verify(Certificate(x, x, gamma, inf, on=named(self.measured)))
@@ -562,10 +569,15 @@ class _Run:
         return min(verified, short, key=self.rank)
 
     def least_smoothness(self, claim: Certificate) -> float:
-        """What any L is at least, by the gradients at the two points of a certificate, with room for a solver's L, which goes by
+        """What any L is at least, by the gradients at the two points of a certificate, or at its one
+        point and the linear oracle's answer, with room for a solver's L, which goes by
         values: where nobody has given L, a solver that says a tiny one is not believed."""
-        grad, apart = self.measured.objective.grad, sqrt(norm2(claim.x - claim.prox))
-        found = sqrt(norm2(grad(claim.x) - grad(claim.prox))) / apart if apart else 0.0
+        x, y, grad = claim.x, claim.prox, self.measured.objective.grad
+        here = grad(x)
+        if same_point(x, y):  # as of Frank-Wolfe's certificate
+            y = self.measured.domain.lmo(here)
+        apart = sqrt(norm2(x - y))
+        found = sqrt(norm2(here - grad(y))) / apart if apart else 0.0
         return found / ROOM if isfinite(found) else 0.0
 
     def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
@@ -576,8 +588,8 @@ class _Run:
             self.lookout.alone(self.current)
             verified = self.verify(self.current)
             if self.satisfied(verified):
-                if by_user(self.problem.domain):
-                    self.probe(verified)
+                verified = self.probed(verified)
+            if self.satisfied(verified):
                 self.verified = verified
                 return ending
             self.best, self.best_k = verified, self.current_k
@@ -587,11 +599,14 @@ class _Run:
                 return out_of_precision(verified, eps)
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
 
-    def probe(self, certificate: Certificate) -> None:
-        """Ask a user's linear oracle some more, near the direction on whose answer the certificate rests."""
-        taken = certificate.step or certificate.gamma
-        towards = (1 / taken) * (certificate.prox - certificate.x)
-        probe(self.problem.domain, self.measured.objective.grad(certificate.x) + towards)
+    def probed(self, certificate: Certificate) -> Certificate:
+        """Ask a user's linear oracle some more, near the direction that the certificate rests on; with the error found."""
+        if not isinstance(self.problem.domain, Compared):
+            return certificate
+        x, prox, taken = certificate.x, certificate.prox, certificate.step or certificate.gamma
+        direction = self.measured.objective.grad(x) + (1 / taken) * (prox - x)
+        error = probe(self.problem.domain, direction, (x,) if prox is x else (x, prox))
+        return replace(certificate, gap=certificate.gap + error) if error else certificate
 
     def sensible_eps(self) -> float | None:
         """The tolerance for the mapping, where float64 can speak of it, compared with where the run began. One below is a way to
@@ -626,7 +641,7 @@ class _Run:
         if self.record is None:
             return False
         gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
-        seen = replace(self.record, mapping=(1 - 1e-6) * certificate.upper, gap=(1 - 1e-6) * gap)
+        seen = replace(self.record, mapping=certificate.upper, gap=gap)
         unseen = replace(self.record, mapping=inf, gap=inf)
         again, blind = self.stop(seen, self.trace), self.stop(unseen, self.trace)
         return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")

@@ -70,6 +70,8 @@ class Lookout:
     problem: Problem
     given: bool
     """L is given; else it is found by backtracking, which sees to it itself."""
+    start: Point | None = None
+    """A known point of the set."""
     noticed: Noticed = field(default_factory=Noticed)
     heard: list[Inexact] = field(default_factory=list)
     """What the linear oracle said aside since it was last asked for."""
@@ -78,7 +80,9 @@ class Lookout:
 
     def __post_init__(self) -> None:
         if by_user(self.problem.domain):
-            self.problem = Problem(self.problem.objective, compared(self.problem.domain))
+            domain = compared(self.problem.domain)
+            domain.points = () if self.start is None else (self.start,)
+            self.problem = Problem(self.problem.objective, domain)
 
     @property
     def vertices(self) -> Vertices:
@@ -89,6 +93,11 @@ class Lookout:
     def vertices(self, vertices: Vertices) -> None:
         if isinstance(self.problem.domain, Compared):
             self.problem.domain.remembered = vertices
+
+    @property
+    def refuted(self) -> bool:
+        """Has a user's linear oracle been shown not to minimise?"""
+        return isinstance(self.problem.domain, Compared) and self.problem.domain.refuted
 
     def note(self, **new: Any) -> None:
         self.noticed = self.noticed._replace(**new)

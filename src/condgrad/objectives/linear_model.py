@@ -90,6 +90,21 @@ class LinearModel(Sum):
         slopes = self.loss.deriv(self.A @ checks.point(x, self.shape, "LinearModel"), self.y)
         return self.A.T @ self._weighted(slopes) / self.n_terms
 
+    def grad_scale(self, x: np.ndarray) -> float:
+        """An upper bound of |A|_F |slopes| / n, without a pass over A: slopes change by at most phi's smoothness times A x."""
+        size, at_0 = self._sizes
+        return size / self.n_terms * (at_0 + self._steepest * size * float(np.linalg.norm(x)))
+
+    @cached_property
+    def _sizes(self) -> tuple[float, float]:
+        """|A|_F, and the norm of the weighted slopes at 0."""
+        slopes = self._weighted(self.loss.deriv(np.zeros(self.y.shape), self.y))
+        return float(np.linalg.norm(self._row_norms)), float(np.linalg.norm(slopes))
+
+    @property
+    def _steepest(self) -> float:
+        return self.loss.smoothness * (1.0 if self.weights is None else float(self.weights.max()))
+
     def term_rows(self, x: np.ndarray, batch: np.ndarray) -> np.ndarray:
         slopes = self.loss.deriv(self.A[batch] @ checks.point(x, self.shape, "LinearModel"), self.y[batch])
         return self._weighted(slopes, batch)

@@ -50,6 +50,15 @@ class Quadratic:
     def _curvature(self) -> tuple[float, float]:
         return curvature(self.Q)
 
+    @cached_property
+    def _size(self) -> float:
+        """|Q|_F"""
+        return float(np.sqrt((self.Q * self.Q).sum()))
+
+    def grad_scale(self, x: np.ndarray) -> float:
+        """|Q|_F |x| + |b|, at least the norm of the terms of the gradient."""
+        return self._size * float(np.linalg.norm(x)) + float(np.linalg.norm(self.b))
+
     def value(self, x: np.ndarray) -> float:
         x = checks.point(x, self.shape, "Quadratic")
         return float(x @ (self.Q @ x) / 2 + self.b @ x + self.c)

@@ -28,6 +28,15 @@ PRECISIONS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 DOUBLE = 2.0**-52
 
 
+def precision_of(answer: Any) -> float:
+    """The relative distance of two numbers of the coarsest type in an answer: an array, a tensor, or (nested) lists."""
+    if isinstance(answer, list | tuple) or str(getattr(answer, "dtype", "")) == "object":
+        return max(
+            map(precision_of, answer if isinstance(answer, list | tuple) else np.ravel(answer).tolist()), default=DOUBLE
+        )
+    return PRECISIONS.get(str(getattr(answer, "dtype", "")).rpartition(".")[2], DOUBLE)
+
+
 class _Precise:
     """Remembers the coarsest type of number that a user's function has answered with: a certificate needs its precision.
 
@@ -40,7 +49,7 @@ class _Precise:
         return vars(self).get("_precision", DOUBLE)
 
     def _seen(self, answer: Any) -> Any:
-        found = PRECISIONS.get(str(getattr(answer, "dtype", "")).rpartition(".")[2], DOUBLE)
+        found = precision_of(answer)
         if found > self.precision:
             object.__setattr__(self, "_precision", found)
         return answer
@@ -255,10 +264,7 @@ class _ValueAndGrad(_Precise):
 
     def __call__(self, x: Point) -> tuple[float, np.ndarray]:
         x = checks.point(x, self.shape, "value_and_grad")
-        pair = self.function(x)
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            what = f"{len(pair)} things" if isinstance(pair, tuple | list) else f"of type {type(pair).__name__}"
-            raise ValueError(f"The answer of value_and_grad is {what}, a pair (value, gradient) was expected.")
+        pair = checks.pair(self.function(x))
         value = checks.answer(pair[0], (), "value_and_grad, its value,")
         return float(value), checks.answer(self._seen(pair[1]), x.shape, "value_and_grad, its gradient,")
 

@@ -8,7 +8,8 @@ oracle's answer to it.
   errors are added to the mapping's norm, without a square root. A projection and a singular value decomposition are exact for
   an input that differs by a few units in the last place, so the same sum covers them. Of w it is assumed that its oracle is
   *stable*: that it answers with the gradient at a point that is off by a few units in its last place, in an answer that is.
-  This makes |w| + L |x| units, and L = 1/(2 gamma).
+  This makes |w| + L |x| units, and L = 1/(2 gamma). Where w is a sum of terms that nearly cancel, it is not: an objective
+  that states the norm of the terms (``grad_scale``) has it added.
 - *Errors of a number.* <d, p - v> is a sum of n products; v is a minimiser up to a few units of |d| |v|; p lies in the set up
   to a few units of |p|, which is worth |d| |p| units. These are added to the gap, and come under the square root of Lemma 1.
 """
@@ -25,6 +26,8 @@ from condgrad.points.low_rank import LowRank
 
 UNIT = float(np.finfo(float).eps) / 2
 """The relative rounding of one operation."""
+OF_TERMS = 40
+"""Units by which a sum of terms errs, relative to their norm: 20 + log2 of their number, as in ``units``, and 4."""
 
 
 def units(x: Any) -> float:
@@ -64,7 +67,9 @@ def gap_rounding(direction: Any, point: Any, vertex: Any, size: float = 0.0) -> 
     return error + (8 * UNIT * size * apart if isinstance(direction, Structured) else 0.0)
 
 
-def mapping_rounding(grad: Any, x: Any, prox: Any, gamma: float, precision: float = 2 * UNIT) -> float:
+def mapping_rounding(
+    grad: Any, x: Any, prox: Any, gamma: float, precision: float = 2 * UNIT, terms: float = 0.0
+) -> float:
     """What rounding can do to the norm of the gradient mapping at x.
 
     Parameters
@@ -74,9 +79,18 @@ def mapping_rounding(grad: Any, x: Any, prox: Any, gamma: float, precision: floa
         The smaller of the step sizes of the mapping and of the prox point.
     precision : float, default that of float64
         The relative distance of two numbers of the type in which the gradient was computed.
+    terms : float, default 0.0
+        Norm of the terms whose sum the gradient is, where the objective states it.
     """
     at, long = sqrt(norm2(x)) / gamma, sqrt(norm2(grad))
-    return units(x) * (long + at + sqrt(norm2(prox)) / gamma + precision / (2 * UNIT) * (long + at / 2))
+    own = precision / (2 * UNIT)
+    return units(x) * (long + at + sqrt(norm2(prox)) / gamma + own * (long + at / 2)) + OF_TERMS * own * UNIT * terms
+
+
+def grad_scale(objective: Any, x: Any) -> float:
+    """Norm of the terms whose sum the gradient at x is; 0 where the objective does not state it."""
+    stated = getattr(objective, "grad_scale", None)
+    return 0.0 if stated is None else float(stated(x))
 
 
 def precision(objective: Any, grad: Any) -> float:
