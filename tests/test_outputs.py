@@ -145,3 +145,12 @@ def test_what_the_users_module_raises_is_one_sentence(
     finally:
         sys.modules.pop("mine_that_raises", None)
     assert "is a folder, but a spec was expected" in refused(capsys, "solve", tmp_path)
+
+
+def test_labels_that_are_one_as_text_are_not_merged_silently() -> None:
+    from condgrad.learn.frames import pack
+
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="Two labels are both '1' as text"):
+        pack("index_", pandas.Index([1, "1", "a"], dtype=object), {})
+    assert pack("index_", pandas.Index(["a", "a"]), {})["texts"] == ["a", "a"]  # type: ignore[index]

@@ -121,6 +121,11 @@ def pack(name: str, index: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]
     else:
         kind = "text"
     texts = [str(label) for label in index.tolist()] if kind == "text" else None
+    if texts is not None and index.is_unique and len(set(texts)) < len(texts):
+        again = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(
+            f"Two labels are both {again!r} as text, such as a number and a string, and would be one in the file: rename one."
+        )
     return {"kind": kind, "texts": texts, "name": None if index.name is None else str(index.name)}
 
 
