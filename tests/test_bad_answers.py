@@ -289,6 +289,8 @@ def test_memory_that_runs_out_again_in_the_last_check_loses_nothing(where: str) 
         return getattr(CONVEX, where)(x)
 
     result = cg.minimize(function(**{where: limited}, L=30.0), SIMPLEX, START, method="frank-wolfe", stop=cg.Steps(500))
-    assert result.status == "failed" and "Memory ran out" in result.message and "memory ran out" in result.message
-    assert result.certificate is None and 0 < result.steps <= 20 and SIMPLEX.contains(result.x)
+    assert result.status == "failed" and "Memory ran out" in result.message
+    if where == "grad":  # the check asks for no value: those of the iterates are known
+        assert result.certificate is None and "memory ran out" in result.message
+    assert 0 < result.steps <= 20 and SIMPLEX.contains(result.x)
     assert len(result.trace) > 1

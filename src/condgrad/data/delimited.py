@@ -70,7 +70,7 @@ def read(
     if wide:
         return read_wide(chain(begun, pieces), sample, delimiter, notes, limits)
     delimiter = delimiter or sniff(sample, needed, columns, header, notes)
-    layout, top = lay_out(sample, delimiter, needed, columns, header, notes)
+    layout, top = lay_out(sample, delimiter, needed, columns, header, notes, ids)
     notes.headed = top is not None
     rows, cols = sides(layout, [line for number, line in sample if number != top], notes, limits, ids, base, shape)
     reader = Reader(layout, rows, cols, notes, limits)
@@ -197,7 +197,13 @@ def _width(split: list[list[str]]) -> tuple[int, int]:
 
 
 def lay_out(
-    sample: list[tuple[int, str]], delimiter: str, needed: int, columns: Columns, header: bool | None, notes: Notes
+    sample: list[tuple[int, str]],
+    delimiter: str,
+    needed: int,
+    columns: Columns,
+    header: bool | None,
+    notes: Notes,
+    ids: bool,
 ) -> tuple[Layout, int | None]:
     """The layout, and the number of the header's line."""
     split = [_split(line, delimiter) for _, line in sample]
@@ -210,7 +216,7 @@ def lay_out(
             "give another delimiter=",
             number,
         )
-    guessed = header is None and columns is None and needed == 3
+    guessed = header is None and columns is None and needed == 3 and ids
     header, place = places(split[0], columns, needed, header, split[1:])
     if guessed and not header and (why := wide_by_ids(split, 0, 1)):
         notes.refuse(why, "say wide=True of a wide table, or header=False if the first line is an entry", number)
