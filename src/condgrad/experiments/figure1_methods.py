@@ -92,10 +92,10 @@ FIGURE_1A = (
     line("NCGS I", OURS, name="ncgs"),
     line("NCGS II", OURS, drawn=False, name="ncgs-ii"),
     line("NCGS I, 1/N", PAPER, name="ncgs", inner="condg", schedule={"name": "theory", "steps": 100}),
-    tuned("NCGS I, condg tuned", TUNED, "ncgs", CONDG, "3 steps a prox, step 5/(2L)"),
-    tuned("NCGS II, condg tuned", TUNED, "ncgs-ii", CONDG, "3 steps a prox, step 5/(2L)"),
+    tuned("NCGS I, condg tuned", TUNED, "ncgs", CONDG, "1 step a prox, step 5/(2L)"),
+    tuned("NCGS II, condg tuned", TUNED, "ncgs-ii", CONDG, "2 steps a prox, step 5/(2L)"),
     rule("gap/C", "bounded"),
-    tuned("FW, gap/C tuned", RIVAL, "frank-wolfe", FACTORS, "5 gap/C"),
+    tuned("FW, gap/C tuned", RIVAL, "frank-wolfe", FACTORS, "10 gap/C"),
     rule("line search", "line-search"),
     rule("2/(k+2)", "open-loop"),
     rule("short step", "short", drawn=False),
@@ -105,7 +105,7 @@ FIGURE_1B = (
     line("NCGS-VR", OURS, name="ncgs-vr"),
     line("NCGS-VR, 1/N", PAPER, name="ncgs-vr", inner="condg", **TO_THE_LETTER),
     tuned("NCGS-VR, condg tuned", TUNED, "ncgs-vr", CONDG_VR, "3 steps a prox, step 1/(3L)"),
-    tuned("NCGS-VR, condg tuned, b = n/4", TUNED, "ncgs-vr", CONDG_VR, "3 steps a prox, step 1/(3L)", **LARGER),
+    tuned("NCGS-VR, condg tuned, b = n/4", TUNED, "ncgs-vr", CONDG_VR, "10 steps a prox, step 1/(3L)", **LARGER),
     line("SVFW", RIVAL, name="svfw", **TO_THE_LETTER),
     tuned("SVFW, tuned", RIVAL, "svfw", STEPS, "t = 0.1/sqrt(k)"),
     tuned("SVFW, tuned, b = n/4", RIVAL, "svfw", STEPS, "t = 0.2/sqrt(k)", **LARGER),
@@ -157,4 +157,7 @@ RECIPE = (
     "t = s/sqrt(k) with s from 0.02 to 1, with their own batches and with NCGS-VR's practical ones (m = 5, b = n/4).",
 )
 TUNED_ON = "Settings were chosen on data of seed {seed}, which is not shown. The grids and the budgets were set after first runs."
-PRESET = "Nothing was tuned here: the settings are presets, picked by trial. `condgrad reproduce` without --quick tunes them."
+PRESET = (
+    "Nothing was tuned here: the settings are presets, those that a full run chose. `condgrad reproduce` without --quick "
+    "tunes them."
+)
