@@ -51,7 +51,7 @@ def data(out: Path) -> dict[str, Any]:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures for print take seconds, and what they show is tested elsewhere."""
     for name in ("draw_plot", "draw_picture"):
-        monkeypatch.setattr(writing.figures, name, lambda block, folder: None)
+        monkeypatch.setattr(writing.print_figures, name, lambda block, folder: None)
 
 
 def test_the_report_has_every_part(whole: Path) -> None:

@@ -58,6 +58,8 @@ def terminable(deliver: bool = False) -> Iterator[None]:
     if not _in_charge() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
+    global _owner
+    _owner = os.getpid()
     signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
@@ -91,7 +93,14 @@ def held_back() -> Iterator[list[int]]:
             signal.raise_signal(signum)
 
 
+_owner = 0
+"""The process whose run handles SIGTERM."""
+
+
 def _terminate(signum: int, frame: Any) -> None:
+    if os.getpid() != _owner:  # forked inside a run, and ended before the handler could be reset
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
     raise Terminated
 
 

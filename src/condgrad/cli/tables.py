@@ -16,7 +16,6 @@ import numpy as np
 
 from condgrad.atomic import replacing
 from condgrad.cli.terminal import printable
-from condgrad.data.lines import NUMBER
 
 if TYPE_CHECKING:
     from condgrad.data import Observations
@@ -138,6 +137,8 @@ def cell(value: Any, raw: bool = False) -> str:
     -------
     cell : str
     """
+    from condgrad.data.lines import NUMBER  # here: it loads scipy, which `condgrad --version` does not need
+
     text = str(value)
     if not raw and isinstance(value, str) and text.startswith(FORMULA) and not NUMBER.fullmatch(text):
         text = f"'{text}"

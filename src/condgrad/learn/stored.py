@@ -36,21 +36,6 @@ class Stored:
         """What ``save`` wrote."""
         return read(path, cls)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """For joblib: the entries as arrays, and no record of the engine's run."""
-        state: Any = super().__getstate__()
-        if "_seen" not in state:
-            return state
-        seen = state["_seen"]
-        arrays = (seen.pattern.rows, seen.pattern.cols, seen.values, seen.pattern.shape)
-        return {**state, "_seen": arrays, "result_": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_seen" in state:
-            rows, cols, values, shape = state["_seen"]
-            state = {**state, "_seen": Completion(rows, cols, values, shape, state["_loss"])}
-        super().__setstate__(state)  # type: ignore[misc]
-
 
 def records(*parts: np.ndarray) -> np.recarray:
     """One record for each entry, from its fields; rows and columns are names or positions."""
