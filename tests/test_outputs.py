@@ -87,10 +87,13 @@ import numpy as np, condgrad as cg
 def fork(record, x):
     if record.k != 2:
         return
+    ready, told = os.pipe()  # a signal that comes before Python has set the child up is lost, with or without a run
     child = os.fork()
     if not child:
+        os.write(told, b"!")
         time.sleep(60)
         os._exit(0)
+    os.read(ready, 1)
     os.kill(child, signal.SIGTERM)
     print(os.WTERMSIG(os.waitpid(child, 0)[1]), flush=True)
 cg.minimize(cg.Quadratic(np.eye(3)), cg.Simplex(3), stop=cg.Steps(4), callback=fork)
