@@ -30,9 +30,9 @@ import numpy as np
 import condgrad as cg
 import condgrad.kernels.loops
 from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_off
-from condgrad import archive
 from condgrad.driver.trace import COLUMNS
 from condgrad.solvers import METHODS
+from condgrad.storage import archive
 
 RUNS, QUICK = 200, 13
 FAULTS = ("any moment", "in a write", "full disk", "read-only folder")

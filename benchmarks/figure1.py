@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from condgrad.experiments.figure1_methods import FIGURE_1A, FIGURE_1B, GENERATORS
-from condgrad.experiments.reproduce import verdict_table, without_curves
-from condgrad.experiments.verdicts import OURS, RIVAL, TUNED, best, took
+from condgrad.paper.figure1_methods import FIGURE_1A, FIGURE_1B, GENERATORS
+from condgrad.paper.reproduce import verdict_table, without_curves
+from condgrad.paper.verdicts import OURS, RIVAL, TUNED, best, took
 
 ROOT = Path(__file__).parents[1]
 DATA, README = ROOT / "docs" / "figure1.json", ROOT / "README.md"
@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
     README.write_text(f"{before}{BEGIN}\n{block(kept)}\n{END}{after}", encoding="utf-8")
     for label, (preset, chosen) in stale_presets(kept).items():
         print(
-            f"Line '{label}' in experiments/figure1_methods.py: the preset is '{preset}', the run chose '{chosen}'. Change it."
+            f"Line '{label}' in paper/figure1_methods.py: the preset is '{preset}', the run chose '{chosen}'. Change it."
         )
 
 

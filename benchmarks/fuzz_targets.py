@@ -128,10 +128,10 @@ ifo = 100
 
 def _runs(folder: Path) -> dict[str, Target]:
     """What `condgrad solve` and `condgrad report` read."""
+    from condgrad import spec
     from condgrad.driver.trace import COLUMNS
-    from condgrad.experiments import spec
     from condgrad.objectives._matrices import as_matrix
-    from condgrad.report.runs import read as read_run
+    from condgrad.report.run_report import read as read_run
 
     np.save(folder / "Q.npy", np.eye(3))
     trace = ",".join(COLUMNS).encode() + b"\n" + b"\n".join(b",".join([b"%d" % k] * len(COLUMNS)) for k in range(3))
@@ -177,8 +177,8 @@ def _runs(folder: Path) -> dict[str, Target]:
 def _archives(folder: Path) -> dict[str, Target]:
     """The archive as bytes; and a checkpoint whose checksums hold, whatever its plain data are."""
     import condgrad as cg
-    from condgrad import archive
     from condgrad.driver import checkpoint as module
+    from condgrad.storage import archive
 
     path = folder / "c.npz"
     path.unlink(missing_ok=True)
@@ -225,8 +225,10 @@ def _archives(folder: Path) -> dict[str, Target]:
 
 def _models(folder: Path) -> dict[str, Target]:
     """Fitted models whose checksums hold, whatever their plain data are."""
-    from condgrad import archive
-    from condgrad.learn import RobustCompletion, SigmoidClassifier, saving, stored
+    from condgrad.learn import RobustCompletion, SigmoidClassifier
+    from condgrad.learn import storage as linear_storage
+    from condgrad.learn.completion import storage as completion_storage
+    from condgrad.storage import archive
 
     rng, path = np.random.default_rng(SEED), folder / "m.npz"
     X = rng.normal(size=(12, 5))
@@ -248,8 +250,8 @@ def _models(folder: Path) -> dict[str, Target]:
         return Target(read, (archive.BadArchive,), [json.dumps(data).encode()])
 
     return {
-        "completion model": reader(RobustCompletion(radius=3.0, sigma=1.0).fit(X), stored.VERSION),
-        "linear model": reader(SigmoidClassifier(radius=1.0).fit(X, names), saving.VERSION),
+        "completion model": reader(RobustCompletion(radius=3.0, sigma=1.0).fit(X), completion_storage.VERSION),
+        "linear model": reader(SigmoidClassifier(radius=1.0).fit(X, names), linear_storage.VERSION),
     }
 
 

@@ -22,17 +22,17 @@ from benchmarks.fuzz_targets import SEED, Target, target
 CASE_SECONDS = 5
 MEMORY_MIB = 4096
 READERS = (
-    "condgrad.archive",
-    "condgrad.files",
+    "condgrad.storage.archive",
+    "condgrad.storage.files",
     "condgrad.data",
     "condgrad.driver.checkpoint",
     "condgrad.driver.fingerprint",
-    "condgrad.driver.freezing",
-    "condgrad.driver.sound",
-    "condgrad.experiments.spec",
-    "condgrad.learn.saving",
-    "condgrad.learn.stored",
-    "condgrad.report.runs",
+    "condgrad.driver.snapshot",
+    "condgrad.driver.validate",
+    "condgrad.spec",
+    "condgrad.learn.storage",
+    "condgrad.learn.completion.storage",
+    "condgrad.report.run_report",
 )
 TOKENS = (
     b'\n \n\r \r\n \t , ; | : " "" # % \0 - + . 0 1 -1 1.5 1e999 -0 007 nan inf NA 9223372036854775808 '

@@ -226,7 +226,7 @@ def _figure(width: float, height: float, path: Path) -> Iterator[Any]:
 
 
 def main() -> None:
-    from condgrad.experiments.text import table
+    from condgrad.report.text_table import table
 
     parts = {"image": draw_image, "metro": draw_metro, "ratings": lambda out: rate()}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

@@ -19,7 +19,7 @@ import scipy
 
 import condgrad
 from condgrad.driver.progress import duration
-from condgrad.experiments.exponents import Estimate
+from condgrad.paper.exponents import Estimate
 
 Row = dict[str, Any]
 

@@ -16,8 +16,8 @@ import numpy as np
 
 import condgrad as cg
 from benchmarks.harness import Row
-from condgrad.driver.clock import Watch
 from condgrad.points import inner, norm2
+from condgrad.runtime.clock import Watch
 
 try:
     import copt

@@ -25,7 +25,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "inner/condg.py": (f"{LOCKSTEP} -k ncgs-ii", INNERS),
     "inner/corrective.py": (f"{CORRECTIVE} {INNERS}",),
     "inner/exact.py": (INNERS,),
-    "inner/simplex_qp.py": (f"{CORRECTIVE} {INNERS}",),
+    "linalg/simplex_qp.py": (f"{CORRECTIVE} {INNERS}",),
     "inner/spectral.py": (f"{INNERS} {SPECTRAL} -k 'spectral- or at_its_limit or larger_set or longer_step'", SPECTRAL),
     "inner/stops.py": (INNERS, LOCKSTEP),
     "certificate.py": (BY_HAND, CERTIFICATES),
@@ -57,15 +57,15 @@ FIRST: dict[str, tuple[str, ...]] = {
     "estimators/minibatch.py": (f"{LOCKSTEP} -k sfw", "tests/test_equivalences.py"),
     "estimators/saga.py": (f"{LOCKSTEP} -k sagafw",),
     "estimators/svrg.py": (f"{LOCKSTEP} -k svfw",),
-    "driver/answer.py": (f"{HONESTY} tests/test_regressions.py", DRIVER),
+    "driver/ending.py": (f"{HONESTY} tests/test_regressions.py", DRIVER),
     "driver/checkpoint.py": ("tests/test_checkpoints.py", RESUMING),
     "driver/counting.py": (DRIVER, HONESTY),
     "driver/metrics.py": (BY_HAND, INEXACT, DRIVER),
     "driver/run.py": (BY_HAND, DRIVER, HONESTY, RESUMING, EVALUATIONS, "tests/test_signals.py"),
-    "driver/safety.py": ("tests/test_safety.py", INEXACT, HONESTY, RESUMING),
+    "driver/audit.py": ("tests/test_safety.py", INEXACT, HONESTY, RESUMING),
     "driver/vertices.py": (HONESTY,),
     "driver/stopping.py": (DRIVER,),
-    "points/aside.py": (INEXACT,),
+    "runtime/signals.py": (INEXACT,),
 }
 """The files of the core, each with pytest's arguments: one run for each, the most telling first."""
 
@@ -101,7 +101,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("project(u - gamma * g)", "project(u - g)", "the projection without the step size"),
         ("project(u - gamma * g)", "project(u + gamma * g)", "a step uphill"),
     ],
-    "inner/simplex_qp.py": [
+    "linalg/simplex_qp.py": [
         ("(1 - free.sum()) / constant.sum()", "free.sum() / constant.sum()", "weights that do not sum to 1"),
         ("slope = gram @ w - pull", "slope = gram @ w + pull", "the slope with the wrong sign of its linear part"),
     ],
@@ -257,7 +257,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("is None or isinstance(interruption, Terminated)", "is None", "SIGTERM during the check after Ctrl-C is lost"),
         ("self.lookout.smoothness(L) if L else", "L if L else", "converged with an L that the run has refuted"),
     ],
-    "driver/safety.py": [
+    "driver/audit.py": [
         ("ceil(1.1 * k)", "ceil(11 * k)", "measures far too rarely"),
         ("if self.outside(state.x)", "if False", "points outside of the set let through"),
         ("isfinite(state.x).all()", "isfinite(state.x).any()", "a point that is finite somewhere let through"),
@@ -274,7 +274,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("direction - favour * size", "direction + favour * size", "the next best vertex is never asked for"),
         ("self.refuted = True", "pass", "a certificate by an oracle that was shown to be wrong"),
     ],
-    "driver/answer.py": [
+    "driver/ending.py": [
         ("known or run.verify(claimed)", "known or claimed", "returns what was claimed, not what was verified"),
         ("return None, Reason(\"failed\", f\"{reason.message} {unfit}\")", "pass", "a certificate of a point outside of the set"),
         ("and not run.satisfied(certificate))", "and False)", "converged, whatever the check of the last iterate found"),
@@ -308,7 +308,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if not a or not b", "if not a and not b", "'both' that means 'either'"),
         ("self.rtol * abs(min(early))", "self.rtol", "stagnation on the scale of F"),
     ],
-    "points/aside.py": [
+    "runtime/signals.py": [
         ("(ear,) if alone else (*_EARS.get(), ear)", "(*_EARS.get(), ear)", "a run inside a run is heard outside"),
         ("(ear,) if alone else (*_EARS.get(), ear)", "(ear,)", "whoever listens is alone"),
         ("max((one.error", "min((one.error", "the mildest error"),

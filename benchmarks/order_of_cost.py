@@ -20,8 +20,8 @@ import numpy as np
 import condgrad as cg
 from benchmarks.harness import Job, Row, arguments, at_most, below, finish, table, work_off
 from condgrad.driver.metrics import mapping
-from condgrad.experiments.exponents import Estimate, estimate, slope
-from condgrad.experiments.spec import robust_regression
+from condgrad.paper.exponents import Estimate, estimate, slope
+from condgrad.spec import robust_regression
 
 CERTIFIED, GAP, MEASURED = "certified mapping^2", "gap", "measured mapping^2"
 SLIDING = {"NCGS I": ("ncgs", {"adaptive": False}), "NCGS II": ("ncgs-ii", {})}

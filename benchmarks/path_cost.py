@@ -18,8 +18,8 @@ from benchmarks.completion_data import MOVIELENS, SETS, contaminated, movielens,
 from benchmarks.harness import Claim, Row, arguments, finish, table
 from condgrad import kernels
 from condgrad.learn import RobustCompletion
-from condgrad.learn.path import Fit
-from condgrad.learn.scales import loss_for
+from condgrad.learn.completion.path import Fit
+from condgrad.learn.completion.robust_scale import loss_for
 from condgrad.objectives import Completion
 
 MOST = 2.0

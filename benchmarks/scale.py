@@ -29,7 +29,7 @@ from benchmarks.scale_measurements import (
     seconds,
 )
 from benchmarks.scale_problem import problem
-from condgrad.experiments.exponents import slope
+from condgrad.paper.exponents import slope
 
 
 def main() -> None:

@@ -19,8 +19,8 @@ import condgrad as cg
 from benchmarks.harness import Row
 from benchmarks.scale_problem import RANK, TARGET, draw
 from condgrad import kernels
+from condgrad.linalg.lanczos import singular_ritz
 from condgrad.points import SparsePlusLowRank
-from condgrad.points.krylov import singular_ritz
 
 
 def memory(field: str) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 
 import condgrad as cg
 from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_off
-from condgrad.driver import memory
+from condgrad.runtime import process_memory
 
 SOLVES, QUICK = 1000, 400
 PER_SOLVE = 2.0
@@ -109,14 +109,14 @@ def left_over() -> dict[str, int]:
 
 def soak(solves: int, warm_up: int) -> Iterator[Row]:
     """One row a reading: how many solves are done, what the process holds, and how they ended."""
-    memory.EVERY = 0.0
+    process_memory.EVERY = 0.0
     endings: Counter[str] = Counter()
     for number, (method, _, objective, domain, options) in enumerate(islice(problems(), warm_up + solves)):
         endings[solve(method, objective, domain, options, number)] += 1
         done = number + 1 - warm_up
         if done >= 0 and done % ROUND == 0:
             gc.collect()
-            yield {"solves": done, "megabytes": memory.resident(), **left_over(), "endings": dict(endings)}
+            yield {"solves": done, "megabytes": process_memory.resident(), **left_over(), "endings": dict(endings)}
 
 
 def slope(rows: list[Row]) -> float:

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from condgrad import archive, files
-from condgrad.archive import BadArchive
-from condgrad.atomic import replacing
+from condgrad.storage import archive, files
+from condgrad.storage.archive import BadArchive
+from condgrad.storage.atomic import replacing
 
 DATA = {"nothing": None, "numbers": [1, -0.0, 0.1, 1e-320, float("nan"), float("inf"), -float("inf")], "text": "µ\n"}
 ARRAYS = {

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import condgrad as cg
-from condgrad import atomic
-from condgrad.atomic import filling, previous, replacing, sweep, try_folder, write_text
 from condgrad.cli import main
 from condgrad.report import figures
+from condgrad.storage import atomic
+from condgrad.storage.atomic import filling, previous, replacing, sweep, try_folder, write_text
 
 
 def names(folder: Path) -> set[str]:
@@ -79,7 +79,7 @@ def test_a_name_may_be_as_long_as_names_can_be(tmp_path: Path) -> None:
 
 def test_a_leftover_of_a_killed_process_is_removed_by_the_next_writer(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys; from pathlib import Path; from condgrad.atomic import filling, replacing\n"
+        "import os, signal, sys; from pathlib import Path; from condgrad.storage.atomic import filling, replacing\n"
         "with filling(Path(sys.argv[1])) as made, replacing(Path(sys.argv[1]) / 'x') as file:\n"
         "    (made / 'report.html').write_text('half'); file.write(b'half'); file.flush()\n"
         "    os.kill(os.getpid(), signal.SIGKILL)"
@@ -104,7 +104,7 @@ def test_only_leftovers_are_swept(tmp_path: Path) -> None:
     (tmp_path / ".x.0000000000000000.partial").symlink_to("target")
     (tmp_path / hidden).write_text("left")
     code = (
-        "import sys; from condgrad.atomic import replacing\n"
+        "import sys; from condgrad.storage.atomic import replacing\n"
         "with replacing(sys.argv[1]) as file:\n    print('begun', flush=True); sys.stdin.readline(); file.write(b'whole')"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "x")]
@@ -132,7 +132,7 @@ def test_writers_to_one_place_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 def test_an_output_without_a_name_is_written_to(tmp_path: Path) -> None:
     """/dev/stdout may lead to a file that has been deleted."""
-    code = "from condgrad.atomic import write_text; write_text('/dev/stdout', 'out')"
+    code = "from condgrad.storage.atomic import write_text; write_text('/dev/stdout', 'out')"
     with open(tmp_path / "x", "w+") as file:
         (tmp_path / "x").unlink()
         assert subprocess.run([sys.executable, "-c", code], stdout=file, check=False).returncode == 0

@@ -14,8 +14,9 @@ FILES = sorted(SRC.rglob("*.py"))
 
 LAYERS = (
     {"cli", "_api"},
-    {"experiments", "learn"},
-    {"report"},
+    {"paper", "learn"},
+    {"spec"},
+    {"own_parts", "report"},
     {"driver"},
     {"solvers"},
     {"estimators", "inner"},
@@ -23,10 +24,9 @@ LAYERS = (
     {"certificate"},
     {"points"},
     {"protocols"},
-    {"kernels", "data"},
-    {"archive"},
-    {"atomic", "files"},
-    {"checks", "extras", "interruption"},
+    {"data", "kernels", "linalg"},
+    {"storage"},
+    {"checks", "runtime"},
 )
 """From the top down: a layer may import what stands below it, never a neighbour."""
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
@@ -96,7 +96,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert where(path) == "report/figures.py"
         assert not outside["matplotlib"], "matplotlib is imported at module level"
     for table in {"pandas", "pyarrow"} & set(outside):
-        assert where(path) in ("driver/trace.py", "data/parquet.py", "learn/frames.py")
+        assert where(path) in ("driver/trace.py", "data/parquet.py", "learn/completion/table_labels.py")
         assert not outside[table], f"{table} is imported at module level"
     if "PIL" in outside:
         assert where(path) == "learn/images.py" and not outside["PIL"], "pillow is imported late, for pictures"
@@ -107,6 +107,24 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
     allowed = {"sklearn", "numpy", "numba", "llvmlite", "scipy", "condgrad", "matplotlib", "pandas", "pyarrow", "PIL"}
     foreign = {name for name in outside if name not in allowed and name not in sys.stdlib_module_names}
     assert not foreign, f"{where(path)} imports {sorted(foreign)}, which nobody declared"
+
+
+def summary(name: str) -> str:
+    """The first line of a room's docstring."""
+    path = SRC / name / "__init__.py" if (SRC / name).is_dir() else SRC / f"{name}.py"
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()[0]
+
+
+def picture() -> str:
+    """The rooms, one a line, layers from the top down with an empty line between them."""
+    shown = {name: f"{name}/" if (SRC / name).is_dir() else f"{name}.py" for name in DEPTH}
+    wide = max(map(len, shown.values())) + 2
+    return "\n\n".join("\n".join(f"{shown[name]:{wide}}{summary(name)}" for name in sorted(layer)) for layer in LAYERS)
+
+
+def test_the_picture_in_the_docs_is_that_of_the_layers() -> None:
+    page = (SRC.parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    assert f"```\n{picture()}\n```" in page, f"docs/design.md shows other layers; put this there:\n\n{picture()}"
 
 
 def test_estimators_are_imported_by_name_only() -> None:

@@ -15,11 +15,11 @@ from tests.driving import passing
 from tests.resuming import Walk, linear_model
 
 import condgrad as cg
-from condgrad import archive
-from condgrad.archive import BadArchive
 from condgrad.cli import main
 from condgrad.driver.checkpoint import VERSION
-from condgrad.driver.freezing import Frozen, freeze, thaw
+from condgrad.driver.snapshot import Frozen, freeze, thaw
+from condgrad.storage import archive
+from condgrad.storage.archive import BadArchive
 
 ASKED = {"method": "ncgs", "max_steps": 8, "tol": 1e-12}
 

@@ -95,14 +95,14 @@ def test_solve_json_is_for_machines(spec: Path, tmp_path: Path, capsys: pytest.C
 def test_an_out_that_can_not_be_written_is_said_before_the_run(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("condgrad.experiments.spec.Spec.solve", lambda *_, **__: pytest.fail("the run has begun"))
+    monkeypatch.setattr("condgrad.spec.Spec.solve", lambda *_, **__: pytest.fail("the run has begun"))
     (tmp_path / "afile").write_text("")
     assert main(["solve", str(spec), "--quiet", "--out", str(tmp_path / "afile")]) == BAD_INPUT
     assert "afile" in capsys.readouterr().err
 
 
 def test_a_large_point_of_low_rank_is_written_as_its_factors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgrad.cli.runs.LARGE", 50)
+    monkeypatch.setattr("condgrad.cli.solve.LARGE", 50)
     assert main(["solve", str(paper(tmp_path, 'name = "ncgs"')), "--quiet"]) == 0
     factors = np.load(tmp_path / "p-run" / "x.npz")
     assert (factors["U"] @ factors["V"].T).shape == (12, 10) and not (tmp_path / "p-run" / "x.npy").exists()

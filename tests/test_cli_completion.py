@@ -209,7 +209,7 @@ def test_where_nothing_can_be_written(
         def denied(path: Path) -> None:
             raise PermissionError(13, "Permission denied", str(path))
 
-        monkeypatch.setattr("condgrad.atomic._create", denied)
+        monkeypatch.setattr("condgrad.storage.atomic._create", denied)
     told = refused(capsys, "complete", folder / "ratings.csv", "--out", locked / "m.npz")
     assert told == f"condgrad: Permission denied: {locked}.\n"
 
@@ -220,7 +220,7 @@ def test_an_interrupted_fit_ends_with_a_sentence(
     def interrupted(*arguments: Any, **more: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("condgrad.learn.path.refitted", interrupted)
+    monkeypatch.setattr("condgrad.learn.completion.path.refitted", interrupted)
     capsys.readouterr()
     assert main(["complete", str(folder / "ratings.csv"), "--out", str(tmp_path / "m.npz")]) == 130
     assert capsys.readouterr().err == "condgrad: Interrupted from the keyboard.\n" and not (tmp_path / "m.npz").exists()

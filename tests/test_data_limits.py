@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tests.data_files import MM, ROWS, put, tabled
 
-from condgrad import files
-from condgrad.data import BadData, Limits, labelled, lines, load, load_labelled, market
+from condgrad.data import BadData, Limits, libsvm, lines, load, load_labelled, matrix_market
+from condgrad.storage import files
 
 
 def test_a_field_of_blanks_takes_no_time(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_parquet_file_that_is_small_only_in_its_encoding(tmp_path: Path, monke
 def test_blank_lines_are_cut_out_before_any_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small gzip of blank lines took seconds: each of them went through all steps of a line."""
     seen: list[int] = []
-    for module in (lines, market, labelled):
+    for module in (lines, matrix_market, libsvm):
         real = module.split
         monkeypatch.setattr(
             module, "split", lambda data, *a, real=real, **k: seen.append(len(data)) or real(data, *a, **k)

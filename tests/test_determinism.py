@@ -16,7 +16,7 @@ from tests.contract.methods import every_method
 from tests.driving import CONVEX, SIMPLEX, X0, function
 
 import condgrad as cg
-from condgrad.driver.surroundings import threads, versions
+from condgrad.driver.environment import threads, versions
 from condgrad.points import LowRank
 
 TWO = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="numba has one thread here")

@@ -7,8 +7,8 @@ from math import isnan
 import numpy as np
 import pytest
 
-from condgrad.experiments.exponents import Estimate, estimate, growth, slope
-from condgrad.experiments.tables import reading
+from condgrad.paper.exponents import Estimate, estimate, growth, slope
+from condgrad.paper.tables import reading
 
 
 @pytest.mark.parametrize(("p", "q"), [(1.0, 2 / 3), (2.0, 1.0), (10 / 3, 0.0)])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from condgrad.extras import EXTRAS, MissingExtra, needed_for
+from condgrad.runtime.extras import EXTRAS, MissingExtra, needed_for
 
 ROOT = Path(__file__).parent.parent
 

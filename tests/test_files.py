@@ -21,12 +21,12 @@ from benchmarks.fuzz_targets import npy
 from scipy import sparse
 from tests.commands import refused
 
-from condgrad import files
+from condgrad import spec
 from condgrad.data import BadData, load, load_labelled
 from condgrad.data.arrays import load_array
 from condgrad.data.lines import NUMBER
-from condgrad.experiments import spec
-from condgrad.report import runs
+from condgrad.report import run_report
+from condgrad.storage import files
 
 GIB = 2**30
 SPEC = """[problem]
@@ -234,15 +234,15 @@ def test_a_spec_has_limits(tmp_path: Path) -> None:
 def test_a_result_that_can_not_be_parsed(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "result.json").write_bytes(content)
     with pytest.raises(ValueError, match="is not the result of a run"):
-        runs.read_summary(tmp_path / "result.json")
+        run_report.read_summary(tmp_path / "result.json")
 
 
 # ------------------------------------------------------------------------------------------------- what is no file
 
 
 def readers() -> dict[str, Any]:
-    from condgrad import archive
     from condgrad.learn import images
+    from condgrad.storage import archive
 
     return {
         "csv": load,
@@ -252,9 +252,9 @@ def readers() -> dict[str, Any]:
         "libsvm": load_labelled,
         "array": lambda path: load_array(Path(f"{path}")),
         "spec": spec.load,
-        "trace": runs.read_trace,
-        "result": runs.read_summary,
-        "kept": runs.read_kept,
+        "trace": run_report.read_trace,
+        "result": run_report.read_summary,
+        "kept": run_report.read_kept,
         "archive": lambda path: archive.read(path, "test", 1),
         "image": images.read,
     }
@@ -359,7 +359,7 @@ def test_a_gzip_file_that_pays_at_its_beginning_only(tmp_path: Path, monkeypatch
 def test_rows_without_entries_take_no_memory(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", row=[5, 6, 6], col=[7, 7, 90_000_000], data=[1.0, 2.0, 3.0], shape=[10**8, 10**8])
     code = (
-        "from condgrad.cli import main; import condgrad.learn.fit_report\n"
+        "from condgrad.cli import main; import condgrad.learn.completion.report\n"
         "assert main(['complete', sys.argv[1], '--out', sys.argv[2], '--quiet', '--no-report']) == 0"
     )
     assert peak(code, tmp_path / "x.npz", tmp_path / "m.npz") < 500

@@ -9,8 +9,8 @@ import pytest
 
 from condgrad.data import load
 from condgrad.learn import RobustCompletion
-from condgrad.learn.fit_report import in_words, path_plot, validation_words
-from condgrad.learn.path import Radius
+from condgrad.learn.completion.path import Radius
+from condgrad.learn.completion.report import in_words, path_plot, validation_words
 from condgrad.report import Curve, Plot
 from condgrad.report.bands import bands
 

@@ -12,9 +12,9 @@ from benchmarks.fuzz_targets import SEED, TARGETS, npy, target, zipped
 from benchmarks.fuzzing import attempt, cases
 from hypothesis import HealthCheck, given, seed, settings
 
-from condgrad import archive
-from condgrad.archive import BadArchive
 from condgrad.data import BadData, load
+from condgrad.storage import archive
+from condgrad.storage.archive import BadArchive
 
 
 @pytest.mark.parametrize("name", TARGETS)

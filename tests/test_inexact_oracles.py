@@ -10,8 +10,9 @@ import pytest
 import condgrad as cg
 from condgrad.certificate import witness
 from condgrad.driver.metrics import mapping, wolfe_gap
-from condgrad.points import LowRank, Pattern, SparsePlusLowRank, krylov
-from condgrad.points.aside import inexact, listening, worst
+from condgrad.linalg import lanczos
+from condgrad.points import LowRank, Pattern, SparsePlusLowRank
+from condgrad.runtime.signals import inexact, listening, worst
 
 SETS = {
     "nuclear": cg.NuclearBall((90, 80), 2.0),
@@ -45,7 +46,7 @@ def least(domain: Any, D: np.ndarray) -> float:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little room that hardly any search comes to its end."""
     for name, little in (("STEPS", 12), ("KEPT", 4), ("RESTARTS", 1), ("MORE", 2)):
-        monkeypatch.setattr(krylov, name, little)
+        monkeypatch.setattr(lanczos, name, little)
 
 
 @pytest.mark.parametrize("spectrum", SPECTRA)
@@ -84,8 +85,8 @@ def low_rank(D: np.ndarray) -> SparsePlusLowRank:
 def test_a_second_search_with_more_room_finds_what_the_first_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
     domain = SETS["nuclear"]
     D = direction(domain, "no gap", 1)
-    monkeypatch.setattr(krylov, "RESTARTS", 1)
-    monkeypatch.setattr(krylov, "STEPS", 27)
+    monkeypatch.setattr(lanczos, "RESTARTS", 1)
+    monkeypatch.setattr(lanczos, "STEPS", 27)
     with listening() as heard:
         assert np.vdot(D, domain.lmo(D)) == pytest.approx(least(domain, D), rel=1e-9)
     assert heard == []

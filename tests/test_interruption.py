@@ -18,12 +18,13 @@ from tests.commands import HUNG
 from tests.driving import CONVEX, NEVER, SIMPLEX, X0, function, interrupt, on_call, passing
 
 import condgrad as cg
-from condgrad.driver import clock, memory, stopping
-from condgrad.driver.answer import answer
+from condgrad.driver import stopping
+from condgrad.driver.ending import answer
 from condgrad.driver.progress import SWITCH
-from condgrad.interruption import Terminated, held_back, terminable
-from condgrad.points import krylov
-from condgrad.points.aside import beat, listening
+from condgrad.linalg import lanczos
+from condgrad.runtime import clock, process_memory
+from condgrad.runtime.interruption import Terminated, held_back, terminable
+from condgrad.runtime.signals import beat, listening
 
 result_of = sys.modules["condgrad.driver.run"]
 
@@ -140,7 +141,7 @@ def test_the_command_line_writes_what_a_signal_left(number: signal.Signals, tmp_
         "import condgrad.driver.progress as p; from condgrad.cli import main\n"
         "old = p.Progress.__init__\n"
         "p.Progress.__init__ = lambda self, *a: old(self, *a, quiet_for=0.05)\n"
-        "from condgrad.experiments.spec import Spec; go = Spec.solve\n"
+        "from condgrad.spec import Spec; go = Spec.solve\n"
         "Spec.solve = lambda self, progress, **more: go(self, progress=True, **more)\n"
         "sys.exit(main(['solve', sys.argv[1], '--json']))\n"
     )
@@ -181,11 +182,11 @@ def test_out_of_memory_ends_inside_a_step(fake_memory: list[float]) -> None:
 
 
 def test_the_memory_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "EVERY", 0.0)
-    before = memory.resident()
+    monkeypatch.setattr(process_memory, "EVERY", 0.0)
+    before = process_memory.resident()
     assert 10 < before < 100_000
     block = np.ones(12_500_000)
-    assert 90 < memory.resident() - before < 110 and block[0] == 1.0
+    assert 90 < process_memory.resident() - before < 110 and block[0] == 1.0
     assert cg.minimize(CONVEX, SIMPLEX, X0, stop=NEVER | cg.Memory(1.0)).status == "out_of_budget"
 
 
@@ -220,10 +221,10 @@ def test_a_deadline_holds_between_two_oracle_calls(
 ) -> None:
     objective, domain = wide()
     if "oracle" in where:
-        ticking(monkeypatch, fake_clock, "condgrad.points.krylov", "_beyond", 0.05)
+        ticking(monkeypatch, fake_clock, "condgrad.linalg.lanczos", "_beyond", 0.05)
         options: dict[str, Any] = {"method": "frank-wolfe"}
     else:
-        monkeypatch.setitem(krylov.RITZ, "singular", passing(fake_clock, 0.3, krylov.RITZ["singular"]))
+        monkeypatch.setitem(lanczos.RITZ, "singular", passing(fake_clock, 0.3, lanczos.RITZ["singular"]))
         options = {"inner": cg.Spectral(), "warm_start": 0, "schedule": cg.practical(1e-300, 1e-12)}
     told: list[float] = []
     monkeypatch.setattr(result_of, "answer", lambda run, reason: told.append(fake_clock[0]) or answer(run, reason))
@@ -236,7 +237,7 @@ def test_a_long_measurement_ends_in_time_too(fake_clock: list[float], monkeypatc
     """A stochastic method on a set without a projection is measured by the corrective solver, on the uncounted problem."""
     rng = np.random.default_rng(1)
     objective = cg.LinearModel(rng.standard_normal((40, 60)), 5 * rng.standard_normal(40), cg.Squared())
-    ticking(monkeypatch, fake_clock, "condgrad.inner.simplex_qp", "walked", 1.0)
+    ticking(monkeypatch, fake_clock, "condgrad.linalg.simplex_qp", "walked", 1.0)
     result = cg.minimize(objective, cg.LpBall(60, 1.5, 1.0), method="svfw", stop=NEVER | cg.Seconds(10.0), seed=1)
     assert result.status == "out_of_budget" and fake_clock[0] <= 15.0
 

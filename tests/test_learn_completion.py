@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from tests.completions import problem, table
 
 import condgrad as cg
-from condgrad.learn import RobustCompletion, biases, entries, path
+from condgrad.learn import RobustCompletion
+from condgrad.learn.completion import biases, entries, path
 from condgrad.points import Pattern
 
 pd = pytest.importorskip("pandas")
@@ -279,7 +280,7 @@ def test_certify_is_checked_before_the_fit(monkeypatch: pytest.MonkeyPatch) -> N
     def fit(*_: object) -> None:
         pytest.fail("the fit has begun")
 
-    monkeypatch.setattr("condgrad.learn.completion.Fit", fit)
+    monkeypatch.setattr("condgrad.learn.completion.estimator.Fit", fit)
     with pytest.raises(ValueError, match="certify must be positive"):
         RobustCompletion(certify=-1).fit(np.eye(4))
 
@@ -322,11 +323,11 @@ def test_an_entry_that_a_sparse_matrix_holds_twice_is_refused_not_summed(kind: t
 
 
 def test_progress_is_shown_after_two_seconds(progress: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from condgrad.learn import telling
+    from condgrad.learn import progress
 
     clock, out = iter(range(0, 10_000, 3)), io.StringIO()
-    monkeypatch.setattr(telling, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(telling.sys, "stderr", out)
+    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress.sys, "stderr", out)
     RobustCompletion(verbose=True).fit(problem(noise=0.1)[1])
     assert "on held-out entries" in out.getvalue() and "left]" in out.getvalue()
 

@@ -13,10 +13,10 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from condgrad import archive
-from condgrad.archive import BadArchive
 from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
 from condgrad.learn.robust_start import clipped_scale, m_scale, robust_start
+from condgrad.storage import archive
+from condgrad.storage.archive import BadArchive
 
 A9A = Path(__file__).parents[2] / "shared" / "data" / "libsvm"
 

@@ -9,11 +9,11 @@ import pytest
 
 import condgrad as cg
 from condgrad.learn import RobustCompletion
-from condgrad.learn.biases import Biases
-from condgrad.learn.folding import folded
-from condgrad.learn.model import Model
-from condgrad.learn.rescue import rescued
-from condgrad.learn.scales import bounds
+from condgrad.learn.completion.biases import Biases
+from condgrad.learn.completion.folding import folded
+from condgrad.learn.completion.model import Model
+from condgrad.learn.completion.rescue import rescued
+from condgrad.learn.completion.robust_scale import bounds
 from condgrad.points import LowRank
 
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 
 import condgrad as cg
 from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
-from condgrad.learn.weighing import held_out, median, shuffled
+from condgrad.learn.sample_weights import held_out, median, shuffled
 
 
 def data(n: int = 80, d: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.commands import HUNG, refused
 
-from condgrad.atomic import replacing
+from condgrad.storage.atomic import replacing
 
 RATINGS = "user,item,rating\n" + "".join(f"u{i},i{j},{1 + (i * j) % 5}\n" for i in range(6) for j in range(5))
 
@@ -29,7 +29,7 @@ def test_an_open_file_is_written_to_and_not_replaced(name: str, tmp_path: Path) 
         name = str(tmp_path / "link")
         (tmp_path / "between").symlink_to("/dev/stdout")
         (tmp_path / "link").symlink_to("between")
-    code = "import sys; from condgrad.atomic import replacing\nwith replacing(sys.argv[1]) as f: f.write(b'table\\n')"
+    code = "import sys; from condgrad.storage.atomic import replacing\nwith replacing(sys.argv[1]) as f: f.write(b'table\\n')"
     script = 'echo header; "$0" -c "$1" "$2"; echo trailer'
     with open(tmp_path / "g.txt", "wb") as file:
         subprocess.run(["sh", "-c", script, sys.executable, code, name], stdout=file, check=True, timeout=HUNG)
@@ -151,7 +151,7 @@ def test_what_the_users_module_raises_is_one_sentence(
 
 
 def test_labels_that_are_one_as_text_are_not_merged_silently() -> None:
-    from condgrad.learn.frames import pack
+    from condgrad.learn.completion.table_labels import pack
 
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="Two labels are both '1' as text"):

@@ -14,9 +14,9 @@ from tests.problems import case
 
 import condgrad as cg
 from condgrad.cli import BAD_INPUT, main
-from condgrad.experiments.spec import load
 from condgrad.solvers import NCGS, Backtracking, FrankWolfe, ProjectedGradient
 from condgrad.solvers.states import State
+from condgrad.spec import load
 
 # ------------------------------------------------------------------------------------------------------ solver objects
 

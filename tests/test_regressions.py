@@ -11,7 +11,7 @@ from tests.driving import CONVEX, SIMPLEX, X0, a_record, an_expectation, functio
 import condgrad as cg
 from condgrad.certificate import Certificate
 from condgrad.driver import wolfe_gap
-from condgrad.driver.entry import proven_outside
+from condgrad.driver.resolve import proven_outside
 from condgrad.inner import absolute
 
 

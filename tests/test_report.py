@@ -21,9 +21,9 @@ from tests.pages import Elements, strictly, undrawn
 
 from condgrad.report import Curve, NoFigures, Opening, Picture, Plot, Table, Text, surroundings, write
 from condgrad.report.bands import Band, band, bands, best_so_far
-from condgrad.report.look import COLOURS, UNKNOWN, looks, painted
 from condgrad.report.page import _png
 from condgrad.report.plain import plain, shown
+from condgrad.report.style import COLOURS, UNKNOWN, looks, painted
 
 ROOT = Path(__file__).parents[1]
 UNITS = {"cpu": "CPU seconds", "lo": "linear oracle calls"}

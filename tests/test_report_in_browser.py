@@ -17,8 +17,8 @@ import pytest
 from tests.commands import HUNG
 from tests.tiny import TINY
 
-from condgrad.experiments.figure1_methods import FIGURE_1A
-from condgrad.experiments.reproduce import reproduce
+from condgrad.paper.figure1_methods import FIGURE_1A
+from condgrad.paper.reproduce import reproduce
 from condgrad.report import Curve, Picture, Plot, Table, Text, figures, write
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)

@@ -13,7 +13,7 @@ import pytest
 from tests.pages import Elements, strictly, undrawn
 
 from condgrad.cli import BAD_INPUT, main
-from condgrad.report.runs import read, read_all, report_runs
+from condgrad.report.run_report import read, read_all, report_runs
 
 SPEC = """
 [problem]

@@ -16,19 +16,19 @@ import pytest
 from tests.tiny import TINY, but_for_times
 
 from condgrad.cli import BAD_INPUT, main
-from condgrad.experiments import pool
-from condgrad.experiments import reproduce as module
-from condgrad.experiments.exponents import Estimate
-from condgrad.experiments.figure1_methods import CLAIM_1A, CLAIM_1B, FIGURE_1A, FIGURE_1B
-from condgrad.experiments.figures import known, observed, radius, reached
-from condgrad.experiments.recovery import LOSSES, SHARES, how_they_ended
-from condgrad.experiments.reproduce import FULL, PARTS, QUICK, reproduce, verdict_table, without_curves
-from condgrad.experiments.runs import law, spec_of
-from condgrad.experiments.tables import exponent, reading
-from condgrad.experiments.verdicts import RIVAL, TUNED, judge, note
+from condgrad.paper import pool
+from condgrad.paper import reproduce as module
+from condgrad.paper.exponents import Estimate
+from condgrad.paper.figure1_methods import CLAIM_1A, CLAIM_1B, FIGURE_1A, FIGURE_1B
+from condgrad.paper.figures import known, observed, radius, reached
+from condgrad.paper.recovery import LOSSES, SHARES, how_they_ended
+from condgrad.paper.reproduce import FULL, PARTS, QUICK, reproduce, verdict_table, without_curves
+from condgrad.paper.runs import law, spec_of
+from condgrad.paper.tables import exponent, reading
+from condgrad.paper.verdicts import RIVAL, TUNED, judge, note
 from condgrad.protocols import Problem
-from condgrad.report import Curve, quartiles, writing
-from condgrad.report.look import looks
+from condgrad.report import Curve, folder, quartiles
+from condgrad.report.style import looks
 from condgrad.solvers import Setup, build, practical
 from condgrad.solvers.frank_wolfe import RULES
 
@@ -51,7 +51,7 @@ def data(out: Path) -> dict[str, Any]:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures for print take seconds, and what they show is tested elsewhere."""
     for name in ("draw_plot", "draw_picture"):
-        monkeypatch.setattr(writing.print_figures, name, lambda block, folder: None)
+        monkeypatch.setattr(folder.print_figures, name, lambda block, folder: None)
 
 
 def test_the_report_has_every_part(whole: Path) -> None:

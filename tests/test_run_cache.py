@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from condgrad.atomic import replacing
-from condgrad.experiments import pool
-from condgrad.experiments import runs as module
-from condgrad.experiments.cache import Cache, code, digest
-from condgrad.experiments.pool import Progress, make_all
-from condgrad.experiments.runs import Outcome, Run, perform
-from condgrad.experiments.worker import sentence
+from condgrad.paper import pool
+from condgrad.paper import runs as module
+from condgrad.paper.cache import Cache, code, digest
+from condgrad.paper.pool import Progress, make_all
+from condgrad.paper.runs import Outcome, Run, perform
+from condgrad.paper.worker import sentence
+from condgrad.storage.atomic import replacing
 
 
 def small(steps: int = 3, seed: int = 0, name: str = "ncgs") -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_a_write_that_is_cut_short_leaves_no_file(tmp_path: Path, monkeypatch: p
 
 
 def test_the_key_is_that_of_the_source_too(tmp_path: Path) -> None:
-    for name in ("solvers/ncgs.py", "experiments/runs.py", "experiments/verdicts.py", "report/page.py", "cli/runs.py"):
+    for name in ("solvers/ncgs.py", "paper/runs.py", "paper/verdicts.py", "report/page.py", "cli/solve.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x = 1")
 
@@ -126,8 +126,8 @@ def test_the_key_is_that_of_the_source_too(tmp_path: Path) -> None:
         return digest(tmp_path)
 
     first = digest(tmp_path)
-    assert {after_a_change_of(name) for name in ("report/page.py", "cli/runs.py", "experiments/verdicts.py")} == {first}
-    assert len({first, after_a_change_of("experiments/runs.py"), after_a_change_of("solvers/ncgs.py")}) == 3
+    assert {after_a_change_of(name) for name in ("report/page.py", "cli/solve.py", "paper/verdicts.py")} == {first}
+    assert len({first, after_a_change_of("paper/runs.py"), after_a_change_of("solvers/ncgs.py")}) == 3
     assert {"source", "numpy", "scipy", "numba"} <= set(code())
 
 
@@ -172,7 +172,7 @@ def test_outcomes_say_where_and_when_they_were_made(tmp_path: Path, made: list[R
 
 
 def test_a_worker_whose_asker_is_gone_ends_quietly(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "condgrad.experiments.worker", str(tmp_path), "1"]
+    command = [sys.executable, "-m", "condgrad.paper.worker", str(tmp_path), "1"]
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert worker.stdin and worker.stdout and worker.stderr
     worker.stdout.close()

@@ -11,7 +11,7 @@ from tests.driving import CONVEX, NEVER, SIMPLEX, X0, a_sum
 
 import condgrad as cg
 from condgrad.checks import BadOracle, NonFinite
-from condgrad.driver.safety import Lookout
+from condgrad.driver.audit import Lookout
 from condgrad.points import Pattern, SparsePlusLowRank
 from condgrad.solvers.states import State
 

@@ -14,10 +14,10 @@ import pytest
 from tests.driving import CONVEX, NEVER, SIMPLEX, X0, assert_refused, function, interrupt, on_call
 
 import condgrad as cg
-from condgrad import archive
-from condgrad.experiments.runs import perform
-from condgrad.interruption import default_action
 from condgrad.learn import RobustCompletion, RobustLinearRegressor, RobustPCA, SigmoidClassifier
+from condgrad.paper.runs import perform
+from condgrad.runtime.interruption import default_action
+from condgrad.storage import archive
 
 SCRIPT = """
 import os, signal, sys
@@ -325,7 +325,7 @@ def test_an_experiment_keeps_no_half_run(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_one_sigterm_ends_a_reproduction(tmp_path: Path) -> None:
     script = f"""
 from condgrad.cli import main
-from condgrad.experiments import pool
+from condgrad.paper import pool
 def made(runs, folder, jobs):
     os.kill(os.getpid(), signal.SIGTERM)
     yield

@@ -14,12 +14,12 @@ import pytest
 from benchmarks import soak
 
 import condgrad as cg
-from condgrad.driver import memory
+from condgrad.runtime import process_memory
 
 
 @pytest.fixture(autouse=True)
 def reading_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "EVERY", 0.0)
+    monkeypatch.setattr(process_memory, "EVERY", 0.0)
 
 
 def test_nothing_is_left_of_forty_solves() -> None:
@@ -60,10 +60,10 @@ def test_what_is_left_would_be_seen() -> None:
 KEEPING = """
 import numpy as np, condgrad as cg
 from condgrad.driver import memory
-memory.EVERY, kept, sizes = 0.0, [], []
+process_memory.EVERY, kept, sizes = 0.0, [], []
 for seed in range(401):
     if seed % 100 == 0:
-        sizes.append(memory.resident())
+        sizes.append(process_memory.resident())
     objective = cg.Quadratic(np.diag([1.0, 2.0, 3.0]))
     kept.append(cg.minimize(objective, cg.Simplex(3), method="frank-wolfe", seed=seed, stop=cg.Steps(10), progress=False))
 print(1e3 * (sizes[-1] - sizes[1]) / 300)

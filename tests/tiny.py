@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from condgrad.experiments import pool
-from condgrad.experiments.figure1_methods import GENERATORS
-from condgrad.experiments.reproduce import Form, reproduce
+from condgrad.paper import pool
+from condgrad.paper.figure1_methods import GENERATORS
+from condgrad.paper.reproduce import Form, reproduce
 
 TINY = Form(
     "tiny",

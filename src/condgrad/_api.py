@@ -1,6 +1,5 @@
 """The public names of condgrad, which `condgrad` itself loads from here on first use."""
 
-from condgrad.archive import BadArchive
 from condgrad.certificate import Certificate
 from condgrad.domains import (
     DOMAINS,
@@ -61,9 +60,10 @@ from condgrad.objectives import (
     paper_data,
 )
 from condgrad.points import LowRank, SparsePlusLowRank
-from condgrad.points.aside import InexactOracleWarning
 from condgrad.protocols import Problem
+from condgrad.runtime.signals import InexactOracleWarning
 from condgrad.solvers import METHODS, practical, theory
+from condgrad.storage.archive import BadArchive
 
 __all__ = [
     "DOMAINS",

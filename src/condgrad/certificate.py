@@ -20,10 +20,10 @@ from typing import Any
 
 from condgrad.checks import BadOracle
 from condgrad.points import norm2
-from condgrad.points.arithmetic import same
-from condgrad.points.aside import listening, worst
+from condgrad.points.base import same
 from condgrad.points.rounding import difference, gap_rounding, grad_scale, mapping_rounding, precision, summed
 from condgrad.protocols import Point, Problem
+from condgrad.runtime.signals import listening, worst
 
 
 @dataclass(frozen=True)

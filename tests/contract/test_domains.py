@@ -30,7 +30,7 @@ from condgrad.domains import (
     UserSet,
     user_set,
 )
-from condgrad.points import krylov
+from condgrad.linalg import lanczos
 from condgrad.protocols import Domain, Projectable, fits
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -323,9 +323,9 @@ def test_projecting_a_far_point_keeps_the_sum():
 @pytest.mark.parametrize("shape", [(80, 70), (70, 90)])
 @pytest.mark.parametrize("steps", [100, 12], ids=["by Lanczos", "with restarts"])
 def test_nuclear_ball_of_large_matrices(shape, steps, monkeypatch):
-    monkeypatch.setattr(krylov, "STEPS", steps)
-    restarts, restart = [], krylov._Bidiagonal.restart
-    monkeypatch.setattr(krylov._Bidiagonal, "restart", lambda self: (restarts.append(1), restart(self)))
+    monkeypatch.setattr(lanczos, "STEPS", steps)
+    restarts, restart = [], lanczos._Bidiagonal.restart
+    monkeypatch.setattr(lanczos._Bidiagonal, "restart", lambda self: (restarts.append(1), restart(self)))
     D, ball = np.random.default_rng(5).standard_normal(shape), NuclearBall(shape, 2.0)
     v = ball.lmo(D)
     assert bool(restarts) == (steps == 12)

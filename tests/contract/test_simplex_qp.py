@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from condgrad.inner.simplex_qp import factored, nearest_weights
+from condgrad.linalg.simplex_qp import factored, nearest_weights
 
 quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 

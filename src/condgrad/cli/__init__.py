@@ -8,11 +8,11 @@ import warnings
 from typing import NoReturn
 
 from condgrad import __version__
-from condgrad.cli import completion, listings, runs, warming
-from condgrad.cli.codes import BAD_INPUT, INTERRUPTED
+from condgrad.cli import complete, listings, solve, warm_up
+from condgrad.cli.exit_codes import BAD_INPUT, INTERRUPTED
 from condgrad.cli.terminal import say
-from condgrad.interruption import said as said_of
-from condgrad.interruption import terminable
+from condgrad.runtime.interruption import said as said_of
+from condgrad.runtime.interruption import terminable
 
 __all__ = ["BAD_INPUT", "main", "parser"]
 
@@ -54,6 +54,6 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(prog="condgrad", description="Projection-free, non-convex optimisation.")
     top.add_argument("--version", action="version", version=f"condgrad {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for group in (completion, runs, listings, warming):
+    for group in (complete, solve, listings, warm_up):
         group.add(commands)
     return top

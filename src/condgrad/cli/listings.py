@@ -21,7 +21,7 @@ def listing(arguments: Any, header: list[str], rows: list[dict[str, Any]]) -> in
     if arguments.json:
         print(json.dumps(rows, indent=2))
     else:
-        from condgrad.experiments.text import table
+        from condgrad.report.text_table import table
 
         print(table(header, [[row[name] for name in header] for row in rows]))
     return 0

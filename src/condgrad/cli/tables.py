@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgrad.atomic import replacing
 from condgrad.cli.terminal import printable
+from condgrad.storage.atomic import replacing
 
 if TYPE_CHECKING:
     from condgrad.data import Observations
@@ -74,7 +74,7 @@ def check_size(shape: tuple[int, int]) -> None:
 
 def write_wide(path: Path, given: Observations, model: RobustCompletion, keep: str, raw: bool = False) -> None:
     """The completed matrix as wide CSV, its rows and columns in the order of the file; observed values keep all their digits."""
-    from condgrad.learn.entries import places
+    from condgrad.learn.completion.entries import places
 
     (m, n), filled = given.shape, model.fill(keep)
     row_ids, col_ids = (np.arange(m), np.arange(n)) if given.row_ids is None else (given.row_ids, given.col_ids)

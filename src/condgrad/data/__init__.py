@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from condgrad.checks import BadData, as_shape, choice, whole, yes_or_no
-from condgrad.data import delimited, market, packed, parquet
+from condgrad.data import delimited, matrix_market, npz, parquet
 from condgrad.data.delimited import Columns
-from condgrad.data.labelled import Labelled, load_labelled
-from condgrad.data.notes import Cleanup, Fault, Limits, Notes
+from condgrad.data.diagnostics import Cleanup, Fault, Limits, Notes
+from condgrad.data.libsvm import Labelled, load_labelled
 from condgrad.data.observations import Observations
-from condgrad.data.text import head
+from condgrad.data.text_stream import head
 
 __all__ = ["BadData", "Cleanup", "Fault", "Labelled", "Limits", "Observations", "load", "load_labelled"]
 
@@ -27,14 +27,14 @@ logger = logging.getLogger(__name__)
 READERS: dict[str, tuple[Callable[..., Observations], set[str]]] = {
     "csv": (delimited.read, {"columns", "delimiter", "header", "ids", "base", "shape", "wide"}),
     "parquet": (parquet.read, {"columns", "ids", "base", "shape"}),
-    "npz": (packed.read, set()),
-    "matrix-market": (market.read, set()),
+    "npz": (npz.read, set()),
+    "matrix-market": (matrix_market.read, set()),
 }
 """Each format's reader, and what may be said to it."""
 
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".npz": "npz", ".mtx": "matrix-market", ".mm": "matrix-market"}
 SUFFIXES |= dict.fromkeys((".csv", ".tsv", ".tab", ".txt", ".dat", ".data"), "csv")
-BEGINNINGS = {market.MAGIC[:8]: "matrix-market", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
+BEGINNINGS = {matrix_market.MAGIC[:8]: "matrix-market", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
 
 
 def load(
@@ -63,7 +63,7 @@ def load(
     path = Path(path)
     notes = Notes(path, yes_or_no(strict, "strict"))
     reader, known = READERS[format_of(path, format, notes)]
-    notes.unit = {packed.read: "element", parquet.read: "row"}.get(reader, "line")
+    notes.unit = {npz.read: "element", parquet.read: "row"}.get(reader, "line")
     said: dict[str, Any] = {"columns": columns, "delimiter": delimiter, "header": header, "shape": shape}
     said = {name: value for name, value in said.items() if value is not None}
     said |= ({} if yes_or_no(ids, "ids") else {"ids": False}) | ({"base": whole(base, "base", 0)} if base != 0 else {})

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import BadData, choice
-from condgrad.data.notes import Limits, Notes
-from condgrad.data.packed import read_sparse
-from condgrad.data.text import chunks, opened
-from condgrad.files import DAMAGE, TooLarge, read_npy, size_of
+from condgrad.data.diagnostics import Limits, Notes
+from condgrad.data.npz import read_sparse
+from condgrad.data.text_stream import chunks, opened
+from condgrad.storage.files import DAMAGE, TooLarge, read_npy, size_of
 
 MAX_ROW_BYTES = 16 * 2**20
 """Of one line of a table of numbers: about a million of them."""

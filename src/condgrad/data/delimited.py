@@ -10,11 +10,11 @@ from itertools import chain, islice
 from pathlib import Path
 
 from condgrad.checks import counted
-from condgrad.data.index import INTEGER, Index, Names, Positions
+from condgrad.data.diagnostics import Limits, Notes, shortly
+from condgrad.data.labels import INTEGER, Index, Names, Positions
 from condgrad.data.lines import BLANKS, NOT_GIVEN, NUMBER, Layout, Reader, fields_of
-from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations
-from condgrad.data.text import chunks
+from condgrad.data.text_stream import chunks
 from condgrad.data.wide import WideReader, delimiter_of, looks_wide, wide_by_ids
 
 DELIMITERS = (",", ";", "\t", "|")

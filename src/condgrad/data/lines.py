@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from condgrad.checks import counted
+from condgrad.data.diagnostics import Limits, Notes, shortly
 from condgrad.data.fields import QUOTE, cells, decimals, lines_with, split, trim, without_blank
-from condgrad.data.index import Index, Unusable
-from condgrad.data.notes import Limits, Notes, shortly
+from condgrad.data.labels import Index, Unusable
 from condgrad.data.observations import Observations, Side, observations
 
 BLANKS = " "

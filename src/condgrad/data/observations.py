@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from condgrad.data.index import INTEGER
-from condgrad.data.notes import Cleanup, Limits, Notes, shortly
+from condgrad.data.diagnostics import Cleanup, Limits, Notes, shortly
+from condgrad.data.labels import INTEGER
 
 EMPTY_SIDES, EMPTY_FOR_EACH = 1_000_000, 20
 """Rows and columns, in all and for each entry, beyond which those without entries are left out of a model."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.data import text
+from condgrad.data import text_stream
 from condgrad.data.delimited import WIDE, Columns, check_columns, places
-from condgrad.data.index import Index, Names, Positions, Unusable
-from condgrad.data.notes import Limits, Notes, shortly
+from condgrad.data.diagnostics import Limits, Notes, shortly
+from condgrad.data.labels import Index, Names, Positions, Unusable
 from condgrad.data.observations import Observations, observations
-from condgrad.extras import needed_for
-from condgrad.files import size_of
+from condgrad.runtime.extras import needed_for
+from condgrad.storage.files import size_of
 
 BATCH = 2**16
 ADVICE = "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)"
@@ -39,7 +39,7 @@ def read(
     m, n = shape or (None, None)
     rows: Index = Names("row", notes, limits) if ids else Positions("row", limits, base, m)
     cols: Index = Names("column", notes, limits) if ids else Positions("column", limits, base, n)
-    with text.opened(path, notes) as raw:
+    with text_stream.opened(path, notes) as raw:
         try:
             file = parquet.ParquetFile(raw)
             allowed = limits.allowed(size_of(raw))

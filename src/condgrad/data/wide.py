@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from condgrad.checks import counted
+from condgrad.data.diagnostics import Limits, Notes, shortly
 from condgrad.data.fields import LONGEST, QUOTE, cells, decimals, lines_with, split, trim
-from condgrad.data.index import INTEGER, Names, Unusable
+from condgrad.data.labels import INTEGER, Names, Unusable
 from condgrad.data.lines import BLANKS, INFINITE, NOT_GIVEN, NUMBER, Chunks, Layout, fields_of, number_of, text_lines
-from condgrad.data.notes import Limits, Notes, shortly
 from condgrad.data.observations import Observations, observations
 
 DELIMITERS = (",", ";", "\t", "|")

@@ -15,13 +15,14 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Shape
-from condgrad.domains.simplex import onto_simplex
+from condgrad.linalg.eigenvalue_bound import Edge, edge
+from condgrad.linalg.lanczos import RITZ, SPARE, lowest_eigen, random_block, symmetric_times, top_singular, wider
+from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank, inner, norm2
-from condgrad.points.arithmetic import Structured
-from condgrad.points.aside import beat, inexact
-from condgrad.points.edge import Edge, edge
-from condgrad.points.krylov import RITZ, SPARE, lowest_eigen, outer, random_block, symmetric_times, top_singular, wider
+from condgrad.points.base import Structured
+from condgrad.points.low_rank import outer
 from condgrad.protocols import Point
+from condgrad.runtime.signals import beat, inexact
 
 Shrink = Callable[[np.ndarray], np.ndarray]
 
@@ -162,7 +163,7 @@ def unseen(spectrum: str, A: Point, left: np.ndarray, right: np.ndarray, values:
     """How much larger the sum of the largest values of A can be than that of some Ritz values with these vectors and residual.
 
     Apart from what couples the vectors to the outside, which is at most the residual, A has their values and those outside,
-    which points/edge.py bounds: so no value is larger than both, and each is off by the residual at the most.
+    which linalg/eigenvalue_bound.py bounds: so no value is larger than both, and each is off by the residual at the most.
     """
     size = sqrt(norm2(A))
     bound = size

@@ -20,7 +20,7 @@ from condgrad.domains._spectra import (
     square,
 )
 from condgrad.points import LowRank
-from condgrad.points.krylov import outer
+from condgrad.points.low_rank import outer
 from condgrad.protocols import Point
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Ball, Shape
-from condgrad.domains.simplex import onto_simplex
+from condgrad.linalg.simplex_projection import onto_simplex
 
 
 @final

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from condgrad.domains._ball import Ball, Shape
-from condgrad.domains.simplex import onto_simplex
+from condgrad.linalg.simplex_projection import onto_simplex
 
 
 @final

@@ -9,9 +9,9 @@ import numpy as np
 
 from condgrad.domains._ball import Ball, Shape
 from condgrad.domains._spectra import OfLowRank, matrices, said, top_vectors
-from condgrad.domains.simplex import onto_simplex
+from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank
-from condgrad.points.krylov import outer
+from condgrad.points.low_rank import outer
 from condgrad.protocols import Point
 
 

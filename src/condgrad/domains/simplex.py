@@ -10,6 +10,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Shape
+from condgrad.linalg.simplex_projection import onto_simplex
 
 
 @final
@@ -46,12 +47,3 @@ class Simplex:
     def contains(self, x: np.ndarray, tolerance: float = 1e-9) -> bool:
         x, slack = checks.point(x, self.shape, "Simplex"), tolerance * self.radius
         return bool(np.all(x >= -slack) and abs(np.sum(x) - self.radius) <= slack)
-
-
-def onto_simplex(x: np.ndarray, radius: float) -> np.ndarray:
-    """The nearest point with entries >= 0 that sum to ``radius``: max(x - theta, 0), theta found by sorting."""
-    shifted = x - x.max()  # changes nothing but theta, and keeps the sums below at the size of the radius
-    falling = np.sort(shifted, axis=None)[::-1]
-    thetas = (np.cumsum(falling) - radius) / np.arange(1, x.size + 1)
-    support = np.flatnonzero(falling > thetas)[-1]
-    return np.maximum(shifted - thetas[support], 0.0)

@@ -11,9 +11,9 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains._ball import Shape
 from condgrad.domains._spectra import OfLowRank, eigenvalues, lowest_vectors, said, square
-from condgrad.domains.simplex import onto_simplex
+from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank
-from condgrad.points.krylov import outer
+from condgrad.points.low_rank import outer
 from condgrad.protocols import Point
 
 

@@ -1,12 +1,12 @@
-"""The loop and all around it: minimize, run, iterate, stopping rules, counts, trace, metrics."""
+"""The loop, once, for every method: minimize, run, stopping rules, counts, trace, checks, checkpoints."""
 
+from condgrad.driver.audit import SmoothnessWarning
 from condgrad.driver.checkpoint import Checkpoint, CheckpointWarning
-from condgrad.driver.gradient import GradientCheck, check_gradient
+from condgrad.driver.gradient_check import GradientCheck, check_gradient
 from condgrad.driver.metrics import mapping, value, wolfe_gap
 from condgrad.driver.minimize import minimize
 from condgrad.driver.result import Result
 from condgrad.driver.run import iterate, run
-from condgrad.driver.safety import SmoothnessWarning
 from condgrad.driver.smoothness_estimate import SmoothnessEstimate, estimate_smoothness
 from condgrad.driver.stopping import Calls, CpuSeconds, Gap, Mapping, Memory, Seconds, Stagnation, Steps
 from condgrad.driver.trace import Trace

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from condgrad import archive
-from condgrad.archive import BadArchive
-from condgrad.atomic import target, try_folder
 from condgrad.checks import positive, whole
-from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts
 from condgrad.driver.fingerprint import Fingerprint, differences
-from condgrad.driver.freezing import Frozen, freeze, thaw
-from condgrad.driver.sound import check_run, check_spent
+from condgrad.driver.snapshot import Frozen, freeze, thaw
 from condgrad.driver.trace import COLUMNS, Trace
+from condgrad.driver.validate import check_run, check_spent
 from condgrad.protocols import Record
+from condgrad.runtime.clock import Watch
+from condgrad.storage import archive
+from condgrad.storage.archive import BadArchive
+from condgrad.storage.atomic import target, try_folder
 
 KIND, VERSION = "checkpoint", 2
 SHARE = 0.05

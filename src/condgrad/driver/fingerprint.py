@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import BadOracle, NotGiven
-from condgrad.driver.entry import checked_answers, unwrapped
+from condgrad.driver.resolve import checked_answers, unwrapped
 from condgrad.points import LowRank, norm2
 from condgrad.protocols import Objective, Point, Problem, fits
 

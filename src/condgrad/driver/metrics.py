@@ -10,9 +10,9 @@ import numpy as np
 
 from condgrad.certificate import Certificate, linear_gap
 from condgrad.inner import Corrective, Spectral, relative, with_gap
-from condgrad.points.aside import listening, worst
 from condgrad.points.rounding import grad_scale, mapping_rounding, precision
 from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, SpectralSet, fits
+from condgrad.runtime.signals import listening, worst
 
 SMALL = 512 * 512
 """Entries of a matrix that is written out for an exact measurement."""

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
-from condgrad.driver import gradient
+from condgrad.driver import gradient_check
 from condgrad.driver.checkpoint import Checkpoint
-from condgrad.driver.entry import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.progress import Progress, switched_off
+from condgrad.driver.resolve import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.result import Result
 from condgrad.driver.run import OUTPUTS, Callback, run
 from condgrad.driver.smoothness_estimate import SmoothnessEstimate
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
-from condgrad.interruption import ACTIONS, default_action, terminable
 from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
+from condgrad.runtime.interruption import ACTIONS, default_action, terminable
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
 logger = logging.getLogger(__name__)
@@ -205,7 +205,7 @@ def minimize(
     problem = Problem(objective, domain)
     start = check_start(problem, x0)
     if yes_or_no(check_gradient, "check_gradient"):
-        compared = gradient.check_gradient(objective, domain, start, seed=seed)
+        compared = gradient_check.check_gradient(objective, domain, start, seed=seed)
         if not compared.matches:
             raise BadOracle(f"{compared} Correct {type(objective).__name__}, or leave check_gradient out.")
     if warm_start is None:

@@ -8,10 +8,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from condgrad.atomic import write_text
 from condgrad.certificate import Certificate
 from condgrad.driver.trace import Trace
 from condgrad.protocols import Point
+from condgrad.storage.atomic import write_text
 
 
 class Lowest(NamedTuple):

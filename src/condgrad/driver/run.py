@@ -12,23 +12,23 @@ from typing import Any
 
 from condgrad.certificate import Certificate, witness
 from condgrad.checks import FAULTS, BadOracle, NonFinite, choice, read_only
-from condgrad.driver.answer import answer, out_of_precision, result, unchecked
+from condgrad.driver.audit import Lookout, Noticed, later
 from condgrad.driver.checkpoint import Checkpoint, Saving
-from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts, count
-from condgrad.driver.entry import checked_answers
+from condgrad.driver.ending import answer, out_of_precision, result, unchecked
 from condgrad.driver.fingerprint import digest, fingerprint
 from condgrad.driver.metrics import mapping, named, validation, value, wolfe_gap
+from condgrad.driver.resolve import checked_answers
 from condgrad.driver.result import Lowest, Result
-from condgrad.driver.safety import Lookout, Noticed, later
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
 from condgrad.driver.vertices import Compared, probe
-from condgrad.interruption import ACTIONS, Terminated, attach, default_action, held_back, said, terminable
 from condgrad.points import norm2
-from condgrad.points.aside import listening
 from condgrad.points.rounding import grad_scale, mapping_rounding, precision
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
+from condgrad.runtime.clock import Watch
+from condgrad.runtime.interruption import ACTIONS, Terminated, attach, default_action, held_back, said, terminable
+from condgrad.runtime.signals import listening
 from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import Backtracking
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from condgrad.checks import positive, whole
 from condgrad.driver.counting import Counts, count
-from condgrad.driver.entry import check_problem
+from condgrad.driver.resolve import check_problem
 from condgrad.points import norm2
 from condgrad.protocols import FiniteSum, Objective, Point, Problem, fits
 

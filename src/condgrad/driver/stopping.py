@@ -9,10 +9,10 @@ from math import isfinite, log, nan
 from typing import ClassVar, Protocol
 
 from condgrad.checks import choice, positive, whole
-from condgrad.driver.clock import Watch
 from condgrad.driver.counting import Counts
-from condgrad.driver.memory import resident
 from condgrad.protocols import Reason, Record
+from condgrad.runtime.clock import Watch
+from condgrad.runtime.process_memory import resident
 
 
 class Budget(Protocol):

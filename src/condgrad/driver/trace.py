@@ -13,10 +13,10 @@ from typing import Any, overload
 
 import numpy as np
 
-from condgrad.atomic import replacing
 from condgrad.checks import choice
-from condgrad.extras import needed_for
 from condgrad.protocols import Record
+from condgrad.runtime.extras import needed_for
+from condgrad.storage.atomic import replacing
 
 COLUMNS = [field.name for field in fields(Record)]
 

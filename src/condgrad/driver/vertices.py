@@ -14,9 +14,9 @@ import numpy as np
 from condgrad.checks import BadOracle
 from condgrad.domains import ProjectableUserSet, UserSet
 from condgrad.points import inner, norm2
-from condgrad.points.aside import inexact, listening, worst
 from condgrad.points.rounding import units
 from condgrad.protocols import Point
+from condgrad.runtime.signals import inexact, listening, worst
 
 REMEMBERED = 8
 """Answers that are remembered: those that were given last."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from condgrad.checks import whole
 from condgrad.points import inner, norm2
-from condgrad.points.aside import beat
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
+from condgrad.runtime.signals import beat
 
 EPS = 4 * float(np.finfo(float).eps)
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
-from condgrad.inner.simplex_qp import Factor, nearest_weights
+from condgrad.linalg.simplex_qp import Factor, nearest_weights
 from condgrad.points import inner, norm2
-from condgrad.points.aside import beat
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
+from condgrad.runtime.signals import beat
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ import numpy as np
 
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
+from condgrad.linalg.lanczos import RITZ, SPARE, TIMES, random_block, rank_of, spare_columns, wider
 from condgrad.points import LowRank, norm2
-from condgrad.points.aside import beat
-from condgrad.points.krylov import RITZ, SPARE, TIMES, outer, random_block, rank_of, spare_columns, wider
+from condgrad.points.low_rank import outer
 from condgrad.protocols import InnerStop, Point, Prox
+from condgrad.runtime.signals import beat
 
 AIM = 1 / 4
 """The share of the allowed gap that is aimed at: as it is a bound, all of it would be stated where less was reached."""

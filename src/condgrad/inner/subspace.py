@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from condgrad.linalg.lanczos import RITZ, SPARE, random_block, rank_of, wider
 from condgrad.points import LowRank
-from condgrad.points.krylov import RITZ, SPARE, outer, random_block, rank_of, wider
+from condgrad.points.low_rank import outer
 from condgrad.protocols import InnerStop, Point, Prox
 
 FRESH = 2

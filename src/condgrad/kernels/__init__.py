@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.interruption import held_back
 from condgrad.kernels import layer
+from condgrad.runtime.interruption import held_back
 
 LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "sigmoid")
 """The losses that :func:`loss` knows, by their place in the kernel."""

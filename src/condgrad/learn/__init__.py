@@ -1,10 +1,10 @@
-"""Estimators in the manner of scikit-learn; the only folder that imports it, and imported by name only."""
+"""Estimators with the interface of scikit-learn, which only this folder imports. ``import condgrad`` does not load it."""
 
-from condgrad.extras import needed_for
+from condgrad.runtime.extras import needed_for
 
 with needed_for("Estimators"):
-    from condgrad.learn.completion import RobustCompletion
+    from condgrad.learn.completion.estimator import RobustCompletion
     from condgrad.learn.linear import RobustLinearRegressor, SigmoidClassifier
-    from condgrad.learn.split import RobustPCA
+    from condgrad.learn.pca import RobustPCA
 
 __all__ = ["RobustCompletion", "RobustLinearRegressor", "RobustPCA", "SigmoidClassifier"]

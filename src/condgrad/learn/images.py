@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.atomic import replacing
 from condgrad.checks import same_shape
-from condgrad.extras import needed_for
-from condgrad.files import Limits, open_file, size_of
-from condgrad.learn.completion import RobustCompletion
+from condgrad.learn.completion.estimator import RobustCompletion
+from condgrad.runtime.extras import needed_for
+from condgrad.storage.atomic import replacing
+from condgrad.storage.files import Limits, open_file, size_of
 
 PIXELS = 100_000_000
 """More than this is refused before memory is taken."""

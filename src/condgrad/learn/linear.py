@@ -17,13 +17,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad.checks import choice, counted, positive, whole, yes_or_no
-from condgrad.learn.fits import Design, Fits
-from condgrad.learn.fitting import all_or_nothing, attaching, seed_of, unfitted
-from condgrad.learn.radii import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
+from condgrad.learn.base import all_or_nothing, attaching, seed_of, unfitted
+from condgrad.learn.completion.robust_scale import CONVEX, LOSSES, NOT_BELIEVED, spread
+from condgrad.learn.linear_problem import Design, Fits
+from condgrad.learn.radius_search import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
 from condgrad.learn.robust_start import decided_by_leverage, dense, suits
-from condgrad.learn.saving import Saved
-from condgrad.learn.scales import CONVEX, LOSSES, NOT_BELIEVED, spread
-from condgrad.learn.weighing import gathered, held_out, median, of_classes, row_weights, shuffled
+from condgrad.learn.sample_weights import gathered, held_out, median, of_classes, row_weights, shuffled
+from condgrad.learn.storage import Saved
 from condgrad.objectives import Logistic, Loss, Sigmoid
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import issparse
 from scipy.stats import chi2
 
-from condgrad.learn.scales import coarseness
-from condgrad.learn.weighing import median
+from condgrad.learn.completion.robust_scale import coarseness
+from condgrad.learn.sample_weights import median
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Points: numpy arrays, and whatever else adds, subtracts, scales and has an ``inner``."""
 
-from condgrad.points.arithmetic import distance2, inner, norm2
+from condgrad.points.base import distance2, inner, norm2
 from condgrad.points.low_rank import LowRank
 from condgrad.points.pattern import Pattern
 from condgrad.points.sparse_plus_low_rank import SparsePlusLowRank

@@ -9,8 +9,8 @@ import numpy as np
 
 from condgrad import kernels
 from condgrad.checks import read_only
-from condgrad.points.arithmetic import Structured
-from condgrad.points.orthonormal import qr
+from condgrad.linalg.qr import qr
+from condgrad.points.base import Structured
 from condgrad.points.pattern import Pattern
 
 TERMS = 16
@@ -277,3 +277,8 @@ def svd(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     P, sigma, Ot = np.linalg.svd(R @ S.T)
     k = int(np.sum(sigma > 1e-15 * max(len(U), len(V)) * sigma[0])) if sigma.size else 0
     return left @ P[:, :k], sigma[:k], right @ Ot[:k].T
+
+
+def outer(U: np.ndarray, V: np.ndarray, like: Any) -> Any:
+    """U V', of low rank where the other is structured, an array where it is one."""
+    return LowRank.of_factors(U, V) if isinstance(like, Structured) else U @ V.T

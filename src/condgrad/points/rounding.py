@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.points.arithmetic import Structured, inner, norm2
+from condgrad.points.base import Structured, inner, norm2
 from condgrad.points.low_rank import LowRank
 
 UNIT = float(np.finfo(float).eps) / 2

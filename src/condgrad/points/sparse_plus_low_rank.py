@@ -9,7 +9,7 @@ import numpy as np
 
 from condgrad import kernels
 from condgrad.checks import read_only
-from condgrad.points.arithmetic import Structured
+from condgrad.points.base import Structured
 from condgrad.points.low_rank import CANCELLED, Factors, LowRank
 from condgrad.points.pattern import Pattern
 

@@ -1,9 +1,9 @@
 """Reports: one HTML page that opens offline, with interactive plots, tables and the raw data, and figures for print beside it."""
 
-from condgrad.driver.surroundings import surroundings
+from condgrad.driver.environment import surroundings
 from condgrad.report.bands import quartiles
 from condgrad.report.blocks import Block, Curve, Opening, Picture, Plot, Table, Text
-from condgrad.report.writing import NoFigures, write
+from condgrad.report.folder import NoFigures, write
 
 __all__ = [
     "Block",

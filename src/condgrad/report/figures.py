@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.extras import needed_for
 from condgrad.report.bands import Band, bands
 from condgrad.report.blocks import Curve, Picture, Plot
-from condgrad.report.look import INK, MATRIX_COLOURS, UNKNOWN, Look, looks
+from condgrad.report.style import INK, MATRIX_COLOURS, UNKNOWN, Look, looks
+from condgrad.runtime.extras import needed_for
 
 SHAPES = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "nabla": "v", "plus": "P", "hexagon": "h"}
 SETTINGS: dict[Any, Any] = {

@@ -17,8 +17,8 @@ import numpy as np
 
 from condgrad.report.bands import Band, bands
 from condgrad.report.blocks import Block, Node, Opening, Picture, Plot, Table, Text
-from condgrad.report.look import looks, painted
 from condgrad.report.plain import shown
+from condgrad.report.style import looks, painted
 
 HEAD_BYTES = 2**16
 """Of a page, from its beginning: among them is the list of figures."""

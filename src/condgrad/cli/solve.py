@@ -1,0 +1,160 @@
+"""Runs and their reports: solve, report, reproduce."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condgrad.cli.complete import writable
+from condgrad.cli.exit_codes import FAILED, INTERRUPTED
+from condgrad.cli.figures import add_figures, check_figures
+from condgrad.cli.terminal import say
+from condgrad.runtime.interruption import held_back
+from condgrad.storage.atomic import replacing
+
+LARGE = 2e7
+"""A point with more entries than this is written as its factors, if it has them."""
+
+
+def add(commands: Any) -> None:
+    command = commands.add_parser("solve", help="run a spec: result, trace and report")
+    command.add_argument("spec", type=Path, metavar="SPEC.toml")
+    command.add_argument(
+        "--out", type=Path, help="folder for the results (default: beside the spec, its name and -run)"
+    )
+    command.add_argument("--json", action="store_true", help="print the result for machines")
+    command.add_argument("--quiet", action="store_true", help="no progress")
+    command.add_argument("--seconds", type=float, metavar="S", help="stop after S seconds")
+    command.add_argument("--memory", type=float, metavar="MB", help="stop above MB megabytes of memory")
+    command.add_argument(
+        "--check-gradient", action="store_true", help="compare the gradient with differences of values first"
+    )
+    command.add_argument("--checkpoint", type=Path, metavar="FILE", help="save the run here as it goes, and at its end")
+    command.add_argument(
+        "--checkpoint-every",
+        type=interval,
+        metavar="30s",
+        help="seconds (30s) or steps (100) between checkpoints (default: 30s)",
+    )
+    command.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint, if there is one, as the run would have"
+    )
+    add_figures(command)
+    command.set_defaults(run=solve)
+    command = commands.add_parser("report", help="one page with plots and tables of runs")
+    command.add_argument(
+        "runs",
+        type=Path,
+        nargs="+",
+        metavar="RUN",
+        help="a folder of `condgrad solve`, a trace in CSV, or a file in runs/ of `condgrad reproduce`",
+    )
+    command.add_argument("--out", type=Path, default=Path("report"), help="folder for the report (default: report)")
+    command.add_argument("--title", default="Runs of condgrad", help="the heading of the page")
+    add_figures(command)
+    command.set_defaults(run=report)
+    command = commands.add_parser("reproduce", help="the paper's figures and tables, with a report")
+    command.add_argument(
+        "parts", nargs="*", metavar="PART", help="all, or any of fig1a, fig1b, tables, recovery (default: all)"
+    )
+    command.add_argument("--quick", action="store_true", help="all of it in small: fewer seeds, smaller budgets")
+    command.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for the report and its runs")
+    command.add_argument("--seed", type=int, default=0, help="the first seed")
+    command.add_argument("--seeds", type=int, help="how many (default: 5 for figures, 1 with --quick)")
+    command.add_argument(
+        "--jobs", type=int, default=1, help="runs side by side, in processes of one thread (default: 1)"
+    )
+    command.add_argument("--fresh", action="store_true", help="make every run again, in place of those in the folder")
+    command.add_argument("--json", action="store_true", help="print what was found for machines")
+    command.set_defaults(run=reproduce)
+
+
+def interval(text: str) -> dict[str, Any]:
+    """Interval between checkpoints: 30s is in seconds, 100 in steps."""
+    try:
+        return {"seconds": float(text[:-1])} if text.endswith("s") else {"steps": int(text)}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: give seconds, such as 30s, or steps, such as 100") from None
+
+
+def solve(arguments: Any) -> int:
+    from condgrad.driver import Checkpoint
+    from condgrad.driver.trace import COLUMNS
+    from condgrad.points import LowRank
+    from condgrad.report.run_report import Run, report_runs
+    from condgrad.spec import load
+
+    check_figures(arguments)
+    if arguments.spec.is_dir():
+        raise ValueError(f"{arguments.spec} is a folder, but a spec was expected: give the name of a TOML file.")
+    if arguments.checkpoint is None and (arguments.resume or arguments.checkpoint_every):
+        raise ValueError("--resume and --checkpoint-every go with --checkpoint FILE: add it.")
+    saving = {}
+    if arguments.checkpoint:
+        saving = {
+            "checkpoint": Checkpoint(arguments.checkpoint, **arguments.checkpoint_every or {}),
+            "resume": arguments.resume,
+        }
+    out = arguments.out or arguments.spec.with_name(arguments.spec.stem + "-run")
+    writable(out / "result.json")
+    spec = load(arguments.spec).within(seconds=arguments.seconds, memory=arguments.memory)
+    asked = {"check_gradient": arguments.check_gradient, "on_interrupt": "return", **saving}
+    result = spec.solve(progress=False if arguments.quiet else None, **asked)
+    with held_back():
+        out.mkdir(parents=True, exist_ok=True)
+        result.to_json(out / "result.json")
+        result.trace.to_csv(out / "trace.csv")
+        if isinstance(result.x, LowRank) and np.prod(result.x.shape, dtype=float) > LARGE:
+            U, V = result.x.factors()
+            with replacing(out / "x.npz") as file:
+                np.savez(file, U=U, V=V)
+        else:
+            with replacing(out / "x.npy") as file:
+                np.save(file, np.asarray(result.x))
+    columns = {name: result.trace[name] for name in COLUMNS}
+    run = Run(out, result.method, columns, result.summary())
+    report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name}, arguments.figures)
+    say(json.dumps(result.summary(), indent=2) if arguments.json else f"{result}\n  written   {out}/")
+    if result.status == "interrupted":
+        return INTERRUPTED
+    return FAILED if result.status in ("failed", "unverified") else 0
+
+
+def report(arguments: Any) -> int:
+    from condgrad.report.run_report import read_all, report_runs
+
+    check_figures(arguments)
+    runs = read_all(arguments.runs)
+    facts = {"runs": [str(run.path) for run in runs]}
+    say(f"Report: {report_runs(runs, arguments.out, arguments.title, facts, arguments.figures)}")
+    return 0
+
+
+def reproduce(arguments: Any) -> int:
+    from condgrad.checks import choice
+    from condgrad.paper.reproduce import FULL, PARTS, QUICK, in_text, without_curves
+    from condgrad.paper.reproduce import reproduce as make
+
+    asked = [choice(part, [*PARTS, "all"], "part of the reproduction") for part in arguments.parts]
+    parts = PARTS if not asked or "all" in asked else asked
+    page, told = make(
+        arguments.out,
+        QUICK if arguments.quick else FULL,
+        parts,
+        arguments.seed,
+        arguments.seeds,
+        arguments.jobs,
+        arguments.fresh,
+        shlex.join(["condgrad", *arguments.said]),
+    )
+    if arguments.json:
+        print(json.dumps({part.name: without_curves(part.facts) for part in told}, indent=2))
+    else:
+        print(*in_text(told), sep="\n")
+        say(f"Report: {page}")
+    return 0

@@ -1,0 +1,173 @@
+"""What a reader may take, what it does about a fault, and what it tells of it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from condgrad.checks import BadData, counted
+from condgrad.storage.files import Limits as Limits
+
+SHOWN = 5
+"""So many examples of each fault are kept; the rest is counted."""
+
+DROPPED, KEPT, MERGED, MIRRORED, MISSING = "dropped", "kept", "merged", "mirrored", "taken as missing"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault: what is done to its line when the reader is not strict, and what its owner can do."""
+
+    done: str
+    advice: str
+
+
+KINDS = {
+    "wrong number of fields": Kind(DROPPED, "correct the line, its delimiters and its quotes"),
+    "open quote": Kind(DROPPED, "close the quote on the line that opens it"),
+    "missing id": Kind(DROPPED, "name the row and the column"),
+    "missing value": Kind(DROPPED, "fill in the value or delete the line"),
+    "not a number": Kind(DROPPED, "write a number with a decimal point"),
+    "not finite": Kind(DROPPED, "write a finite number or delete the line"),
+    "bad index": Kind(DROPPED, "correct the index, or say which base the file counts from"),
+    "NUL byte": Kind(DROPPED, "export the file again as text"),
+    "long line": Kind(DROPPED, "check the line's end, or raise Limits(line=...)"),
+    "not UTF-8": Kind(KEPT, "save the file as UTF-8"),
+    "repeated entry": Kind(MERGED, "delete one of the two"),
+    "conflicting entry": Kind(MERGED, "delete the one that is wrong"),
+    "above the diagonal": Kind(MIRRORED, "write each pair of places once, below the diagonal"),
+    "on the diagonal": Kind(DROPPED, "delete the line, or correct the header"),
+    "no number in a cell": Kind(MISSING, "write a number with a decimal point, or leave the cell empty"),
+    "entries missing": Kind(KEPT, "copy or download the file again"),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """How many lines had it, what was done to them, and the first few: (line, what was found there)."""
+
+    kind: str
+    count: int
+    done: str
+    examples: tuple[tuple[int, str], ...]
+    unit: str = "line"
+
+    def __str__(self) -> str:
+        shown = "; ".join(f"{self.unit} {line}: {found}" for line, found in self.examples)
+        return f"{self.kind}: {self.count:,} {self.done} ({shown}{', ...' if self.count > len(self.examples) else ''})"
+
+
+@dataclass(frozen=True)
+class Cleanup:
+    """What was read, kept, dropped and merged. ``lines`` are those with data: neither blank, nor comment, nor header.
+
+    ``empty`` are the rows and the columns without any entry, which a file with positions may have. Text may be ``headed`` by a
+    line of names.
+    """
+
+    file: str
+    encoding: str
+    lines: int
+    entries: int
+    blank: int
+    comments: int
+    empty: tuple[int, int]
+    faults: tuple[Fault, ...]
+    unit: str = "line"
+    headed: bool = False
+
+    @property
+    def clean(self) -> bool:
+        return not self.faults
+
+    def count(self, kind: str) -> int:
+        """How many lines had this kind of fault."""
+        return sum(fault.count for fault in self.faults if fault.kind == kind)
+
+    @property
+    def dropped(self) -> int:
+        return sum(fault.count for fault in self.faults if fault.done == DROPPED)
+
+    def __str__(self) -> str:
+        skipped = [f"{n:,} {what}" for n, what in ((self.blank, "blank"), (self.comments, "of comment")) if n]
+        beside = f" (and {' and '.join(skipped)})" if skipped else ""
+        told = "" if self.encoding == "utf-8" else f", {self.encoding}"
+        empty = " and ".join(map(counted, self.empty, ("row", "column")))
+        told += f", {empty} without entries" if any(self.empty) else ""
+        head = f"{self.file}: {counted(self.entries, 'entry')} from {counted(self.lines, self.unit)}{beside}{told}"
+        return "\n".join([head, *(f"  {fault}" for fault in self.faults)])
+
+    def summary(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+
+class Notes:
+    """Takes down the faults of one file while it is read; with ``strict`` the first one ends the reading."""
+
+    def __init__(self, path: Path, strict: bool = False, unit: str = "line"):
+        self.name, self.strict, self.unit = path.name, strict, unit
+        self.encoding, self.headed = "utf-8", False
+        self.lines = self.blank = self.comments = 0
+        self._counts: dict[str, int] = {}
+        self._examples: dict[str, list[tuple[int, str]]] = {}
+
+    def fault(self, kind: str, line: int, found: str, expected: str) -> None:
+        """``found`` and ``expected`` are parts of a sentence: found, but expected: advice."""
+        if self.strict:
+            self.refuse(f"{found}, but {expected}", KINDS[kind].advice, line)
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        examples = self._examples.setdefault(kind, [])
+        if len(examples) < SHOWN:
+            examples.append((line, found))
+
+    def faults(self, kind: str, lines: np.ndarray, found: Callable[[int], str], expected: str) -> None:
+        """The same fault on many lines; ``found(i)`` tells of the i-th."""
+        for i, line in enumerate(lines[:SHOWN].tolist()):
+            self.fault(kind, line, found(i), expected)
+        if len(lines) > SHOWN:
+            self._counts[kind] += len(lines) - SHOWN
+
+    def refuse(self, fault: str, advice: str, line: int | None = None) -> NoReturn:
+        where = self.name if line is None else f"{self.name}, {self.unit} {line}"
+        raise BadData(f"{where}: {fault}: {advice}.")
+
+    def close(self, entries: int, empty: tuple[int, int] = (0, 0)) -> Cleanup:
+        """What was taken down; refused where nothing, or less than half of the lines, could be used."""
+        faults = tuple(
+            Fault(kind, count, KINDS[kind].done, tuple(self._examples[kind]), self.unit)
+            for kind, count in self._counts.items()
+        )
+        cleanup = Cleanup(
+            self.name,
+            self.encoding,
+            self.lines,
+            entries,
+            self.blank,
+            self.comments,
+            empty,
+            faults,
+            self.unit,
+            self.headed,
+        )
+        if not self.lines:
+            self.refuse("there is no data, but at least one entry was expected", "give a file that has some")
+        if 2 * cleanup.dropped > self.lines or not entries:
+            dropped = [fault for fault in faults if fault.done == DROPPED]
+            first = ("{} {}: {}".format(self.unit, *fault.examples[0]) for fault in dropped)
+            listed = "; ".join(f"{f.count} x {f.kind}, first on {at}" for f, at in zip(dropped, first, strict=True))
+            self.refuse(
+                f"only {self.lines - cleanup.dropped} of {counted(self.lines, self.unit)} can be used, but at least half are "
+                f"expected ({listed or 'no entries'})",
+                "check the format, the delimiter and the columns",
+            )
+        return cleanup
+
+
+def shortly(text: str, most: int = 60) -> str:
+    """A cell or a line as it is shown in a message."""
+    return repr(text if len(text) <= most else text[: most - 3] + "...")

@@ -1,0 +1,198 @@
+"""Matrix Market: a header that says all, then entries, or all numbers of a dense matrix column by column."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from condgrad.checks import choice, counted
+from condgrad.data.diagnostics import Limits, Notes, shortly
+from condgrad.data.fields import cells, decimals, split, without_blank
+from condgrad.data.labels import Positions, Unusable
+from condgrad.data.lines import BLANKS, Entries, Layout, Reader, number_of, text_lines
+from condgrad.data.observations import Observations, bounded, empty_sides, observations
+from condgrad.data.text_stream import chunks
+
+MAGIC = b"%%MatrixMarket"
+BLANK = re.compile(rb"\s*\n")
+HEADER = "%%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric"
+
+
+def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
+    pieces = chunks(path, limits, notes)
+    number, lines = next(pieces, (1, b""))
+    at = lines.find(b"\n") + 1
+    layout, kind, symmetry = _header(lines[: max(at - 1, 0)].decode(), notes)
+    if kind == "pattern" and values:
+        notes.refuse("the matrix is a pattern, but values were expected", "give a file that has them", 1)
+    number += 1
+    while True:  # up to the line with the sizes
+        if at == len(lines):
+            number, lines = next(pieces, (number, b""))
+            if not lines:
+                notes.refuse("the file ends before its sizes", "copy or download it again")
+            at = 0
+        if blank := BLANK.match(lines, at):
+            skipped = lines.count(b"\n", at, blank.end())
+            notes.blank, number, at = notes.blank + skipped, number + skipped, blank.end()
+            continue
+        end = lines.index(b"\n", at)
+        line, at = lines[at:end], end + 1
+        number += 1
+        if not line.lstrip().startswith(b"%"):
+            break
+        notes.comments += 1
+    m, n, count = _sizes(line.decode(), layout, number - 1, notes)
+    if symmetry != "general" and m != n:
+        notes.refuse(f"the matrix is {symmetry} and {m} x {n}", "correct its header", 1)
+    bounded((m, n), notes, limits)
+    due = _expected(m, n, symmetry) if count is None else count
+    if due > limits.entries:
+        notes.refuse(
+            f"{due} entries are announced, but {limits.entries} are allowed", "raise Limits(entries=...)", number - 1
+        )
+    reader: _Dense | _Coordinates = (
+        _Dense(m, n, symmetry, notes, limits)
+        if count is None
+        else _Coordinates(m, n, kind, symmetry, values, notes, limits)
+    )
+    reader.read(number, lines[at:])
+    for first, chunk in pieces:
+        reader.read(first, chunk)
+    if (found := notes.lines) != due:
+        follow = f"{counted(found, 'entry')} follow{'s' * (found == 1)}"
+        notes.fault("entries missing", number - 1, follow, f"{due:,} were announced")
+    return _mirrored(reader.close(), symmetry, values)
+
+
+def _header(top: str, notes: Notes) -> tuple[str, str, str]:
+    words = top.split()
+    if len(words) != 5 or words[0] != MAGIC.decode():
+        notes.refuse(f"the header is {shortly(top)}", f"Matrix Market begins with {HEADER}", 1)
+    given = [word.lower() for word in words[1:]]
+    known = (
+        ("matrix",),
+        ("coordinate", "array"),
+        ("real", "integer", "pattern", "double"),
+        ("general", "symmetric", "skew-symmetric"),
+    )
+    for word, possible in zip(given, known, strict=True):
+        try:
+            choice(word, possible, "word")
+        except ValueError as error:
+            notes.refuse(str(error).rstrip("."), "save it as a real matrix", 1)
+    if given[1:3] == ["array", "pattern"]:
+        notes.refuse("the header says array and pattern", "save it as coordinate", 1)
+    return given[1], given[2], given[3]
+
+
+def _sizes(line: str, layout: str, number: int, notes: Notes) -> tuple[int, int, int | None]:
+    words = line.split()
+    wanted = 3 if layout == "coordinate" else 2
+    if len(words) != wanted or not all(w.isascii() and w.isdecimal() and len(w) < 20 for w in words):
+        what = "rows, columns and entries" if wanted == 3 else "rows and columns"
+        notes.refuse(f"the sizes are {shortly(line)}, but {wanted} whole numbers were expected", f"give {what}", number)
+    m, n, *count = map(int, words)
+    return m, n, count[0] if count else None
+
+
+def _expected(m: int, n: int, symmetry: str) -> int:
+    """How many numbers an array has."""
+    return m * n if symmetry == "general" else m * (m + 1) // 2 - (m if symmetry == "skew-symmetric" else 0)
+
+
+class _Coordinates(Reader):
+    """Entries, of which a symmetric file has those on and below the diagonal: one above it would count twice."""
+
+    def __init__(self, m: int, n: int, kind: str, symmetry: str, values: bool, notes: Notes, limits: Limits):
+        self.symmetry, width = symmetry, 2 if kind == "pattern" else 3
+        layout = Layout(BLANKS, width, 0, 1, 2 if width == 3 and values else None, comment="%")
+        super().__init__(layout, Positions("row", limits, 1, m), Positions("column", limits, 1, n), notes, limits)
+
+    def entries(self) -> Entries:
+        (i, _, m), (j, _, n), values, lines = super().entries()
+        if self.symmetry == "general":
+            return (i, None, m), (j, None, n), values, lines
+        skew = self.symmetry == "skew-symmetric"
+        above, stay = i < j, (i != j) if skew else np.ones(len(i), dtype=bool)
+        self._tell("above the diagonal", above, i, j, lines, "only those below it were expected")
+        self._tell("on the diagonal", ~stay, i, j, lines, "a skew-symmetric matrix has none there")
+        if values is not None and skew:
+            values = np.where(above, -values, values)
+        i, j = np.maximum(i, j), np.minimum(i, j)
+        return (i[stay], None, m), (j[stay], None, n), None if values is None else values[stay], lines[stay]
+
+    def _tell(self, kind: str, wrong: np.ndarray, i: np.ndarray, j: np.ndarray, lines: np.ndarray, due: str) -> None:
+        where = np.flatnonzero(wrong)
+        where = where[np.argsort(lines[where])]
+        told = f"of a {self.symmetry} matrix is {kind}"
+        self.notes.faults(kind, lines[where], lambda k: f"entry ({i[where[k]] + 1}, {j[where[k]] + 1}) {told}", due)
+
+
+class _Dense:
+    """The numbers of a dense matrix, one a line: a line that can't be used leaves its place unobserved."""
+
+    def __init__(self, m: int, n: int, symmetry: str, notes: Notes, limits: Limits):
+        self.m, self.n, self.symmetry, self.notes, self.limits = m, n, symmetry, notes, limits
+        self.values: list[np.ndarray] = []
+        self.lines: list[np.ndarray] = []
+        self.count = 0
+
+    def read(self, first: int, chunk: bytes) -> None:
+        lines, data = without_blank(first, chunk)
+        self.notes.blank += chunk.count(b"\n") - len(lines)
+        fields = split(data, b" \t", collapse=True)
+        if not fields.lines:
+            return
+        if (fields.per_line() == 1).all():
+            values, ok = decimals(cells(data, fields.start, fields.end))
+            if ok.all():
+                self._keep(values, lines)
+                self.notes.lines += len(values)
+                return
+        read, numbers = [], []
+        for number, line in text_lines(lines, data, np.arange(fields.lines), "%", self.notes, self.limits):
+            try:
+                value = number_of(line.strip())
+            except Unusable as error:
+                self.notes.fault(error.args[0], number, *error.args[1:])
+                value = np.nan
+            read.append(value)
+            numbers.append(number)
+        self._keep(np.array(read, dtype=float), np.array(numbers, dtype=np.int64))
+
+    def _keep(self, values: np.ndarray, lines: np.ndarray) -> None:
+        self.values.append(values)
+        self.lines.append(lines)
+        self.count += len(values)
+        most = _expected(self.m, self.n, self.symmetry)
+        if self.count > most:
+            self.notes.refuse(f"there are more numbers than the {most} of {self.m} x {self.n}", "correct the sizes")
+
+    def close(self) -> Observations:
+        values, lines = np.concatenate([*self.values, np.empty(0)]), np.concatenate([*self.lines, np.empty(0, int)])
+        if self.symmetry == "general":
+            k = np.arange(len(values))
+            rows, cols = (k % self.m, k // self.m) if len(k) else (k, k)
+        else:
+            skew = int(self.symmetry == "skew-symmetric")
+            k, begins = np.arange(len(values)), np.cumsum([0, *range(self.n - skew, 0, -1)])
+            cols = np.searchsorted(begins, k, side="right") - 1
+            rows = k - begins[cols] + cols + skew
+        there = np.isfinite(values)
+        sides = ((rows[there], None, self.m), (cols[there], None, self.n))
+        return observations(*sides, values[there], lines[there], self.notes, self.limits)
+
+
+def _mirrored(given: Observations, symmetry: str, values: bool) -> Observations:
+    rows, cols, numbers = given.rows, given.cols, given.values if values else None
+    if symmetry != "general":
+        off = rows != cols
+        if numbers is not None:
+            numbers = np.concatenate([numbers, (-1.0 if symmetry == "skew-symmetric" else 1.0) * numbers[off]])
+        rows, cols = np.concatenate([rows, cols[off]]), np.concatenate([cols, rows[off]])
+    cleanup = replace(given.cleanup, entries=len(rows), empty=empty_sides(rows, cols, given.shape))
+    return replace(given, rows=rows, cols=cols, values=numbers, cleanup=cleanup)

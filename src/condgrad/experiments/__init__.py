@@ -1,1 +1,0 @@
-"""Runs from a spec file, and the paper's experiments, which are made of such runs."""

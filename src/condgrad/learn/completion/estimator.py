@@ -1,0 +1,425 @@
+"""A matrix with holes and outliers, completed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from condgrad import checks, kernels
+from condgrad.learn.base import all_or_nothing, attaching, seed_of, unfitted
+from condgrad.learn.completion import entries, storage
+from condgrad.learn.completion.biases import Biases, beliefs
+from condgrad.learn.completion.entries import Entries
+from condgrad.learn.completion.model import Model
+from condgrad.learn.completion.path import Fit
+from condgrad.learn.completion.prediction import SPARSE, Predicting
+from condgrad.learn.completion.robust_scale import bounds, loss_name
+from condgrad.learn.completion.table_labels import in_rows_of, joined, labels_of, matched, named_by
+from condgrad.learn.progress import Telling
+from condgrad.objectives import Completion
+from condgrad.objectives.losses import check_loss
+from condgrad.points import LowRank
+
+SMALL = 500_000
+"""Entries below which a fit stays on one thread: passes are so short that a second one mostly waits."""
+
+
+class RobustCompletion(Predicting, storage.Stored, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Complete a matrix: mean + row bias + column bias + a matrix of low rank, fitted with a loss that ignores outliers.
+
+    .. math:: \min_{b, \|X\|_* \le r} \sum_{(i, j)} \phi(\mu + b_i + c_j + X_{ij} - Y_{ij})
+
+    over the observed entries. By default phi is the smoothed l0 (Welsch) loss, with the scale estimated from errors on held-out
+    entries. The radius r is chosen along a path of radii by the error on a tenth of the entries, which are held out; the chosen
+    model is then refitted to all entries.
+
+    Parameters
+    ----------
+    loss : {"welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"} or Loss, default "welsch"
+        Loss phi of the errors; "smoothed-l0" is another name of "welsch". An object such as ``cg.Welsch(8.0)`` has
+        its own scale.
+    sigma : float or "auto", default "auto"
+        Scale (standard deviation) of ordinary errors, in units of the data. "auto": estimated.
+    radius : float or "auto", default "auto"
+        Radius r of the nuclear-norm ball. "auto": chosen on held-out entries.
+    biases : bool or "columns", default True
+        Whether the model has a mean and biases of rows and columns; "columns": no row biases, as in PCA.
+    clip : bool, default True
+        Clip predictions to the range of the data if that range looks like a hard limit, as for ratings: at least 0.1
+        % of the inliers equal the minimum (or the maximum).
+    tol : float, default 1e-3
+        The last fit ends when two steps reduce the loss by less than this share.
+    max_steps : int, default 40
+        Maximum number of steps of the last fit.
+    certify : float, default None
+        Continue until the squared gradient mapping of the last fit is at most this, proven by
+        ``result_.certificate``. None: nothing is proven, which is several times as fast.
+    warm_start : bool, default False
+        Start each fit from the model, radius and sigma of the fit before.
+    random_state : int, RandomState instance or None, default None
+        Decides which entries are held out; None stands for 0, so that two fits agree.
+    verbose : bool, default False
+        Print a progress line on stderr for fits that take more than two seconds.
+
+    Attributes
+    ----------
+    radius_ : float
+        Radius of the nuclear-norm ball, as given or found.
+    sigma_ : float
+        Scale of ordinary errors, as given or found.
+    path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error)
+        One record for each fit of the path, which does not see the held-out entries: ``error`` is what radii are
+        compared by, a root mean square in which a held-out entry counts by its inlier weight under ``loss``; ``rmse``
+        and ``mae`` are those of the predictions at all held-out entries; ``free`` is True where singular values are
+        not limited by the ball. Empty with a radius and a loss object.
+    best_index_ : int or None
+        Index into ``path_`` of the fit whose radius was chosen; None where nothing was held out.
+    validation_rmse_, validation_mae_ : float or None
+        Root mean squared and mean absolute error of the predictions (clipped as ``predict`` clips) at the held-out
+        entries, outliers included, by the fit ``path_[best_index_]``, which has not seen them. The model itself is
+        then refitted to all entries. None where nothing was held out; ``partial_fit`` and ``warm_start`` keep those
+        of the fit that chose the radius.
+    validation_median_error_ : float or None
+        Median absolute error of the same predictions: the typical error, which outliers hardly change.
+    n_validation_ : int
+        Number of entries that were held out.
+    losses_ : list of float
+        Loss on all entries after each round of the last fit.
+    singular_values_ : ndarray of shape (k,)
+        Singular values of the low-rank part, which is ``row_factors_ @ components_``.
+    row_factors_ : ndarray of shape (m, k)
+        Left singular vectors times singular values.
+    components_ : ndarray of shape (k, n)
+        Right singular vectors, as rows, as in PCA.
+    mean_ : float
+        Mean of the model.
+    row_biases_ : ndarray of shape (m,)
+        Bias of each row.
+    col_biases_ : ndarray of shape (n,)
+        Bias of each column.
+    outliers_ : record array of (row, column, value, predicted, score)
+        Entries with an inlier weight below 0.5, largest errors first, by name where there are names. The score is 1
+        minus the inlier weight phi'(t)/(t phi''(0)) of the error t.
+    range_ : tuple of (float, float)
+        Bounds of predictions, infinite where the data have none.
+    multiplier_ : float
+        Multiplier of the constraint on the nuclear norm, used when new rows are folded in.
+    result_ : Result
+        Result of the last run of the engine: its trace, counts and certificate.
+    row_ids_, col_ids_ : ndarray or None
+        Sorted names of rows and columns; None where the entries came without names.
+    index_, columns_ : pandas.Index or None
+        Row and column labels of the wide DataFrame that was fitted; None where it was not one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40))
+    >>> holes = np.where(rng.random(truth.shape) < 0.6, truth, np.nan)
+    >>> holes[:3, :3] = 50.0                                              # wrong, and far off
+    >>> model = RobustCompletion().fit(holes)
+    >>> bool(np.abs(model.fill() - truth).max() < 0.1), len(model.outliers_)
+    (True, 9)
+    """
+
+    def __init__(
+        self,
+        loss: Any = "welsch",
+        *,
+        sigma: float | str = "auto",
+        radius: float | str = "auto",
+        biases: bool | str = True,
+        clip: bool = True,
+        tol: float = 1e-3,
+        max_steps: int = 40,
+        certify: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+    ):
+        self.loss = loss
+        self.sigma = sigma
+        self.radius = radius
+        self.biases = biases
+        self.clip = clip
+        self.tol = tol
+        self.max_steps = max_steps
+        self.certify = certify
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------------------------------------ fit
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the observed entries.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, Observations, or tuple (rows, columns, values)
+            A matrix of shape (m, n) in which NaN is missing; a scipy sparse matrix, whose stored entries, also zeros,
+            are observed; a DataFrame of (row, column, value); the result of ``condgrad.data.load``; or pairs of shape
+            (n, 2) with values y. Of a DataFrame with more columns and one known name each for these three, such as
+            userId, movieId and rating, the rest is ignored. Any other DataFrame is a matrix, whose index and columns
+            name its rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``, ``partial_fit`` and
+            ``fold_in``.
+        y : array-like of shape (n,), default None
+            Values at the pairs X; ignored with a matrix.
+
+        Returns
+        -------
+        RobustCompletion
+            The estimator itself.
+        """
+        again = self.warm_start and hasattr(self, "singular_values_")
+        given = self._read(X, y, reset=True)
+        last = self._carried(given) if again else None
+        return self._fit(given, last)
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Continue the fit with more entries. Entries that are known already get their new value.
+
+        Sigma and the radius are kept; where singular values are not shrunk, the rank is kept in place of the radius.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+            The entries, each given once.
+        y : array-like of shape (n,), default None
+            Values of the entries, if X has pairs.
+
+        Returns
+        -------
+        RobustCompletion
+            The estimator itself.
+        """
+        if not hasattr(self, "singular_values_"):
+            return self.fit(X, y)
+        seen = self._seen.pattern
+        known = Entries(seen.rows, seen.cols, self._seen.values, seen.shape, self.row_ids_, self.col_ids_)
+        new = self._read(X, y, reset=False).once()
+        given = replace(entries.merged(known, new), index=new.index, columns=new.columns)
+        return self._fit(given, self._carried(given))
+
+    def _fit(self, given: Entries, last: Model | None) -> Self:
+        sigma = None if self._auto(self.sigma, "sigma") else checks.positive(self.sigma, "sigma")
+        radius = np.inf if self._auto(self.radius, "radius") else checks.positive(self.radius, "radius")
+        steps, tol = checks.whole(self.max_steps, "max_steps"), checks.positive(self.tol, "tol")
+        certify = None if self.certify is None else checks.positive(self.certify, "certify")
+        if not isinstance(self.clip, bool | np.bool_):
+            raise ValueError(f"clip must be True or False, but got {self.clip!r}: the range is found from the entries.")
+        loss = loss_name(self.loss) if isinstance(self.loss, str) else self.loss
+        if not isinstance(loss, str):
+            check_loss(loss, np.ones(1))
+            if loss.labels != "real":
+                raise ValueError(
+                    f"{type(loss).__name__} is made for labels -1 and 1: give a loss of real values, as 'welsch'."
+                )
+        try:
+            everything = Completion(given.rows, given.cols, given.visible().values, given.shape)
+        except ValueError:
+            given.once()  # tells names, not positions
+            raise
+        rng = np.random.default_rng(seed_of(self.random_state))
+        fit = Fit(everything, loss, sigma, self._biases(), rng, Telling(bool(self.verbose)), clip=bool(self.clip))
+        limit = 1 if everything.n_terms < SMALL else None
+        with kernels.at_most(limit), attaching(lambda interruption: self._partial(fit, given)):
+            if last is not None:
+                model, fit.path = last, list(self.path_)
+                fit.chosen, fit.held_out = self.best_index_, self.n_validation_
+            else:
+                known = np.isfinite(radius) and not isinstance(loss, str)
+                model = fit.approach(radius) if known else fit.follow(radius)
+            model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
+            if certify is not None:
+                model = fit.certified(model, certify, steps)
+        self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
+        self.index_, self.columns_ = given.index, given.columns
+        self._settle(model, fit)
+        fit.tell(f"fitted, rank {len(self.singular_values_)}, radius {self.radius_:.4g}, sigma {self.sigma_:.4g}", 0)
+        return self
+
+    def _partial(self, fit: Fit, given: Entries) -> Self | None:
+        """A copy that has the model which an interrupted fit had reached."""
+        if fit.reached is None:
+            return None
+        partial, model = unfitted(self), fit.reached
+        if model.rank is not None:  # the ball does not bind
+            model = replace(model, radius=float(model.x.svd()[1].sum()))
+        partial.row_ids_, partial.col_ids_ = given.row_ids, given.col_ids
+        partial.index_, partial.columns_ = given.index, given.columns
+        partial._settle(model, fit)
+        return partial
+
+    def _settle(self, model: Model, fit: Fit) -> None:
+        """What the fit found, as attributes."""
+        self.losses_ = fit.losses
+        self.best_index_, self.n_validation_ = fit.chosen, fit.held_out
+        self.path_, self.radius_, self.sigma_, self.result_ = fit.path, model.radius, model.sigma, model.result
+        left, self.singular_values_, right = model.x.svd()
+        self.row_factors_, self.components_ = left * self.singular_values_, right.T
+        self.mean_, self.row_biases_, self.col_biases_ = model.biases.mean, model.biases.rows, model.biases.cols
+        self._loss, self._rank = model.loss, model.rank
+        self._seen = seen = fit.everything.replaced(loss=model.loss)
+        self.multiplier_ = self._multiplier(seen.replaced(fit.left(seen, model)), model.x)
+        left = fit.left(seen, model) - model.x.at(seen.pattern)
+        trust = beliefs(model.loss, seen.pattern, left)[1]
+        trusted = trust >= 0.5
+        self.range_ = bounds(seen.values, trusted)
+        worst = np.flatnonzero(~trusted)
+        worst = worst[np.argsort(-np.abs(left[worst]), kind="stable")]
+        values = seen.values[worst]
+        self._outlier_places = seen.pattern.row_of(worst), seen.pattern.cols[worst]
+        rows = entries.named(self._outlier_places[0], named_by(self.row_ids_, self.index_))
+        cols = entries.named(self._outlier_places[1], named_by(self.col_ids_, self.columns_))
+        self.outliers_ = storage.records(rows, cols, values, values - left[worst], 1 - trust[worst])
+
+    @property
+    def validation_rmse_(self) -> float | None:
+        """Root mean squared error on held-out entries, outliers included."""
+        return None if self.best_index_ is None else self.path_[self.best_index_].rmse
+
+    @property
+    def validation_mae_(self) -> float | None:
+        """Mean absolute error on held-out entries, outliers included."""
+        return None if self.best_index_ is None else self.path_[self.best_index_].mae
+
+    @property
+    def validation_median_error_(self) -> float | None:
+        """Median absolute error on held-out entries, which outliers among them hardly change."""
+        return None if self.best_index_ is None else self.path_[self.best_index_].median_error
+
+    def _multiplier(self, residual: Completion, x: LowRank) -> float:
+        """Of the ball, at x."""
+        norm = float(self.singular_values_.sum())
+        return max(-residual.grad(x).inner(x) / norm, 0.0) if norm else 0.0
+
+    def _biases(self) -> str | None:
+        if isinstance(self.biases, str):
+            return checks.choice(self.biases, ("columns",), "choice of biases")
+        return "both" if self.biases else None
+
+    def _auto(self, value: Any, what: str) -> bool:
+        if isinstance(value, str) and value != "auto":
+            raise ValueError(f"{what} is {value!r}: give 'auto' or a number above 0.")
+        return isinstance(value, str)
+
+    def _read(self, X: Any, y: Any, reset: bool) -> Entries:
+        """The entries; a matrix is looked at by scikit-learn first."""
+        X = entries.unnamed(X)
+        if entries.is_listed(X, y):
+            if not reset and self.row_ids_ is None:
+                raise ValueError(
+                    "The model was fitted to a matrix, which has no names: give a matrix of as many columns."
+                )
+            if reset:
+                self.n_features_in_ = 3 if y is None else 2
+                self.__dict__.pop("feature_names_in_", None)  # of a matrix before
+            return entries.listed(X, y).some()
+        index, columns = labels_of(X)
+        X = validate_data(self, X, reset=reset, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
+        given = entries.from_matrix(X).some()
+        return replace(given, index=index, columns=columns) if reset else self._placed(given, index, columns)
+
+    def _placed(self, given: Entries, index: Any, columns: Any) -> Entries:
+        """The entries of a matrix, in the rows of the one that was fitted: by label where that was a DataFrame."""
+        if self.index_ is None:
+            return given
+        if index is None:
+            if given.shape[0] > len(self.index_):
+                raise ValueError(
+                    f"The matrix has {given.shape[0]} rows, but the DataFrame that was fitted has {len(self.index_)}: give a "
+                    "DataFrame, whose index names the rows."
+                )
+            return replace(given, index=self.index_, columns=self.columns_)
+        if not columns.equals(self.columns_):
+            raise ValueError(
+                "The columns are not those of the DataFrame that was fitted: give the same ones, in the same order."
+            )
+        if index.equals(self.index_):
+            return replace(given, index=index, columns=columns)
+        rows, places = joined(self.index_, index)
+        return replace(given, rows=places[given.rows], shape=(len(rows), len(columns)), index=rows, columns=columns)
+
+    def _carried(self, given: Entries) -> Model:
+        """The model as it stands, for the rows and columns of these entries; new rows are folded in, new columns begin at 0."""
+        m, n = given.shape
+        row_ids = matched(given.index, self.index_, m) if given.row_ids is None else given.row_ids
+        col_ids = matched(given.columns, self.columns_, n) if given.col_ids is None else given.col_ids
+        rows = entries.places(row_ids, self.row_ids_, len(self.row_biases_))
+        cols = entries.places(col_ids, self.col_ids_, len(self.col_biases_))
+        new, known_col = np.flatnonzero(rows < 0), cols >= 0
+        factors, row_biases = self.row_factors_[rows], self.row_biases_[rows]
+        theirs = np.isin(given.rows, new) & known_col[given.cols]
+        part = (np.searchsorted(new, given.rows[theirs]), cols[given.cols[theirs]], given.values[theirs])
+        row_biases[new], factors[new] = self._folded(*part, len(new))
+        x = LowRank(factors, self.components_.T[cols] * known_col[:, None])
+        biases = Biases(self.mean_, row_biases, self.col_biases_[cols] * known_col)
+        return Model(x, biases, self._loss, self.sigma_, self.radius_, self._rank)
+
+    def fold_in(self, X: Any, y: Any = None) -> Self:
+        """Add new rows without refitting the model: a robust regression on the components for each.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+            The new rows. Those of a matrix are numbered after the known ones; entries with names must have new row names, and a
+            DataFrame new labels. Unknown columns are refused.
+        y : array-like of shape (n,), default None
+            Values of the entries, if X has pairs.
+
+        Returns
+        -------
+        RobustCompletion
+            The estimator itself.
+        """
+        check_is_fitted(self)
+        index = None
+        if self.index_ is not None:
+            if labels_of(X)[0] is None:
+                raise ValueError("The model was fitted to a DataFrame: give new rows as one, whose index names them.")
+            given = self._read(in_rows_of(self.index_, X), None, reset=False)
+            if (known := given.rows < len(self.index_)).any():
+                label = self.index_[given.rows[known][0]]
+                raise ValueError(f"Row {label!r} is known already: use partial_fit for its new entries.")
+            index, m = given.index, len(self.index_)
+            given = replace(given, rows=given.rows - m, shape=(len(index) - m, given.shape[1]))
+        else:
+            given = self._read(X, y, reset=False).once()
+        if given.row_ids is not None and given.col_ids is not None:
+            known = entries.places(given.row_ids, self.row_ids_, 0) >= 0
+            if known.any():
+                raise ValueError(
+                    f"Row {given.row_ids[known].tolist()[0]!r} is known already: use partial_fit for its new entries."
+                )
+            cols = entries.places(given.col_ids, self.col_ids_, 0)
+            if (cols < 0).any():
+                raise ValueError(
+                    f"Column {given.col_ids[cols < 0].tolist()[0]!r} is not known: folding in adds rows only."
+                )
+            given = replace(given, cols=cols[given.cols], shape=(given.shape[0], len(self.col_biases_)))
+        new_biases, new_factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
+        old, m = self._seen.pattern, len(self.row_biases_)
+        biases, factors = np.append(self.row_biases_, new_biases), np.concatenate([self.row_factors_, new_factors])
+        rows, cols = np.append(old.rows, given.rows + m), np.append(old.cols, given.cols)
+        values, row_ids = np.append(self._seen.values, given.values), self.row_ids_
+        if row_ids is not None and given.row_ids is not None:
+            ids = np.append(row_ids, given.row_ids)
+            order = np.argsort(ids, kind="stable")
+            row_ids, biases, factors, rows = ids[order], biases[order], factors[order], np.argsort(order)[rows]
+        self._seen = Completion(rows, cols, values, (len(biases), len(self.col_biases_)), self._loss)
+        self.row_biases_, self.row_factors_, self.row_ids_, self.index_ = biases, factors, row_ids, index
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,256 @@
+"""A fit of RobustCompletion as a report: what was read, how the radius was chosen, what was found, which entries are outliers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import counted
+from condgrad.data import Cleanup, Observations
+from condgrad.learn.completion.estimator import RobustCompletion
+from condgrad.report import Block, Curve, Plot, Table, Text, surroundings, write
+from condgrad.report.run_report import PROVEN, UNITS
+
+SHOWN = 25
+"""Outliers that the page lists; the raw data have more."""
+KEPT = 1000
+
+
+def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
+    """What the fit found, as plain data."""
+    m, n = given.shape
+    certificate = model.result_ and model.result_.certificate
+    return {
+        "entries": len(given),
+        "rows": m,
+        "columns": n,
+        "observed": len(given) / (m * n),
+        "loss": model.loss,
+        "rank": len(model.singular_values_),
+        "radius": float(model.radius_),
+        "sigma": float(model.sigma_),
+        "held-out entries": model.n_validation_ or None,
+        "held-out median absolute error": model.validation_median_error_,
+        "held-out RMSE": model.validation_rmse_,
+        "held-out MAE": model.validation_mae_,
+        "outliers": len(model.outliers_),
+        "squared mapping": certificate.upper if certificate and model.certify is not None else None,
+        "status": _status(model),
+    }
+
+
+def _status(model: RobustCompletion) -> str:
+    if model.certify is None or model.result_ is None:
+        return "fitted, not certified"
+    return str(model.result_.status).replace("_", " ")
+
+
+def report_fit(
+    model: RobustCompletion,
+    given: Observations,
+    folder: Path,
+    title: str,
+    facts: Mapping[str, Any],
+    found: Mapping[str, Any],
+    figures: bool = False,
+) -> Path:
+    """Write the report into the folder, with figures for print if asked; return the path of its page."""
+    parameters = {name: value for name, value in model.get_params().items() if value is not None}
+    told = {name: value for name, value in found.items() if value is not None}
+    blocks: list[Block] = [
+        Text("The fit", [in_words(found), *validation_words(model), *caveats(found)]),
+        Table("What was found", list(told), [list(told.values())]),
+        Text("How it came about", []),
+        *path_plot(model),
+        *convergence(model),
+        *spectrum(model),
+        Text("Outliers", [outlier_words(found)]),
+        *outlier_table(model),
+        Text("What was read", [str(given.cleanup).splitlines()[0] + "."]),
+        *cleanup_table(given.cleanup),
+    ]
+    raw = {
+        "found": found,
+        "path": [tried._asdict() for tried in model.path_],
+        "losses": model.losses_,
+        "singular values": model.singular_values_,
+        "outliers": outliers(model, KEPT),
+        "cleanup": given.cleanup.summary(),
+        "parameters": {name: str(value) for name, value in parameters.items()},
+    }
+    said = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+    return write(folder, title, blocks, {**facts, "parameters": said, **surroundings()}, raw, figures)
+
+
+def in_words(found: Mapping[str, Any]) -> str:
+    """The model and its errors; sigma is the typical error on held-out entries where there were any."""
+    held_out = found["held-out entries"]
+    typical = "The typical error is" if held_out is None else "The typical error on held-out entries is"
+    return (
+        f"{counted(found['entries'], 'entry')} of a matrix of {counted(found['rows'], 'row')} and "
+        f"{counted(found['columns'], 'column')} ({found['observed']:.2%} of it) {_are(found['entries'])} explained by a mean, a "
+        f"bias of each row and column, and a matrix of rank {found['rank']} whose singular values add up to at most "
+        f"{found['radius']:.4g}. {typical} {found['sigma']:.3g}; {found['outliers']:,} ({share(found):.1%}) "
+        f"{_are(found['outliers'])} treated as outliers."
+    )
+
+
+def validation_words(model: RobustCompletion) -> list[str]:
+    """What the held-out errors are of: the fit of the path that was chosen, not the model that was refitted to all entries."""
+    if model.best_index_ is None:
+        return []
+    chosen = model.path_[model.best_index_]
+    return [
+        f"To choose the radius, {counted(model.n_validation_, 'entry')} {_are(model.n_validation_)} held out. The chosen fit "
+        f"(radius {chosen.radius:.4g}, rank {chosen.rank}), which has not seen them, predicts half of them within "
+        f"{chosen.median_error:.4g} (median absolute error). With all outliers included, the RMSE is {chosen.rmse:.4g} and the "
+        f"MAE {chosen.mae:.4g}. It was then refitted to all entries: that is the "
+        f"model that is saved, of rank {len(model.singular_values_)}; its radius differs slightly from the "
+        "one above."
+    ]
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def share(found: Mapping[str, Any]) -> float:
+    return found["outliers"] / found["entries"]
+
+
+def caveats(found: Mapping[str, Any]) -> list[str]:
+    """What a reader should look at."""
+    told = []
+    if found["rank"] == 0:
+        told.append("Nothing of low rank was found that helps to predict held-out entries: the model is biases alone.")
+    if share(found) > 0.3:
+        told.append("This share of outliers is unusual: sigma may be too small, or the data are not of low rank.")
+    if found["entries"] < 3 * (found["rows"] + found["columns"]):
+        told.append("There are fewer than three entries for each row and column: most of the model rests on little.")
+    return told
+
+
+def path_plot(model: RobustCompletion) -> list[Block]:
+    """RMSE on held-out entries along the path: a curve for each loss, within the ball and free of it; and the fit chosen."""
+    if not model.path_:
+        return []
+    curves: dict[str, dict[str, list[float]]] = {}
+    for number, tried in enumerate(model.path_, start=1):
+        label = f"{tried.loss}, " + ("singular values not shrunk" if tried.free else "within the ball")
+        columns = curves.setdefault(label, {"radius": [], "round": [], "y": []})
+        for name, value in (("radius", tried.radius), ("round", number), ("y", tried.rmse)):
+            columns[name].append(value)
+    note = "Each point is a fit that has not seen the held-out entries; all of these count, outliers included."
+    if model.best_index_ is not None:
+        chosen = model.path_[model.best_index_]
+        curves["chosen"] = {"radius": [chosen.radius], "round": [model.best_index_ + 1], "y": [chosen.rmse]}
+        note += (
+            f" The chosen fit has radius {chosen.radius:.4g}, rank {chosen.rank}, RMSE {chosen.rmse:.4g} and MAE "
+            f"{chosen.mae:.4g}. Fits are compared by a root mean square in which an entry counts by its inlier weight, so that "
+            "outliers do not choose the radius: the chosen fit need not have the least RMSE."
+        )
+        leader = model.path_[0].loss
+        if leader != chosen.loss:
+            note += f" {leader.capitalize()}'s loss, which never quite ignores an entry, is used first."
+    return [
+        Plot(
+            "path",
+            "RMSE on held-out entries along the path of radii",
+            "RMSE on held-out entries",
+            {"radius": "radius: the sum of the singular values", "round": "round"},
+            [Curve(label, [columns]) for label, columns in curves.items()],
+            note=note,
+            as_given=True,
+            scales=("linear", "linear"),
+        )
+    ]
+
+
+def convergence(model: RobustCompletion) -> list[Block]:
+    """The loss of the fit on all entries, and what the certifying run measured."""
+    rounds = np.arange(1, len(model.losses_) + 1)
+    loss = Plot(
+        "loss",
+        "Loss of the last fit, on all entries",
+        "loss",
+        {"round": "round (steps, then a refit of the biases)"},
+        [Curve("loss", [{"round": rounds, "y": model.losses_}])],
+        note=f"The rounds end when one brings the loss down by less than {model.tol:g} of itself.",
+        as_given=True,
+        scales=("linear", "linear"),
+    )
+    if model.certify is None or model.result_ is None:
+        return [loss]
+    trace = model.result_.trace
+    units = {unit: label for unit, label in UNITS.items() if (trace[unit] > 0).any()}
+    curve = Curve("squared gradient mapping", [{**{unit: trace[unit] for unit in units}, "y": trace["mapping"]}])
+    proof = model.result_.certificate
+    note = PROVEN
+    if proof is not None:
+        note = f"At the end it lies between {proof.lower:.3g} and {proof.upper:.3g}, by a gradient and a linear oracle call."
+    certified = Plot(
+        "convergence", "The certifying run", "squared gradient mapping, best so far", units, [curve], note=note
+    )
+    return [loss, certified] if np.isfinite(trace["mapping"]).any() else [loss]
+
+
+def spectrum(model: RobustCompletion) -> list[Block]:
+    values = model.singular_values_
+    if not len(values):
+        return []
+    numbers = np.arange(1, len(values) + 1)
+    return [
+        Plot(
+            "singular-values",
+            "Singular values of the low-rank part",
+            "singular value",
+            {"number": "index of the singular value"},
+            [Curve("singular value", [{"number": numbers, "y": values}])],
+            note=f"The first {_most(values)} of {len(values)} hold nine tenths of their sum of squares.",
+            as_given=True,
+            scales=("linear", "log"),
+        )
+    ]
+
+
+def _most(values: np.ndarray) -> int:
+    squares = np.cumsum(values**2)
+    return 1 + int(np.searchsorted(squares, 0.9 * squares[-1]))
+
+
+def outlier_words(found: Mapping[str, Any]) -> str:
+    if not found["outliers"]:
+        return "Every entry has an inlier weight of at least 0.5."
+    return (
+        f"{found['outliers']:,} of {counted(found['entries'], 'entry')} {_have(found['outliers'])} an inlier weight below 0.5. "
+        "The ones with the largest errors are listed. The score is 1 minus the inlier weight: an entry with score 1 is ignored."
+    )
+
+
+def outliers(model: RobustCompletion, most: int) -> list[list[Any]]:
+    """(row, column, observed, predicted, score), by name, the strongest first."""
+    worst = model.outliers_[:most]
+    return [list(line) for line in worst.tolist()]
+
+
+def outlier_table(model: RobustCompletion) -> list[Block]:
+    rows = [[str(row), str(col), *numbers] for row, col, *numbers in outliers(model, SHOWN)]
+    left = len(model.outliers_) - len(rows)
+    note = f"{left:,} more: the raw data have the first {KEPT:,}, the model's outliers_ all." if left else ""
+    header = ["row", "column", "observed", "predicted", "score"]
+    return [Table("The strongest outliers", header, rows, note)] if rows else []
+
+
+def cleanup_table(cleanup: Cleanup) -> list[Block]:
+    rows = [
+        [fault.kind, fault.count, fault.done, "; ".join(f"{line}: {what}" for line, what in fault.examples)]
+        for fault in cleanup.faults
+    ]
+    return [Table("Clean-up", ["fault", "lines", "what was done", "the first, by line"], rows)] if rows else []

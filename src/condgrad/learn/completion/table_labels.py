@@ -1,0 +1,154 @@
+"""The labels of a wide DataFrame, which has a column for each column of the matrix: its index and its columns.
+
+The fit itself knows rows and columns by position; labels are looked up when they come in and put back when values go out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import whole
+from condgrad.learn.storage import named
+
+TIMES = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)(, [\w/+:-]{1,60})?\]")
+"""Types of labels that are saved as whole numbers and their type; others that are neither numbers nor strings become strings."""
+
+
+def labels_of(X: Any) -> tuple[Any, Any] | tuple[None, None]:
+    """Index and columns of a pandas DataFrame; None and None of anything else."""
+    wide = all(hasattr(X, name) for name in ("iloc", "index", "columns"))
+    return (X.index, X.columns) if wide else (None, None)
+
+
+def framed(values: np.ndarray, index: Any, columns: Any) -> Any:
+    """The values as a DataFrame with these labels, or as they are where there are none."""
+    if index is None:
+        return values
+    from pandas import DataFrame
+
+    return DataFrame(values, index=index, columns=columns)
+
+
+def named_by(ids: np.ndarray | None, index: Any) -> np.ndarray | None:
+    """What rows (or columns) are called: labels, strings as such and not as objects, or names; None for positions."""
+    if index is None:
+        return ids
+    found = np.asarray(index)
+    strings = found.dtype.kind == "O" and all(isinstance(label, str) for label in found.tolist())
+    return found.astype(np.str_) if strings else found
+
+
+def label_places(ids: Any, index: Any, what: str) -> np.ndarray:
+    """Where these labels stand in an index; -1 for those that are not in it.
+
+    Text is read as what the index has, such as times. Numbers in place of names are refused: they are positions.
+    """
+    from pandas import Index
+
+    if not index.is_unique:
+        (twice, *_) = index[index.duplicated()].tolist()
+        raise ValueError(
+            f"The label {twice!r} stands for more than one {what} of the DataFrame: give labels that are "
+            "unique, by reset_index(drop=True) for example."
+        )
+    wanted = Index(np.atleast_1d(np.asarray(ids)))
+    (one,), (known,) = wanted[:1].tolist() or [None], index[:1].tolist() or [None]
+    if wanted.dtype.kind in "iuf" and index.dtype.kind not in "iufb" and len(index):
+        raise TypeError(
+            f"The {what} {one!r} is a number, but the DataFrame's {what}s have labels such as {known!r}: give these."
+        )
+    try:
+        return index.get_indexer(wanted.astype(index.dtype))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"The {what} {one!r} can't be read as a label such as {known!r}: give labels of the DataFrame."
+        ) from None
+
+
+def joined(index: Any, other: Any) -> tuple[Any, np.ndarray]:
+    """The index followed by the labels of another that it does not have; and where those of the other stand in it."""
+    found = label_places(np.asarray(other), index, "row")
+    new = found < 0
+    if not other.is_unique:
+        label_places(np.asarray(other), other, "row")  # says which label stands there twice
+    found[new] = len(index) + np.arange(new.sum())
+    return (index.append(other[new]) if new.any() else index), found
+
+
+def matched(index: Any, known: Any, size: int) -> np.ndarray:
+    """Where the rows (or columns) of one matrix stand among those of another; -1 for those that are new.
+
+    By label where both have labels and these are unique, else by position.
+    """
+    if index is None or known is None or not known.is_unique:
+        return np.arange(size)
+    return known.get_indexer(index)
+
+
+def in_rows_of(index: Any, X: Any) -> Any:
+    """A DataFrame of new rows: they get the next numbers where both it and the model's DataFrame have the default index."""
+    from pandas import RangeIndex
+
+    def plain(labels: Any) -> bool:
+        return isinstance(labels, RangeIndex) and labels.equals(RangeIndex(len(labels)))
+
+    return X.set_axis(X.index + len(index), axis=0) if plain(index) and plain(X.index) else X
+
+
+def names_of(model: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """What a fitted model calls its rows and columns in files: its names, or its labels as text; None where it has positions."""
+    if model.index_ is None:
+        return model.row_ids_, model.col_ids_
+    rows, cols = (np.array([str(label) for label in labels.tolist()]) for labels in (model.index_, model.columns_))
+    return rows, cols
+
+
+# ------------------------------------------------------------------------------------------------------------- on disk
+
+
+def pack(name: str, index: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any] | None:
+    """An index as plain data, and an array of its numbers where it has numbers or times."""
+    if index is None:
+        return None
+    found, kind = np.asarray(index), str(index.dtype)
+    if TIMES.fullmatch(kind):
+        arrays[name] = index.asi8
+    elif found.dtype.kind in "iuf":
+        kind, arrays[name] = "number", found
+    else:
+        kind = "text"
+    texts = [str(label) for label in index.tolist()] if kind == "text" else None
+    if texts is not None and index.is_unique and len(set(texts)) < len(texts):
+        again = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(
+            f"Two labels are both {again!r} as text, such as a number and a string, and would be one in the file: rename one."
+        )
+    return {"kind": kind, "texts": texts, "name": None if index.name is None else str(index.name)}
+
+
+def unpack(name: str, data: Any, arrays: dict[str, np.ndarray], size: int) -> Any:
+    """What ``pack`` was given."""
+    if data is None:
+        return None
+    from pandas import DatetimeIndex, Index, TimedeltaIndex
+
+    kind, title = data["kind"], data["name"]
+    if title is not None and not isinstance(title, str):
+        raise TypeError("an index whose name is no text")
+    if kind == "text":
+        index: Any = Index(named(data["texts"], "O"), name=title)
+    elif kind == "number":
+        index = Index(arrays[name], name=title)
+    elif (times := TIMES.fullmatch(kind)) and arrays[name].dtype == np.int64:
+        unit, zone = times[2], times[3]
+        moments = arrays[name].view(f"{'M' if times[1] == 'datetime64' else 'm'}8[{unit}]")
+        index = DatetimeIndex(moments, name=title) if times[1] == "datetime64" else TimedeltaIndex(moments, name=title)
+        index = index if zone is None else index.tz_localize("UTC").tz_convert(zone[2:])
+    else:
+        raise ValueError("labels of an unknown kind")
+    if whole(len(index), "labels", least=0) != size:
+        raise ValueError("not one label for each")
+    return index

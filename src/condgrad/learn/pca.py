@@ -1,0 +1,221 @@
+"""A matrix as low rank plus sparse: robust principal components."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from condgrad.checks import positive, whole
+from condgrad.learn.base import all_or_nothing, attaching, unfitted
+from condgrad.learn.completion.entries import check_sizes
+from condgrad.learn.completion.estimator import RobustCompletion
+from condgrad.learn.completion.folding import folded
+from condgrad.learn.completion.robust_scale import NOT_BELIEVED, loss_for, loss_name
+from condgrad.learn.storage import Saved
+from condgrad.points import LowRank
+
+
+class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Split a matrix into a low-rank part, a sparse part of any size, and small errors.
+
+    .. math:: X = 1 m' + L + S + E, \quad \min_{|L|_* \le r} \sum_{ij} \varphi(X_{ij} - m_j - L_{ij})
+
+    Entries of X that are NaN are missing and ignored. The others are fitted by RobustCompletion with column biases only; m is
+    chosen so that the rows of L have mean 0.
+
+    Parameters
+    ----------
+    n_components : int, default None
+        Number of components to keep; a warning is given if L has fewer. None: those with a singular value above the largest
+        one of noise with standard deviation sigma.
+    loss : {"welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"}, default "welsch"
+        Loss phi of the errors. The first three ignore errors that are large enough.
+    radius : float or "auto", default "auto"
+        Radius r of the nuclear-norm ball. "auto": the best on held-out entries along a path of radii.
+    sigma : float, default None
+        Standard deviation of ordinary errors. None: estimated from the median error on held-out entries.
+    center : bool, default True
+        Whether the model has a mean m.
+    tol : float, default 1e-4
+        The fit ends when two steps reduce the loss by less than this share.
+    max_steps : int, default 100
+        Maximum number of steps.
+    random_state : int, RandomState instance or None, default 0
+        Decides which entries are held out.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, n)
+        Principal axes, as rows.
+    singular_values_ : ndarray of shape (k,)
+        Singular values of L.
+    n_components_ : int
+        Number k of components.
+    mean_ : ndarray of shape (n,)
+        The mean m.
+    low_rank_ : ndarray of shape (m, n)
+        The matrix m + L.
+    sparse_ : ndarray of shape (m, n)
+        The matrix S: errors of more than 3 sigma, 0 elsewhere.
+    outliers_ : ndarray of bool of shape (m, n)
+        Where S is not 0.
+    radius_, sigma_, multiplier_ : float
+        As in RobustCompletion.
+    path_ : ndarray of shape (p, 3)
+        Radius, error and rank of each fit of the path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from condgrad.learn import RobustPCA
+    >>> rng = np.random.default_rng(0)
+    >>> L = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40))
+    >>> X = L + 0.01 * rng.normal(size=L.shape)
+    >>> wrong = rng.random(L.shape) < 0.1
+    >>> X[wrong] += 20
+    >>> pca = RobustPCA().fit(X)
+    >>> bool((pca.outliers_ == wrong).all()), bool(abs(pca.low_rank_ - L).max() < 0.1)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        loss: str = "welsch",
+        radius: float | str = "auto",
+        sigma: float | None = None,
+        center: bool = True,
+        tol: float = 1e-4,
+        max_steps: int = 100,
+        random_state: Any = 0,
+    ):
+        self.n_components = n_components
+        self.loss = loss
+        self.radius = radius
+        self.sigma = sigma
+        self.center = center
+        self.tol = tol
+        self.max_steps = max_steps
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n)
+            The matrix; NaN is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        RobustPCA
+            The estimator itself.
+        """
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
+        asked = None if self.n_components is None else whole(self.n_components, "n_components")
+        seen = ~np.isnan(X)
+        if not seen.any(axis=0).all():
+            raise ValueError(f"Column {int(np.argmin(seen.any(axis=0)))} of X has no entry, only NaN: drop it.")
+        completion = RobustCompletion(
+            loss_name(self.loss),
+            sigma="auto" if self.sigma is None else positive(self.sigma, "sigma"),
+            radius=self.radius,
+            biases="columns" if self.center else False,
+            clip=False,
+            tol=self.tol,
+            max_steps=self.max_steps,
+            random_state=self.random_state,
+        )
+
+        def partial_fit(interruption: KeyboardInterrupt) -> Self | None:
+            found = getattr(interruption, "partial_fit", None)
+            return None if found is None else unfitted(self)._settle(found, X, asked)
+
+        with attaching(partial_fit):
+            completion.fit(X)
+        return self._settle(completion, X, asked)
+
+    def _settle(self, found: RobustCompletion, X: np.ndarray, asked: int | None) -> Self:
+        """The attributes, from the completion of the entries of X."""
+        seen = ~np.isnan(X)
+        self.radius_, self.sigma_, self.multiplier_ = found.radius_, found.sigma_, found.multiplier_
+        self.path_ = np.array([tried[:3] for tried in found.path_]).reshape(-1, 3)
+        scores, V = found.row_factors_, found.components_.T
+        self.mean_ = found.mean_ + found.col_biases_
+        if self.center:
+            middle = scores.mean(axis=0)
+            self.mean_, scores = self.mean_ + V @ middle, scores - middle
+        self.low_rank_ = self._keep(LowRank(scores, V), asked) + self.mean_
+        errors = np.where(seen, X - self.low_rank_, 0.0)
+        self.outliers_ = np.abs(errors) > NOT_BELIEVED * self.sigma_
+        self.sparse_ = np.where(self.outliers_, errors, 0.0)
+        return self
+
+    def _keep(self, x: LowRank, asked: int | None) -> np.ndarray:
+        """The components, and what they are of x."""
+        left, values, right = x.svd()
+        m, n = x.shape
+        if not len(values):  # of 0, one that says nothing
+            left, values, right = np.zeros((m, 1)), np.zeros(1), np.eye(n, 1)
+        kept = int(np.sum(values > self.sigma_ * (math.sqrt(m) + math.sqrt(n))))  # the largest singular value of noise
+        kept = max(1, kept if asked is None else min(asked, len(values)))
+        if asked is not None and kept < asked:
+            warnings.warn(
+                f"n_components={asked} was asked for, and the low-rank part that was found has rank {kept}: n_components_ is "
+                f"{kept}. A larger radius allows a larger rank.",
+                UserWarning,
+                stacklevel=4,
+            )
+        left, values, right = left[:, :kept], values[:kept], right[:, :kept]
+        signs = np.sign(right[np.abs(right).argmax(axis=0), np.arange(kept)])
+        self.components_, self.singular_values_, self.n_components_ = (right * signs).T, values, kept
+        return (left * values) @ right.T
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Compute the scores of rows by robust regressions on the components, which ignore outliers and NaN.
+
+        Parameters
+        ----------
+        X : array-like of shape (k, n)
+            Rows, of the matrix that was fitted or new.
+
+        Returns
+        -------
+        ndarray of shape (k, n_components_)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        rows, cols = np.nonzero(~np.isnan(X))
+        check_sizes(X[rows, cols], lambda k: (int(rows[k]), int(cols[k])))
+        entries = rows, cols, X[rows, cols] - self.mean_[cols]
+        columns, loss = self.components_.T, loss_for(self.loss, self.sigma_)
+        return folded(columns, self.singular_values_, entries, len(X), loss, self.multiplier_, ridge=None)[1]
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Compute the rows, of n columns, from their scores X, of shape (k, n_components_)."""
+        check_is_fitted(self)
+        return np.asarray(X) @ self.components_ + self.mean_
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        k, n = self.n_components_, self.n_features_in_
+        whole = dict.fromkeys(("low_rank_", "sparse_"), (len(self.low_rank_), n))
+        parts = {"components_": (k, n), "singular_values_": (k,), "mean_": (n,)}
+        return whole | parts | dict.fromkeys(("n_components_", "n_features_in_", "sigma_", "multiplier_"), ())
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,315 @@
+"""A run from a TOML file: problem, set, method, stop.
+
+[problem]
+objective = "quadratic"        # or linear-model, completion, paper, robust-regression, or your own: "module:name"
+matrix = "Q.npy"               # files are found beside the spec
+
+[set]
+name = "simplex"               # see `condgrad sets`, or your own: "module:name"; the shape is the objective's
+
+[method]
+name = "ncgs"                  # see `condgrad methods`, which lists each one's options
+inner = { name = "condg", max_calls = 100 }  # or its name alone; schedule likewise
+
+[stop]                         # whichever comes first
+mapping = 1e-6
+steps = 1000
+"""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import or_
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import choice, finite_array
+from condgrad.data.arrays import load_array
+from condgrad.domains import DOMAINS
+from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Memory, Result, Seconds, Stagnation, Steps, minimize
+from condgrad.driver.run import Callback
+from condgrad.driver.stopping import Rule
+from condgrad.inner import INNERS
+from condgrad.objectives import LOSSES, Completion, LinearModel, PaperData, Quadratic, Welsch, paper_data
+from condgrad.own_parts import DOMAIN, OBJECTIVE, checked, find, guarded, is_reference, lacks, said
+from condgrad.solvers import METHODS, practical, theory
+from condgrad.storage.files import read_bytes
+
+STOPS: dict[str, Callable[[Any], Rule]] = {
+    "mapping": Mapping,
+    "gap": Gap,
+    "steps": Steps,
+    "seconds": Seconds,
+    "cpu": CpuSeconds,
+    "memory": Memory,
+    "stagnation": Stagnation,
+    **{oracle: partial(Calls, oracle=oracle) for oracle in ("fo", "sfo", "ifo", "lo", "po", "values")},
+}
+
+MAX_SPEC_BYTES = 2**18
+MAX_LINE = 4096
+"""Characters of a line of a spec: the time that tomllib takes for a key of many parts, a.b.c, grows with their square."""
+
+RUN = ("schedule", "inner", "warm_start", "smoothness", "output", "seed", "every", "measure", "validate")
+"""What [method] may say besides the method's own options."""
+
+TABLES: dict[str, dict[str, Callable[..., Any]]] = {
+    "schedule": {"practical": practical, "theory": theory},
+    "inner": dict(INNERS),
+}
+"""What may be a name, or a table that has one and parameters: inner = { name = "condg", max_calls = 100 }."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A spec that has been read: everything is there and has a known name."""
+
+    objective: Any
+    domain: Any
+    method: str
+    stop: Rule
+    keywords: dict[str, Any]
+    own: tuple[str, ...] = ()
+    """References to the user's own parts, whose code may raise anything."""
+
+    def within(self, **limits: float | None) -> Spec:
+        """The same with more to stop at, by the names of [stop]; None says nothing."""
+        more = [STOPS[name](limit) for name, limit in limits.items() if limit is not None]
+        return replace(self, stop=reduce(or_, more, self.stop))
+
+    def solve(self, progress: bool | None, callback: Callback | None = None, **more: Any) -> Result:
+        """``more`` is checkpoint=, resume=, check_gradient= and on_interrupt= of minimize."""
+        try:
+            return minimize(
+                self.objective,
+                self.domain,
+                method=self.method,
+                stop=self.stop,
+                progress=progress,
+                callback=callback,
+                **more,
+                **self.keywords,
+            )
+        except Exception as error:
+            if not self.own or isinstance(error, ValueError | TypeError | ArithmeticError | OSError | MemoryError):
+                raise  # with a sentence of its own
+            raise ValueError(f"{' or '.join(self.own)} failed in the run: {said(error)}") from error
+
+
+def load(path: Path) -> Spec:
+    try:
+        text = read_bytes(path, MAX_SPEC_BYTES).decode()
+        if (longest := max(map(len, text.split("\n")))) > MAX_LINE:
+            raise ValueError(
+                f"{path} has a line of {longest} characters, at most {MAX_LINE} are allowed: break a long array into lines, or "
+                "name a file that holds it."
+            )
+        raw = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply: a spec has sections, keys and values.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not TOML: {error}.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not text in UTF-8: save the spec as UTF-8.") from None
+    return build(raw, path.parent)
+
+
+def build(raw: dict[str, Any], folder: Path) -> Spec:
+    """The spec that these sections mean; files that they name are found in ``folder``."""
+    for section in raw:
+        choice(section, ("problem", "set", "method", "stop"), "section of the spec")
+    problem, domain = dict(section_of(raw, "problem")), dict(section_of(raw, "set"))
+    method, stop = dict(section_of(raw, "method")), section_of(raw, "stop")
+    problem_name, set_name = problem.get("objective"), domain.get("name")
+    objective = make_objective(problem, folder)
+    name = take(method, "name", "method")
+    known = [*RUN, *METHODS[choice(name, METHODS, "method")].options]
+    for key in method:
+        choice(key, known, "key", " in [method]")
+    for key, makers in TABLES.items():
+        if isinstance(method.get(key), dict):
+            method[key] = make_named(dict(method[key]), key, makers)
+    tol = {"tol": stop["mapping"]} if "mapping" in stop else {}
+    steps = {"max_steps": stop["steps"]} if "steps" in stop else {}
+    return Spec(
+        objective,
+        make_domain(domain, objective.shape, folder),
+        name,
+        make_stop(stop),
+        {**tol, **steps, **method},
+        own=tuple(str(name) for name in (problem_name, set_name) if is_reference(name)),
+    )
+
+
+def section_of(raw: dict[str, Any], name: str) -> dict[str, Any]:
+    section = raw.get(name)
+    if not isinstance(section, dict) or not section:
+        raise ValueError(
+            f"The spec has no [{name}] with anything in it: it needs [problem], [set], [method] and [stop]."
+        )
+    return section
+
+
+def take(section: dict[str, Any], key: str, name: str) -> Any:
+    if key not in section:
+        raise ValueError(f"[{name}] has no '{key}': add it.")
+    return section.pop(key)
+
+
+def make_objective(section: dict[str, Any], folder: Path) -> Any:
+    name = take(section, "objective", "problem")
+    if is_reference(name):
+        return own(name, section, folder, "objective", OBJECTIVE)
+    make = PROBLEMS[choice(name, PROBLEMS, "objective of a spec")]
+    return call(make, section, f"[problem] with objective = '{name}'", folder=folder)
+
+
+def quadratic(folder: Path, matrix: str, linear: str | None = None, constant: float = 0.0) -> Quadratic:
+    return Quadratic(array(folder, matrix), None if linear is None else array(folder, linear), constant)
+
+
+def linear_model(folder: Path, features: str, labels: str, loss: str = "welsch", **parameters: Any) -> LinearModel:
+    return LinearModel(array(folder, features), array(folder, labels), make_loss(loss, parameters))
+
+
+def completion(folder: Path, data: str, loss: str = "welsch", **parameters: Any) -> Completion:
+    """``data`` is a matrix with NaN for what was not observed."""
+    return Completion.from_dense(array(folder, data), loss=make_loss(loss, parameters))
+
+
+def paper_problem(
+    folder: Path,
+    shape: list[int],
+    rank: int,
+    generator: str = "orthonormal",
+    sigma: float | None = None,
+    seed: int = 0,
+    loss: str = "welsch",
+    observe: float = 0.1,
+    corrupt: float = 0.05,
+    noise: float = 3.0,
+) -> Completion:
+    """Problem (5) with the paper's data, made from the seed; another loss, and shares of entries, where they are given."""
+    data = paper_matrix(shape, rank, generator, seed, observe, corrupt, noise)
+    phi = make_loss(loss, {} if sigma is None else {"sigma": sigma})
+    return Completion(data.rows, data.cols, data.values, data.truth.shape, phi)
+
+
+def paper_matrix(
+    shape: list[int],
+    rank: int,
+    generator: str = "orthonormal",
+    seed: int = 0,
+    observe: float = 0.1,
+    corrupt: float = 0.05,
+    noise: float = 3.0,
+) -> PaperData:
+    if not isinstance(shape, list) or len(shape) != 2:
+        raise ValueError(f"The shape in [problem] is {shape!r}, but must be [rows, columns].")
+    m, n = shape
+    return paper_data(m, n, rank, seed=seed, generator=generator, observe=observe, corrupt=corrupt, noise=noise)
+
+
+def to_twelve(value: float) -> float:
+    """Significant digits: so that a radius that was computed is the same in the spec, whichever BLAS computed it."""
+    return float(f"{value:.12g}")
+
+
+def robust_regression(folder: Path, terms: int, dimension: int = 10, seed: int = 0, spread: float = 0.2) -> LinearModel:
+    """The family of the exponents: (1/n) sum_i 1 - exp(-(a_i'x - y_i)^2), each |a_i| = 1, so each term has L = 2.
+
+    Samples of one population for each seed: a fifth of the observations are off by up to 3. The columns' sizes fall
+    from 1 to ``spread``.
+    """
+    d, population, rng = dimension, np.random.default_rng(seed), np.random.default_rng((seed, terms))
+    truth = population.standard_normal(d)
+    A = rng.standard_normal((terms, d)) * np.linspace(1, spread, d)
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    y = 1.5 * A @ truth / np.linalg.norm(truth) + 0.1 * rng.standard_normal(terms)
+    y += np.where(rng.random(terms) < 0.2, rng.uniform(-3, 3, terms), 0.0)
+    return LinearModel(A, y, Welsch())
+
+
+PROBLEMS: dict[str, Callable[..., Any]] = {
+    "quadratic": quadratic,
+    "linear-model": linear_model,
+    "completion": completion,
+    "paper": paper_problem,
+    "robust-regression": robust_regression,
+}
+
+
+def make_loss(name: str, parameters: dict[str, Any]) -> Any:
+    return call(LOSSES[choice(name, LOSSES, "loss")].factory, parameters, f"loss '{name}'")
+
+
+def make_named(table: dict[str, Any], what: str, makers: dict[str, Callable[..., Any]]) -> Any:
+    """From a table in [method] that has a name and the parameters that go with it."""
+    name = take(table, "name", f"{what} of [method]")
+    return call(makers[choice(name, makers, what)], table, f"{what} '{name}'")
+
+
+def make_domain(section: dict[str, Any], shape: tuple[int, ...], folder: Path) -> Any:
+    known = [name for name in DOMAINS if name != "user"]
+    name = take(section, "name", "set")
+    if is_reference(name):
+        return own(name, section, folder, "set", DOMAIN, shape=shape)
+    if shape is None:
+        raise ValueError(
+            f"The objective does not say the shape of its points, which set '{name}' needs: give it a shape."
+        )
+    factory = DOMAINS[choice(name, known, "set")].factory
+    if name == "box":
+        bounds = {key: array(folder, v) if isinstance(v, str) else finite_array(v, key) for key, v in section.items()}
+        return call(factory, {k: np.full(shape, v) if v.ndim == 0 else v for k, v in bounds.items()}, "set 'box'")
+    return call(factory, section, f"set '{name}'", shape=shape)
+
+
+def own(
+    reference: str, section: dict[str, Any], folder: Path, role: str, contract: tuple[str, ...], **offered: Any
+) -> Any:
+    """The user's own objective or set: an instance, or what a class or function makes of the section's other keys."""
+    thing = find(reference, folder)
+    if isinstance(thing, type) or (callable(thing) and lacks(thing, contract)):
+        known = inspect.signature(thing).parameters
+        given = {key: value for key, value in offered.items() if key in known and key not in section}
+        made = call(partial(guarded, thing, reference), section, f"{role} '{reference}'", parameters=known, **given)
+        return checked(made, reference, role, contract)
+    if section:
+        raise ValueError(
+            f"The {role} '{reference}' is an instance, which takes no keys: leave out {', '.join(section)}."
+        )
+    return checked(thing, reference, role, contract)
+
+
+def make_stop(section: dict[str, Any]) -> Rule:
+    rules = [STOPS[choice(name, STOPS, "stop")](value) for name, value in section.items()]
+    return reduce(or_, rules)
+
+
+def call(make: Callable[..., Any], section: dict[str, Any], where: str, parameters: Any = None, **given: Any) -> Any:
+    """make(**section), with a sentence for a key that it does not know or that is missing."""
+    parameters = inspect.signature(make).parameters if parameters is None else parameters
+    free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    known = [name for name in parameters if name not in given]
+    for key in section:
+        if not free:
+            choice(key, known, "key", f" in {where}")
+    missing = [n for n in known if parameters[n].default is inspect.Parameter.empty and n not in section]
+    missing = [n for n in missing if parameters[n].kind is not inspect.Parameter.VAR_KEYWORD]
+    if missing:
+        raise ValueError(f"The {where} needs {', '.join(missing)}: add it to the spec.")
+    return make(**given, **section)
+
+
+def array(folder: Path, name: str) -> Any:
+    """An array from a .npy, a sparse matrix from a scipy .npz, or a table from a .csv, beside the spec."""
+    if not isinstance(name, str) or Path(name).suffix not in (".npy", ".npz", ".csv"):
+        raise ValueError(f"Can't read {name!r}: name a .npy, a .npz (scipy sparse) or a .csv file beside the spec.")
+    return load_array(folder / name)

@@ -1,0 +1,157 @@
+"""A file of arrays and plain data, which can't run code, is never half written, and is not believed unless its checksums hold.
+
+It is a zip whose members are stored as they are: ``header.json`` (the kind of file, its version, the plain data, and the SHA-256
+of each array), ``header.sha256``, and the arrays as ``.npy``, so that ``numpy.load`` reads them too. Nothing is compressed:
+what a file takes in memory is known from its size, before any of it is taken.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from condgrad.checks import BadData
+from condgrad.storage import files
+from condgrad.storage.atomic import previous as previous
+from condgrad.storage.atomic import replacing
+from condgrad.storage.files import CHUNK
+
+HEADER, SUM = "header.json", "header.sha256"
+NUMBERS = "biufc"
+"""The kinds of dtype that are numbers, and no pointers."""
+
+
+class BadArchive(ValueError):
+    """A file that is damaged, truncated, foreign, of another kind or of another version."""
+
+
+def write(
+    path: str | Path, kind: str, version: int, data: Any, arrays: Mapping[str, np.ndarray], keep: bool = False
+) -> None:
+    """Write ``data`` (what JSON can say, NaN and infinities too) and ``arrays`` of numbers, all or nothing.
+
+    The file is made beside its place and moved there when it is safe on the disk: a reader finds the old one or the new one,
+    whenever the machine stops. With ``keep`` the old one stays as PATH.previous (for a moment it is the only one).
+    """
+    with replacing(path, keep) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as members:
+        sums = {name: _add(members, name, array) for name, array in arrays.items()}
+        header = json.dumps({"kind": kind, "version": version, "data": data, "arrays": sums}).encode()
+        if len(header) > files.MAX_JSON_BYTES:
+            raise OSError(errno.EFBIG, f"Its plain data takes more than {files.MAX_JSON_BYTES >> 20} MiB", str(path))
+        members.writestr(HEADER, header)
+        members.writestr(SUM, hashlib.sha256(header).hexdigest())
+
+
+def _add(members: zipfile.ZipFile, name: str, array: np.ndarray) -> str:
+    """Write one array; the checksum of its member."""
+    if array.dtype.kind not in NUMBERS:
+        raise TypeError(f"The array {name!r} has dtype {array.dtype}: an archive takes arrays of numbers.")
+    array = array if array.flags.c_contiguous or array.flags.f_contiguous else array.copy()
+    with members.open(f"{name}.npy", "w", force_zip64=True) as member:
+        hashed = _Hashed(member)
+        npy.write_array_header_2_0(hashed, npy.header_data_from_array_1_0(array))
+        flat = (array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8)
+        for at in range(0, len(flat), CHUNK):
+            hashed.write(flat[at : at + CHUNK].data)
+    return hashed.sum.hexdigest()
+
+
+class _Hashed:
+    """Passes bytes on, either way, and hashes them on the way."""
+
+    def __init__(self, file: IO[bytes]):
+        self.file, self.sum = file, hashlib.sha256()
+
+    def write(self, chunk: Any) -> int:
+        self.sum.update(chunk)
+        return self.file.write(chunk)
+
+    def read(self, size: int = -1, /) -> bytes:
+        chunk = self.file.read(size)
+        self.sum.update(chunk)
+        return chunk
+
+
+def read(path: str | Path, kind: str, version: int) -> tuple[Any, dict[str, np.ndarray]]:
+    """The data and the arrays of a file that :func:`write` made; whatever else it is, BadArchive says in one sentence."""
+    if Path(path).is_dir():
+        raise BadArchive(f"{path} can't be used: it is a folder, a file was expected.")
+    try:
+        file = files.open_file(path)
+    except files.NotAFile:
+        raise BadArchive(f"{path} can't be used: it is a pipe or a device, a file was expected.") from None
+    with file, _refusing(path), files.open_zip(file, files.size_of(file)) as members:
+        _check_stored(members)
+        header = _header(members)
+        if header["kind"] != kind:
+            raise BadArchive(f"it is of the kind {str(header['kind'])[:40]!r}, {kind!r} was expected")
+        if header["version"] != version:
+            age = "a newer" if header["version"] > version else "an older"
+            raise BadArchive(
+                f"its format is version {header['version']}, of {age} condgrad; this one reads version {version}"
+            )
+        sums = header["arrays"]
+        if set(members.namelist()) != {HEADER, SUM, *(f"{name}.npy" for name in sums)}:
+            raise BadArchive("its members are not those that its header names")
+        return header["data"], {name: _array(members, name, sums[name]) for name in sums}
+
+
+@contextmanager
+def _refusing(path: str | Path) -> Iterator[None]:
+    """Whatever goes wrong in the parsers is the file's fault, and is said in one sentence."""
+    try:
+        yield
+    except BadArchive as error:
+        raise BadArchive(f"{path} can't be used: {error}.") from None
+    except files.TooLarge:
+        raise BadArchive(f"{path} can't be used: it declares more than it holds.") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a seek to where no file can be
+            raise
+        raise BadArchive(f"{path} can't be used: it is damaged.") from error
+    except files.DAMAGE as error:
+        raise BadArchive(f"{path} can't be used: it is damaged, truncated, or no file of condgrad's.") from error
+
+
+def _check_stored(members: zipfile.ZipFile) -> None:
+    """Members are stored as they are: then reading them takes no more memory than the file has bytes."""
+    if any(
+        info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size for info in members.infolist()
+    ):
+        raise BadArchive("it is compressed, which no file of condgrad's is")
+
+
+def _header(members: zipfile.ZipFile) -> Any:
+    if members.getinfo(HEADER).file_size > files.MAX_JSON_BYTES:
+        raise BadArchive(f"its header takes more than {files.MAX_JSON_BYTES >> 20} MiB")
+    text = members.read(HEADER)
+    if hashlib.sha256(text).hexdigest().encode() != members.read(SUM):
+        raise BadArchive("its checksum does not hold, it is damaged")
+    try:
+        return files.parse_json(text)
+    except BadData as error:
+        raise BadArchive(f"its header can't be used: {error}") from None
+
+
+def _array(members: zipfile.ZipFile, name: str, expected: str) -> np.ndarray:
+    info = members.getinfo(f"{name}.npy")
+    with members.open(info) as member:
+        hashed = _Hashed(member)
+        try:
+            array = files.read_npy(hashed, info.file_size, NUMBERS)
+        except EOFError:
+            raise BadArchive(f"the checksum of its array {name!r} does not hold, it is damaged") from None
+        except BadData as error:
+            raise BadArchive(f"its array {name!r} can't be used: {error}") from None
+    if hashed.sum.hexdigest() != expected:
+        raise BadArchive(f"the checksum of its array {name!r} does not hold, it is damaged")
+    return array
