@@ -101,7 +101,7 @@ def cases(draw: Any, names: tuple[str, ...] = tuple(SETS)) -> Case:
 # ------------------------------------------------------------------------------------------------------------ Lemma 1
 
 
-@settings(max_examples=3000, deadline=None, derandomize=True)
+@settings(max_examples=600, deadline=None, derandomize=True)
 @given(case=cases())
 def test_any_point_of_the_set_is_a_witness(case: Case) -> None:
     certificate = witness(case.problem, case.x, case.point(), case.gamma)
@@ -109,7 +109,7 @@ def test_any_point_of_the_set_is_a_witness(case: Case) -> None:
     case.assert_between(certificate)
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None, derandomize=True)
 @given(case=cases())
 def test_a_point_is_its_own_witness(case: Case) -> None:
     """|g|^2 <= gap / gamma, with the Frank-Wolfe gap."""
@@ -122,7 +122,7 @@ def test_a_point_is_its_own_witness(case: Case) -> None:
     assert sqrt(certificate.upper) == pytest.approx(sqrt(certificate.wolfe_gap / case.gamma) + certificate.rounding)
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None, derandomize=True)
 @given(case=cases())
 def test_the_exact_prox_point_leaves_no_interval(case: Case) -> None:
     exact = case.problem.domain.project(case.x - case.gamma * case.w)
@@ -135,7 +135,7 @@ def test_the_exact_prox_point_leaves_no_interval(case: Case) -> None:
 
 
 @pytest.mark.parametrize("inner", [cg.CondG(50), cg.CondG(1), cg.Corrective(20), cg.Corrective(1), cg.Exact()], ids=str)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(case=cases(), accuracy=st.floats(-8, 1).map(lambda e: 10.0**e), scale_free=st.booleans())
 def test_every_inner_solver_reports_a_gap_that_holds(inner: Any, case: Case, accuracy: float, scale_free: bool) -> None:
     domain = case.problem.domain
@@ -160,7 +160,7 @@ def test_the_spectral_solver_reports_a_gap_that_holds(
     case.assert_between(Certificate(case.x, point, case.gamma, gap).verify(case.problem))
 
 
-@settings(max_examples=2000, deadline=None, derandomize=True)
+@settings(max_examples=500, deadline=None, derandomize=True)
 @given(case=cases(), stretch=st.floats(0, 4).map(lambda e: 10.0**e), near=st.booleans())
 def test_a_witness_for_a_longer_step_is_one_for_a_shorter(case: Case, stretch: float, near: bool) -> None:
     """|g| falls as the step size grows, and times the step size it rises: any point, or the exact prox point of the longer."""
@@ -408,7 +408,7 @@ def test_an_oracle_that_is_too_rough_for_the_tolerance_does_not_converge(quadrat
 @pytest.mark.parametrize("tol", [1e-4, 1e-9, 1e-14])
 def test_honest_runs_are_verified(inner: str, tol: float) -> None:
     """No false alarm, from coarse to as tight as rounding allows."""
-    for seed in range(8):
+    for seed in range(8 if tol > 1e-13 else 2):
         rng = np.random.default_rng(seed)
         A = rng.standard_normal((5, 5))
         round_ones = [cg.L2Ball(5)] if inner == "exact" else []

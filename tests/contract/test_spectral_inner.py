@@ -125,7 +125,7 @@ def test_every_spectrum_from_every_centre(domain):
 @over(LARGE)
 def test_every_spectrum_of_larger_matrices(domain):
     """The stated gap is a bound, however rough the accuracy."""
-    for name, g, u in cases(domain, sizes=(1e-2, 1.0, 1e8)):
+    for name, g, u in cases(domain, sizes=(1e-2, 1e8)):
         for stop in rules(g)[1:3]:
             p, gap, _ = solved(cg.Spectral(), domain, g, u, stop)
             slack = noise(domain, g)
