@@ -7,7 +7,7 @@ import pytest
 from scipy.special import betainc
 
 from condgrad.linalg import eigenvalue_bound as module
-from condgrad.linalg.eigenvalue_bound import COLUMNS, DOUBT, LEAST, WIDE, edge
+from condgrad.linalg.eigenvalue_bound import COLUMNS, FAILURE_PROBABILITY, MAX_VECTORS, MIN_BLOCKS, eigenvalue_bound
 
 
 def exact(size):
@@ -22,7 +22,7 @@ def with_values(values, seed=3):
 
 
 def asked(A, needed, apart=None, seed=0):
-    """The edge, and how many products it took."""
+    """The bound, and how many products it took."""
     calls = []
 
     def times(Q):
@@ -30,7 +30,7 @@ def asked(A, needed, apart=None, seed=0):
         return A @ Q
 
     apart = np.zeros((len(A), 0)) if apart is None else apart
-    return edge(times, apart, needed, exact(np.linalg.norm(A, 2)), seed), len(calls)
+    return eigenvalue_bound(times, apart, needed, exact(np.linalg.norm(A, 2)), seed), len(calls)
 
 
 def gaps(n):
@@ -61,7 +61,7 @@ def test_a_bound_is_one_whatever_is_asked(values, seed):
         (bound, vectors), _ = asked(A, top + beyond * spread, seed=seed)
         assert top - 1e-12 * max(1, abs(top)) <= bound < np.inf
         if bound != top + beyond * spread:
-            assert vectors.shape[1] <= WIDE
+            assert vectors.shape[1] <= MAX_VECTORS
             assert np.allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), rtol=0, atol=1e-9)
         assert bound <= max(top + beyond * spread, top + 10 * spread)
 
@@ -73,7 +73,7 @@ def test_room_makes_it_cheap(n):
     products = [asked(A, 1 + room)[1] for room in (0.01, 0.1, 0.5, 3.0)]
     assert products == sorted(products, reverse=True)
     assert products[0] <= 45 and products[1] <= 12 and products[3] <= 5
-    assert asked(A, 0.5)[1] == LEAST
+    assert asked(A, 0.5)[1] == MIN_BLOCKS
 
 
 def test_more_columns_save_steps(monkeypatch):
@@ -109,10 +109,10 @@ def test_what_is_set_apart_is_not_seen(k, sign):
 
 def test_a_start_that_sees_little_is_allowed_for(monkeypatch):
     """The doubt is what it is said to be: with a large one, wrong bounds come about that often and no more."""
-    assert betainc(COLUMNS / 2, (300 - COLUMNS) / 2, 1 / module._Basis(np.zeros((300, 0)), 0).luck) == pytest.approx(
-        DOUBT
-    )
-    monkeypatch.setattr(module, "DOUBT", 0.3)
+    assert betainc(
+        COLUMNS / 2, (300 - COLUMNS) / 2, 1 / module._Basis(np.zeros((300, 0)), 0).required_growth
+    ) == pytest.approx(FAILURE_PROBABILITY)
+    monkeypatch.setattr(module, "FAILURE_PROBABILITY", 0.3)
     monkeypatch.setattr(module, "COLUMNS", 1)
     A, _ = with_values(np.r_[np.linspace(0.0, 1.0, 99), 1.3])
     wrong = sum(asked(A, 1.05, seed=seed)[0].bound < 1.3 for seed in range(200))
@@ -170,5 +170,5 @@ def test_a_dropped_rest_is_allowed_for():
     A = np.eye(4000)
     A[-1, -1] += 3e-12
     noise = 1e-13
-    found = edge(lambda Q: A @ Q, np.zeros((4000, 0)), -np.inf, lambda length: noise, 0)
+    found = eigenvalue_bound(lambda Q: A @ Q, np.zeros((4000, 0)), -np.inf, lambda length: noise, 0)
     assert found.bound >= 1 + 3e-12

@@ -45,7 +45,7 @@ def least(domain: Any, D: np.ndarray) -> float:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little room that hardly any search comes to its end."""
-    for name, little in (("STEPS", 12), ("KEPT", 4), ("RESTARTS", 1), ("MORE", 2)):
+    for name, little in (("STEPS", 12), ("KEPT", 4), ("MAX_RESTARTS", 1), ("SECOND_TRY", 2)):
         monkeypatch.setattr(lanczos, name, little)
 
 
@@ -85,7 +85,7 @@ def low_rank(D: np.ndarray) -> SparsePlusLowRank:
 def test_a_second_search_with_more_room_finds_what_the_first_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
     domain = SETS["nuclear"]
     D = direction(domain, "no gap", 1)
-    monkeypatch.setattr(lanczos, "RESTARTS", 1)
+    monkeypatch.setattr(lanczos, "MAX_RESTARTS", 1)
     monkeypatch.setattr(lanczos, "STEPS", 27)
     with listening() as heard:
         assert np.vdot(D, domain.lmo(D)) == pytest.approx(least(domain, D), rel=1e-9)

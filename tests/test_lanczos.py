@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 from condgrad.linalg.lanczos import (
+    MAX_VECTORS,
     SPARE,
-    WIDE,
+    biased,
     eigen_ritz,
-    leaning,
     lowest_eigen,
-    outer,
     random_block,
+    remaining_growth,
     singular_ritz,
     spare_columns,
-    still_to_come,
     symmetric_times,
     top_singular,
     wider,
 )
 from condgrad.linalg.qr import qr
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank
+from condgrad.points.low_rank import outer
 
 
 def orthonormal(n, k, rng):
@@ -88,7 +88,7 @@ def test_the_largest_singular_value_is_found(shape, sigma):
     A, _, _ = with_singular_values(*shape, sigma)
     found = top_singular(A)
     assert sigma[0] * (1 - 1e-12) <= largest_found(A, found) <= sigma[0] * (1 + 1e-12)
-    assert len(found.values) <= WIDE and np.all(np.diff(found.values) <= 0)
+    assert len(found.values) <= MAX_VECTORS and np.all(np.diff(found.values) <= 0)
     assert np.all(found.values <= sigma[0] * (1 + 1e-12))
 
 
@@ -103,10 +103,10 @@ def test_the_same_through_products_only(shape, sigma):
 
 def test_restarts_were_needed(monkeypatch):
     A, _, _ = with_singular_values(500, 400, flat(400))
-    monkeypatch.setattr("condgrad.linalg.lanczos.RESTARTS", 1)
-    monkeypatch.setattr("condgrad.linalg.lanczos.MORE", 4)
+    monkeypatch.setattr("condgrad.linalg.lanczos.MAX_RESTARTS", 1)
+    monkeypatch.setattr("condgrad.linalg.lanczos.SECOND_TRY", 4)
     assert top_singular(A).accurate
-    monkeypatch.setattr("condgrad.linalg.lanczos.MORE", 1)
+    monkeypatch.setattr("condgrad.linalg.lanczos.SECOND_TRY", 1)
     found = top_singular(A)
     assert not found.accurate
     assert found.residual == pytest.approx(np.linalg.norm(A.T @ found.left[:, 0] - found.values[0] * found.right[:, 0]))
@@ -180,20 +180,20 @@ def test_a_start_is_a_subspace_and_not_a_basis():
     rng = np.random.default_rng(0)
     near, block = orthonormal(30, 4, rng), random_block(30, 2)
     turned = near @ orthonormal(4, 4, rng)
-    assert np.allclose(leaning(block, near), leaning(block, turned), rtol=0, atol=1e-14)
-    assert np.allclose(leaning(block, near), leaning(block, -near), rtol=0, atol=1e-14)
-    assert np.linalg.norm(near.T @ leaning(block, near), axis=0) == pytest.approx(1.0, abs=0.5)
+    assert np.allclose(biased(block, near), biased(block, turned), rtol=0, atol=1e-14)
+    assert np.allclose(biased(block, near), biased(block, -near), rtol=0, atol=1e-14)
+    assert np.linalg.norm(near.T @ biased(block, near), axis=0) == pytest.approx(1.0, abs=0.5)
     for nothing in (None, near[:, :0], np.zeros((30, 2))):
-        assert np.array_equal(leaning(block, nothing), block)
+        assert np.array_equal(biased(block, nothing), block)
 
 
 def test_what_is_still_to_come():
     geometric = [(9 + 3 * i, 1 - 0.7**i) for i in range(3)]
-    assert still_to_come(geometric) >= 0.7**2 * 0.999
+    assert remaining_growth(geometric) >= 0.7**2 * 0.999
     algebraic = [(steps, 1 - 1 / steps**2) for steps in (12, 15, 19)]
-    assert 1 / 19**2 <= still_to_come(algebraic) <= 2 / 19**2
-    assert still_to_come([(3, 1.0), (6, 1.0), (9, 1.0)]) == 0.0
-    assert still_to_come(geometric[:2]) == np.inf
+    assert 1 / 19**2 <= remaining_growth(algebraic) <= 2 / 19**2
+    assert remaining_growth([(3, 1.0), (6, 1.0), (9, 1.0)]) == 0.0
+    assert remaining_growth(geometric[:2]) == np.inf
 
 
 # ------------------------------------------------------------------------------------------------- the lowest eigenvalues
@@ -258,7 +258,7 @@ def test_the_same_eigenvectors_every_time():
 @pytest.mark.parametrize("restarts", [1, 2])
 def test_eigenvalues_that_are_not_found_are_known_to_their_residual(restarts, monkeypatch):
     A, _ = with_eigenvalues(np.linspace(-1.0, 1.0, 400))
-    monkeypatch.setattr("condgrad.linalg.lanczos.RESTARTS", restarts)
+    monkeypatch.setattr("condgrad.linalg.lanczos.MAX_RESTARTS", restarts)
     monkeypatch.setattr("condgrad.linalg.lanczos.STEPS", 20)
     monkeypatch.setattr("condgrad.linalg.lanczos.KEPT", 8)
     vectors, values, residual, accurate = lowest_eigen(A, 2, None, 0.0)

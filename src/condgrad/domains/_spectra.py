@@ -15,7 +15,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Shape
-from condgrad.linalg.eigenvalue_bound import Edge, edge
+from condgrad.linalg.eigenvalue_bound import EigenvalueBound, eigenvalue_bound
 from condgrad.linalg.lanczos import RITZ, SPARE, lowest_eigen, random_block, symmetric_times, top_singular, wider
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank, inner, norm2
@@ -185,12 +185,12 @@ def said(owner: str, error: float, size: float) -> None:
         inexact(error, sentence)
 
 
-def beyond(spectrum: str, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
+def beyond(spectrum: str, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> EigenvalueBound:
     """A bound on the singular values or eigenvalues that z, which has the ``size``, has outside of some of its Ritz vectors; it
     is sought as far as to ``needed``."""
     noise, seed = ROUNDING * size, fresh(right)
     if spectrum == "eigen":
-        return edge(lambda Q: symmetric_times(z, Q), right, needed, lambda length: noise, seed)
+        return eigenvalue_bound(lambda Q: symmetric_times(z, Q), right, needed, lambda length: noise, seed)
 
     unit, noise = size or 1.0, ROUNDING
 
@@ -199,8 +199,10 @@ def beyond(spectrum: str, z: Point, left: np.ndarray, right: np.ndarray, needed:
         return (z.T @ (P - left @ (left.T @ P))) / unit
 
     square_needed = min(needed / unit, 1e100) ** 2 if needed >= 0 else -np.inf
-    bound, vectors = edge(square, right, square_needed, lambda length: noise * max(sqrt(length), noise), seed)
-    return Edge(needed if bound == square_needed else unit * sqrt(max(bound, 0.0)), vectors)
+    bound, vectors = eigenvalue_bound(
+        square, right, square_needed, lambda length: noise * max(sqrt(length), noise), seed
+    )
+    return EigenvalueBound(needed if bound == square_needed else unit * sqrt(max(bound, 0.0)), vectors)
 
 
 PASSES = 300
@@ -257,7 +259,7 @@ class OfLowRank(ABC):
     def lmo(self, direction: Point) -> Point:
         return self.lmo_near(direction)[0]
 
-    def beyond(self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> Edge:
+    def beyond(self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float) -> EigenvalueBound:
         return beyond(self.spectrum, z, left, right, needed, size)
 
     def project(self, x: Point) -> Point:

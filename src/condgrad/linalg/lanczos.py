@@ -1,7 +1,7 @@
-"""Singular vectors and eigenvectors of a matrix that is known through its products: arrays and structured points alike.
+"""Extreme singular vectors and eigenvectors of a matrix by Lanczos methods: of arrays and of structured points, by products only.
 
-ARPACK is not used: where singular values are equal it starts again from random numbers that no seed reaches, so the
-answers to one and the same direction differ (scipy 1.17, identity matrix).
+ARPACK is not used: for equal singular values it restarts from random numbers that no seed controls, so two calls with the same
+matrix give different vectors (scipy 1.17, identity matrix).
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from condgrad.linalg.qr import by_cholesky, qr
 from condgrad.runtime.signals import beat
 
 STEPS, KEPT = 100, 30
-"""Lanczos vectors before a restart, and the best of them that it keeps."""
-RESTARTS = 40
-MORE = 3
-"""So many times the room a search gets that did not come to its end within the restarts."""
+"""Lanczos vectors before a restart, and the number of Ritz vectors that a restart keeps."""
+MAX_RESTARTS = 40
+SECOND_TRY = 3
+"""Factor on the number of Lanczos vectors of a second search, if the first did not converge within MAX_RESTARTS."""
 ACCURACY = 1e-13
-"""Of the value, relative to itself, where no other is asked for."""
+"""Relative accuracy of the value if none is asked for."""
 RESIDUAL = 1e-11
-"""Of the residual, relative to the value: then the value is as good as it gets."""
+"""Residual relative to the value at which the value has full precision."""
 SURE = 1e-10
-"""Of the residual, relative to the value, where no accuracy is asked for: growth alone tells no close values apart."""
-WIDE = 16
-"""So many singular triplets are answered with at the most."""
+"""Residual relative to the value that is required if no accuracy is asked for: growth alone does not separate close values."""
+MAX_VECTORS = 16
+"""Maximum number of singular triplets returned."""
 SPARE = 8
-"""So many columns a block is wider than the rank that is looked for."""
+"""Columns of a block beyond the rank that is sought."""
 FILL = 2**33
-"""The seed of columns that fill up a block: no start has it, so what begins with a start has not been there before."""
+"""Seed of columns that fill up a block. No start has this seed, so these columns are independent of every start."""
 NOTHING = 1e-13
-"""What is so small relative to the largest is rounding."""
-LEAN = 0.5
-"""The random part of the start where there is something to lean towards."""
+"""Values below this, relative to the largest, are rounding."""
+RANDOM_PART = 0.5
+"""Weight of the random part of a start that is biased towards given vectors."""
 
 
 class Triplets(NamedTuple):
-    """A right_i = value_i left_i, values falling: the first is as accurate as was asked, the others as they happen to be."""
+    """A right_i = value_i left_i, values in decreasing order. The first has the accuracy asked for, the others any."""
 
     left: np.ndarray
     values: np.ndarray
     right: np.ndarray
     residual: float
     accurate: bool = True
-    """False where the search, with more room too, did not come to its end."""
+    """False if neither the search nor the larger second one converged."""
 
 
 class Lowest(NamedTuple):
-    """Eigenvectors and their values, rising; the residuals' lengths of those that were asked for, in sum."""
+    """Eigenvectors and eigenvalues in increasing order; ``residual`` is the sum of the residual norms of the k asked for."""
 
     vectors: np.ndarray
     values: np.ndarray
@@ -59,20 +59,20 @@ class Lowest(NamedTuple):
 
 
 def random_block(n: int, columns: int, seed: int = FILL) -> np.ndarray:
-    """The same every time."""
+    """Reproducible random block with columns of norm about 1."""
     return np.random.default_rng(seed).standard_normal((n, columns)) / np.sqrt(n)
 
 
 def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, seed: int = 0) -> Triplets:
-    """The top singular triplet, its value within ``accuracy`` of the largest, and others that were seen on the way.
+    """The top singular triplet, its value within ``accuracy`` of the largest, and further Ritz triplets.
 
-    Golub-Kahan bidiagonalisation with full reorthogonalisation, from a vector that is random, the same for each seed, and leans
-    towards the span of ``near``. The random part is there to miss no singular vector. An accuracy is reached when the
-    residual is below it, or when the value's growth says so, from which what is still to come is extrapolated: a rough one
-    is an estimate, good for a vertex to go to (linalg/eigenvalue_bound.py has bounds).
+    Golub-Kahan bidiagonalisation with full reorthogonalisation. The start is random (one for each seed) and biased towards
+    the span of ``near``; the random part makes sure that no singular vector is missed. The accuracy is reached when the residual
+    is below it, or when the remaining growth of the value, extrapolated from its past growth, is. So a rough accuracy is an
+    estimate, good enough to choose a vertex; proven bounds are in linalg/eigenvalue_bound.py.
     """
-    for room in (1, MORE):
-        start = leaning(random_block(A.shape[1], 1, seed), near)[:, 0]
+    for room in (1, SECOND_TRY):
+        start = biased(random_block(A.shape[1], 1, seed), near)[:, 0]
         basis = _Bidiagonal(A, start / np.linalg.norm(start), room)
         accurate, found = _grown(basis, accuracy), basis.triplets()
         if accurate:
@@ -82,8 +82,8 @@ def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, 
 
 
 def _grown(basis: _Bidiagonal | _Eigenbasis, accuracy: float) -> bool:
-    """Until what is looked for is accurate enough, with restarts; False when these are used up."""
-    for again in range(RESTARTS):
+    """Grow the basis, with restarts, until the vectors sought are accurate; False if MAX_RESTARTS were not enough."""
+    for again in range(MAX_RESTARTS):
         if again:
             basis.restart()
         if basis.grow(accuracy):
@@ -92,7 +92,7 @@ def _grown(basis: _Bidiagonal | _Eigenbasis, accuracy: float) -> bool:
 
 
 class _Bidiagonal:
-    """A V' = U' B with orthonormal rows of U and V; A'U' = V'B' but for a last vector of length ``rest``."""
+    """A V' = U' B with orthonormal rows of U and V; A'U' = V'B' up to a last vector of norm ``rest``."""
 
     def __init__(self, A: Any, start: np.ndarray, room: int):
         (m, n), steps, self.kept = A.shape, min(room * STEPS, *A.shape), room * KEPT
@@ -103,26 +103,26 @@ class _Bidiagonal:
         self.rest = self.largest = 0.0
 
     def grow(self, accuracy: float) -> bool:
-        """Until the top triplet is accurate enough; False when the room is used up."""
+        """Until the top triplet is accurate; False when the basis is full."""
         U, V, B = self.U, self.V, self.B
         looks: list[tuple[int, float]] = []
         next_look = self.j + 3
         while self.j < len(U):
             beat()
             j = self.j
-            u = _beyond(self.A @ V[j], U[:j])
+            u = _orthogonal_part(self.A @ V[j], U[:j])
             B[j, j] = np.linalg.norm(u)
             self.cols = j + 1
-            if B[j, j] <= 1e-14 * self.largest:  # A maps all of V into U: there is no more to be found
+            if B[j, j] <= 1e-14 * self.largest:  # A maps V into U: the subspace is invariant
                 self.rest = 0.0
                 return True
             U[j] = u / B[j, j]
-            v = _beyond(self.At @ U[j], V[: j + 1])
+            v = _orthogonal_part(self.At @ U[j], V[: j + 1])
             self.rest, self.j = float(np.linalg.norm(v)), j + 1
             self.largest = max(self.largest, B[j, j], self.rest)
             if self.rest <= 1e-14 * self.largest:
                 return True
-            if self.j == U.shape[1]:  # U is a basis of the whole space: with this last vector nothing is left over
+            if self.j == U.shape[1]:  # U spans the whole space: with this last vector the residual is 0
                 B[j, j + 1], V[j + 1] = self.rest, v / self.rest
                 self.cols, self.rest = j + 2, 0.0
                 return True
@@ -133,14 +133,14 @@ class _Bidiagonal:
                 if self.rest * last <= max(accuracy, RESIDUAL * value):
                     return True
                 sure = accuracy > 0 or self.rest * last <= SURE * value
-                if sure and still_to_come(looks) <= max(accuracy, ACCURACY * value):
+                if sure and remaining_growth(looks) <= max(accuracy, ACCURACY * value):
                     return True
             B[j, j + 1] = self.rest
             V[j + 1] = v / self.rest
         return False
 
     def value(self) -> tuple[float, float]:
-        """The largest singular value of B, and the share of its left vector that the residual has."""
+        """Largest singular value of B, and the last component of its left vector, which scales the residual."""
         left, sigma, _ = np.linalg.svd(self.B[: self.j, : self.cols], full_matrices=False)
         return float(sigma[0]), abs(float(left[-1, 0]))
 
@@ -151,11 +151,14 @@ class _Bidiagonal:
         left, sigma, right = np.linalg.svd(self.B[:j, : self.cols], full_matrices=False)
         residual = self.rest * abs(float(left[-1, 0]))
         return Triplets(
-            (left[:, :WIDE].T @ self.U[:j]).T, sigma[:WIDE], (right[:WIDE] @ self.V[: self.cols]).T, residual
+            (left[:, :MAX_VECTORS].T @ self.U[:j]).T,
+            sigma[:MAX_VECTORS],
+            (right[:MAX_VECTORS] @ self.V[: self.cols]).T,
+            residual,
         )
 
     def restart(self) -> None:
-        """Keep the best of what is known, and go on from there (Baglama and Reichel 2005)."""
+        """Thick restart: keep the best Ritz vectors (Baglama and Reichel 2005)."""
         j, kept = self.j, min(self.kept, self.j - 1)
         left, sigma, right = np.linalg.svd(self.B[:j, :j])
         self.U[:kept], self.V[:kept] = left[:, :kept].T @ self.U[:j], right[:kept] @ self.V[:j]
@@ -165,11 +168,11 @@ class _Bidiagonal:
         self.j = kept
 
 
-def still_to_come(looks: list[tuple[int, float]]) -> float:
-    """What a value that grows ever more slowly with the number of steps has yet to grow, from its last three looks.
+def remaining_growth(looks: list[tuple[int, float]]) -> float:
+    """Estimate of how much a Ritz value will still grow, from its last three values (steps, value).
 
-    The larger of two guesses: its growth is a geometric series, as it is where the spectrum has a gap; or what is missing falls
-    with the square of the steps, as it does where there is none.
+    The larger of two extrapolations: a geometric series, as for a spectrum with a gap, and an error proportional to
+    1/steps^2, as for a spectrum without one.
     """
     if len(looks) < 3:
         return np.inf
@@ -179,21 +182,21 @@ def still_to_come(looks: list[tuple[int, float]]) -> float:
     return now * max(rate / (1 - rate), 1 / ((steps / earlier) ** 2 - 1))
 
 
-def leaning(block: np.ndarray, near: np.ndarray | None) -> np.ndarray:
-    """A random block with more of what it has in the span of ``near`` (orthonormal), whichever basis that is given in."""
+def biased(block: np.ndarray, near: np.ndarray | None) -> np.ndarray:
+    """A random block whose component in the span of ``near`` (orthonormal) is enlarged; independent of the basis of that span."""
     lean = block[:, :0] if near is None else near @ (near.T @ block)
-    return block * LEAN + lean / np.linalg.norm(lean, axis=0) if lean.any() else block
+    return block * RANDOM_PART + lean / np.linalg.norm(lean, axis=0) if lean.any() else block
 
 
-def _beyond(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """What is orthogonal to the rows of the basis; rounding makes the second pass necessary, and it is enough."""
+def _orthogonal_part(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Component orthogonal to the rows of the basis. Rounding makes the second pass necessary; two are enough."""
     vector = vector - (basis @ vector) @ basis
     return vector - (basis @ vector) @ basis
 
 
 def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray:
-    """An orthonormal basis of the block's columns. Where they depend on each other, what is left of one is rounding and points
-    anywhere: fresh ones take its place."""
+    """Orthonormal basis of the block's columns. Directions that are rounding only, because columns are linearly dependent, are
+    replaced by those of ``fresh``."""
     found = by_cholesky(block)
     if found is not None:
         return found[0]
@@ -208,13 +211,13 @@ def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray
 
 
 def rank_of(kept: np.ndarray) -> int:
-    """How many of the values that a set keeps are not rounding."""
+    """Number of values that are not rounding."""
     return int(np.count_nonzero(kept > NOTHING * kept.max(initial=0.0)))
 
 
 def spare_columns(values: np.ndarray, k: int, spare: int) -> np.ndarray:
-    """The numbers of the first k Ritz vectors, and of the ``spare`` ones after them those whose values are not rounding: the
-    others point anywhere."""
+    """Indices of the first k Ritz vectors, and of those of the next ``spare`` whose values are not rounding (the direction of the
+    others is arbitrary)."""
     known = np.abs(values[: k + spare]) > NOTHING * np.abs(values).max(initial=0.0)
     known[:k] = True
     return np.flatnonzero(known)
@@ -224,8 +227,8 @@ Triple = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def singular_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
-    """One pass of subspace iteration: left vectors, values (falling) and right vectors of A as seen from the block W."""
-    if W.shape[1] == min(A.shape):  # all there is: columns that depend on others would count as if they saw something
+    """One pass of subspace iteration from the block W: left vectors, values in decreasing order, right vectors."""
+    if W.shape[1] == min(A.shape):  # the whole space: dependent columns must not count as directions
         W, AW = np.linalg.qr(W)[0], None
     Q = spanned(A @ W if AW is None else AW, lambda missing: A @ random_block(len(W), missing, FILL + W.shape[1]))
     right, R = qr(A.T @ Q)
@@ -234,7 +237,7 @@ def singular_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple
 
 
 def eigen_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
-    """The same for the symmetric part of A, by its largest eigenvalues: left and right vectors are one."""
+    """The same for the largest eigenvalues of the symmetric part of A; left and right vectors are equal."""
     AW = symmetric_times(A, W) if AW is None else AW
     both = np.column_stack([W, AW / (np.abs(AW).max(initial=0.0) or 1.0)])
     Q = spanned(both, lambda missing: random_block(len(W), missing, FILL + W.shape[1]))
@@ -244,13 +247,13 @@ def eigen_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
 
 
 def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed: int = 0) -> Lowest:
-    """The k lowest eigenvectors of the symmetric part of A (and others that were seen on the way), and their values.
+    """The k lowest eigenvalues of the symmetric part of A with their eigenvectors, and further Ritz pairs.
 
-    The block Lanczos method with full reorthogonalisation, from k columns as in top_singular; k of them see an eigenvalue k
-    times. It ends when the residuals are below ``accuracy``, or when the sum of the k values falls no more by that much.
+    Block Lanczos with full reorthogonalisation from k columns, started as in top_singular; k columns find eigenvalues of
+    multiplicity up to k. Ends when the residuals are below ``accuracy``, or the expected decrease of the sum of the k values is.
     """
-    for room in (1, MORE):
-        basis = _Eigenbasis(A, k, leaning(random_block(A.shape[0], k, seed), near), room)
+    for room in (1, SECOND_TRY):
+        basis = _Eigenbasis(A, k, biased(random_block(A.shape[0], k, seed), near), room)
         accurate, found = _grown(basis, accuracy), basis.lowest()
         if accurate:
             return found
@@ -259,7 +262,7 @@ def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed:
 
 
 class _Eigenbasis:
-    """Orthonormal rows Q, what A makes of them, and ``next``: the part of it that they do not span, which comes next."""
+    """Block Lanczos basis: orthonormal rows Q, AQ, T = Q A Q', and ``next``, the block that is added next."""
 
     def __init__(self, A: Any, k: int, start: np.ndarray, room: int):
         n, self.kept = len(start), room * max(KEPT, 2 * k)
@@ -271,7 +274,7 @@ class _Eigenbasis:
         self.residual, self.size = np.inf, 0.0
 
     def grow(self, accuracy: float) -> bool:
-        """Until the k lowest are accurate enough; False when the room is used up."""
+        """Until the k lowest are accurate; False when the basis is full."""
         looks: list[tuple[int, float]] = []
         blocks, next_look = max(self.j // self.k, 1), max(self.j // self.k, 1) + 3
         while self.j + len(self.next) <= len(self.Q):
@@ -284,7 +287,7 @@ class _Eigenbasis:
             self.T[new, :j] = self.T[:j, new].T
             self.size = max(self.size, float(np.linalg.norm(self.AQ[new], axis=1).max()))
             self.next, blocks = _orthonormal(self.AQ[new], self.Q[:j], 1e-14 * self.size), blocks + 1
-            if not len(self.next):  # A maps the rows to themselves: there is no more to be found
+            if not len(self.next):  # the rows span an invariant subspace
                 self.look()
                 return True
             if blocks >= next_look or j + len(self.next) > len(self.Q):
@@ -293,24 +296,24 @@ class _Eigenbasis:
                 if self.residual <= max(accuracy, RESIDUAL * self.size):
                     return True
                 sure = accuracy > 0 or self.residual <= SURE * self.size
-                if sure and still_to_come(looks) <= max(accuracy, self.k * ACCURACY * self.size):
+                if sure and remaining_growth(looks) <= max(accuracy, self.k * ACCURACY * self.size):
                     return True
         return False
 
     def look(self) -> float:
-        """The sum of the k lowest values; beside it, the sum of their residuals' lengths."""
+        """Sum of the k lowest Ritz values; also updates ``residual``, the sum of their residual norms."""
         self.values, self.E = np.linalg.eigh(self.T[: self.j, : self.j])
         low = self.E[:, : self.k]
-        beyond = low.T @ self.AQ[: self.j] - self.values[: self.k, None] * (low.T @ self.Q[: self.j])
-        self.residual = float(np.linalg.norm(beyond, axis=1).sum())
+        outside = low.T @ self.AQ[: self.j] - self.values[: self.k, None] * (low.T @ self.Q[: self.j])
+        self.residual = float(np.linalg.norm(outside, axis=1).sum())
         return float(self.values[: self.k].sum())
 
     def lowest(self) -> Lowest:
-        wide = max(WIDE, self.k + SPARE)
+        wide = max(MAX_VECTORS, self.k + SPARE)
         return Lowest((self.E[:, :wide].T @ self.Q[: self.j]).T, self.values[:wide], self.residual)
 
     def restart(self) -> None:
-        """Keep the best of what is known, and go on from there (Wu and Simon 2000)."""
+        """Thick restart: keep the best Ritz vectors (Wu and Simon 2000)."""
         kept = min(self.kept, self.j - 1)
         E = self.E[:, :kept].T
         self.Q[:kept], self.AQ[:kept] = E @ self.Q[: self.j], E @ self.AQ[: self.j]
@@ -319,7 +322,7 @@ class _Eigenbasis:
 
 
 def _orthonormal(rows: np.ndarray, basis: np.ndarray, least: float) -> np.ndarray:
-    """What the rows have beyond the basis, as orthonormal rows; those of at most the length ``least`` are nothing."""
+    """Orthonormal rows that span the component of ``rows`` orthogonal to the basis; singular values <= ``least`` count as 0."""
     rows = rows - (rows @ basis.T) @ basis
     _, lengths, rows = np.linalg.svd(rows, full_matrices=False)
     rows = rows[lengths > least]
@@ -336,7 +339,7 @@ TIMES: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {"singular": matmul,
 
 
 def wider(block: np.ndarray, least: int, most: int) -> np.ndarray:
-    """SPARE more than ``least`` columns, or more; at most ``most``."""
+    """The block with at least ``least`` + SPARE columns, filled up at random, and at most ``most``."""
     missing = min(least + SPARE, most) - block.shape[1]
     if missing > 0:
         block = np.column_stack([block, random_block(len(block), missing, FILL + least)])

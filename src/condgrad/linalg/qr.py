@@ -1,24 +1,24 @@
-"""Orthonormal bases of blocks with many more rows than columns."""
+"""QR factorisation of blocks with many more rows than columns."""
 
 from __future__ import annotations
 
 import numpy as np
 
 SMALL = 2**14
-"""Blocks with fewer numbers are not worth the trouble."""
+"""Blocks with fewer elements use numpy's QR, which is as fast there."""
 
 
 def qr(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal columns Q and R with block = Q R; by Cholesky factors, twice, and by reflections where that is not accurate.
+    """Orthonormal columns Q and R with block = Q R: by Cholesky QR, twice, or by Householder reflections if that is not accurate.
 
-    Products of matrices are several times as fast as reflections, where there are many more rows than columns.
+    For many more rows than columns, matrix products are several times as fast as reflections.
     """
     found = by_cholesky(block)
     return np.linalg.qr(block) if found is None else found
 
 
 def by_cholesky(block: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """None where columns depend on each other, or nearly so, or are so few that nothing is saved."""
+    """Q and R by Cholesky QR, twice; None if columns are nearly dependent or the block is small."""
     Q, R = block, np.eye(block.shape[1])
     if Q.size < SMALL:
         return None
