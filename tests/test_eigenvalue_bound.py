@@ -144,7 +144,7 @@ def test_growth_beyond_x_is_no_less_than_what_is_said_at_x():
         x = top + spread * 10.0 ** rng.uniform(-2, 1)
         growth = module._Growth(x)
         for square, link in zip(squares, [None, *links], strict=True):
-            growth.go_on(square, link)
+            growth.add_block(square, link)
         assert not growth.ended
         for further in (0.0, 0.1, 0.3, 1.0, 3.0):
             y = x + further * spread

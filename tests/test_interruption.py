@@ -221,7 +221,7 @@ def test_a_deadline_holds_between_two_oracle_calls(
 ) -> None:
     objective, domain = wide()
     if "oracle" in where:
-        ticking(monkeypatch, fake_clock, "condgrad.linalg.lanczos", "_beyond", 0.05)
+        ticking(monkeypatch, fake_clock, "condgrad.linalg.lanczos", "_orthogonal_part", 0.05)
         options: dict[str, Any] = {"method": "frank-wolfe"}
     else:
         monkeypatch.setitem(lanczos.RITZ, "singular", passing(fake_clock, 0.3, lanczos.RITZ["singular"]))
