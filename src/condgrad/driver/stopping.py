@@ -45,6 +45,10 @@ class Rule(ABC):
         """Tolerance on the squared gradient mapping, None if the rule has none."""
         return None
 
+    def gap_tolerance(self) -> float | None:
+        """Tolerance on the Frank-Wolfe gap, None if the rule has none."""
+        return None
+
     def __or__(self, other: Rule) -> Rule:
         return Either(self, other)
 
@@ -75,6 +79,9 @@ class Either(Rule):
     def tolerance(self) -> float | None:
         return min((t for rule in (self.one, self.other) if (t := rule.tolerance())), default=None)
 
+    def gap_tolerance(self) -> float | None:
+        return min((t for rule in (self.one, self.other) if (t := rule.gap_tolerance())), default=None)
+
 
 @dataclass(frozen=True)
 class Both(Rule):
@@ -97,6 +104,9 @@ class Both(Rule):
 
     def tolerance(self) -> float | None:
         return min((t for rule in (self.one, self.other) if (t := rule.tolerance())), default=None)
+
+    def gap_tolerance(self) -> float | None:
+        return min((t for rule in (self.one, self.other) if (t := rule.gap_tolerance())), default=None)
 
 
 def _certainty(reason: Reason) -> int:
@@ -161,6 +171,9 @@ class Gap(_Below):
 
     measure = "gap"
     said = "Frank-Wolfe gap"
+
+    def gap_tolerance(self) -> float | None:
+        return self.eps
 
 
 @dataclass(frozen=True)
