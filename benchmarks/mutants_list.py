@@ -273,11 +273,12 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "driver/vertices.py": [
         ("if excess > tolerated:", "if False:", "an oracle that is worse than its earlier answers is not refused"),
         ("(kept, *known)[:REMEMBERED]", "()", "no answer is remembered"),
-        ("direction - favour * size", "direction + favour * size", "the next best vertex is never asked for"),
+        ("direction - favour * unit", "direction + favour * unit", "the next best vertex is never asked for"),
+        ("domain.compare(direction, answer, seen, values, 0.0)", "pass", "the answers to the probes are not looked at"),
         ("self.refuted = True", "pass", "a certificate by an oracle that was shown to be wrong"),
     ],
     "driver/answer.py": [
-        ("known or run.verify(claimed)", "known or claimed", "returns what was claimed, not what was verified"),
+        ("run.probed(run.verify(claimed), run.hurried(reason))", "claimed", "returns what was claimed, not what was verified"),
         ("return None, Reason(\"failed\", f\"{reason.message} {unfit}\")", "pass", "a certificate of a point outside of the set"),
         ("and not run.satisfied(certificate))", "and False)", "converged, whatever the check of the last iterate found"),
         ("run.unconfirmed if reason.status == \"out_of_budget\" else None", "None", "a claim that was refuted is not spoken of"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from tests.driving import CONVEX, SIMPLEX, function, solve
 
 import condgrad as cg
@@ -224,6 +225,56 @@ def test_no_oracle_that_overlooks_the_best_vertex_is_certified(method: str, kind
             continue
         assert result.status == "failed" and "worse than" in result.message, result.message
         assert result.certificate is None and np.isfinite(result.fun)
+
+
+POLYTOPES = {
+    "simplex": np.eye(5),
+    "l1 ball": 2.0 * np.vstack([np.eye(4), -np.eye(4)]),
+    "box": np.array([[a, b, c] for a in (-1.0, 1.0) for b in (-1.0, 1.0) for c in (-1.0, 1.0)]),
+    "polytope": np.random.default_rng(3).standard_normal((12, 4)),
+}
+
+
+def near_hull(vertices: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The projection on the hull of the vertices, by least squares with weights that sum to 1 up to 1e-8."""
+    weights, _ = nnls(np.vstack([vertices.T, np.full(len(vertices), 1e4)]), np.append(z, 1e4))
+    return weights @ vertices / weights.sum()
+
+
+@pytest.mark.filterwarnings("ignore::condgrad.InexactOracleWarning")
+@pytest.mark.parametrize("ending", ["budget", "signal"])
+@pytest.mark.parametrize("output", ["best", "lowest"])
+@pytest.mark.parametrize("method", ["ncgs", "frank-wolfe", "ncgs-ii"])
+@pytest.mark.parametrize("kind", POLYTOPES)
+def test_no_oracle_that_overlooks_the_best_vertex_certifies_where_a_budget_ends_the_run(
+    kind: str, method: str, output: str, ending: str
+) -> None:
+    vertices = POLYTOPES[kind]
+    m, n = vertices.shape
+    for steps in (1, 3, 8):
+        rng = np.random.default_rng(steps)
+        Q = rng.standard_normal((n, n))
+        F = cg.Quadratic(Q @ Q.T / n, rng.standard_normal(n))
+        domain = cg.user_set(lambda g: vertices[np.argsort(vertices @ g, kind="stable")[1]], n, 10.0, None, vertices[0])
+
+        def impatient(record: Any, x: Any, steps: int = steps) -> None:
+            if ending == "signal" and record.k == steps:
+                raise KeyboardInterrupt
+
+        try:
+            result = cg.minimize(
+                F, domain, method=method, max_steps=steps + (ending == "signal"), output=output, callback=impatient,
+                on_interrupt="return",
+            )  # fmt: skip
+        except BadOracle as error:  # in the first step there is nothing to return
+            assert "worse than" in str(error)
+            continue
+        if (certificate := result.certificate) is None:
+            assert result.status == "failed" and "worse than" in result.message, result.message
+            assert "It has no certificate" in result.message and np.isfinite(result.fun)
+            continue
+        prox = near_hull(vertices, result.x - certificate.gamma * F.grad(result.x))
+        assert np.sum((result.x - prox) ** 2) / certificate.gamma**2 <= certificate.upper * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("output", ["best", "last", "lowest"])

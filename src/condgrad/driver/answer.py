@@ -55,11 +55,13 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
     if claimed is not None and run.keep_best:
         try:
             known = run.verified if reason.status == "converged" else None
-            verified = known or run.verify(claimed)
+            verified = known or run.probed(run.verify(claimed), run.hurried(reason))
             fun = run.value(verified.x)
             run.keep_lowest(verified.x, fun, run.current_k if reason.status == "converged" else run.best_k)
             return verified.x, fun, *confirmed(run, reason, verified)
         except FAULTS as error:
+            if run.lookout.refuted:
+                return uncertified(run, Reason("failed", f"{reason.message} {error}"))
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     try:
         offer(run, reason)
@@ -74,8 +76,10 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
             certificate = run.certify_at_the_end(x, reason)
             certificate, reason = confirmed(run, reason, certificate)
     except FAULTS as error:
+        if run.lookout.refuted:
+            return uncertified(run, Reason("failed", f"{reason.message} {error}"))
         reason = Reason("failed", f"{reason.message} The {which} could not be evaluated: {error}")
-    return x, fun, None if run.lookout.refuted else certificate, reason
+    return x, fun, certificate, reason
 
 
 def offer(run: _Run, reason: Reason) -> None:

@@ -549,13 +549,18 @@ class _Run:
             try:
                 with self.grace():
                     claim = mapping(self.measured, x, gamma, self.eps)
-                    if reason.status != "converged":
-                        return self.verify(claim)
+                if reason.status == "converged":
                     self.lookout.alone(claim)
-                    return self.probed(self.verify(claim))
+                return self.probed(self.verify(claim), self.hurried(reason))
             except _End:
                 pass
-        return self.verify(Certificate(x, x, gamma, inf, on=named(self.measured)))
+        claim = Certificate(x, x, gamma, inf, on=named(self.measured))
+        return self.probed(self.verify(claim), brief=True)
+
+    def hurried(self, reason: Reason) -> bool:
+        """Whether somebody waits, or a deadline has passed."""
+        late = any(isinstance(budget, Seconds) and self.watch.wall > budget.limit for budget in self.budgets)
+        return late or reason.status == "interrupted"
 
     def last(self) -> Point:
         """What is returned where no certificate decides."""
@@ -607,13 +612,13 @@ class _Run:
                 return beyond
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
 
-    def probed(self, certificate: Certificate) -> Certificate:
+    def probed(self, certificate: Certificate, brief: bool = False) -> Certificate:
         """Ask a user's linear oracle some more, near the direction that the certificate rests on; with the error found."""
         if not isinstance(self.problem.domain, Compared):
             return certificate
         x, prox, taken = certificate.x, certificate.prox, certificate.step or certificate.gamma
         direction = self.measured.objective.grad(x) + (1 / taken) * (prox - x)
-        error = probe(self.problem.domain, direction, (x,) if prox is x else (x, prox))
+        error = probe(self.problem.domain, direction, (x,) if prox is x else (x, prox), brief)
         return replace(certificate, gap=certificate.gap + error) if error else certificate
 
     def sensible(self, measure: str, eps: float | None) -> float | None:

@@ -6,12 +6,12 @@ The sets of this library are exempt: their oracles are tested, and cost little m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
 
-from condgrad.checks import BadOracle
+from condgrad.checks import BadOracle, NonFinite
 from condgrad.domains import ProjectableUserSet, UserSet
 from condgrad.points import inner, norm2
 from condgrad.points.aside import inexact, listening, worst
@@ -25,10 +25,10 @@ TOLERATED = 1e-6
 added to the gap. One that is worse by more ends the run."""
 OF_A_POINT = 1e-5
 """The same for a known point of the set, which may be off by as much as counts as inside (1e-6 of the set) itself."""
-PROBES = (1e-3, 1e-2, 1e-1, 1.0)
+PROBES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0)
 """Lengths of the random vectors, relative to the direction, by which it is changed to see other answers."""
-FAVOURS = (0.1, 10.0)
-"""By how much, relative to the direction, the answer is favoured to see the next best one."""
+FAVOURS = (0.01, 0.1, 1.0, 10.0)
+"""By how much, relative to the direction, an answer is favoured over another one to see the next best."""
 
 Vertices = tuple[Point, ...]
 
@@ -66,14 +66,19 @@ class Compared:
                 if excess > worst(heard) + OF_A_POINT * scale:
                     self._refuse(excess, "a known point of the set")
         values = [inner(direction, other) for other in known]
-        if known and min(values) < value:
-            other = known[int(np.argmin(values))]
-            scale = sqrt(norm2(direction)) * (sqrt(norm2(vertex)) + sqrt(norm2(other)))
-            excess = value - min(values)
-            if excess > worst(heard) + units(direction) * scale:
-                self._worse(excess, worst(heard) + TOLERATED * scale)
+        self.compare(direction, vertex, known, values, worst(heard))
         self.remembered = _latest(vertex, known, [v == value for v in values])
         return vertex
+
+    def compare(self, direction: Point, vertex: Point, others: Vertices, values: list[float], known: float) -> None:
+        """Refuse an answer that is worse than one of the others; where it is so by little, by more than a known error, say so."""
+        excess = inner(direction, vertex) - min(values, default=inf)
+        if excess <= 0.0:
+            return
+        other = others[int(np.argmin(values))]
+        scale = sqrt(norm2(direction)) * (sqrt(norm2(vertex)) + sqrt(norm2(other)))
+        if excess > known + units(direction) * scale:
+            self._worse(excess, known + TOLERATED * scale)
 
     def _worse(self, excess: float, tolerated: float) -> None:
         if excess > tolerated:
@@ -111,12 +116,13 @@ def compared(domain: Any) -> Any:
     return type(type(domain).__name__, (Compared,), {})(domain)
 
 
-def probe(domain: Compared, direction: Point, points: Vertices) -> float:
+def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = False) -> float:
     """Ask for other answers, then for the direction's own again: an oracle that is not exact, or that answers a question asked
     before, is likely to be worse than one of them, or than a known point, which raises BadOracle.
 
-    Directions near and far from the given one, the opposite one, and ones that favour the answer itself: an oracle that
-    overlooks a better vertex answers with that one once its answer is the best. At most 13 calls, of arrays only.
+    The opposite direction, directions near and far from the given one, and ones that favour the answer itself: an oracle that
+    overlooks a better vertex answers with that one once its own answer is the best. At most 24 calls, or 10 where ``brief``,
+    of arrays only.
 
     Parameters
     ----------
@@ -125,6 +131,8 @@ def probe(domain: Compared, direction: Point, points: Vertices) -> float:
         On the answer to it a certificate rests.
     points : tuple of points
         Known points of the set, beside ``domain.points``.
+    brief : bool, default False
+        Ask only for the most telling answers: time is up, or somebody waits.
 
     Returns
     -------
@@ -135,23 +143,36 @@ def probe(domain: Compared, direction: Point, points: Vertices) -> float:
         return 0.0
     before, domain.points = domain.points, (*domain.points, *points)
     try:
-        vertex = domain.lmo(direction)
-        for other in _others(direction, vertex, domain.points):
-            domain.lmo(other)
         with listening() as heard:
-            domain.lmo(direction)
+            vertex = _finite(domain, direction)
+            seen = tuple(_others(domain, direction, vertex, points, brief))
+            again = _finite(domain, direction)
+            values = [inner(direction, other) for other in seen]
+            for answer in (vertex, again):
+                domain.compare(direction, answer, seen, values, 0.0)
         return worst(heard)
     finally:
         domain.points = before
 
 
-def _others(direction: np.ndarray, vertex: Point, points: Vertices) -> Iterator[np.ndarray]:
-    rng, size = np.random.default_rng((0, 0, 7)), sqrt(norm2(direction))
-    away = [np.asarray(vertex - point) for point in points]
-    for towards in away:
-        length = sqrt(norm2(towards))
-        if length > 0.0:
-            yield from (direction - favour * size / length * towards for favour in FAVOURS)
-    for share in PROBES:
-        yield direction + share * size / sqrt(max(direction.size, 1)) * rng.standard_normal(direction.shape)
-    yield -direction
+def _finite(domain: Compared, direction: np.ndarray) -> Point:
+    vertex = domain.lmo(direction)
+    if not np.isfinite(norm2(vertex)):
+        raise NonFinite("The linear oracle's answer holds NaN or Inf, or is too large to square.")
+    return vertex
+
+
+def _others(domain: Compared, direction: np.ndarray, vertex: Point, points: Vertices, brief: bool) -> Iterator[Point]:
+    """Answers to other directions: the opposite one, random ones, and ones that favour an answer over a known point."""
+    seen = [_finite(domain, -direction)]
+    rng, size = np.random.default_rng((0, 0, 7)), sqrt(norm2(direction) / max(direction.size, 1))
+    for share in PROBES[::3] if brief else PROBES:
+        seen.append(_finite(domain, direction + share * size * rng.standard_normal(direction.shape)))
+    yield from seen
+    next_best = sorted((one for one in seen[1:] if not _same(one, vertex)), key=lambda one: inner(direction, one))
+    pairs = [(vertex, point) for point in (*points[-1:], seen[0])] + [(one, vertex) for one in next_best[:1]]
+    for favoured, over in pairs[:1] if brief else pairs:
+        towards = np.asarray(favoured - over)
+        if (length2 := norm2(towards)) > 0.0:
+            unit = sqrt(norm2(direction) / length2) * towards
+            yield from (_finite(domain, direction - favour * unit) for favour in FAVOURS)
