@@ -275,6 +275,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("(kept, *known)[:REMEMBERED]", "()", "no answer is remembered"),
         ("direction - favour * unit", "direction + favour * unit", "the next best vertex is never asked for"),
         ("domain.compare(direction, answer, seen, values, 0.0)", "pass", "the answers to the probes are not looked at"),
+        ("return self.precision / 2 * sqrt(norm2(direction))", "return 0.0 * sqrt(norm2(direction))",
+         "answers in float16 certified as if they were exact"),
         ("self.refuted = True", "pass", "a certificate by an oracle that was shown to be wrong"),
     ],
     "driver/answer.py": [

@@ -116,7 +116,7 @@ def linear_gap(domain: Any, direction: Point, point: Point) -> tuple[float, floa
         vertex = domain.lmo(direction)
     gap, rounding = summed(direction, point - vertex), gap_rounding(direction, point, vertex)
     length, reach = sqrt(norm2(direction)), sqrt(norm2(point)) + sqrt(norm2(vertex))
-    if gap < -(1e-6 * length * (reach + 1.0) + rounding):
+    if gap < -(1e-6 * length * (reach + 1.0) + rounding + 2 * worst(heard)):
         raise BadOracle(
             f"The linear oracle's answer is worse than the point by {-gap:.3g}: lmo does not minimise <direction, .>, or the "
             "point lies outside of the set."

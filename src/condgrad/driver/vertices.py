@@ -15,7 +15,7 @@ from condgrad.checks import BadOracle, NonFinite
 from condgrad.domains import ProjectableUserSet, UserSet
 from condgrad.points import inner, norm2
 from condgrad.points.aside import inexact, listening, worst
-from condgrad.points.rounding import units
+from condgrad.points.rounding import precision_of, units
 from condgrad.protocols import Point
 
 REMEMBERED = 8
@@ -25,6 +25,8 @@ TOLERATED = 1e-6
 added to the gap. One that is worse by more ends the run."""
 OF_A_POINT = 1e-5
 """The same for a known point of the set, which may be off by as much as counts as inside (1e-6 of the set) itself."""
+DIGITS = 4
+"""Both in units of the type of the answers, where that is coarser: float16 and bfloat16."""
 PROBES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0)
 """Lengths of the random vectors, relative to the direction, by which it is changed to see other answers."""
 FAVOURS = (0.01, 0.1, 1.0, 10.0)
@@ -49,6 +51,8 @@ class Compared:
         """Known points of the set, with which answers are compared too: the start, and where a claim is checked its points."""
         self.refuted = False
         """The oracle has been shown not to minimise: nothing that rests on it is a certificate."""
+        self.precision = 0.0
+        """The relative distance of two numbers of the coarsest type in which the set has answered."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._domain, name)
@@ -56,17 +60,25 @@ class Compared:
     def lmo(self, direction: Point) -> Point:
         with listening() as heard:
             vertex = self._domain.lmo(direction)
+        self.precision = max(self.precision, precision_of(vertex), getattr(self._domain, "precision", 0.0))
         known, value = self.remembered, inner(direction, vertex)
         if not np.isfinite(value):  # is refused by whoever asked
             return vertex
+        if (coarse := self.type_error(direction, vertex)) > 0.0:
+            sentence = (
+                f"The linear oracle of {type(self._domain).__name__} answers in numbers with a relative distance of "
+                f"{self.precision:.3g} (float16 or coarser), so that <direction, answer> may be off by {coarse:.3g}."
+            )
+            inexact(coarse, sentence)
+        error = worst(heard) + coarse
         for point in self.points:
             excess = value - inner(direction, point)
             if excess > 0.0:
                 scale = sqrt(norm2(direction)) * (sqrt(norm2(vertex)) + sqrt(norm2(point)))
-                if excess > worst(heard) + OF_A_POINT * scale:
+                if excess > error + max(OF_A_POINT, DIGITS * self.precision) * scale:
                     self._refuse(excess, "a known point of the set")
         values = [inner(direction, other) for other in known]
-        self.compare(direction, vertex, known, values, worst(heard))
+        self.compare(direction, vertex, known, values, error)
         self.remembered = _latest(vertex, known, [v == value for v in values])
         return vertex
 
@@ -78,7 +90,13 @@ class Compared:
         other = others[int(np.argmin(values))]
         scale = sqrt(norm2(direction)) * (sqrt(norm2(vertex)) + sqrt(norm2(other)))
         if excess > known + units(direction) * scale:
-            self._worse(excess, known + TOLERATED * scale)
+            self._worse(excess, known + max(TOLERATED, DIGITS * self.precision) * scale)
+
+    def type_error(self, direction: Point, vertex: Point) -> float:
+        """What an exact answer is off by once rounded, where its type is coarser than what counts as exact; else 0."""
+        if self.precision <= TOLERATED:
+            return 0.0
+        return self.precision / 2 * sqrt(norm2(direction)) * sqrt(norm2(vertex))
 
     def _worse(self, excess: float, tolerated: float) -> None:
         if excess > tolerated:
@@ -143,13 +161,13 @@ def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = Fa
         return 0.0
     before, domain.points = domain.points, (*domain.points, *points)
     try:
-        with listening() as heard:
-            vertex = _finite(domain, direction)
-            seen = tuple(_others(domain, direction, vertex, points, brief))
-            again = _finite(domain, direction)
-            values = [inner(direction, other) for other in seen]
+        vertex = _finite(domain, direction)
+        seen = tuple(_others(domain, direction, vertex, points, brief))
+        again = _finite(domain, direction)
+        values = [inner(direction, other) for other in seen]
+        with listening() as heard:  # the errors of the answers to other directions are not those of this one
             for answer in (vertex, again):
-                domain.compare(direction, answer, seen, values, 0.0)
+                domain.compare(direction, answer, seen, values, domain.type_error(direction, answer))
         return worst(heard)
     finally:
         domain.points = before

@@ -10,6 +10,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.objectives.sums import Sampled, Sum
+from condgrad.points.rounding import Precise
 from condgrad.protocols import Batch, Point
 
 Value = Callable[[Point], Any]
@@ -21,38 +22,6 @@ TermGrads = Callable[[Point, Batch], Any]
 MeanGrad = Callable[[Point, Batch], Any]
 """(x, batch) -> the mean of the batch's gradients at x, an array of x's shape."""
 Draw = Callable[[int, np.random.Generator], Any]
-
-
-PRECISIONS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""The relative distance of two numbers of a type, by the type's name in numpy, JAX and torch; all others count as float64."""
-DOUBLE = 2.0**-52
-
-
-def precision_of(answer: Any) -> float:
-    """The relative distance of two numbers of the coarsest type in an answer: an array, a tensor, or (nested) lists."""
-    if isinstance(answer, list | tuple) or str(getattr(answer, "dtype", "")) == "object":
-        return max(
-            map(precision_of, answer if isinstance(answer, list | tuple) else np.ravel(answer).tolist()), default=DOUBLE
-        )
-    return PRECISIONS.get(str(getattr(answer, "dtype", "")).rpartition(".")[2], DOUBLE)
-
-
-class _Precise:
-    """Remembers the coarsest type of number that a user's function has answered with: a certificate needs its precision.
-
-    Not a field: what is remembered is no part of what was given.
-    """
-
-    @property
-    def precision(self) -> float:
-        """The relative distance of two numbers of that type."""
-        return vars(self).get("_precision", DOUBLE)
-
-    def _seen(self, answer: Any) -> Any:
-        found = precision_of(answer)
-        if found > self.precision:
-            object.__setattr__(self, "_precision", found)
-        return answer
 
 
 def _precision(wrapped: Any) -> float:
@@ -248,7 +217,7 @@ class _Value:
 
 
 @dataclass(frozen=True)
-class _Grad(_Precise):
+class _Grad(Precise):
     function: Grad
     shape: tuple[int, ...] | None
 
@@ -258,7 +227,7 @@ class _Grad(_Precise):
 
 
 @dataclass(frozen=True)
-class _ValueAndGrad(_Precise):
+class _ValueAndGrad(Precise):
     function: ValueAndGrad
     shape: tuple[int, ...] | None
 
@@ -290,7 +259,7 @@ class _Second:
 
 
 @dataclass(frozen=True)
-class _MeanGrad(_Precise):
+class _MeanGrad(Precise):
     function: MeanGrad
     shape: tuple[int, ...] | None
 
@@ -300,7 +269,7 @@ class _MeanGrad(_Precise):
 
 
 @dataclass(frozen=True)
-class _TermRows(_Precise):
+class _TermRows(Precise):
     """The gradients of single terms, as rows."""
 
     term_grads: TermGrads
