@@ -274,7 +274,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if excess > tolerated:", "if False:", "an oracle that is worse than its earlier answers is not refused"),
         ("(kept, *known)[:REMEMBERED]", "()", "no answer is remembered"),
         ("direction - favour * unit", "direction + favour * unit", "the next best vertex is never asked for"),
-        ("domain.compare(direction, answer, seen, values, 0.0)", "pass", "the answers to the probes are not looked at"),
+        ("domain.compare(direction, answer, seen, values, domain.type_error(direction, answer))", "pass", "the answers to the probes are not looked at"),
         ("return self.precision / 2 * sqrt(norm2(direction))", "return 0.0 * sqrt(norm2(direction))",
          "answers in float16 certified as if they were exact"),
         ("self.refuted = True", "pass", "a certificate by an oracle that was shown to be wrong"),

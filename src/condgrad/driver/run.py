@@ -257,6 +257,8 @@ class _Run:
     next_measure: int = 0
     next_gap: int = 0
     next_beat: float = 0.0
+    gap_noise: float = 0.0
+    """The rounding in the gap that was measured last."""
     late: float | None = None
     """By when the last measurement must be done, once the run has ended."""
     watch: Watch = field(default_factory=Watch)
@@ -487,7 +489,8 @@ class _Run:
         if "gap" not in self.watches or certificate.prox is certificate.x or k < self.next_gap:
             return certificate.wolfe_gap
         self.next_gap = later(k)
-        return self.gap_at(certificate).value
+        gap, self.gap_noise = self.gap_at(certificate)
+        return gap
 
     def certify(self, state: Any) -> Certificate | None:
         """The step's own certificate, or a measured one when it is due."""
@@ -654,12 +657,13 @@ class _Run:
         return claim.upper > eps and rough > eps and close
 
     def gap_near_rounding(self, claim: Certificate) -> bool:
-        """The same for the Frank-Wolfe gap; where its rounding is not known without a call, whether there is a gap to check."""
+        """The same for the Frank-Wolfe gap."""
         if self.record is None or not isfinite(self.record.gap):
             return False
         if (eps := self.sensible("gap", self.gap_eps)) is None or self.record.gap <= eps:
             return False
-        return claim.prox is not claim.x or (claim.noise > eps and claim.gap <= GAP_ROUNDING * claim.noise)
+        noise = claim.noise if claim.prox is claim.x else self.gap_noise
+        return noise > eps and self.record.gap <= GAP_ROUNDING * noise
 
     def beyond_precision(self, certificate: Certificate, mostly: bool = False) -> Reason | None:
         """Why float64 can't tell whether the stopping rule is met at a verified point; None where it can.
