@@ -1,4 +1,4 @@
-"""Oracle calls that are made and not counted: what docs/running.md states, compared with a tally inside of the user's functions."""
+"""Oracle calls that are not counted: what docs/running.md states, compared with a tally inside of the user's functions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ CLAIMED = (
     "a claim of convergence, where L is given | 2 FO more, and where the point is its own witness 1 LO",
     {"fo": 2, "lo": 1},
 )
-TRACE = ("F for the trace (`every=10`: at each tenth step), where the method has not computed it | 1 value", {"values": 4})
+TRACE = (
+    "F for the trace (`every=10`: at each tenth step), where the method has not computed it | 1 value",
+    {"values": 4},
+)
 NO_START = ("the start of a `user_set` without `start=` | 1 LO", {"lo": 1})
 GIVEN = (
     "whether `x0` is outside of a `user_set` without `contains=` and `project=` | at most 10 LO",

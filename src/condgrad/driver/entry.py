@@ -6,7 +6,7 @@ from functools import partial
 from math import isfinite, sqrt
 from typing import Any
 
-from condgrad.checks import NonFinite, NotGiven, choice, finite_array, pair, positive, real_array, same_shape
+from condgrad.checks import NonFinite, NotGiven, finite_array, pair, positive, real_array, same_shape
 from condgrad.inner import Corrective
 from condgrad.points import LowRank, inner, norm2
 from condgrad.points.rounding import precision_of
@@ -211,6 +211,7 @@ def not_vacuous(objective: Any, domain: Any, entry: Method, tol: float) -> Any:
 
 def given_smoothness(smoothness: float | str) -> float | None:
     if isinstance(smoothness, str):
-        choice(smoothness, ("estimate",), "smoothness")
+        if smoothness != "estimate":
+            raise ValueError(f"smoothness is {smoothness!r}, but must be a number above 0 or 'estimate'.")
         return None
     return positive(smoothness, "smoothness")
