@@ -83,7 +83,7 @@ class Certificate:
         return self.gap if self.prox is self.x else nan
 
     def verify(self, problem: Problem) -> Certificate:
-        """The same witness, with everything computed anew from one gradient and one linear oracle call."""
+        """The same witness, with everything computed again, from one gradient and one linear oracle call."""
         return witness(problem, self.x, self.prox, self.gamma, self.on, self.step)
 
     def __eq__(self, other: object) -> bool:

@@ -572,8 +572,11 @@ class _Run:
         return self.x0 if self.state is None else self.state.x
 
     def verify(self, claim: Certificate) -> Certificate:
-        """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for, or
-        the larger L that the run has shown to be needed: with a longer step the mapping of any point is small."""
+        """The claim's certificate, computed again by the problem's own oracles, which no solver has wrapped.
+
+        The step size is that of the problem's own L, or of the larger L that the run has shown to be needed: with a longer step
+        the mapping of any point is small.
+        """
         L = self.problem.objective.smoothness
         L = self.lookout.smoothness(L) if L else self.least_smoothness(claim)
         if L and claim.gamma > (1 + 1e-9) / (2 * L):

@@ -42,7 +42,7 @@ class SmoothnessWarning(UserWarning):
 
 
 def later(k: int) -> int:
-    """The next step on which to measure: ever further apart, so that measuring costs no more than the run."""
+    """The next step on which to measure; the distance grows, so that measuring costs no more than the run."""
     return max(k + 1, ceil(1.1 * k))
 
 
@@ -109,7 +109,7 @@ class Lookout:
         return seen if seen / (1 + 1e-6) > L else L
 
     def at(self, state: Any) -> None:
-        """The point after a step: finite, and on steps ever further apart a point of the set."""
+        """The point after a step: finite, and at steps with growing distance a point of the set."""
         self.error = self.listen()
         if isinstance(state.x, np.ndarray) and not np.isfinite(state.x).all():
             raise NonFinite(f"The point after the step holds NaN or Inf ({not_finite(state.x)}).")

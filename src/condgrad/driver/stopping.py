@@ -57,21 +57,11 @@ class Rule(ABC):
 
 
 @dataclass(frozen=True)
-class Either(Rule):
-    """Stop when one of the rules is met; if both are, with the more informative status of the two."""
+class _Pair(Rule):
+    """Two rules, with the measures and the smaller tolerances of both."""
 
     one: Rule
     other: Rule
-
-    def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
-        reasons = [reason for rule in (self.one, self.other) if (reason := rule(record, trace))]
-        return max(reasons, key=_certainty, default=None)
-
-    def progress(self, record: Record, trace: Sequence[Record]) -> float:
-        return max(self.one.progress(record, trace), self.other.progress(record, trace))
-
-    def budgets(self) -> tuple[Budget, ...]:
-        return self.one.budgets() + self.other.budgets()
 
     def watches(self) -> set[str]:
         return self.one.watches() | self.other.watches()
@@ -84,11 +74,23 @@ class Either(Rule):
 
 
 @dataclass(frozen=True)
-class Both(Rule):
-    """Stop when both rules are met, with the more informative status of the two."""
+class Either(_Pair):
+    """Stop when one of the rules is met; if both are, with the more informative status of the two."""
 
-    one: Rule
-    other: Rule
+    def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
+        reasons = [reason for rule in (self.one, self.other) if (reason := rule(record, trace))]
+        return max(reasons, key=_certainty, default=None)
+
+    def progress(self, record: Record, trace: Sequence[Record]) -> float:
+        return max(self.one.progress(record, trace), self.other.progress(record, trace))
+
+    def budgets(self) -> tuple[Budget, ...]:
+        return self.one.budgets() + self.other.budgets()
+
+
+@dataclass(frozen=True)
+class Both(_Pair):
+    """Stop when both rules are met, with the more informative status of the two."""
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
         a, b = self.one(record, trace), self.other(record, trace)
@@ -98,15 +100,6 @@ class Both(Rule):
 
     def progress(self, record: Record, trace: Sequence[Record]) -> float:
         return min(self.one.progress(record, trace), self.other.progress(record, trace))
-
-    def watches(self) -> set[str]:
-        return self.one.watches() | self.other.watches()
-
-    def tolerance(self) -> float | None:
-        return min((t for rule in (self.one, self.other) if (t := rule.tolerance())), default=None)
-
-    def gap_tolerance(self) -> float | None:
-        return min((t for rule in (self.one, self.other) if (t := rule.gap_tolerance())), default=None)
 
 
 def _certainty(reason: Reason) -> int:

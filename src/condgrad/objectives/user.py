@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
@@ -247,15 +248,24 @@ class _First:
 
 
 @dataclass(frozen=True)
-class _Second:
-    both: Any
+class _Derived(ABC):
+    """A gradient that is computed from another function's answers, and has their precision."""
+
+    source: Any
 
     @property
     def precision(self) -> float:
-        return self.both.precision
+        return self.source.precision
 
-    def __call__(self, x: Point) -> np.ndarray:
-        return self.both(x)[1]
+    @abstractmethod
+    def __call__(self, x: Point, *batch: Batch) -> np.ndarray: ...
+
+
+@final
+@dataclass(frozen=True)
+class _Second(_Derived):
+    def __call__(self, x: Point, *batch: Batch) -> np.ndarray:
+        return self.source(x)[1]
 
 
 @dataclass(frozen=True)
@@ -280,29 +290,20 @@ class _TermRows(Precise):
         return checks.answer(self._seen(self.term_grads(x, batch)), (len(batch), *x.shape), "term_grads")
 
 
+@final
 @dataclass(frozen=True)
-class _MeanOfTerms:
-    rows: _TermRows
-
-    @property
-    def precision(self) -> float:
-        return self.rows.precision
-
-    def __call__(self, x: Point, batch: Batch) -> np.ndarray:
-        return self.rows(x, batch).mean(axis=0)
+class _MeanOfTerms(_Derived):
+    def __call__(self, x: Point, *batch: Batch) -> np.ndarray:
+        return self.source(x, *batch).mean(axis=0)
 
 
+@final
 @dataclass(frozen=True)
-class _MeanOfAll:
-    mean_grad: Any
+class _MeanOfAll(_Derived):
     n_terms: int
 
-    @property
-    def precision(self) -> float:
-        return self.mean_grad.precision
-
-    def __call__(self, x: Point) -> np.ndarray:
-        return self.mean_grad(x, np.arange(self.n_terms))
+    def __call__(self, x: Point, *batch: Batch) -> np.ndarray:
+        return self.source(x, np.arange(self.n_terms))
 
 
 @dataclass(frozen=True)
