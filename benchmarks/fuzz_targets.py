@@ -49,6 +49,7 @@ def _loaders(folder: Path) -> dict[str, Target]:
         "é|ü|1\nö|ä|2\n".encode(),
         "1 1 1\n2 2 2\n".encode("utf-16"),
     ]
+    wide = [b"time,a,b\n2020,1.5,\n2021,,2.5\n", b'day;"x ""1""";y\r\nmon;1;2\r\ntue;nan;-1e-3\r\n']
     market = [
         b"%%MatrixMarket matrix coordinate real general\n% c\n2 3 2\n1 1 1.5\n2 3 -2\n",
         b"%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n3\n",
@@ -60,6 +61,7 @@ def _loaders(folder: Path) -> dict[str, Target]:
         "csv": Target(file("x.csv", load), refused, text),
         "csv, strict": Target(file("x.csv", load, strict=True), refused, text),
         "csv of positions": Target(file("x.csv", load, ids=False, base=1), refused, [text[0], text[-1]]),
+        "csv, wide": Target(file("x.csv", load, wide=True), refused, wide),
         "pairs": Target(file("x.csv", load, values=False), refused, text),
         "gzip": Target(file("x.csv.gz", load), refused, [gzip.compress(seed, mtime=0) for seed in text]),
         "matrix-market": Target(file("x.mtx", load), refused, market),
@@ -259,6 +261,7 @@ TARGETS: dict[str, Callable[[Path], dict[str, Target]]] = {
     "csv": _loaders,
     "csv, strict": _loaders,
     "csv of positions": _loaders,
+    "csv, wide": _loaders,
     "pairs": _loaders,
     "gzip": _loaders,
     "matrix-market": _loaders,

@@ -1,6 +1,6 @@
 """One judge for all methods, and runs of condgrad's methods and of copt's Frank-Wolfe that last until it is content.
 
-It measures the gradient mapping with gamma = 1/(2L) from outside, while the watch stands still, on steps ever further apart
+It measures the gradient mapping with gamma = 1/(2L) from outside, while the watch stands still, at steps with growing distance
 (k, then the larger of k + 1 and 1.1 k). It has an objective of its own, so that nothing that it computes is there for a method to
 find, and it only finds out on which side of TARGET the squared mapping is, which is cheap when that is far away.
 """

@@ -256,6 +256,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ('if action == "raise" and cause is not None', "if False", "a signal ends one run of a program and not the program"),
         ("is None or isinstance(interruption, Terminated)", "is None", "SIGTERM during the check after Ctrl-C is lost"),
         ("self.lookout.smoothness(L) if L else", "L if L else", "converged with an L that the run has refuted"),
+        ("if gap_eps < noise and gap", "if False and gap", "a gap below its rounding is waited for until a budget ends"),
+        ('if hope is not None and hope.status == "converged"', "if False", "ends although the other measure is in reach"),
     ],
     "driver/audit.py": [
         ("ceil(1.1 * k)", "ceil(11 * k)", "measures far too rarely"),
@@ -271,16 +273,22 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "driver/vertices.py": [
         ("if excess > tolerated:", "if False:", "an oracle that is worse than its earlier answers is not refused"),
         ("(kept, *known)[:REMEMBERED]", "()", "no answer is remembered"),
-        ("direction - favour * size", "direction + favour * size", "the next best vertex is never asked for"),
+        ("direction - favour * unit", "direction + favour * unit", "the next best vertex is never asked for"),
+        ("domain.compare(direction, answer, seen, values, domain.type_error(direction, answer))", "pass",
+         "the answers to the probes are not looked at"),
+        ("return self.precision / 2 * sqrt(norm2(direction))", "return 0.0 * sqrt(norm2(direction))",
+         "answers in float16 certified as if they were exact"),
         ("self.refuted = True", "pass", "a certificate by an oracle that was shown to be wrong"),
     ],
     "driver/ending.py": [
-        ("known or run.verify(claimed)", "known or claimed", "returns what was claimed, not what was verified"),
+        ("run.probed(run.verify(claimed), run.hurried(reason))", "claimed", "returns what was claimed, not what was verified"),
         ("return None, Reason(\"failed\", f\"{reason.message} {unfit}\")", "pass", "a certificate of a point outside of the set"),
         ("and not run.satisfied(certificate))", "and False)", "converged, whatever the check of the last iterate found"),
         ("run.unconfirmed if reason.status == \"out_of_budget\" else None", "None", "a claim that was refuted is not spoken of"),
         ("if pending and run.satisfied(certificate)", "if pending", "of a refuted claim, does not say that the budget ended"),
         ("lowest.fun >= run.value", "lowest.fun <= run.value", "speaks of a lower F where there is none"),
+        ("return not_confirmed(run, reason, certificate)", "return Reason('unverified', reason.message)",
+         "the bound of a claim that the check did not confirm"),
         ("reason = run.restated(reason, certificate)", "pass", "the bound of the claim beside that of the check"),
     ],
     "driver/checkpoint.py": [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from tests.driving import CONVEX, EXPECTATION, SIMPLEX, X0, a_sum
 from tests.problems import PLAIN, SUMS, case
 
 import condgrad as cg
+from condgrad.inner import with_gap
+from condgrad.solvers import FrankWolfe
 
 RNG = np.random.default_rng(5)
 A = RNG.standard_normal((8, 8))
@@ -207,3 +210,62 @@ def test_the_lowest_iterate_of_a_run_that_is_interrupted_is_certified_by_one_cal
     result = cg.minimize(CONVEX, SIMPLEX, X0, callback=impatient, **asked)
     assert result.status == "interrupted" and result.lowest.step == 5
     assert result.certificate.x is result.x and result.certificate.prox is result.x
+
+
+class Liar(cg.CondG):
+    """Its gaps are a million times too small."""
+
+    def solve(self, *subproblem: Any) -> Any:
+        prox = super().solve(*subproblem)
+        return prox._replace(gap=1e-6 * with_gap(prox, *subproblem[:4]).gap)
+
+
+def every_other_time_off() -> Any:
+    calls, rng = [0], np.random.default_rng(0)
+
+    def grad(x: np.ndarray) -> np.ndarray:
+        calls[0] += 1
+        return CONVEX.grad(x) + (1e-2 * rng.standard_normal(3) if calls[0] % 2 else 0.0)
+
+    return grad
+
+
+class Flatterer:
+    """Frank-Wolfe, with a gap of 0 in every certificate."""
+
+    solver = FrankWolfe("open-loop")
+
+    def init(self, problem: Any, x0: Any) -> Any:
+        return self.solver.init(problem, x0)
+
+    def step(self, problem: Any, state: Any) -> Any:
+        state = self.solver.step(problem, state)
+        return replace(state, certificate=replace(state.certificate, gap=0.0))
+
+
+def flattered(stop: Any) -> cg.Result:
+    return cg.minimize(CONVEX, SIMPLEX, X0, method=Flatterer(), stop=stop | cg.Steps(8))
+
+
+UNVERIFIED: dict[str, Any] = {
+    "an inner solver that lies": lambda: cg.minimize(CONVEX, SIMPLEX, X0, inner=Liar(1), max_steps=60),
+    "a gradient that varies": lambda: cg.minimize(
+        cg.Function(CONVEX.value, every_other_time_off(), (3,), smoothness=3.0), SIMPLEX, X0, max_steps=100
+    ),
+    "precision": lambda: cg.minimize(cg.Quadratic(np.eye(3), 1e12 + X0), SIMPLEX, X0, method="frank-wolfe"),
+    "a gap": lambda: flattered(cg.Gap(1e-9)),
+    "a mapping and a gap": lambda: flattered(cg.Mapping(1e-6) & cg.Gap(1e-9)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", UNVERIFIED)
+def test_one_point_has_one_bound_also_where_a_claim_is_not_confirmed(kind: str) -> None:
+    result = UNVERIFIED[kind]()
+    assert result.status == "unverified", result.message
+    assert "is at most" not in result.message, "the claim that the check did not confirm"
+    mappings = re.findall(r"a squared mapping of ([-+.e\d]+\d)", result.message)
+    gaps = re.findall(r"a Frank-Wolfe gap of ([-+.e\d]+\d)", result.message)
+    assert len(mappings) == (kind not in ("precision", "a gap")) and len(gaps) == ("gap" in kind), result.message
+    assert all(said == f"{result.certificate.upper:.3g}" for said in mappings), result.message
+    assert all(said == f"{result.certificate.gap:.3g}" for said in gaps), result.message

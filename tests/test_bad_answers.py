@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from tests.driving import CONVEX, SIMPLEX, function, solve
 
 import condgrad as cg
@@ -226,24 +227,108 @@ def test_no_oracle_that_overlooks_the_best_vertex_is_certified(method: str, kind
         assert result.certificate is None and np.isfinite(result.fun)
 
 
-@pytest.mark.parametrize("output", ["best", "last", "lowest"])
-@pytest.mark.parametrize("digits", [np.float64, np.float32])
+POLYTOPES = {
+    "simplex": np.eye(5),
+    "l1 ball": 2.0 * np.vstack([np.eye(4), -np.eye(4)]),
+    "box": np.array([[a, b, c] for a in (-1.0, 1.0) for b in (-1.0, 1.0) for c in (-1.0, 1.0)]),
+    "polytope": np.random.default_rng(3).standard_normal((12, 4)),
+}
+
+
+def near_hull(vertices: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The projection on the hull of the vertices, by least squares with weights that sum to 1 up to 1e-8."""
+    weights, _ = nnls(np.vstack([vertices.T, np.full(len(vertices), 1e4)]), np.append(z, 1e4))
+    return weights @ vertices / weights.sum()
+
+
 @pytest.mark.filterwarnings("ignore::condgrad.InexactOracleWarning")
-@pytest.mark.parametrize(
-    "domain",
-    [cg.Simplex(6), cg.L1Ball(6, 2.0), cg.L2Ball(6, 3.0), cg.Box(-np.ones(6), np.ones(6)), cg.NuclearBall((3, 2), 2.0)],
-    ids=lambda domain: type(domain).__name__,
-)
-def test_no_honest_oracle_is_suspected_that_answers_in_few_digits(domain: Any, digits: Any, output: str) -> None:
+@pytest.mark.parametrize("ending", ["budget", "signal"])
+@pytest.mark.parametrize("output", ["best", "lowest"])
+@pytest.mark.parametrize("method", ["ncgs", "frank-wolfe", "ncgs-ii"])
+@pytest.mark.parametrize("kind", POLYTOPES)
+def test_no_oracle_that_overlooks_the_best_vertex_certifies_where_a_budget_ends_the_run(
+    kind: str, method: str, output: str, ending: str
+) -> None:
+    vertices = POLYTOPES[kind]
+    n = vertices.shape[1]
+    for steps in (1, 3, 8):
+        rng = np.random.default_rng(steps)
+        Q = rng.standard_normal((n, n))
+        F = cg.Quadratic(Q @ Q.T / n, rng.standard_normal(n))
+        domain = cg.user_set(lambda g: vertices[np.argsort(vertices @ g, kind="stable")[1]], n, 10.0, None, vertices[0])
+
+        def impatient(record: Any, x: Any, steps: int = steps) -> None:
+            if ending == "signal" and record.k == steps:
+                raise KeyboardInterrupt
+
+        try:
+            result = cg.minimize(
+                F, domain, method=method, max_steps=steps + (ending == "signal"), output=output, callback=impatient,
+                on_interrupt="return",
+            )  # fmt: skip
+        except BadOracle as error:  # in the first step there is nothing to return
+            assert "worse than" in str(error)
+            continue
+        if (certificate := result.certificate) is None:
+            assert result.status == "failed" and "worse than" in result.message, result.message
+            assert "It has no certificate" in result.message and np.isfinite(result.fun)
+            continue
+        prox = near_hull(vertices, result.x - certificate.gamma * F.grad(result.x))
+        assert np.sum((result.x - prox) ** 2) / certificate.gamma**2 <= certificate.upper * (1 + 1e-5)
+
+
+HONEST = [
+    cg.Simplex(6),
+    cg.L1Ball(6, 2.0),
+    cg.L2Ball(6, 3.0),
+    cg.LpBall(6, 3.0, 2.0),
+    cg.Box(-np.ones(6), np.full(6, 0.3)),
+    cg.NuclearBall((3, 2), 2.0),
+]
+
+
+@pytest.mark.parametrize("output", ["best", "last", "lowest"])
+@pytest.mark.parametrize("digits", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("known", ["lmo", "contains", "project"])
+@pytest.mark.filterwarnings("ignore::condgrad.InexactOracleWarning")
+@pytest.mark.parametrize("domain", HONEST, ids=lambda domain: type(domain).__name__)
+def test_no_honest_oracle_is_suspected_that_answers_in_few_digits(
+    domain: Any, digits: Any, output: str, known: str
+) -> None:
     rng = np.random.default_rng(0)
     shape, centre = domain.shape, rng.standard_normal(domain.shape)
     F = cg.Function(lambda x: float(np.sum((x - centre) ** 2)) / 2, lambda x: x - centre, shape, smoothness=1.0)
-    own = cg.user_set(lambda g: np.asarray(domain.lmo(g)).astype(digits), shape, domain.diameter)
+    if known == "project" and not hasattr(domain, "project"):
+        pytest.skip("the set does not project")
+    more = {} if known == "lmo" else {known: getattr(domain, known)}
+    own = cg.user_set(lambda g: np.asarray(domain.lmo(g)).astype(digits), shape, domain.diameter, **more)
     try:
-        result = cg.minimize(F, own, tol=1e-2, max_steps=500, output=output)
+        result = cg.minimize(F, own, tol=5e-2 if digits == np.float16 else 1e-2, max_steps=500, output=output)
     except BadOracle as error:
         pytest.fail(str(error))
     assert result.status == "converged", result.message
+    if hasattr(domain, "project"):
+        true = 4 * np.sum((result.x - domain.project(result.x - (result.x - centre) / 2)) ** 2)
+        assert result.certificate is None or true <= result.certificate.upper
+
+
+@pytest.mark.filterwarnings("ignore::condgrad.SmoothnessWarning")  # differences of such gradients are rounding
+@pytest.mark.parametrize("domain", HONEST, ids=lambda domain: type(domain).__name__)
+def test_a_gradient_in_float16_is_no_reason_to_suspect_a_linear_oracle(domain: Any) -> None:
+    centre = np.random.default_rng(0).standard_normal(domain.shape)
+    F = cg.Function(
+        lambda x: float(np.sum((x - centre) ** 2)) / 2, lambda x: (x - centre).astype(np.float16), domain.shape, 1.0
+    )
+    own = cg.user_set(lambda g: np.asarray(domain.lmo(g)).astype(np.float16), domain.shape, domain.diameter)
+    with pytest.warns(cg.InexactOracleWarning, match="float16 or coarser"):
+        result = cg.minimize(F, own, tol=5e-2, max_steps=300)
+    assert result.status in ("converged", "unverified", "out_of_budget"), result.message
+
+
+def test_an_oracle_in_float16_that_overlooks_the_best_vertex_is_still_refused() -> None:
+    domain = cg.user_set(lambda g: second_best(g).astype(np.float16), 3, 1.5, contains=SIMPLEX.contains)
+    with pytest.raises(BadOracle, match="worse than"):
+        cg.minimize(CONVEX, domain, START, max_steps=20)
 
 
 def test_an_honest_linear_oracle_of_a_user_is_not_suspected() -> None:

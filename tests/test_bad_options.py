@@ -38,7 +38,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "smoothness": (
         lambda: solve(smoothness="estimat"),
         ValueError,
-        "Unknown smoothness 'estimat': did you mean 'estimate'?",
+        "smoothness is 'estimat', but must be a number above 0 or 'estimate'.",
     ),
     "rule": (
         lambda: solve(method="frank-wolfe", rule="shortt"),

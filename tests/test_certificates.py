@@ -260,6 +260,37 @@ def test_a_run_that_only_rounding_keeps_from_its_tolerance_ends_there() -> None:
     assert result.status == "unverified" and result.steps < 1000
 
 
+@pytest.mark.parametrize("method", ["frank-wolfe", "projected-gradient"])
+@pytest.mark.parametrize(
+    "rule",
+    [cg.Gap(1e-6), cg.Gap(1e-6) & cg.Steps(1), cg.Gap(1e-6) | cg.Mapping(1e-6), cg.Gap(1e-6) | cg.Mapping(1e-300)],
+    ids=["gap", "gap and steps", "gap or mapping", "gap or never"],
+)
+def test_a_gap_that_only_rounding_keeps_from_its_tolerance_ends_the_run(method: str, rule: Any) -> None:
+    F, _, _ = offset_problem(1e12)
+    result = cg.minimize(F, cg.Simplex(6), method=method, stop=rule | cg.Steps(300))
+    assert result.status == "unverified" and result.steps < 300
+    assert "Precision is exhausted: the rounding error of the " in result.message
+    assert "subtract it; else scale F or the set" in result.message
+
+
+def test_a_budget_that_ends_near_the_rounding_of_the_gap_is_a_lack_of_precision() -> None:
+    """The rounded prox points of ncgs keep the gap at 3.7 times its rounding."""
+    F, _, _ = offset_problem(1e12)
+    result = cg.minimize(F, cg.Simplex(6), method="ncgs", stop=cg.Gap(1e-6) | cg.Steps(50))
+    assert result.status == "unverified" and "the rounding error of the Frank-Wolfe gap can be" in result.message
+
+
+def test_a_gap_in_reach_is_waited_for_where_the_mapping_is_not() -> None:
+    F, _, _ = offset_problem(1e9)
+    result = cg.minimize(
+        F, cg.Simplex(6), method="frank-wolfe", stop=cg.Mapping(1e-9) | cg.Gap(1e-4) | cg.Steps(100_000)
+    )
+    assert result.status == "converged" and "The Frank-Wolfe gap is at most" in result.message
+    never = cg.minimize(F, cg.Simplex(6), method="frank-wolfe", stop=cg.Gap(1e-300) | cg.Steps(300))
+    assert never.status == "out_of_budget" and never.steps == 300  # such a tolerance says that only budgets end the run
+
+
 def test_a_gradient_in_float32_is_certified_to_its_own_digits() -> None:
     """Its answers are off by 1e-7 of themselves: a bound below that would be false."""
     F, Q, b = offset_problem(100.0)

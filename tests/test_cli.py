@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from condgrad import DOMAINS, LOSSES, METHODS
 from condgrad.cli import BAD_INPUT, main
+from condgrad.cli.exit_codes import INTERRUPTED
 
 SPEC = """
 [problem]
@@ -202,6 +204,32 @@ WRONG = {
     "negative tolerance": ("1e-8", "-1.0", "must be positive"),
     "a sum is needed": ('name = "ncgs"', 'name = "ncgs-vr"', "needs a finite sum"),
     "not TOML": ("[problem]", "[problem", "is not TOML"),
+    "smoothness that is a word": (
+        'name = "ncgs"',
+        'name = "ncgs"\nsmoothness = "a"',
+        "must be a number above 0 or 'est",
+    ),
+    "measure that is a word": (
+        'name = "ncgs"',
+        'name = "ncgs"\nmeasure = "yes"',
+        "measure must be True or False, but got",
+    ),
+    "null in a file's name": ('"Q.npy"', '"Q\\u0000.npy"', "Can't read 'Q\\x00.npy': the name of a file has no null"),
+    "rows that are no number": (
+        '"quadratic"\nmatrix = "Q.npy"',
+        '"paper"\nshape = [1e3, 2]\nrank = 1',
+        "a whole number",
+    ),
+    "paper's data too large": (
+        '"quadratic"\nmatrix = "Q.npy"',
+        '"paper"\nshape = [10_000_000, 10_000_000]\nrank = 10',
+        "shape = [10000000, 10000000] in [problem] makes 1e+14 numbers, but at most 1e+08 are made",
+    ),
+    "sum too large": (
+        '"quadratic"\nmatrix = "Q.npy"',
+        '"robust-regression"\nterms = 1_000_000_000',
+        "terms = 1000000000 and dimension = 10 in [problem] makes 1e+10 numbers",
+    ),
     "empty stop": ("mapping = 1e-8\nsteps = 2000", "", "no [stop] with anything in it"),
 }
 
@@ -214,6 +242,42 @@ def test_what_is_wrong_in_a_spec_is_said_in_a_sentence(
     assert main(["solve", str(spec)]) == BAD_INPUT
     error = capsys.readouterr().err
     assert said in error and error.startswith("condgrad: ") and error.count("\n") == 1
+
+
+def test_data_that_is_too_large_is_refused_before_memory_is_taken(
+    spec: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("condgrad.spec.paper_data", lambda *_, **__: pytest.fail("data is made"))
+    large = '"paper"\nshape = [10_000_000, 10_000_000]\nrank = 10'
+    spec.write_text(SPEC.replace('"quadratic"\nmatrix = "Q.npy"', large), encoding="utf-8")
+    assert main(["solve", str(spec)]) == BAD_INPUT and "1e+14 numbers" in capsys.readouterr().err
+
+
+def test_a_signal_ends_solve_while_it_makes_its_files(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signals wait only while the files are moved; until then the folder is as it was."""
+
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("the signal is held back")
+
+    monkeypatch.setattr("condgrad.driver.trace.Trace.to_csv", interrupted)
+    assert main(["solve", str(spec), "--quiet"]) == INTERRUPTED
+    assert not spec.with_name("run-run").exists()
+
+
+def test_the_files_of_solve_and_report_follow_links(spec: Path, tmp_path: Path) -> None:
+    elsewhere, out = tmp_path / "elsewhere", spec.with_name("run-run")
+    elsewhere.mkdir()
+    out.mkdir()
+    for name in ("report.html", "result.json"):
+        (out / name).symlink_to(elsewhere / name)
+    (elsewhere / "report.html").write_text("old", encoding="utf-8")
+    assert main(["solve", str(spec), "--quiet"]) == 0
+    for name in ("report.html", "result.json"):
+        assert (out / name).is_symlink() and not (elsewhere / name).is_symlink()
+    assert "<html" in (elsewhere / "report.html").read_text(encoding="utf-8")
+    assert json.loads((elsewhere / "result.json").read_text(encoding="utf-8"))["status"] == "converged"
+    assert not [file.name for file in (*out.iterdir(), *elsewhere.iterdir()) if file.name.endswith(".partial")]
 
 
 def test_a_missing_spec_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -404,7 +404,7 @@ def test_numbers(text: str, number: bool) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["csv", "libsvm", "spec", "trace"]
+    ["csv", "csv, wide", "libsvm", "spec", "trace"]
     + [
         pytest.param(name, marks=pytest.mark.slow)
         for name in ("pairs", "csv of positions", "matrix-market", "gzip", "result")
@@ -419,3 +419,24 @@ def test_time_grows_with_length_and_no_faster(name: str, tmp_path: Path) -> None
     found = in_a_process(code, name, tmp_path, cpu=90, memory=8 * GIB)
     assert found.returncode == 0, found.stderr[-2000:]
     assert json.loads(found.stdout)["cases"] > 100
+
+
+@pytest.mark.parametrize("kind", ["named", "years", "twins", "ragged"])
+def test_the_time_of_a_wide_table_grows_with_its_columns_and_no_faster(kind: str, tmp_path: Path) -> None:
+    """50,000 columns take a second of CPU. With the square of their number they would take minutes."""
+    n = 50_000
+    names = {"years": [str(k) for k in range(n)], "twins": [f"s{k // 2}" for k in range(n)]}.get(kind)
+    cells = ["" if k % 7 == 0 else f"{k}.5" for k in range(n)]
+    lines = [["time", *(names or (f"s{k}" for k in range(n)))], *([f"day{k}", *cells] for k in range(5))]
+    lines += [["day5", *cells[: n // 2]]] if kind == "ragged" else []
+    (tmp_path / "x.csv").write_text("\n".join(",".join(line) for line in lines), encoding="utf-8")
+    code = (
+        "import sys; from condgrad.checks import BadData; from condgrad.data import load\n"
+        "for wide in (True, None):\n"
+        "    try: print(load(sys.argv[1], wide=wide).shape)\n"
+        "    except BadData as error: print('refused:', error)"
+    )
+    found = in_a_process(code, tmp_path / "x.csv", cpu=60, memory=8 * GIB)
+    assert found.returncode == 0, found.stderr[-2000:]
+    if kind in ("named", "years"):
+        assert found.stdout.splitlines()[0] == f"(5, {n})"

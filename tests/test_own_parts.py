@@ -172,14 +172,14 @@ def test_all_its_calls_are_counted() -> None:
     F = cg.Function(lambda x: 1.5 * float(x @ x), grad, 4)
     found = cg.estimate_smoothness(F, cg.user_set(lmo, 4, start=np.zeros(4)), samples=5, rounds=2)
     assert found.seen == pytest.approx(3.0) and found.term_smoothness is None and found.of_terms == {}
-    assert found.counts["fo"] == asked["grad"] == 5 * 4 and found.counts["lo"] == asked["lmo"]
+    assert found.counts["fo"] == asked["grad"] == 5 * (4 + 3) and found.counts["lo"] == asked["lmo"]
     assert pickle.loads(pickle.dumps(found)) == found and pickle.loads(pickle.dumps(found)).counts == found.counts
 
 
 def test_terms_are_counted_and_only_some_are_looked_at() -> None:
     own, _ = a_sum()
     found = cg.estimate_smoothness(own, cg.L2Ball(6), samples=2, rounds=1, terms=7)
-    assert found.counts["fo"] == 6 and found.counts["ifo"] == 6 * 60 + 6 * 7
+    assert found.counts["fo"] == 2 * (3 + 3) and found.counts["ifo"] == 12 * 60 + 12 * 7
 
 
 @pytest.mark.parametrize("method", ["stochastic-ncgs", "ncgs-vr", "sfw", "svfw", "sagafw"])
@@ -195,16 +195,29 @@ def test_stochastic_methods_run_on_ones_own_sum(method: str) -> None:
     assert np.array_equal(again.x, result.x)
 
 
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e4, 1e8, 1e12])
+@pytest.mark.parametrize("digits", [np.float64, np.float32])
+def test_the_estimate_does_not_depend_on_the_size_of_the_set(size: float, digits: Any) -> None:
+    """sum_i sqrt(1 + x_i^2) has L = 1, at 0, and is nearly linear but for |x_i| < 1; a quadratic has it everywhere."""
+    box = cg.Box(np.full(5, -size), np.full(5, 1.5 * size))
+    curved = cg.Function(
+        lambda x: float(np.sum(np.sqrt(1 + x**2))), lambda x: (x / np.sqrt(1 + x**2)).astype(digits), 5
+    )
+    plain = cg.Function(lambda x: float(x @ x) / 2 + x.sum(), lambda x: (x + size).astype(digits), 5)
+    for F in (curved, plain):
+        assert 0.6 <= cg.estimate_smoothness(F, box).seen <= 1.02
+
+
 def test_an_expectation_is_seen_through_a_batch() -> None:
     G = cg.FunctionExpectation(lambda size, rng: rng.normal(size=(size, 3)), lambda x, batch: 2 * (x - batch), 3)
     found = cg.estimate_smoothness(G, cg.L2Ball(3), samples=3)
-    assert found.seen == pytest.approx(2.0) and found.counts["sfo"] == 3 * 5 * 100
+    assert found.seen == pytest.approx(2.0) and found.counts["sfo"] == 3 * (5 + 3) * 100
     assert cg.minimize(G, cg.L2Ball(3), method="stochastic-ncgs", smoothness=found, max_steps=5).steps > 0
 
 
 def test_a_linear_function_has_no_smoothness_to_see() -> None:
     with pytest.raises(
-        ValueError, match=r"does not change between any of 8 pairs .* any positive smoothness will do\.$"
+        ValueError, match=r"does not change between any of 10 pairs .* any positive smoothness will do\.$"
     ):
         cg.estimate_smoothness(cg.Quadratic(np.zeros((2, 2)), [1.0, 2.0]), cg.L2Ball(2), samples=2)
 

@@ -83,7 +83,7 @@ class Certificate:
         return self.gap if self.prox is self.x else nan
 
     def verify(self, problem: Problem) -> Certificate:
-        """The same witness, with everything computed anew from one gradient and one linear oracle call."""
+        """The same witness, with everything computed again, from one gradient and one linear oracle call."""
         return witness(problem, self.x, self.prox, self.gamma, self.on, self.step)
 
     def __eq__(self, other: object) -> bool:
@@ -116,7 +116,7 @@ def linear_gap(domain: Any, direction: Point, point: Point) -> tuple[float, floa
         vertex = domain.lmo(direction)
     gap, rounding = summed(direction, point - vertex), gap_rounding(direction, point, vertex)
     length, reach = sqrt(norm2(direction)), sqrt(norm2(point)) + sqrt(norm2(vertex))
-    if gap < -(1e-6 * length * (reach + 1.0) + rounding):
+    if gap < -(1e-6 * length * (reach + 1.0) + rounding + 2 * worst(heard)):
         raise BadOracle(
             f"The linear oracle's answer is worse than the point by {-gap:.3g}: lmo does not minimise <direction, .>, or the "
             "point lies outside of the set."

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import choice, finite_array
+from condgrad.checks import choice, finite_array, whole
 from condgrad.data.arrays import load_array
 from condgrad.domains import DOMAINS
 from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Memory, Result, Seconds, Stagnation, Steps, minimize
@@ -55,6 +55,9 @@ STOPS: dict[str, Callable[[Any], Rule]] = {
 MAX_SPEC_BYTES = 2**18
 MAX_LINE = 4096
 """Characters of a line of a spec: the time that tomllib takes for a key of many parts, a.b.c, grows with their square."""
+
+MAX_ENTRIES = 10**8
+"""Numbers in data that a spec has made: 0.8 GB for each copy of them."""
 
 RUN = ("schedule", "inner", "warm_start", "smoothness", "output", "seed", "every", "measure", "validate")
 """What [method] may say besides the method's own options."""
@@ -212,8 +215,17 @@ def paper_matrix(
 ) -> PaperData:
     if not isinstance(shape, list) or len(shape) != 2:
         raise ValueError(f"The shape in [problem] is {shape!r}, but must be [rows, columns].")
-    m, n = shape
+    m, n = (whole(size, "Each size in the shape of [problem]") for size in shape)
+    check_size(m * n, f"shape = [{m}, {n}]")
     return paper_data(m, n, rank, seed=seed, generator=generator, observe=observe, corrupt=corrupt, noise=noise)
+
+
+def check_size(entries: int, given: str) -> None:
+    """Refuse data that would be made and is too large, before any of it is made."""
+    if entries > MAX_ENTRIES:
+        raise ValueError(
+            f"{given} in [problem] makes {entries:.3g} numbers, but at most {MAX_ENTRIES:.3g} are made: give smaller sizes."
+        )
 
 
 def to_twelve(value: float) -> float:
@@ -227,6 +239,8 @@ def robust_regression(folder: Path, terms: int, dimension: int = 10, seed: int =
     Samples of one population for each seed: a fifth of the observations are off by up to 3. The columns' sizes fall
     from 1 to ``spread``.
     """
+    terms, dimension = whole(terms, "terms in [problem]"), whole(dimension, "dimension in [problem]")
+    check_size(terms * dimension, f"terms = {terms} and dimension = {dimension}")
     d, population, rng = dimension, np.random.default_rng(seed), np.random.default_rng((seed, terms))
     truth = population.standard_normal(d)
     A = rng.standard_normal((terms, d)) * np.linspace(1, spread, d)
@@ -312,4 +326,6 @@ def array(folder: Path, name: str) -> Any:
     """An array from a .npy, a sparse matrix from a scipy .npz, or a table from a .csv, beside the spec."""
     if not isinstance(name, str) or Path(name).suffix not in (".npy", ".npz", ".csv"):
         raise ValueError(f"Can't read {name!r}: name a .npy, a .npz (scipy sparse) or a .csv file beside the spec.")
+    if "\0" in name:
+        raise ValueError(f"Can't read {name!r}: the name of a file has no null character, remove it.")
     return load_array(folder / name)

@@ -14,8 +14,7 @@ from condgrad.cli.complete import writable
 from condgrad.cli.exit_codes import FAILED, INTERRUPTED
 from condgrad.cli.figures import add_figures, check_figures
 from condgrad.cli.terminal import say
-from condgrad.runtime.interruption import held_back
-from condgrad.storage.atomic import replacing
+from condgrad.storage.atomic import filling
 
 LARGE = 2e7
 """A point with more entries than this is written as its factors, if it has them."""
@@ -105,17 +104,14 @@ def solve(arguments: Any) -> int:
     spec = load(arguments.spec).within(seconds=arguments.seconds, memory=arguments.memory)
     asked = {"check_gradient": arguments.check_gradient, "on_interrupt": "return", **saving}
     result = spec.solve(progress=False if arguments.quiet else None, **asked)
-    with held_back():
-        out.mkdir(parents=True, exist_ok=True)
-        result.to_json(out / "result.json")
-        result.trace.to_csv(out / "trace.csv")
+    with filling(out) as made:  # signals wait only while the files are moved, all together
+        result.to_json(made / "result.json")
+        result.trace.to_csv(made / "trace.csv")
         if isinstance(result.x, LowRank) and np.prod(result.x.shape, dtype=float) > LARGE:
             U, V = result.x.factors()
-            with replacing(out / "x.npz") as file:
-                np.savez(file, U=U, V=V)
+            np.savez(made / "x.npz", U=U, V=V)
         else:
-            with replacing(out / "x.npy") as file:
-                np.save(file, np.asarray(result.x))
+            np.save(made / "x.npy", np.asarray(result.x))
     columns = {name: result.trace[name] for name in COLUMNS}
     run = Run(out, result.method, columns, result.summary())
     report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name}, arguments.figures)

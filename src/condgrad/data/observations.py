@@ -44,7 +44,7 @@ class Observations:
 
     @property
     def mostly_empty(self) -> bool:
-        """Are there so many rows and columns without entries that a model should leave them out?
+        """Whether most rows and columns have no entry, so that a model should leave them out.
 
         bool. True for positions in a matrix with more than 1,000,000 rows and columns and more than 20 for each entry.
         """
@@ -56,7 +56,8 @@ class Observations:
         Returns
         -------
         compact : Observations
-            Each row and column is named by its name, or by its position where it had none. What is left out takes no memory.
+            Each row and column is named by its name, or by its position where it had none. No memory is taken for rows and
+            columns without entries.
         """
         row_ids, rows = np.unique(self.rows, return_inverse=True)
         col_ids, cols = np.unique(self.cols, return_inverse=True)

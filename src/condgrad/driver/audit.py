@@ -19,7 +19,7 @@ import numpy as np
 
 from condgrad.certificate import Certificate
 from condgrad.checks import BadOracle, NonFinite, NotGiven, not_finite
-from condgrad.driver.resolve import INSIDE, proven_outside
+from condgrad.driver.resolve import COARSE, INSIDE, counts_as_inside, proven_outside
 from condgrad.driver.vertices import Compared, Vertices, by_user, compared
 from condgrad.points import inner, norm2
 from condgrad.points.rounding import units
@@ -30,8 +30,9 @@ from condgrad.solvers.states import Descent
 
 ROUNDING = 1e-14
 """What the digits of a point may be wrong by, relative to it."""
-SLACKS = tuple(10.0**-n for n in range(15, 5, -1))
-"""Tolerances with which the set is asked for the witness of a certificate. The first is rounding."""
+SLACKS = tuple(10.0**-n for n in range(15, 1, -1))
+"""Tolerances with which the set is asked for the witness of a certificate, up to the first that counts as inside. The first of
+all is rounding."""
 FEW = 20
 """Linear oracle calls in which to find out that a point is outside of a set that has nothing but a linear oracle."""
 
@@ -41,7 +42,7 @@ class SmoothnessWarning(UserWarning):
 
 
 def later(k: int) -> int:
-    """The next step on which to measure: ever further apart, so that measuring costs no more than the run."""
+    """The next step on which to measure; the distance grows, so that measuring costs no more than the run."""
     return max(k + 1, ceil(1.1 * k))
 
 
@@ -108,7 +109,7 @@ class Lookout:
         return seen if seen / (1 + 1e-6) > L else L
 
     def at(self, state: Any) -> None:
-        """The point after a step: finite, and on steps ever further apart a point of the set."""
+        """The point after a step: finite, and at steps with growing distance a point of the set."""
         self.error = self.listen()
         if isinstance(state.x, np.ndarray) and not np.isfinite(state.x).all():
             raise NonFinite(f"The point after the step holds NaN or Inf ({not_finite(state.x)}).")
@@ -131,7 +132,7 @@ class Lookout:
     def outside(self, x: Point, calls: int = 0) -> bool:
         """Is x outside of the set? Of a set that can't tell, as far as ``calls`` linear oracle calls find out."""
         try:
-            return not self.problem.domain.contains(x, INSIDE)
+            return not self.problem.domain.contains(x, counts_as_inside(self.problem.domain))
         except NotGiven:
             return calls > 0 and proven_outside(self.problem.domain, x, calls)
 
@@ -162,13 +163,16 @@ class Lookout:
 
     def slack(self, x: Point) -> float:
         """The smallest tolerance, by powers of 10, with which the set contains x; 0 where that is rounding, or not known."""
+        largest = counts_as_inside(self.problem.domain)
         try:
             for slack in SLACKS:
                 if self.problem.domain.contains(x, slack):
                     return slack if slack > SLACKS[0] else 0.0
+                if slack >= largest:
+                    break
         except NotGiven:
-            return 0.0
-        return SLACKS[-1]  # ``unfit`` has the last word
+            return largest / (2 * COARSE) if largest > INSIDE else 0.0  # how far rounded answers may be off
+        return largest  # ``unfit`` has the last word
 
     def between(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]

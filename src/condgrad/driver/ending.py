@@ -55,11 +55,13 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
     if claimed is not None and run.keep_best:
         try:
             known = run.verified if reason.status == "converged" else None
-            verified = known or run.verify(claimed)
+            verified = known or run.probed(run.verify(claimed), run.hurried(reason))
             fun = run.value(verified.x)
             run.keep_lowest(verified.x, fun, run.current_k if reason.status == "converged" else run.best_k)
             return verified.x, fun, *confirmed(run, reason, verified)
         except FAULTS as error:
+            if run.lookout.refuted:
+                return uncertified(run, Reason("failed", f"{reason.message} {error}"))
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     try:
         offer(run, reason)
@@ -74,8 +76,10 @@ def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None,
             certificate = run.certify_at_the_end(x, reason)
             certificate, reason = confirmed(run, reason, certificate)
     except FAULTS as error:
+        if run.lookout.refuted:
+            return uncertified(run, Reason("failed", f"{reason.message} {error}"))
         reason = Reason("failed", f"{reason.message} The {which} could not be evaluated: {error}")
-    return x, fun, None if run.lookout.refuted else certificate, reason
+    return x, fun, certificate, reason
 
 
 def offer(run: _Run, reason: Reason) -> None:
@@ -105,29 +109,12 @@ def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Cert
 
 def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
     """The reason as it stands after the check of what is returned, and what that is."""
-    eps = run.sensible_eps()
-    # half of the norm, at the least: a bound that is far above its rounding has only not come near enough
-    rough = eps is not None and (certificate.exhausted(eps) or eps < certificate.floor >= certificate.upper / 4)
-    beyond = out_of_precision(certificate, eps) if eps is not None and rough else None
     pending = run.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None
     if pending or (reason.status == "converged" and not run.satisfied(certificate)):
-        found = f"a squared mapping of {certificate.upper:.3g}"
-        why = "output='best' returns the iterate that was certified"
-        L = run.problem.objective.smoothness
-        if L and (seen := run.lookout.smoothness(L)) > L:
-            why = (
-                f"the smoothness L = {L:.3g} is too small, as the run has seen {seen:.3g}, for which the check was made. Leave "
-                f"smoothness out to have it estimated, or give at least {seen:.3g}"
-            )
-        elif run.keep_best:
-            why = "the gradient or the linear oracle is not accurate enough for this tolerance"
-        claim = f"{reason.message} {pending.message}" if pending else reason.message
-        if run.eps is not None and certificate.upper <= 4 * certificate.floor:  # at least half of the norm is rounding
-            return Reason("unverified", f"{claim} {out_of_precision(certificate, run.eps).message}")
-        return Reason("unverified", f"{claim} But the check of what is returned found {found}: {why}.")
-    if reason.status == "out_of_budget" and beyond:
+        return not_confirmed(run, reason, certificate)
+    if reason.status == "out_of_budget" and (beyond := run.beyond_precision(certificate, mostly=True)):
         reason = Reason(beyond.status, f"{reason.message} {beyond.message}")
     if reason.status == "converged":
         reason = run.restated(reason, certificate)
@@ -147,11 +134,42 @@ def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
     return Reason(reason.status, f"{reason.message} {returned}")
 
 
-def out_of_precision(certificate: Certificate, eps: float) -> Reason:
-    """Float64 can't tell whether the squared mapping is at most eps."""
+def not_confirmed(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
+    """What the check found, without the bound that was claimed: one bound for one point."""
+    ended = f"{reason.message} " if reason.status == "out_of_budget" else ""
+    beyond = run.beyond_precision(certificate, mostly=True)
+    if run.eps is not None and certificate.upper <= 4 * certificate.floor:  # at least half of the norm is rounding
+        beyond = out_of_precision("squared mapping", certificate.floor, run.eps)
+    if beyond:
+        return Reason("unverified", f"{ended}{beyond.message}")
+    why = "output='best' returns the iterate that was certified"
+    L = run.problem.objective.smoothness
+    if L and (seen := run.lookout.smoothness(L)) > L:
+        why = (
+            f"the smoothness L = {L:.3g} is too small, as the run has seen {seen:.3g}, for which the check was made. Leave "
+            f"smoothness out to have it estimated, or give at least {seen:.3g}"
+        )
+    elif run.keep_best:
+        why = "the gradient or the linear oracle is not accurate enough for this tolerance"
+    found = [] if run.by_gap else [f"a squared mapping of {certificate.upper:.3g}{tolerated(run.eps)}"]
+    if "gap" in run.watches:
+        found.append(f"a Frank-Wolfe gap of {run.gap_at(certificate).value:.3g}{tolerated(run.gap_eps)}")
     return Reason(
         "unverified",
-        f"Precision is exhausted: rounding alone can make a squared mapping of {certificate.floor:.3g} here, and the tolerance "
+        f"{ended}The method's own bound met the stopping rule. But the check of what is returned found {' and '.join(found)}: "
+        f"{why}.",
+    )
+
+
+def tolerated(eps: float | None) -> str:
+    return "" if eps is None else f" (tolerance {eps:.3g})"
+
+
+def out_of_precision(what: str, rounding: float, eps: float) -> Reason:
+    """Float64 can't tell whether a measure is at most eps."""
+    return Reason(
+        "unverified",
+        f"Precision is exhausted: the rounding error of the {what} can be {rounding:.3g} here, and the tolerance "
         f"is {eps:.3g}. If F has a large linear term that is constant on the set (such as c sum(x) on a simplex), subtract "
         "it; else scale F or the set, or give a larger tol.",
     )

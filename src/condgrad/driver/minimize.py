@@ -164,6 +164,7 @@ def minimize(
     whole(max_steps, "max_steps", least=0)
     whole(validate, "validate")
     positive(tol, "tol")
+    yes_or_no(measure, "measure")
     if callback is not None and not callable(callback):
         raise TypeError(f"The callback is {callback!r}, a function of (record, x) was expected.")
     if stop is not None and not isinstance(stop, Rule):

@@ -6,10 +6,10 @@ from functools import partial
 from math import isfinite, sqrt
 from typing import Any
 
-from condgrad.checks import NonFinite, NotGiven, choice, finite_array, pair, positive, real_array, same_shape
+from condgrad.checks import NonFinite, NotGiven, finite_array, pair, positive, real_array, same_shape
 from condgrad.inner import Corrective
-from condgrad.objectives.user import precision_of
 from condgrad.points import LowRank, inner, norm2
+from condgrad.points.rounding import precision_of
 from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
 from condgrad.solvers import Method
 
@@ -17,6 +17,8 @@ INSIDE = 1e-6
 """How far outside, relative to the set, still counts as inside: rounding, the user's included."""
 DIGITS = 1e-12
 """The same relative to the points themselves, which may be far larger than the set is wide: their last digits."""
+COARSE = 2.0
+"""The same in units of the coarsest type in which a user's set has answered, where that is more: in float16 it is 1e-3."""
 ENTRY_CALLS = 10
 """Linear oracle calls, not counted, in which a start may be shown to lie outside of a set that has nothing but a linear oracle.
 A point that is clearly outside takes two or three; whoever wants to be sure gives the set its ``contains``."""
@@ -59,12 +61,17 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
         raise NonFinite("x0 holds NaN or Inf, or what is too large to square: remove or replace it.")
     same_shape(tuple(x0.shape), tuple(domain.shape), "x0")
     try:
-        inside = domain.contains(x0, INSIDE)
+        inside = domain.contains(x0, counts_as_inside(domain))
     except NotGiven:
         inside = not proven_outside(domain, x0)
     if not inside:
         raise ValueError("x0 lies outside the set: give a point of it, or leave x0 out to start at domain.start().")
     return x0.uncached() if isinstance(x0, LowRank) else x0
+
+
+def counts_as_inside(domain: Any) -> float:
+    """How far outside of this set, relative to it, a point still counts as inside."""
+    return max(INSIDE, COARSE * getattr(domain, "precision", 0.0))
 
 
 def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
@@ -82,7 +89,7 @@ def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
         distance = sqrt(norm2(d))
         v = domain.lmo(d)
         width = max(width, sqrt(norm2(v - vertex)))  # of a set as wide as the vertices that were seen, or as it says
-        room = INSIDE * (widest or width) + DIGITS * sqrt(norm2(vertex))
+        room = counts_as_inside(domain) * (widest or width) + DIGITS * sqrt(norm2(vertex))
         if distance <= room:
             return False
         if inner(d, v - x) > room * distance:
@@ -204,6 +211,7 @@ def not_vacuous(objective: Any, domain: Any, entry: Method, tol: float) -> Any:
 
 def given_smoothness(smoothness: float | str) -> float | None:
     if isinstance(smoothness, str):
-        choice(smoothness, ("estimate",), "smoothness")
+        if smoothness != "estimate":
+            raise ValueError(f"smoothness is {smoothness!r}, but must be a number above 0 or 'estimate'.")
         return None
     return positive(smoothness, "smoothness")

@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from math import inf, isfinite, nan, sqrt
 from signal import SIGTERM
-from typing import Any
+from typing import Any, NamedTuple
 
-from condgrad.certificate import Certificate, witness
+from condgrad.certificate import Certificate, linear_gap, witness
 from condgrad.checks import FAULTS, BadOracle, NonFinite, choice, read_only
 from condgrad.driver.audit import Lookout, Noticed, later
 from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.counting import Counts, count
 from condgrad.driver.ending import answer, out_of_precision, result, unchecked
 from condgrad.driver.fingerprint import digest, fingerprint
-from condgrad.driver.metrics import mapping, named, validation, value, wolfe_gap
+from condgrad.driver.metrics import mapping, named, validation, value
 from condgrad.driver.resolve import checked_answers
 from condgrad.driver.result import Lowest, Result
 from condgrad.driver.stopping import Rule, Seconds
@@ -48,8 +48,17 @@ OUTPUTS = ("best", "last", "lowest")
 """What a run may be asked to return."""
 DIGITS = 1e-15
 """A tolerance below this, relative to the first squared mapping, is beyond float64."""
+GAP_ROUNDING = 3
+"""A gap of at most this many times its rounding error is no larger than rounding, as in ``Certificate.exhausted``."""
 GRACE = 0.1
 """The share of a deadline that the last measurement may take beyond it."""
+
+
+class Gap(NamedTuple):
+    """A Frank-Wolfe gap, rounded up, and the part of it that stands for rounding."""
+
+    value: float
+    noise: float
 
 
 class _End(Exception):
@@ -248,6 +257,8 @@ class _Run:
     next_measure: int = 0
     next_gap: int = 0
     next_beat: float = 0.0
+    gap_noise: float = 0.0
+    """The rounding in the gap that was measured last."""
     late: float | None = None
     """By when the last measurement must be done, once the run has ended."""
     watch: Watch = field(default_factory=Watch)
@@ -264,7 +275,7 @@ class _Run:
         self.budgets = self.stop.budgets()
         self.watches = self.stop.watches()
         self.by_gap = self.watches == {"gap"}
-        self.eps = self.stop.tolerance()
+        self.eps, self.gap_eps = self.stop.tolerance(), self.stop.gap_tolerance()
         self.keep_best = self.output == "best"
 
     def allow(self, price: dict[str, int]) -> None:
@@ -478,7 +489,8 @@ class _Run:
         if "gap" not in self.watches or certificate.prox is certificate.x or k < self.next_gap:
             return certificate.wolfe_gap
         self.next_gap = later(k)
-        return wolfe_gap(self.measured, certificate.x)
+        gap, self.gap_noise = self.gap_at(certificate)
+        return gap
 
     def certify(self, state: Any) -> Certificate | None:
         """The step's own certificate, or a measured one when it is due."""
@@ -540,13 +552,18 @@ class _Run:
             try:
                 with self.grace():
                     claim = mapping(self.measured, x, gamma, self.eps)
-                    if reason.status != "converged":
-                        return self.verify(claim)
+                if reason.status == "converged":
                     self.lookout.alone(claim)
-                    return self.probed(self.verify(claim))
+                return self.probed(self.verify(claim), self.hurried(reason))
             except _End:
                 pass
-        return self.verify(Certificate(x, x, gamma, inf, on=named(self.measured)))
+        claim = Certificate(x, x, gamma, inf, on=named(self.measured))
+        return self.probed(self.verify(claim), brief=True)
+
+    def hurried(self, reason: Reason) -> bool:
+        """Whether somebody waits, or a deadline has passed."""
+        late = any(isinstance(budget, Seconds) and self.watch.wall > budget.limit for budget in self.budgets)
+        return late or reason.status == "interrupted"
 
     def last(self) -> Point:
         """What is returned where no certificate decides."""
@@ -555,8 +572,11 @@ class _Run:
         return self.x0 if self.state is None else self.state.x
 
     def verify(self, claim: Certificate) -> Certificate:
-        """Anew, by the problem's own oracles, which no solver has wrapped, and for the step size that its own L stands for, or
-        the larger L that the run has shown to be needed: with a longer step the mapping of any point is small."""
+        """The claim's certificate, computed again by the problem's own oracles, which no solver has wrapped.
+
+        The step size is that of the problem's own L, or of the larger L that the run has shown to be needed: with a longer step
+        the mapping of any point is small.
+        """
         L = self.problem.objective.smoothness
         L = self.lookout.smoothness(L) if L else self.least_smoothness(claim)
         if L and claim.gamma > (1 + 1e-9) / (2 * L):
@@ -594,53 +614,99 @@ class _Run:
                 return ending
             self.best, self.best_k = verified, self.current_k
             self.unconfirmed, self.next_check = ending, later(k)
-            eps = self.sensible_eps()
-            if eps is not None and verified.exhausted(eps):
-                return out_of_precision(verified, eps)
+            if beyond := self.beyond_precision(verified):
+                return beyond
         return self.stop(replace(self.record, mapping=nan, gap=nan), self.trace) if self.record else None
 
-    def probed(self, certificate: Certificate) -> Certificate:
+    def probed(self, certificate: Certificate, brief: bool = False) -> Certificate:
         """Ask a user's linear oracle some more, near the direction that the certificate rests on; with the error found."""
         if not isinstance(self.problem.domain, Compared):
             return certificate
         x, prox, taken = certificate.x, certificate.prox, certificate.step or certificate.gamma
         direction = self.measured.objective.grad(x) + (1 / taken) * (prox - x)
-        error = probe(self.problem.domain, direction, (x,) if prox is x else (x, prox))
+        error = probe(self.problem.domain, direction, (x,) if prox is x else (x, prox), brief)
         return replace(certificate, gap=certificate.gap + error) if error else certificate
 
-    def sensible_eps(self) -> float | None:
-        """The tolerance for the mapping, where float64 can speak of it, compared with where the run began. One below is a way to
+    def sensible(self, measure: str, eps: float | None) -> float | None:
+        """The tolerance for a measure, where float64 can speak of it, compared with where the run began. One below is a way to
         say that only budgets end the run."""
+        if eps is None:
+            return None
         rows = chain(self.trace, (self.record,))  # the present record joins the trace later
-        first = next((row.mapping for row in rows if row is not None and isfinite(row.mapping)), nan)
-        return None if self.eps is None or self.eps < DIGITS * first else self.eps
+        values = (getattr(row, measure) for row in rows if row is not None)
+        first = next((value for value in values if isfinite(value)), nan)
+        return None if eps < DIGITS * first else eps
 
     def exhausted(self, k: int) -> Reason | None:
         """Recognises a point that is stationary as far as float64 can tell, where it can't tell as much as was asked for."""
         claim = self.current
-        if claim is None or not self.keep_best or self.by_gap or k < self.next_check:
+        if claim is None or not self.keep_best or k < self.next_check:
             return None
-        if (eps := self.sensible_eps()) is None:
-            return None
-        rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
-        if (
-            claim.upper <= eps
-            or rough <= eps
-            or claim.stretch * claim.norm > sqrt(eps) + claim.stretch * claim.rounding
-        ):
+        if not self.near_rounding(claim) and not self.gap_near_rounding(claim):
             return None
         verified = self.verify(claim)
-        if verified.exhausted(eps):
+        if beyond := self.beyond_precision(verified):
             self.best, self.best_k = verified, self.current_k
-            return out_of_precision(verified, eps)
+            return beyond
         self.next_check = later(k)
         return None
+
+    def near_rounding(self, claim: Certificate) -> bool:
+        """Whether the claimed mapping is above its tolerance, and no more so than rounding may explain: worth a check."""
+        if self.by_gap or (eps := self.sensible("mapping", self.eps)) is None:
+            return False
+        rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
+        close = claim.stretch * claim.norm <= sqrt(eps) + claim.stretch * claim.rounding
+        return claim.upper > eps and rough > eps and close
+
+    def gap_near_rounding(self, claim: Certificate) -> bool:
+        """The same for the Frank-Wolfe gap."""
+        if self.record is None or not isfinite(self.record.gap):
+            return False
+        if (eps := self.sensible("gap", self.gap_eps)) is None or self.record.gap <= eps:
+            return False
+        noise = claim.noise if claim.prox is claim.x else self.gap_noise
+        return noise > eps and self.record.gap <= GAP_ROUNDING * noise
+
+    def beyond_precision(self, certificate: Certificate, mostly: bool = False) -> Reason | None:
+        """Why float64 can't tell whether the stopping rule is met at a verified point; None where it can.
+
+        Parameters
+        ----------
+        certificate : Certificate
+            A verified one.
+        mostly : bool, default False
+            Also where a quarter of the bound (half of the norm of the mapping) is rounding: a run that ends anyhow says so.
+        """
+        found: dict[str, Reason] = {}
+        eps, floor = self.sensible("mapping", self.eps), certificate.floor
+        if eps is not None and (certificate.exhausted(eps) or (mostly and eps < floor >= certificate.upper / 4)):
+            found["mapping"] = out_of_precision("squared mapping", floor, eps)
+        gap_eps = self.sensible("gap", self.gap_eps)
+        if gap_eps is not None:
+            gap, noise = self.gap_at(certificate)
+            if gap_eps < noise and gap <= (4 if mostly else GAP_ROUNDING) * noise:
+                found["gap"] = out_of_precision("Frank-Wolfe gap", noise, gap_eps)
+        if not found or self.record is None:
+            return None
+        mapping = 0.0 if eps is not None and "mapping" not in found else inf
+        gap = 0.0 if gap_eps is not None and "gap" not in found else inf
+        hope = self.stop(replace(self.record, mapping=mapping, gap=gap), self.trace)
+        if hope is not None and hope.status == "converged":  # by the other measure, which is not exhausted
+            return None
+        return next(iter(found.values()))
+
+    def gap_at(self, certificate: Certificate) -> Gap:
+        """The Frank-Wolfe gap at the certificate's point: its own, or computed by one gradient and one linear oracle call."""
+        if certificate.prox is certificate.x:
+            return Gap(certificate.gap, certificate.noise)
+        return Gap(*linear_gap(self.measured.domain, self.measured.objective.grad(certificate.x), certificate.x))
 
     def satisfied(self, certificate: Certificate) -> bool:
         """Does the stopping rule say ``converged`` of these verified numbers too?"""
         if self.record is None:
             return False
-        gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
+        gap = self.gap_at(certificate).value if "gap" in self.watches else nan
         seen = replace(self.record, mapping=certificate.upper, gap=gap)
         unseen = replace(self.record, mapping=inf, gap=inf)
         again, blind = self.stop(seen, self.trace), self.stop(unseen, self.trace)
@@ -650,6 +716,6 @@ class _Run:
         """Why the rule is met, with the numbers of the check in place of those of the claim: one bound for one point."""
         if self.record is None:
             return reason
-        gap = wolfe_gap(self.measured, certificate.x) if "gap" in self.watches else nan
+        gap = self.gap_at(certificate).value if "gap" in self.watches else nan
         checked = self.stop(replace(self.record, mapping=certificate.upper, gap=gap), self.trace)
         return checked if checked is not None and checked.status == "converged" else reason

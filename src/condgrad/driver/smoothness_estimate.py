@@ -12,13 +12,24 @@ from condgrad.checks import positive, whole
 from condgrad.driver.counting import Counts, count
 from condgrad.driver.resolve import check_problem
 from condgrad.points import norm2
+from condgrad.points.rounding import precision
 from condgrad.protocols import FiniteSum, Objective, Point, Problem, fits
 
 DISTANCE = 1e-2
 """How far apart two points are, as a share of the way from one to a vertex: near enough to see F's curvature where it is, far
 enough that rounding does not matter."""
-ROUNDING = 1e-10
-"""A change of the gradient that is smaller than this share of it is not a measurement."""
+ROUNDING = 1e3
+"""A change of the gradient of less than this many units in its last place is not a measurement, but rounding."""
+SHORTEST = 1e-12
+"""The same for the distance of two points, relative to them."""
+HALVINGS = 100
+"""How often at most a segment is halved."""
+GROWTH = 1.1
+"""A quotient that grows by less than this factor in two halvings has been found."""
+
+
+Gradients = tuple[Point, list[Point]]
+"""Of F, and of some of its terms."""
 
 
 class SmoothnessEstimate(float):
@@ -91,7 +102,9 @@ def estimate_smoothness(
         Number of random points of the set around which pairs are taken.
     rounds : int, default 3
         Number of further pairs around each point: the vertex that the linear oracle finds for the last change of the gradient
-        gives the next direction, as in the power method.
+        gives the next direction, as in the power method. The segment to the last vertex is then halved, each time into the
+        half on which the gradient changes more, as long as the quotient grows: F may be curved on a far smaller scale than that
+        of the set.
     terms : int, default 100
         Number of terms of a finite sum, drawn without replacement, whose gradients are looked at one by one; of an
         expectation, the number of samples in the batch whose mean gradient stands for F's.
@@ -125,7 +138,7 @@ def estimate_smoothness(
     >>> L = cg.estimate_smoothness(F, S)
     >>> true = np.linalg.norm(A, 2) ** 2 / 200
     >>> bool(true <= L <= 2 * true), L.counts["fo"]
-    (True, 100)
+    (True, 160)
     >>> cg.minimize(F, S, method="ncgs-vr", smoothness=L, tol=1e-3).status
     'converged'
     """
@@ -144,12 +157,14 @@ def estimate_smoothness(
         here = looking.gradients(x)
         direction = rng.standard_normal(domain.shape)
         for _ in range(rounds + 1):
-            y = x + DISTANCE * (counted.domain.lmo(-1.0 * direction) - x)
-            change = looking.between(x, here, y)
+            vertex = counted.domain.lmo(-1.0 * direction)
+            y = x + DISTANCE * (vertex - x)
+            change = looking.between(x, here, y, looking.gradients(y))
             direction = rng.standard_normal(domain.shape) if change is None else change
+        looking.along(x, here, vertex)
     if not looking.F:
         raise ValueError(
-            f"The gradient of {type(objective).__name__} does not change between any of {samples * (rounds + 1)} pairs of points "
+            f"The gradient of {type(objective).__name__} does not change between any of {looking.pairs} pairs of points "
             "of the set: F looks linear there, and any positive smoothness will do."
         )
     return SmoothnessEstimate(looking.F, safety, looking.of_terms(), asdict(counts))
@@ -168,14 +183,14 @@ class _Quotients:
     """The largest |grad f(x) - grad f(y)| / |x - y| so far, of F and of its terms."""
 
     def __init__(self, objective: Any, terms: int, rng: np.random.Generator):
-        self.objective, self.F, self.term, self.mean_square = objective, 0.0, 0.0, 0.0
+        self.objective, self.F, self.term, self.mean_square, self.pairs = objective, 0.0, 0.0, 0.0, 0
         self.batch: Any = None
         if fits(objective, FiniteSum):
             self.batch = rng.choice(objective.n_terms, min(terms, objective.n_terms), replace=False)
         elif not fits(objective, Objective):
             self.batch = objective.draw(terms, rng)
 
-    def gradients(self, x: Point) -> tuple[Point, list[Point]]:
+    def gradients(self, x: Point) -> Gradients:
         """Of F (of a batch's mean, for an expectation), and of some terms of a finite sum."""
         if not fits(self.objective, Objective):
             return self.objective.grad_terms(x, self.batch), []
@@ -183,22 +198,41 @@ class _Quotients:
             return self.objective.grad(x), []
         return self.objective.grad(x), [self.objective.grad_terms(x, self.batch[[i]]) for i in range(len(self.batch))]
 
-    def between(self, x: Point, here: tuple[Point, list[Point]], y: Point) -> Point | None:
+    def between(self, x: Point, here: Gradients, y: Point, there: Gradients) -> Point | None:
         """Look at a pair of points; the change of the gradient, None where it is not more than rounding."""
+        self.pairs += 1
         distance = sqrt(norm2(y - x))
-        if distance == 0.0:
+        if distance <= SHORTEST * sqrt(norm2(x)):
             return None
-        (grad_x, terms_x), (grad_y, terms_y) = here, self.gradients(y)
+        (grad_x, terms_x), (grad_y, terms_y) = here, there
         change = grad_y - grad_x
-        length = sqrt(norm2(change))
+        length, rounding = sqrt(norm2(change)), ROUNDING * precision(self.objective, grad_x)
         if terms_x:
             squares = [norm2(b - a) for a, b in zip(terms_x, terms_y, strict=True)]
             self.term = max(self.term, sqrt(max(squares)) / distance)
             self.mean_square = max(self.mean_square, sqrt(float(np.mean(squares))) / distance)
-        if length <= ROUNDING * sqrt(norm2(grad_x)):
+        if length <= rounding * sqrt(norm2(grad_x)):
             return None
         self.F = max(self.F, length / distance)
         return change
+
+    def along(self, x: Point, here: Gradients, y: Point) -> None:
+        """Look for the part of a segment on which the gradient changes fastest: of two halves, one has at least the quotient of
+        the whole."""
+        there, best, stale = self.gradients(y), 0.0, 0
+        for _ in range(HALVINGS):
+            change = self.between(x, here, y, there)
+            quotient = 0.0 if change is None else sqrt(norm2(change) / norm2(y - x))
+            stale = 0 if quotient > GROWTH * best else stale + 1
+            best = max(best, quotient)
+            if stale == 2 or best == 0.0:
+                return
+            middle = 0.5 * x + 0.5 * y
+            inside = self.gradients(middle)
+            if norm2(inside[0] - here[0]) >= norm2(there[0] - inside[0]):
+                y, there = middle, inside
+            else:
+                x, here = middle, inside
 
     def of_terms(self) -> dict[str, float]:
         """With F's <= the mean square's <= the terms', as the constants themselves are."""

@@ -45,6 +45,10 @@ class Rule(ABC):
         """Tolerance on the squared gradient mapping, None if the rule has none."""
         return None
 
+    def gap_tolerance(self) -> float | None:
+        """Tolerance on the Frank-Wolfe gap, None if the rule has none."""
+        return None
+
     def __or__(self, other: Rule) -> Rule:
         return Either(self, other)
 
@@ -53,11 +57,25 @@ class Rule(ABC):
 
 
 @dataclass(frozen=True)
-class Either(Rule):
-    """Stop when one of the rules is met; if both are, with the more informative status of the two."""
+class _Pair(Rule):
+    """Two rules, with the measures and the smaller tolerances of both."""
 
     one: Rule
     other: Rule
+
+    def watches(self) -> set[str]:
+        return self.one.watches() | self.other.watches()
+
+    def tolerance(self) -> float | None:
+        return min((t for rule in (self.one, self.other) if (t := rule.tolerance())), default=None)
+
+    def gap_tolerance(self) -> float | None:
+        return min((t for rule in (self.one, self.other) if (t := rule.gap_tolerance())), default=None)
+
+
+@dataclass(frozen=True)
+class Either(_Pair):
+    """Stop when one of the rules is met; if both are, with the more informative status of the two."""
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
         reasons = [reason for rule in (self.one, self.other) if (reason := rule(record, trace))]
@@ -69,19 +87,10 @@ class Either(Rule):
     def budgets(self) -> tuple[Budget, ...]:
         return self.one.budgets() + self.other.budgets()
 
-    def watches(self) -> set[str]:
-        return self.one.watches() | self.other.watches()
-
-    def tolerance(self) -> float | None:
-        return min((t for rule in (self.one, self.other) if (t := rule.tolerance())), default=None)
-
 
 @dataclass(frozen=True)
-class Both(Rule):
+class Both(_Pair):
     """Stop when both rules are met, with the more informative status of the two."""
-
-    one: Rule
-    other: Rule
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
         a, b = self.one(record, trace), self.other(record, trace)
@@ -91,12 +100,6 @@ class Both(Rule):
 
     def progress(self, record: Record, trace: Sequence[Record]) -> float:
         return min(self.one.progress(record, trace), self.other.progress(record, trace))
-
-    def watches(self) -> set[str]:
-        return self.one.watches() | self.other.watches()
-
-    def tolerance(self) -> float | None:
-        return min((t for rule in (self.one, self.other) if (t := rule.tolerance())), default=None)
 
 
 def _certainty(reason: Reason) -> int:
@@ -161,6 +164,9 @@ class Gap(_Below):
 
     measure = "gap"
     said = "Frank-Wolfe gap"
+
+    def gap_tolerance(self) -> float | None:
+        return self.eps
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ The sets of this library are exempt: their oracles are tested, and cost little m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
 
-from condgrad.checks import BadOracle
+from condgrad.checks import BadOracle, NonFinite
 from condgrad.domains import ProjectableUserSet, UserSet
 from condgrad.points import inner, norm2
-from condgrad.points.rounding import units
+from condgrad.points.rounding import precision_of, units
 from condgrad.protocols import Point
 from condgrad.runtime.signals import inexact, listening, worst
 
@@ -25,10 +25,12 @@ TOLERATED = 1e-6
 added to the gap. One that is worse by more ends the run."""
 OF_A_POINT = 1e-5
 """The same for a known point of the set, which may be off by as much as counts as inside (1e-6 of the set) itself."""
-PROBES = (1e-3, 1e-2, 1e-1, 1.0)
+DIGITS = 4
+"""Both in units of the type of the answers, where that is coarser: float16 and bfloat16."""
+PROBES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0)
 """Lengths of the random vectors, relative to the direction, by which it is changed to see other answers."""
-FAVOURS = (0.1, 10.0)
-"""By how much, relative to the direction, the answer is favoured to see the next best one."""
+FAVOURS = (0.01, 0.1, 1.0, 10.0)
+"""By how much, relative to the direction, an answer is favoured over another one to see the next best."""
 
 Vertices = tuple[Point, ...]
 
@@ -49,6 +51,8 @@ class Compared:
         """Known points of the set, with which answers are compared too: the start, and where a claim is checked its points."""
         self.refuted = False
         """The oracle has been shown not to minimise: nothing that rests on it is a certificate."""
+        self.precision = 0.0
+        """The relative distance of two numbers of the coarsest type in which the set has answered."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._domain, name)
@@ -56,24 +60,43 @@ class Compared:
     def lmo(self, direction: Point) -> Point:
         with listening() as heard:
             vertex = self._domain.lmo(direction)
+        self.precision = max(self.precision, precision_of(vertex), getattr(self._domain, "precision", 0.0))
         known, value = self.remembered, inner(direction, vertex)
         if not np.isfinite(value):  # is refused by whoever asked
             return vertex
+        if (coarse := self.type_error(direction, vertex)) > 0.0:
+            sentence = (
+                f"The linear oracle of {type(self._domain).__name__} answers in numbers with a relative distance of "
+                f"{self.precision:.3g} (float16 or coarser), so that <direction, answer> may be off by {coarse:.3g}."
+            )
+            inexact(coarse, sentence)
+        error = worst(heard) + coarse
         for point in self.points:
             excess = value - inner(direction, point)
             if excess > 0.0:
                 scale = sqrt(norm2(direction)) * (sqrt(norm2(vertex)) + sqrt(norm2(point)))
-                if excess > worst(heard) + OF_A_POINT * scale:
+                if excess > error + max(OF_A_POINT, DIGITS * self.precision) * scale:
                     self._refuse(excess, "a known point of the set")
         values = [inner(direction, other) for other in known]
-        if known and min(values) < value:
-            other = known[int(np.argmin(values))]
-            scale = sqrt(norm2(direction)) * (sqrt(norm2(vertex)) + sqrt(norm2(other)))
-            excess = value - min(values)
-            if excess > worst(heard) + units(direction) * scale:
-                self._worse(excess, worst(heard) + TOLERATED * scale)
+        self.compare(direction, vertex, known, values, error)
         self.remembered = _latest(vertex, known, [v == value for v in values])
         return vertex
+
+    def compare(self, direction: Point, vertex: Point, others: Vertices, values: list[float], known: float) -> None:
+        """Refuse an answer that is worse than one of the others; where it is so by little, by more than a known error, say so."""
+        excess = inner(direction, vertex) - min(values, default=inf)
+        if excess <= 0.0:
+            return
+        other = others[int(np.argmin(values))]
+        scale = sqrt(norm2(direction)) * (sqrt(norm2(vertex)) + sqrt(norm2(other)))
+        if excess > known + units(direction) * scale:
+            self._worse(excess, known + max(TOLERATED, DIGITS * self.precision) * scale)
+
+    def type_error(self, direction: Point, vertex: Point) -> float:
+        """What an exact answer is off by once rounded, where its type is coarser than what counts as exact; else 0."""
+        if self.precision <= TOLERATED:
+            return 0.0
+        return self.precision / 2 * sqrt(norm2(direction)) * sqrt(norm2(vertex))
 
     def _worse(self, excess: float, tolerated: float) -> None:
         if excess > tolerated:
@@ -111,12 +134,13 @@ def compared(domain: Any) -> Any:
     return type(type(domain).__name__, (Compared,), {})(domain)
 
 
-def probe(domain: Compared, direction: Point, points: Vertices) -> float:
+def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = False) -> float:
     """Ask for other answers, then for the direction's own again: an oracle that is not exact, or that answers a question asked
     before, is likely to be worse than one of them, or than a known point, which raises BadOracle.
 
-    Directions near and far from the given one, the opposite one, and ones that favour the answer itself: an oracle that
-    overlooks a better vertex answers with that one once its answer is the best. At most 13 calls, of arrays only.
+    The opposite direction, directions near and far from the given one, and ones that favour the answer itself: an oracle that
+    overlooks a better vertex answers with that one once its own answer is the best. At most 24 calls, or 10 where ``brief``,
+    of arrays only.
 
     Parameters
     ----------
@@ -125,6 +149,8 @@ def probe(domain: Compared, direction: Point, points: Vertices) -> float:
         On the answer to it a certificate rests.
     points : tuple of points
         Known points of the set, beside ``domain.points``.
+    brief : bool, default False
+        Ask only for the most telling answers: time is up, or somebody waits.
 
     Returns
     -------
@@ -135,23 +161,36 @@ def probe(domain: Compared, direction: Point, points: Vertices) -> float:
         return 0.0
     before, domain.points = domain.points, (*domain.points, *points)
     try:
-        vertex = domain.lmo(direction)
-        for other in _others(direction, vertex, domain.points):
-            domain.lmo(other)
-        with listening() as heard:
-            domain.lmo(direction)
+        vertex = _finite(domain, direction)
+        seen = tuple(_others(domain, direction, vertex, points, brief))
+        again = _finite(domain, direction)
+        values = [inner(direction, other) for other in seen]
+        with listening() as heard:  # the errors of the answers to other directions are not those of this one
+            for answer in (vertex, again):
+                domain.compare(direction, answer, seen, values, domain.type_error(direction, answer))
         return worst(heard)
     finally:
         domain.points = before
 
 
-def _others(direction: np.ndarray, vertex: Point, points: Vertices) -> Iterator[np.ndarray]:
-    rng, size = np.random.default_rng((0, 0, 7)), sqrt(norm2(direction))
-    away = [np.asarray(vertex - point) for point in points]
-    for towards in away:
-        length = sqrt(norm2(towards))
-        if length > 0.0:
-            yield from (direction - favour * size / length * towards for favour in FAVOURS)
-    for share in PROBES:
-        yield direction + share * size / sqrt(max(direction.size, 1)) * rng.standard_normal(direction.shape)
-    yield -direction
+def _finite(domain: Compared, direction: np.ndarray) -> Point:
+    vertex = domain.lmo(direction)
+    if not np.isfinite(norm2(vertex)):
+        raise NonFinite("The linear oracle's answer holds NaN or Inf, or is too large to square.")
+    return vertex
+
+
+def _others(domain: Compared, direction: np.ndarray, vertex: Point, points: Vertices, brief: bool) -> Iterator[Point]:
+    """Answers to other directions: the opposite one, random ones, and ones that favour an answer over a known point."""
+    seen = [_finite(domain, -direction)]
+    rng, size = np.random.default_rng((0, 0, 7)), sqrt(norm2(direction) / max(direction.size, 1))
+    for share in PROBES[::3] if brief else PROBES:
+        seen.append(_finite(domain, direction + share * size * rng.standard_normal(direction.shape)))
+    yield from seen
+    next_best = sorted((one for one in seen[1:] if not _same(one, vertex)), key=lambda one: inner(direction, one))
+    pairs = [(vertex, point) for point in (*points[-1:], seen[0])] + [(one, vertex) for one in next_best[:1]]
+    for favoured, over in pairs[:1] if brief else pairs:
+        towards = np.asarray(favoured - over)
+        if (length2 := norm2(towards)) > 0.0:
+            unit = sqrt(norm2(direction) / length2) * towards
+            yield from (_finite(domain, direction - favour * unit) for favour in FAVOURS)

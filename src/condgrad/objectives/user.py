@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
@@ -10,6 +11,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.objectives.sums import Sampled, Sum
+from condgrad.points.rounding import Precise
 from condgrad.protocols import Batch, Point
 
 Value = Callable[[Point], Any]
@@ -21,38 +23,6 @@ TermGrads = Callable[[Point, Batch], Any]
 MeanGrad = Callable[[Point, Batch], Any]
 """(x, batch) -> the mean of the batch's gradients at x, an array of x's shape."""
 Draw = Callable[[int, np.random.Generator], Any]
-
-
-PRECISIONS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""The relative distance of two numbers of a type, by the type's name in numpy, JAX and torch; all others count as float64."""
-DOUBLE = 2.0**-52
-
-
-def precision_of(answer: Any) -> float:
-    """The relative distance of two numbers of the coarsest type in an answer: an array, a tensor, or (nested) lists."""
-    if isinstance(answer, list | tuple) or str(getattr(answer, "dtype", "")) == "object":
-        return max(
-            map(precision_of, answer if isinstance(answer, list | tuple) else np.ravel(answer).tolist()), default=DOUBLE
-        )
-    return PRECISIONS.get(str(getattr(answer, "dtype", "")).rpartition(".")[2], DOUBLE)
-
-
-class _Precise:
-    """Remembers the coarsest type of number that a user's function has answered with: a certificate needs its precision.
-
-    Not a field: what is remembered is no part of what was given.
-    """
-
-    @property
-    def precision(self) -> float:
-        """The relative distance of two numbers of that type."""
-        return vars(self).get("_precision", DOUBLE)
-
-    def _seen(self, answer: Any) -> Any:
-        found = precision_of(answer)
-        if found > self.precision:
-            object.__setattr__(self, "_precision", found)
-        return answer
 
 
 def _precision(wrapped: Any) -> float:
@@ -248,7 +218,7 @@ class _Value:
 
 
 @dataclass(frozen=True)
-class _Grad(_Precise):
+class _Grad(Precise):
     function: Grad
     shape: tuple[int, ...] | None
 
@@ -258,7 +228,7 @@ class _Grad(_Precise):
 
 
 @dataclass(frozen=True)
-class _ValueAndGrad(_Precise):
+class _ValueAndGrad(Precise):
     function: ValueAndGrad
     shape: tuple[int, ...] | None
 
@@ -278,19 +248,28 @@ class _First:
 
 
 @dataclass(frozen=True)
-class _Second:
-    both: Any
+class _Derived(ABC):
+    """A gradient that is computed from another function's answers, and has their precision."""
+
+    source: Any
 
     @property
     def precision(self) -> float:
-        return self.both.precision
+        return self.source.precision
 
-    def __call__(self, x: Point) -> np.ndarray:
-        return self.both(x)[1]
+    @abstractmethod
+    def __call__(self, x: Point, *batch: Batch) -> np.ndarray: ...
+
+
+@final
+@dataclass(frozen=True)
+class _Second(_Derived):
+    def __call__(self, x: Point, *batch: Batch) -> np.ndarray:
+        return self.source(x)[1]
 
 
 @dataclass(frozen=True)
-class _MeanGrad(_Precise):
+class _MeanGrad(Precise):
     function: MeanGrad
     shape: tuple[int, ...] | None
 
@@ -300,7 +279,7 @@ class _MeanGrad(_Precise):
 
 
 @dataclass(frozen=True)
-class _TermRows(_Precise):
+class _TermRows(Precise):
     """The gradients of single terms, as rows."""
 
     term_grads: TermGrads
@@ -311,29 +290,20 @@ class _TermRows(_Precise):
         return checks.answer(self._seen(self.term_grads(x, batch)), (len(batch), *x.shape), "term_grads")
 
 
+@final
 @dataclass(frozen=True)
-class _MeanOfTerms:
-    rows: _TermRows
-
-    @property
-    def precision(self) -> float:
-        return self.rows.precision
-
-    def __call__(self, x: Point, batch: Batch) -> np.ndarray:
-        return self.rows(x, batch).mean(axis=0)
+class _MeanOfTerms(_Derived):
+    def __call__(self, x: Point, *batch: Batch) -> np.ndarray:
+        return self.source(x, *batch).mean(axis=0)
 
 
+@final
 @dataclass(frozen=True)
-class _MeanOfAll:
-    mean_grad: Any
+class _MeanOfAll(_Derived):
     n_terms: int
 
-    @property
-    def precision(self) -> float:
-        return self.mean_grad.precision
-
-    def __call__(self, x: Point) -> np.ndarray:
-        return self.mean_grad(x, np.arange(self.n_terms))
+    def __call__(self, x: Point, *batch: Batch) -> np.ndarray:
+        return self.source(x, np.arange(self.n_terms))
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ RECIPE = (
     "factors, so that its nuclear norm is the rank, and so is R. Gaussian: normal factors, entries of size 1, R = 0.3 of the "
     "nuclear norm.",
     "The squared gradient mapping, gamma = 1/(2L), is measured outside the clock, by a full SVD, at the iterate that a method "
-    "reports, on steps ever further apart. All methods keep their points as factors.",
+    "reports, at steps with growing distance. All methods keep their points as factors.",
     "condgrad's defaults: prox subproblems by the spectral solver, adaptive steps, and a warm start of 20 Frank-Wolfe steps, "
     "which count; the oracle of the warm start is accurate to a tenth of the gap only. This is condgrad's implementation, not "
     "the paper's procedure, so no claim of the paper is judged by it. Frank-Wolfe with such a rough oracle, which is no rule of "

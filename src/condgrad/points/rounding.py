@@ -99,3 +99,35 @@ def precision(objective: Any, grad: Any) -> float:
     dtype = getattr(grad, "dtype", None)
     own = float(np.finfo(dtype).eps) if dtype is not None and np.issubdtype(dtype, np.floating) else 2 * UNIT
     return max(own, known or 0.0)
+
+
+PRECISIONS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""The relative distance of two numbers of a type, by the type's name in numpy, JAX and torch; all others count as float64."""
+DOUBLE = 2 * UNIT
+
+
+def precision_of(answer: Any) -> float:
+    """The relative distance of two numbers of the coarsest type in an answer: an array, a tensor, or (nested) lists."""
+    if isinstance(answer, list | tuple) or str(getattr(answer, "dtype", "")) == "object":
+        return max(
+            map(precision_of, answer if isinstance(answer, list | tuple) else np.ravel(answer).tolist()), default=DOUBLE
+        )
+    return PRECISIONS.get(str(getattr(answer, "dtype", "")).rpartition(".")[2], DOUBLE)
+
+
+class Precise:
+    """Remembers the coarsest type of number that a user's function has answered with: a certificate needs its precision.
+
+    Not a field: what is remembered is no part of what was given.
+    """
+
+    @property
+    def precision(self) -> float:
+        """The relative distance of two numbers of that type."""
+        return vars(self).get("_precision", DOUBLE)
+
+    def _seen(self, answer: Any) -> Any:
+        found = precision_of(answer)
+        if found > self.precision:
+            object.__setattr__(self, "_precision", found)
+        return answer

@@ -130,12 +130,13 @@ class FrankWolfe:
         x_next = x + t * d
         _, fun_next, grad_next = direction.seen.get(t) or both_at(objective, x_next)
 
+        rounding = gap_rounding(grad, x, s)
         return FrankWolfeState(
             k=state.k + 1,
             x=x_next,
             L=L,
             curvature=curvature,
-            certificate=Certificate(x, x, 1 / (2 * L), gap + gap_rounding(grad, x, s)),
+            certificate=Certificate(x, x, 1 / (2 * L), gap + rounding, noise=rounding),
             descent=Descent(x, grad, x_next if self.relies_on_smoothness else None),
             fun=fun_next,
             grad=grad_next,

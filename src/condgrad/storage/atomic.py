@@ -118,8 +118,8 @@ def filling(folder: Path) -> Iterator[Path]:
     Yields
     ------
     temporary : Path
-        An empty folder for the new files (no folders). Files of the same name are replaced, all others stay. Ctrl-C and SIGTERM
-        wait while the files are moved.
+        An empty folder for the new files (no folders). Files of the same name are replaced, all others stay. A link of that name
+        is followed, as by :func:`replacing`. Ctrl-C and SIGTERM wait while the files are moved.
     """
     made = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,12 @@ def filling(folder: Path) -> Iterator[Path]:
                         shutil.copymode(place, file)
                     _sync(file)
                 for file, place in files.items():
-                    os.replace(file, place)
+                    if place.is_symlink():  # first, since what it leads to may refuse it
+                        _copy(file, place)
+                        file.unlink()
+                for file, place in files.items():
+                    if file.exists():
+                        os.replace(file, place)
                 _sync_folder(folder)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -333,6 +338,12 @@ def _move(temporary: str, place: Path, keep: bool) -> None:
     if keep and place.exists():
         os.replace(place, previous(place))
     os.replace(temporary, place)
+
+
+def _copy(file: Path, place: Path) -> None:
+    """To where a link leads, which may be another file system."""
+    with open(file, "rb") as source, replacing(place) as copy:
+        shutil.copyfileobj(source, copy)
 
 
 def _sync(file: Path) -> None:
