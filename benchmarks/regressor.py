@@ -32,8 +32,8 @@ OURS, REFERENCE = "condgrad", "least squares on right rows"
 
 LEGEND = f"""
 {REFERENCE}: with the features that matter, where there are more features than rows; a bound that no method is expected to beat.
-LAD: least absolute deviations with an l1 penalty (QuantileRegressor). Huber: with an l2 penalty. RANSAC: 200 trials. Theil-Sen: 2,000
-subsets. The last two need more rows than features.
+LAD: least absolute deviations with an l1 penalty (QuantileRegressor). Huber: with an l2 penalty. RANSAC: 200 trials. Theil-Sen:
+2,000 subsets. The last two need more rows than features.
 """
 
 

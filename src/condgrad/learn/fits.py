@@ -118,7 +118,7 @@ class Fits:
         """The fit of Y / scale, times the scale. Without a radius the ball grows until it does not bind."""
         if radius is not None:
             return self._within(loss, radius, start, scale)
-        radius = max(2 * float(np.linalg.norm(start)), self._mean_size(), scale)
+        radius = max(2 * self.norm(start), self._mean_size(), scale)  # a smaller ball would cut the start off
         for _ in range(GROWTHS):
             fit = self._within(loss, radius, start, scale)
             if not fit.binding:
