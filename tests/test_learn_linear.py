@@ -274,12 +274,13 @@ def test_a_constant_y_is_its_intercept():
     assert np.allclose(model.coef_, 0) and model.intercept_ == pytest.approx(7.0)
 
 
-def test_works_among_scikit_learns_own():
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])  # a process imports everything again
+def test_works_among_scikit_learns_own(jobs):
     X, y, _, _ = spoiled()
     pipe = make_pipeline(StandardScaler(), RobustLinearRegressor())
     scores = cross_validate(pipe, X, y, cv=3, n_jobs=1, scoring="neg_median_absolute_error")["test_score"]
     assert (scores > -0.3).all()
-    search = GridSearchCV(RobustLinearRegressor(radius=5.0, sigma=0.1), {"radius": [2.0, 6.5]}, cv=2, n_jobs=2)
+    search = GridSearchCV(RobustLinearRegressor(radius=5.0, sigma=0.1), {"radius": [2.0, 6.5]}, cv=2, n_jobs=jobs)
     search.set_params(scoring="neg_median_absolute_error")
     assert search.fit(X, y).best_params_ == {"radius": 6.5}
     assert clone(pipe).fit(X, y).predict(X).shape == (200,)
