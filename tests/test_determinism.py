@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 from dataclasses import asdict
-from types import SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numba
@@ -82,9 +82,21 @@ def test_the_threads_of_the_blas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert threads()["blas"] == 3
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     assert threads()["blas"] == 2
-    known = SimpleNamespace(threadpool_info=lambda: [{"user_api": "blas", "num_threads": 5}, {"user_api": "openmp"}])
+    sizes, searches = [5], []
+
+    class Controller:
+        def __init__(self) -> None:
+            searches.append(1)
+
+        def info(self) -> list[dict[str, Any]]:
+            return [{"user_api": "blas", "num_threads": sizes[0]}, {"user_api": "openmp"}]
+
+    known = ModuleType("threadpoolctl")
+    known.ThreadpoolController = Controller
     monkeypatch.setitem(sys.modules, "threadpoolctl", known)
     assert threads()["blas"] == 5
+    sizes[0] = 4  # as threadpool_limits does
+    assert threads()["blas"] == 4 and len(searches) == 1  # a search for libraries takes longer than a short run
 
 
 def test_the_spec_is_the_same_for_the_same_and_another_for_another() -> None:

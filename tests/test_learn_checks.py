@@ -19,11 +19,12 @@ def why_not(estimator: Any) -> dict[str, str]:
     return DO_NOT_APPLY.get(type(estimator).__name__, {})
 
 
+# A larger tol shortens every fit of a path, as scikit-learn shortens its own estimators for these checks; nothing else changes.
 ESTIMATORS = [
-    RobustLinearRegressor(),
+    RobustLinearRegressor(tol=1e-4),
     RobustLinearRegressor("huber", constraint="nuclear", radius=3.0),
     RobustLinearRegressor("squared", constraint=None),
-    SigmoidClassifier(),
+    SigmoidClassifier(tol=1e-3),
     SigmoidClassifier("logistic", constraint="l1", radius=2.0),
     RobustPCA(),
 ]

@@ -131,3 +131,12 @@ def test_fewer_components_than_asked_for_are_reported():
     X = np.outer(rng.normal(size=40), rng.normal(size=20))
     with pytest.warns(UserWarning, match="n_components=5 was asked for, and the low-rank part that was found has rank"):
         assert RobustPCA(5).fit(X).n_components_ < 5
+
+
+def test_more_components_than_rows_or_columns_are_refused():
+    for shape in ((6, 9), (9, 6)):
+        X = np.random.default_rng(0).normal(size=shape)
+        with pytest.raises(
+            ValueError, match=rf"^n_components=7 .* {shape[0]} rows and {shape[1]} columns: .* at most 6"
+        ):
+            RobustPCA(7).fit(X)

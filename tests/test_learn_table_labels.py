@@ -175,3 +175,34 @@ def test_forged_labels_are_refused(forged: str, fitted: RobustCompletion, tmp_pa
     archive.write(tmp_path / "m.npz", storage.KIND, storage.VERSION, data, arrays)
     with pytest.raises(BadArchive, match="does not fit together"):
         RobustCompletion.load(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("levels", ["rows", "columns", "both"])
+def test_labels_that_are_tuples(levels: str, plain: RobustCompletion, tmp_path: Path) -> None:
+    """A list of pairs with them was an error of numpy's, and `recommend` took a tuple for two labels."""
+    index = pd.MultiIndex.from_product([["a", "b"], range(30)]) if levels != "columns" else TIMES
+    columns = pd.MultiIndex.from_product([list("wxyz"), list("0123456789")]) if levels != "rows" else SENSORS
+    frame = pd.DataFrame(problem(noise=0.1)[1], index=index, columns=columns)
+    model, places = RobustCompletion().fit(frame), [(3, 5), (59, 0), (0, 39)]
+    pairs = [(frame.index[i], frame.columns[j]) for i, j in places]
+    array = np.empty((3, 2), dtype=object)
+    for k, (row, column) in enumerate(pairs):
+        array[k, 0], array[k, 1] = row, column
+    for form in (pairs, [list(pair) for pair in pairs], array, pd.DataFrame(pairs, columns=["row", "column"])):
+        assert np.array_equal(model.predict(form), plain.predict(places))
+        assert np.array_equal(model.predict(form[:1]), plain.predict(places[:1]))
+    found, values = model.recommend([row for row, _ in pairs], k=2)
+    expected, same = plain.recommend([i for i, _ in places], k=2)
+    assert np.array_equal(values, same) and found.tolist() == [[frame.columns[j] for j in row] for row in expected]
+    if levels == "both":
+        assert model.predict([(("c", 0), ("w", "7"))]) == pytest.approx(model.mean_ + model.col_biases_[7])  # a new row
+        for wrong in (("a",), "a", ("a", 1, 2)):
+            with pytest.raises(
+                TypeError, match=r"^The row .* can't be read as a label such as \('a', 0\): give labels"
+            ):
+                model.predict([(wrong, ("w", "7"))])
+        with pytest.raises(ValueError, match=r"^Row \('c', 1\) is not known"):
+            model.recommend([("a", 1), ("c", 1)])
+        model.save(tmp_path / "m.npz")  # labels that are neither numbers, texts nor times are texts in a file
+        with pytest.raises(TypeError, match=r"^The row \('a', 3\) can't be read as a label such as \"\('a', 0\)\""):
+            RobustCompletion.load(tmp_path / "m.npz").predict(pairs)

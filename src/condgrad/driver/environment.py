@@ -41,10 +41,16 @@ def threads() -> dict[str, int | None]:
 def _blas_threads() -> int | None:
     known: Any = sys.modules.get("threadpoolctl")  # whoever has loaded it may have changed them
     if known is not None:
-        found = [library["num_threads"] for library in known.threadpool_info() if library["user_api"] == "blas"]
+        found = [library["num_threads"] for library in _libraries(known).info() if library["user_api"] == "blas"]
         return max(found, default=None)
     limits = (os.environ.get(name, "") for name in BLAS_THREADS)
     return next((int(limit) for limit in limits if limit.isdigit()), None)
+
+
+@cache
+def _libraries(threadpoolctl: Any) -> Any:
+    """The thread pools of the process: to look for them takes 7 ms, longer than a short run; to ask their size is free."""
+    return threadpoolctl.ThreadpoolController()
 
 
 def machine() -> str:

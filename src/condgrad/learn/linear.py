@@ -123,33 +123,59 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
 
     Parameters
     ----------
-    loss : "welsch", "geman-mcclure", "cauchy", "huber" or "squared". The first two forget an error that is large enough.
-    constraint : the norm of the ball: "l1" (few coefficients), "group" (few features or groups of them, for all tasks together),
-        "nuclear" (tasks that share a few directions), "l2", None (no ball), or "auto", the default: "l1", or None where that is
-        not clearly worse on held-out rows. With "auto" and a radius, the ball is that of the l1 norm.
-    radius : of the ball, or "auto": the best on held-out rows along a path of radii.
-    groups : a label for each feature, for constraint="group"; without it every feature is a group.
-    sigma : the standard deviation of ordinary errors, the same for all tasks; by default estimated, by a scale that nearly half
-        of the errors can't move. Losses are tuned for an efficiency of 95 % under normal errors.
-    fit_intercept : the intercept is not in the ball.
+    loss : {"welsch", "geman-mcclure", "cauchy", "huber", "squared"}, default "welsch"
+        Loss phi of the errors, tuned for an efficiency of 95 % under normal errors. The first two ignore errors that are large
+        enough.
+    constraint : {"auto", "l1", "l2", "group", "nuclear"} or None, default "auto"
+        Norm of the ball: "l1" (few coefficients), "l2", "group" (few features or groups of them, for all tasks together),
+        "nuclear" (tasks that share a few directions). None: no ball. "auto": "l1" where held-out rows clearly prefer such a
+        ball, where a radius is given, and with fewer than 5 rows for a coefficient or more than 500 features; else None.
+    radius : float or "auto", default "auto"
+        Radius r of the ball. "auto": the best on held-out rows along a path of radii.
+    groups : array-like of shape (n_features,), default None
+        Label of the group of each feature, for constraint="group". None: every feature is a group.
+    sigma : float, default None
+        Standard deviation of ordinary errors, the same for all tasks. None: estimated by a scale that nearly half of the
+        errors can't move.
+    fit_intercept : bool, default True
+        Whether the model has an intercept b, which is not in the ball.
     scale : bool, default True
         Divide each feature by its standard deviation (a sparse one by its largest absolute value) before the fit. The ball and
         its radius are those of the scaled coefficients; ``coef_`` is in the units of the features as given.
-    tol : of the squared gradient mapping, in units in which y / sigma and X have scale 1.
-    max_iter : steps at most, in each fit.
-    random_state : decides which rows are held out.
+    tol : float, default 1e-6
+        A fit ends when the squared gradient mapping is certified to be at most this, in units in which y / sigma and X have
+        scale 1.
+    max_iter : int, default 2000
+        Maximum number of steps of each fit.
+    random_state : int, RandomState instance or None, default 0
+        Decides which rows are held out and which subsets of rows give a robust start.
 
     Attributes
     ----------
-    coef_, intercept_ : as in scikit-learn's linear models.
-    radius_, sigma_ : those that were used; the radius is None where there is no ball.
-    leverage_ : ndarray of bool of shape (n_samples,), or None. Which rows have features far outside the bulk of the rows. A
-        warning says where the coefficients follow them and the other rows contradict them. None for the convex losses, and
-        with fewer than 4 rows for a coefficient, more than 500 features or more than 10 million numbers. False for rows of
-        weight 0.
-    path_ : (radius, held-out loss) along the path.
-    outliers_ : which y are farther than 3 sigma from the fit, whatever their weight.
-    status_, mapping_, n_iter_ : how the last fit ended, the squared gradient mapping that is certified, and its steps.
+    coef_ : ndarray of shape (n_features,) or (n_tasks, n_features)
+        Coefficients w.
+    intercept_ : float or ndarray of shape (n_tasks,)
+        Intercept b.
+    radius_ : float or None
+        Radius of the ball, as given or found; None if there is no ball.
+    sigma_ : float
+        Standard deviation of ordinary errors, as given or found.
+    leverage_ : ndarray of bool of shape (n_samples,), or None
+        Which rows have features far outside the bulk of the rows; False for rows of weight 0. A warning is given if the
+        coefficients follow such rows and the other rows contradict them. None for the convex losses, and with fewer than 4
+        rows for a coefficient, more than 500 features or more than 10 million numbers in X.
+    path_ : ndarray of shape (p, 2)
+        Radius and held-out loss of each fit of the path.
+    outliers_ : ndarray of bool of shape (n_samples,) or (n_samples, n_tasks)
+        Which y are farther than 3 sigma from the fit, whatever their weight.
+    status_ : str
+        How the last fit ended, "converged" if its mapping is at most ``tol``.
+    mapping_ : float
+        Certified upper bound on the squared gradient mapping of the last fit.
+    n_iter_ : int
+        Number of steps of the last fit.
+    n_features_in_ : int
+        Number of features.
 
     Examples
     --------
@@ -196,14 +222,17 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
         y : array-like of shape (n_samples,) or (n_samples, n_tasks)
+            Targets.
         sample_weight : array-like of shape (n_samples,), default None
             Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, also where rows are held out and where
-            sigma is estimated; one of weight 0 as none. By default all are 1.
+            sigma is estimated; one of weight 0 as none. None: all are 1.
 
         Returns
         -------
-        self
+        RobustLinearRegressor
+            The estimator itself.
         """
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
@@ -274,21 +303,73 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
             )
 
     def predict(self, X: Any) -> np.ndarray:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_tasks)
+        """
         return self._scores(X)
 
 
 class SigmoidClassifier(ClassifierMixin, _Linear):
-    r"""Linear classification by the sigmoid loss 1 / (1 + exp(y z)), a smooth count of the mistakes: a mislabelled row costs at
-    most 1. Several classes: each against the rest, with the coefficients of all of them in one ball.
+    r"""Linear classification that is robust to wrong labels, with coefficients in a ball.
 
     .. math:: \min_{|W| \le r,\, b} \; \frac1n \sum_i \sum_c \varphi(w_c'x_i + b_c, y_{ic}), \quad y_{ic} = \pm 1
 
-    Parameters are those of :class:`RobustLinearRegressor`, with ``loss`` "sigmoid" or "logistic". Only the logistic loss
-    has probabilities: ``predict_proba`` is there for it alone.
+    The sigmoid loss 1 / (1 + exp(y z)) is a smooth count of the mistakes: a mislabelled row costs at most 1. With more than two
+    classes each is fitted against the rest, with the coefficients of all of them in one ball.
 
+    Parameters
+    ----------
+    loss : {"sigmoid", "logistic"}, default "sigmoid"
+        Loss phi. Only the logistic loss, which is convex, has probabilities: ``predict_proba`` exists for it alone.
+    constraint : {"l2", "l1", "group", "nuclear"}, default "l2"
+        Norm of the ball, as in :class:`RobustLinearRegressor`.
+    radius : float or "auto", default "auto"
+        Radius r of the ball. "auto": the best on held-out rows along a path of radii.
+    groups : array-like of shape (n_features,), default None
+        Label of the group of each feature, for constraint="group". None: every feature is a group.
+    fit_intercept : bool, default True
+        Whether the model has intercepts b, which are not in the ball.
+    scale : bool, default True
+        Divide each feature by its standard deviation (a sparse one by its largest absolute value) before the fit. The ball and
+        its radius are those of the scaled coefficients; ``coef_`` is in the units of the features as given.
+    tol : float, default 1e-6
+        A fit ends when the squared gradient mapping is certified to be at most this, in units in which X has scale 1.
+    max_iter : int, default 2000
+        Maximum number of steps of each fit.
+    random_state : int, RandomState instance or None, default 0
+        Decides which rows are held out.
     class_weight : dict, "balanced" or None, default None
         Weights of the classes, by which those of their rows are multiplied; a class that a dict does not name has weight 1.
         "balanced": in inverse proportion to the weight that the rows of a class have together.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted class labels.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients w; one row if there are two classes.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts b.
+    radius_ : float
+        Radius of the ball, as given or found.
+    path_ : ndarray of shape (p, 2)
+        Radius and held-out loss of each fit of the path.
+    status_ : str
+        How the last fit ended, "converged" if its mapping is at most ``tol``.
+    mapping_ : float
+        Certified upper bound on the squared gradient mapping of the last fit.
+    n_iter_ : int
+        Number of steps of the last fit.
+    n_features_in_ : int
+        Number of features.
 
     Examples
     --------
@@ -334,14 +415,17 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
         y : array-like of shape (n_samples,)
+            Class labels.
         sample_weight : array-like of shape (n_samples,), default None
             Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, one of weight 0 as none; a class all of
-            whose rows have weight 0 is not known. By default all are 1.
+            whose rows have weight 0 is not known. None: all are 1.
 
         Returns
         -------
-        self
+        SigmoidClassifier
+            The estimator itself.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
@@ -395,16 +479,52 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         return super()._shapes() | {"coef_": (tasks, self.n_features_in_), "intercept_": (tasks,)}
 
     def decision_function(self, X: Any) -> np.ndarray:
+        """Compute w'x + b for each row, which is positive for a class and negative for the rest.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One number for each row if there are two classes: positive for ``classes_[1]``.
+        """
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
+        """Predict the classes of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     @available_if(lambda self: self.loss == "logistic")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Of the logistic loss; of several classes, each against the rest, and together 1."""
+        """Compute the probability of each class, for loss="logistic" only.
+
+        With more than two classes, these are the probabilities of each against the rest, divided by their sum.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
         chances = expit(self.decision_function(X))
         if chances.ndim == 1:
             return np.column_stack([1 - chances, chances])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from condgrad.driver import minimize
 from condgrad.learn.completion.robust_scale import coarseness, spread
 from condgrad.learn.radius_search import Fit
 from condgrad.learn.robust_start import robust_start, suits
-from condgrad.objectives import LinearModel, Loss
+from condgrad.objectives import LinearModel, Loss, Squared
 from condgrad.objectives._matrices import spectral_norm
 
 CONSTRAINTS = ("l1", "l2", "group", "nuclear")
@@ -91,6 +92,11 @@ class Fits:
         if self.constraint is not None:
             choice(self.constraint, CONSTRAINTS, "constraint")
 
+    @cached_property
+    def _model(self) -> LinearModel:
+        """The data, with norms of the features that all fits share."""
+        return LinearModel(self.design.A, self.Y, Squared(), self.weights)
+
     def rows(self, chosen: np.ndarray, tol: float) -> Fits:
         weights = None if self.weights is None else self.weights[chosen]
         return replace(self, design=self.design.rows(chosen), Y=self.Y[chosen], tol=tol, weights=weights)
@@ -118,7 +124,7 @@ class Fits:
         """The fit of Y / scale, times the scale. Without a radius the ball grows until it does not bind."""
         if radius is not None:
             return self._within(loss, radius, start, scale)
-        radius = max(2 * float(np.linalg.norm(start)), self._mean_size(), scale)
+        radius = max(2 * self.norm(start), self._mean_size(), scale)  # a smaller ball would cut the start off
         for _ in range(GROWTHS):
             fit = self._within(loss, radius, start, scale)
             if not fit.binding:
@@ -127,7 +133,7 @@ class Fits:
         return fit
 
     def _within(self, loss: Loss, radius: float, start: np.ndarray, scale: float) -> Fit:
-        F = LinearModel(self.design.A, self.Y / scale, loss, self.weights)
+        F = self._model.replaced(self.Y / scale, loss)
         ball = self.ball(radius / scale)
         domain = ball
         if self.design.intercept:

@@ -31,8 +31,8 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     Parameters
     ----------
     n_components : int, default None
-        Number of components to keep; a warning is given if L has fewer. None: those with a singular value above the largest
-        one of noise with standard deviation sigma.
+        Number of components to keep, at most the number of rows and of columns; a warning is given if L has fewer. None: those
+        with a singular value above the largest one of noise with standard deviation sigma.
     loss : {"welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"}, default "welsch"
         Loss phi of the errors. The first three ignore errors that are large enough.
     radius : float or "auto", default "auto"
@@ -122,6 +122,11 @@ class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
         asked = None if self.n_components is None else whole(self.n_components, "n_components")
+        if asked is not None and asked > min(X.shape):
+            raise ValueError(
+                f"n_components={asked} was given, but X has {X.shape[0]} rows and {X.shape[1]} columns: give at most "
+                f"{min(X.shape)}, or None."
+            )
         seen = ~np.isnan(X)
         if not seen.any(axis=0).all():
             raise ValueError(f"Column {int(np.argmin(seen.any(axis=0)))} of X has no entry, only NaN: drop it.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 from scipy.sparse import diags_array
@@ -44,6 +45,30 @@ class LinearModel(Sum):
         checks.same_shape(y.shape[:1], A.shape[:1], "The y of LinearModel, of which there is a row for each row of A,")
         check_loss(self.loss, y)
         checks.settle(self, A=A, y=y, n_terms=len(y), weights=_mean_one(self.weights, len(y)))
+
+    def replaced(self, y: np.ndarray, loss: Loss) -> Self:
+        """Make a model of the same features and weights, without computing the norms of A again.
+
+        Parameters
+        ----------
+        y : ndarray of the shape of ``y``
+            Targets.
+        loss : Loss
+            Loss phi.
+
+        Returns
+        -------
+        LinearModel
+        """
+        y = checks.finite_array(y, "The y of LinearModel")
+        checks.same_shape(y.shape, self.y.shape, "The y of LinearModel")
+        check_loss(loss, y)
+        _ = self._mean_square, self._row_norms  # computed once, here, and copied
+        other = copy.copy(self)
+        for name in ("_sizes", "mean_square_smoothness"):  # these depend on y or on the loss
+            vars(other).pop(name, None)
+        checks.settle(other, y=y, loss=loss)
+        return other
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -240,9 +240,7 @@ class RobustCompletion(Predicting, storage.Stored, OneToOneFeatureMixin, Transfo
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
             if certify is not None:
                 model = fit.certified(model, certify, steps)
-        self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
-        self.index_, self.columns_ = given.index, given.columns
-        self._settle(model, fit)
+        self._settle(model, fit, given)
         fit.tell(f"fitted, rank {len(self.singular_values_)}, radius {self.radius_:.4g}, sigma {self.sigma_:.4g}", 0)
         return self
 
@@ -253,13 +251,13 @@ class RobustCompletion(Predicting, storage.Stored, OneToOneFeatureMixin, Transfo
         partial, model = unfitted(self), fit.reached
         if model.rank is not None:  # the ball does not bind
             model = replace(model, radius=float(model.x.svd()[1].sum()))
-        partial.row_ids_, partial.col_ids_ = given.row_ids, given.col_ids
-        partial.index_, partial.columns_ = given.index, given.columns
-        partial._settle(model, fit)
+        partial._settle(model, fit, given)
         return partial
 
-    def _settle(self, model: Model, fit: Fit) -> None:
-        """What the fit found, as attributes."""
+    def _settle(self, model: Model, fit: Fit, given: Entries) -> None:
+        """The fitted attributes."""
+        self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
+        self.index_, self.columns_ = given.index, given.columns
         self.losses_ = fit.losses
         self.best_index_, self.n_validation_ = fit.chosen, fit.held_out
         self.path_, self.radius_, self.sigma_, self.result_ = fit.path, model.radius, model.sigma, model.result

@@ -15,7 +15,15 @@ from condgrad.learn.completion.biases import ROWS, belief
 from condgrad.learn.completion.entries import Entries
 from condgrad.learn.completion.folding import folded
 from condgrad.learn.completion.recommendation import best_columns
-from condgrad.learn.completion.table_labels import framed, label_places, labels_of, named_by, names_of
+from condgrad.learn.completion.table_labels import (
+    framed,
+    label_array,
+    label_pairs,
+    label_places,
+    labels_of,
+    named_by,
+    names_of,
+)
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
 
@@ -67,7 +75,7 @@ class Predicting:
         if self.index_ is None or isinstance(X, Observations):
             shape = len(self.row_biases_), len(self.col_biases_)
             return self._at(*entries.pair_places(X, names_of(self), shape))
-        rows, cols = entries.pairs(X)
+        rows, cols = label_pairs(X)
         return self._at(label_places(rows, self.index_, "row"), label_places(cols, self.columns_, "column"))
 
     def _at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -191,7 +199,7 @@ class Predicting:
             i = label_places(rows, self.index_, "row")
         if (i < 0).any():
             raise ValueError(
-                f"Row {np.atleast_1d(rows)[i < 0].tolist()[0]!r} is not known: fold it in first, or leave it out."
+                f"Row {label_array(rows)[i < 0].tolist()[0]!r} is not known: fold it in first, or leave it out."
             )
 
         def predicted(rows: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import whole
+from condgrad.learn.completion.entries import pairs
 from condgrad.learn.storage import named
 
 TIMES = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)(, [\w/+:-]{1,60})?\]")
@@ -46,7 +47,7 @@ def label_places(ids: Any, index: Any, what: str) -> np.ndarray:
 
     Text is read as what the index has, such as times. Numbers in place of names are refused: they are positions.
     """
-    from pandas import Index
+    from pandas import Index, MultiIndex
 
     if not index.is_unique:
         (twice, *_) = index[index.duplicated()].tolist()
@@ -54,18 +55,45 @@ def label_places(ids: Any, index: Any, what: str) -> np.ndarray:
             f"The label {twice!r} stands for more than one {what} of the DataFrame: give labels that are "
             "unique, by reset_index(drop=True) for example."
         )
-    wanted = Index(np.atleast_1d(np.asarray(ids)))
-    (one,), (known,) = wanted[:1].tolist() or [None], index[:1].tolist() or [None]
+    labels, (known,) = label_array(ids), index[:1].tolist() or [None]
+    wanted = Index(labels, tupleize_cols=False)
+    given = labels.tolist()
     if wanted.dtype.kind in "iuf" and index.dtype.kind not in "iufb" and len(index):
         raise TypeError(
-            f"The {what} {one!r} is a number, but the DataFrame's {what}s have labels such as {known!r}: give these."
+            f"The {what} {given[0]!r} is a number, but the DataFrame's {what}s have labels such as {known!r}: give these."
         )
+    if index.nlevels > 1:
+        unlike = [label for label in given if not isinstance(label, tuple) or len(label) != index.nlevels]
+    else:
+        tuples = [label for label in given if isinstance(label, tuple)]
+        unlike = [] if tuples and any(isinstance(label, tuple) for label in index) else tuples
     try:
-        return index.get_indexer(wanted.astype(index.dtype))
+        if not unlike:
+            several = index.nlevels > 1 and given
+            return index.get_indexer(MultiIndex.from_tuples(given) if several else wanted.astype(index.dtype))
     except (TypeError, ValueError):
-        raise TypeError(
-            f"The {what} {one!r} can't be read as a label such as {known!r}: give labels of the DataFrame."
-        ) from None
+        pass
+    raise TypeError(
+        f"The {what} {(unlike or given)[0]!r} can't be read as a label such as {known!r}: give labels of the DataFrame."
+    )
+
+
+def label_array(labels: Any) -> np.ndarray:
+    """Labels as an array of one dimension, in which a tuple is one label."""
+    if not (isinstance(labels, list | tuple) and any(isinstance(label, tuple) for label in labels)):
+        return np.atleast_1d(np.asarray(labels))
+    found = np.empty(len(labels), dtype=object)
+    for k, label in enumerate(labels):
+        found[k] = label
+    return found
+
+
+def label_pairs(X: Any) -> tuple[Any, Any]:
+    """The row and the column labels of pairs: in a list a label may be a tuple, which an array would take apart."""
+    listed = isinstance(X, list | tuple) and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in X)
+    if listed and any(isinstance(label, tuple) for pair in X for label in pair):
+        return [row for row, _ in X], [col for _, col in X]
+    return pairs(X)
 
 
 def joined(index: Any, other: Any) -> tuple[Any, np.ndarray]:
