@@ -37,7 +37,8 @@ from condgrad.driver.run import Callback
 from condgrad.driver.stopping import Rule
 from condgrad.inner import INNERS
 from condgrad.objectives import LOSSES, Completion, LinearModel, PaperData, Quadratic, Welsch, paper_data
-from condgrad.own_parts import DOMAIN, OBJECTIVE, checked, find, guarded, is_reference, lacks, said
+from condgrad.own_parts import checked, find, guarded, is_reference, lacks, said
+from condgrad.protocols import COUNTERS
 from condgrad.solvers import METHODS, practical, theory
 from condgrad.storage.files import read_bytes
 
@@ -49,7 +50,7 @@ STOPS: dict[str, Callable[[Any], Rule]] = {
     "cpu": CpuSeconds,
     "memory": Memory,
     "stagnation": Stagnation,
-    **{oracle: partial(Calls, oracle=oracle) for oracle in ("fo", "sfo", "ifo", "lo", "po", "values")},
+    **{oracle: partial(Calls, oracle=oracle) for oracle in COUNTERS},
 }
 
 MAX_SPEC_BYTES = 2**18
@@ -139,7 +140,7 @@ def build(raw: dict[str, Any], folder: Path) -> Spec:
     steps = {"max_steps": stop["steps"]} if "steps" in stop else {}
     return Spec(
         objective,
-        make_domain(domain, objective.shape, folder),
+        make_domain(domain, getattr(objective, "shape", None), folder),
         name,
         make_stop(stop),
         {**tol, **steps, **method},
@@ -165,7 +166,7 @@ def take(section: dict[str, Any], key: str, name: str) -> Any:
 def make_objective(section: dict[str, Any], folder: Path) -> Any:
     name = take(section, "objective", "problem")
     if is_reference(name):
-        return own(name, section, folder, "objective", OBJECTIVE)
+        return own(name, section, folder, "objective")
     make = PROBLEMS[choice(name, PROBLEMS, "objective of a spec")]
     return call(make, section, f"[problem] with objective = '{name}'", folder=folder)
 
@@ -255,11 +256,11 @@ def make_named(table: dict[str, Any], what: str, makers: dict[str, Callable[...,
     return call(makers[choice(name, makers, what)], table, f"{what} '{name}'")
 
 
-def make_domain(section: dict[str, Any], shape: tuple[int, ...], folder: Path) -> Any:
+def make_domain(section: dict[str, Any], shape: tuple[int, ...] | None, folder: Path) -> Any:
     known = [name for name in DOMAINS if name != "user"]
     name = take(section, "name", "set")
     if is_reference(name):
-        return own(name, section, folder, "set", DOMAIN, shape=shape)
+        return own(name, section, folder, "set", shape=shape)
     if shape is None:
         raise ValueError(
             f"The objective does not say the shape of its points, which set '{name}' needs: give it a shape."
@@ -271,21 +272,19 @@ def make_domain(section: dict[str, Any], shape: tuple[int, ...], folder: Path) -
     return call(factory, section, f"set '{name}'", shape=shape)
 
 
-def own(
-    reference: str, section: dict[str, Any], folder: Path, role: str, contract: tuple[str, ...], **offered: Any
-) -> Any:
+def own(reference: str, section: dict[str, Any], folder: Path, role: str, **offered: Any) -> Any:
     """The user's own objective or set: an instance, or what a class or function makes of the section's other keys."""
     thing = find(reference, folder)
-    if isinstance(thing, type) or (callable(thing) and lacks(thing, contract)):
+    if isinstance(thing, type) or (callable(thing) and lacks(thing, role)):
         known = inspect.signature(thing).parameters
         given = {key: value for key, value in offered.items() if key in known and key not in section}
         made = call(partial(guarded, thing, reference), section, f"{role} '{reference}'", parameters=known, **given)
-        return checked(made, reference, role, contract)
+        return checked(made, reference, role)
     if section:
         raise ValueError(
             f"The {role} '{reference}' is an instance, which takes no keys: leave out {', '.join(section)}."
         )
-    return checked(thing, reference, role, contract)
+    return checked(thing, reference, role)
 
 
 def make_stop(section: dict[str, Any]) -> Rule:

@@ -120,12 +120,14 @@ def test_a_step_does_not_ask_for_what_it_was_not_promised(method, problem, inner
     """Of a problem a method may use the oracles that its entry in the registry names, and no others."""
     example = case(problem)
     tally = tallied(example, method, inner, STEPS)[-1]
-    used = {name.upper() for name in ("fo", "sfo", "ifo", "lo", "po") if tally[name]}
+    used = {name.upper() for name in ("fo", "sfo", "ifo", "lo", "ub", "po") if tally[name]}
     allowed = set(method.oracles.split(", "))
     if fits(example.objective, FiniteSum):  # a full gradient is n term gradients, and a sample is a term
         allowed |= {"IFO"}
     if not method.deterministic:  # the first step size of SFW and its kin: one gradient and one linear oracle call
         allowed |= {"FO"}
+    if inner == "spectral":  # certifies its gaps by upper bounds
+        allowed |= {"UB"}
     assert used <= allowed
 
 

@@ -173,7 +173,8 @@ def minimize(
     if resume and checkpoint is None:
         raise TypeError("resume=True continues from a checkpoint: give its path, checkpoint=PATH.")
     on_interrupt = default_action() if on_interrupt is None else choice(on_interrupt, ACTIONS, "on_interrupt")
-    check_problem(Problem(objective, domain))
+    problem = check_problem(Problem(objective, domain))
+    objective, domain = problem.objective, problem.domain
     if smoothness is not None:
         of_terms = smoothness.of_terms if isinstance(smoothness, SmoothnessEstimate) else {}
         objective = with_smoothness(objective, given_smoothness(smoothness), **of_terms)
