@@ -61,6 +61,7 @@ from condgrad.objectives import (
 )
 from condgrad.points import LowRank, SparsePlusLowRank
 from condgrad.protocols import Problem
+from condgrad.registration import PluginWarning, register
 from condgrad.runtime.signals import InexactOracleWarning
 from condgrad.solvers import METHODS, practical, theory
 from condgrad.storage.archive import BadArchive
@@ -105,6 +106,7 @@ __all__ = [
     "Mapping",
     "Memory",
     "NuclearBall",
+    "PluginWarning",
     "Problem",
     "Quadratic",
     "Result",
@@ -128,6 +130,7 @@ __all__ = [
     "minimize",
     "paper_data",
     "practical",
+    "register",
     "run",
     "theory",
     "user_set",
