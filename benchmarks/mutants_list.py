@@ -24,6 +24,7 @@ EVALUATIONS, OWN = "tests/test_evaluations.py", "tests/test_own_parts.py"
 FIRST: dict[str, tuple[str, ...]] = {
     "inner/condg.py": (f"{LOCKSTEP} -k ncgs-ii", INNERS),
     "inner/corrective.py": (f"{CORRECTIVE} {INNERS}",),
+    "points/active_set.py": ("tests/test_active_set.py", CORRECTIVE),
     "inner/exact.py": (INNERS,),
     "linalg/simplex_qp.py": (f"{CORRECTIVE} {INNERS}",),
     "inner/spectral.py": (f"{INNERS} {SPECTRAL} -k 'spectral- or at_its_limit or larger_set or longer_step'", SPECTRAL),
@@ -97,6 +98,10 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("inner(direction, u_t - v_t)", "gamma * inner(direction, u_t - v_t)", "a gap that is too small by gamma"),
         ("hull = memory.with_atom(u)", "hull = memory", "the centre is not offered as an atom"),
         ("- 2 * larger.gram[-1, :-1]", "- larger.gram[-1, :-1]", "a distance without its 2 in -2<a, b>"),
+    ],
+    "points/active_set.py": [
+        ("if norm2(other - atom) == 0.0:", "if norm2(other - atom) >= 0.0:", "any atom taken for the one that is looked for"),
+        ("used = np.flatnonzero(weights)", "used = np.arange(len(weights))", "atoms of weight 0 are kept"),
     ],
     "inner/exact.py": [
         ("project(u - gamma * g)", "project(u - g)", "the projection without the step size"),

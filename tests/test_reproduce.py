@@ -319,7 +319,10 @@ def test_the_law_of_the_output_is_the_papers() -> None:
 
 
 def test_the_target_is_reached_at_the_first_row_below_it() -> None:
-    trace = {"mapping": [1.0, None, 5e-4, 2e-3, 1e-4], **{unit: [0, 1, 2, 3, 4] for unit in ("cpu", "fo", "ifo", "lo", "ub")}}
+    trace = {
+        "mapping": [1.0, None, 5e-4, 2e-3, 1e-4],
+        **{unit: [0, 1, 2, 3, 4] for unit in ("cpu", "fo", "ifo", "lo", "ub")},
+    }
     assert reached({"trace": trace})["cpu"] == 2
     assert known(quartiles([1.0, 2.0, 3.0, np.inf, np.inf])) == [2.0, 3.0, None]
     assert known(quartiles([1.0, np.inf, np.inf])) == [1.0, None, None]

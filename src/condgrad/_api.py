@@ -59,7 +59,7 @@ from condgrad.objectives import (
     Welsch,
     paper_data,
 )
-from condgrad.points import LowRank, SparsePlusLowRank
+from condgrad.points import ActiveSet, LowRank, SparsePlusLowRank, Structured
 from condgrad.protocols import Problem
 from condgrad.registration import PluginWarning, register
 from condgrad.runtime.signals import InexactOracleWarning
@@ -72,6 +72,7 @@ __all__ = [
     "LOSSES",
     "METHODS",
     "OBJECTIVES",
+    "ActiveSet",
     "BadArchive",
     "Box",
     "Calls",
@@ -122,6 +123,7 @@ __all__ = [
     "Squared",
     "Stagnation",
     "Steps",
+    "Structured",
     "Trace",
     "Welsch",
     "check_gradient",
