@@ -24,6 +24,7 @@ EVALUATIONS, OWN = "tests/test_evaluations.py", "tests/test_own_parts.py"
 FIRST: dict[str, tuple[str, ...]] = {
     "inner/condg.py": (f"{LOCKSTEP} -k ncgs-ii", INNERS),
     "inner/corrective.py": (f"{CORRECTIVE} {INNERS}",),
+    "points/active_set.py": ("tests/test_active_set.py", CORRECTIVE),
     "inner/exact.py": (INNERS,),
     "linalg/simplex_qp.py": (f"{CORRECTIVE} {INNERS}",),
     "inner/spectral.py": (f"{INNERS} {SPECTRAL} -k 'spectral- or at_its_limit or larger_set or longer_step'", SPECTRAL),
@@ -60,6 +61,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "driver/ending.py": (f"{HONESTY} tests/test_regressions.py", DRIVER),
     "driver/checkpoint.py": ("tests/test_checkpoints.py", RESUMING),
     "driver/counting.py": (DRIVER, HONESTY),
+    "protocols.py": ("tests/test_contracts.py", DRIVER),
     "driver/metrics.py": (BY_HAND, INEXACT, DRIVER),
     "driver/run.py": (BY_HAND, DRIVER, HONESTY, RESUMING, EVALUATIONS, "tests/test_signals.py"),
     "driver/audit.py": ("tests/test_safety.py", INEXACT, HONESTY, RESUMING),
@@ -96,6 +98,10 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("inner(direction, u_t - v_t)", "gamma * inner(direction, u_t - v_t)", "a gap that is too small by gamma"),
         ("hull = memory.with_atom(u)", "hull = memory", "the centre is not offered as an atom"),
         ("- 2 * larger.gram[-1, :-1]", "- larger.gram[-1, :-1]", "a distance without its 2 in -2<a, b>"),
+    ],
+    "points/active_set.py": [
+        ("if norm2(other - atom) == 0.0:", "if norm2(other - atom) >= 0.0:", "any atom taken for the one that is looked for"),
+        ("used = np.flatnonzero(weights)", "used = np.arange(len(weights))", "atoms of weight 0 are kept"),
     ],
     "inner/exact.py": [
         ("project(u - gamma * g)", "project(u - g)", "the projection without the step size"),
@@ -230,11 +236,16 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("I, J = self.pick(len(terms), rng), np.unique", "I = J = np.unique", "one batch where two independent ones are needed"),
     ],
     "driver/counting.py": [
-        ('"lmo": lambda domain, args: {"lo": 1}', '"lmo": lambda domain, args: {"lo": 0}', "linear oracle calls for free"),
-        ('getattr(objective, "n_terms", 0)}', "1}", "a full gradient for the price of a term's"),
-        ('{"values": 1, **_full', '{"values": 0, **_full', "values that come with a gradient for free"),
+        ("fixed = {counter: 1 for", "fixed = {counter: 0 for", "oracle calls for free"),
+        ('fixed["ifo"] = target.n_terms', 'fixed["ifo"] = 1', "a full gradient for the price of a term's"),
         ("len(args[1])}", "len(args[1]) - 1}", "one term of a batch for free"),
-        ("if not np.isfinite(seen if", "if np.isnan(seen if", "infinite answers let through"),
+        ("if not isfinite(part if", "if (lambda n: n != n)(part if", "infinite answers let through"),
+        ("for noun, of in finite:", "for noun, of in finite[:1]:", "a gradient that comes with its value is not checked"),
+    ],
+    "protocols.py": [
+        ('"beyond": Oracle(("ub",)', '"beyond": Oracle(("lo",)', "upper bounds counted as linear minimisations"),
+        ('Oracle(\n        ("values", "fo")', 'Oracle(\n        ("fo",)', "values that come with a gradient for free"),
+        ("if not has(thing, name)] for contract", "if has(thing, name)] for contract", "says what is there, not what is missing"),
     ],
     "driver/metrics.py": [
         ("z = x - gamma * grad", "z = x - 2 * gamma * grad", "the mapping of twice the step size"),

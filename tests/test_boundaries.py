@@ -14,10 +14,11 @@ FILES = sorted(SRC.rglob("*.py"))
 
 LAYERS = (
     {"cli", "_api"},
-    {"paper", "learn"},
+    {"paper", "learn", "testing"},
     {"spec"},
     {"own_parts", "report"},
     {"driver"},
+    {"registration"},
     {"solvers"},
     {"estimators", "inner"},
     {"objectives", "domains"},

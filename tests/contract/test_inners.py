@@ -24,8 +24,15 @@ from tests.contract.inners import (
 from tests.problems import projection
 
 import condgrad as cg
-from condgrad.inner import absolute, inner_solver, relative, with_gap
+from condgrad.inner import INNERS, absolute, inner_solver, relative, with_gap
 from condgrad.inner.corrective import Hull
+from condgrad.testing import check_inner
+
+
+@pytest.mark.parametrize("entry", INNERS.values(), ids=INNERS.keys())
+def test_every_inner_solver_keeps_its_contract(entry):
+    report = check_inner(entry.factory())
+    assert report.passed and not report.notes, str(report)
 
 
 @every_pair

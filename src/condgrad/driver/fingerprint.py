@@ -35,7 +35,7 @@ def fingerprint(
 ) -> Fingerprint:
     """Classes, parameters, and checksums of all arrays. A user's function has no content to look at: its name stands for it, and
     where ``probing``, what it answers at the start."""
-    objective, domain = unwrapped(problem.objective), problem.domain
+    objective, domain = unwrapped(problem.objective), unwrapped(problem.domain)
     found: Fingerprint = {}
     describe("objective", objective, found, DEEP)
     describe("set", domain, found, DEEP)

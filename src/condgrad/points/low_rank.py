@@ -100,6 +100,8 @@ class LowRank(Structured):
     (6.0, np.float64(2.0))
     """
 
+    shape: tuple[int, int]
+
     def __init__(self, U: Any, V: Any):
         U, V = np.array(U, dtype=float, order="C"), np.array(V, dtype=float, order="C")
         if U.ndim != 2 or V.ndim != 2 or U.shape[1] != V.shape[1]:
