@@ -64,6 +64,7 @@ from condgrad.protocols import Problem
 from condgrad.runtime.signals import InexactOracleWarning
 from condgrad.solvers import METHODS, practical, theory
 from condgrad.storage.archive import BadArchive
+from condgrad.storage.stored import stored
 
 __all__ = [
     "DOMAINS",
@@ -129,6 +130,7 @@ __all__ = [
     "paper_data",
     "practical",
     "run",
+    "stored",
     "theory",
     "user_set",
 ]

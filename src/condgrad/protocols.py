@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from condgrad.storage.stored import stored
+
 Point = Any
 """A numpy array, or a structured point with ``+``, ``-``, scalar ``*`` and ``inner``."""
 
@@ -218,6 +220,7 @@ class Solver(Protocol):
 # ----------------------------------------------------------------------------------------------------- the driver
 
 
+@stored
 @dataclass(frozen=True)
 class Record:
     """One row of the trace: what is known after ``k`` steps. NaN stands for what was not measured."""
@@ -242,6 +245,7 @@ class Record:
     smoothness: float
 
 
+@stored
 class Reason(NamedTuple):
     """Why a run ends: ``status`` for programs, ``message`` for people."""
 

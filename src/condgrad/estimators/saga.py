@@ -8,8 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.protocols import Batch, Point
+from condgrad.storage.stored import stored
 
 
+def _validate(table: Table) -> None:
+    if len(table.rows) != len(table.terms) or not np.isfinite(table.rows).all():
+        raise ValueError("one row of finite numbers for each term was expected")
+
+
+@stored(validate=_validate)
 class Table(NamedTuple):
     terms: Batch
     """The terms that have a row: all of a finite sum, or a fresh sample of an expectation."""

@@ -9,8 +9,15 @@ import numpy as np
 
 from condgrad.estimators.minibatch import draw
 from condgrad.protocols import Point
+from condgrad.storage.stored import stored
 
 
+def _validate(snapshot: Snapshot) -> None:
+    if snapshot.rows is not None and not np.isfinite(snapshot.rows).all():
+        raise ValueError("rows of finite numbers were expected")
+
+
+@stored(validate=_validate)
 class Snapshot(NamedTuple):
     x: Point
     grad: Point

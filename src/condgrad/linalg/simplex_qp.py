@@ -7,7 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+from condgrad.storage.stored import stored
 
+
+def _validate(factor: Factor) -> None:
+    (n,) = factor.index.shape
+    if factor.index.dtype.kind != "i" or factor.R.shape != (n, n) or np.min(factor.index, initial=0) < 0:
+        raise ValueError("a square factor and the number of an atom for each of its rows were expected")
+    if not np.isfinite(factor.R).all() or not np.isfinite(factor.shift):
+        raise ValueError("a finite factor was expected")
+
+
+@stored(validate=_validate)
 @dataclass(frozen=True)
 class Factor:
     """R'R = gram + shift over the atoms ``index``.

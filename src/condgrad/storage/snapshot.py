@@ -1,0 +1,356 @@
+"""Objects as a tree of plain data and arrays, and back: what checkpoints and model files hold.
+
+Only instances of stored classes (:func:`condgrad.stored`) are serialised, under the names of their classes. To restore them
+imports nothing and runs no constructor. What was one object is one object again: points recognise their terms, and what
+has been computed of them, by identity. Some of these caches decide the last bits of what is computed next, so they are
+serialised too, and weak references with them.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from inspect import get_annotations
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from condgrad.storage.archive import NUMBERS, BadArchive
+from condgrad.storage.stored import CLASSES, NAMES, StoredClass, stored_bases
+
+PLAIN = (NoneType, bool, int, float, str)
+SCALARS = {np.dtype(kind).str: np.dtype(kind).type for kind in ("?", *"bhilqBHILQefd")}
+"""Types of single numbers, by their names in a file."""
+ABSTRACT: dict[Any, Any] = {int: Integral, float: Real, bool: (bool, np.bool_), str: str, np.ndarray: np.ndarray}
+"""What a field with one of these annotations may hold."""
+MAX_PADDING = 2**26
+"""Characters by which an array of strings may exceed the file's: numpy pads each string to the length of the longest."""
+MAX_REASON = 200
+"""Characters of the reason in a refusal: it may quote the file."""
+FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RecursionError)
+"""What a file that does not fit together makes of the code that reads it."""
+
+
+class AnyPoint:
+    """The type of a field that is annotated ``Point``: a finite array of floats or a stored point, of the run's shape."""
+
+
+@dataclass(frozen=True)
+class Serialised:
+    """An object, serialised.
+
+    Attributes
+    ----------
+    tree : None, bool, int, float, str or list
+        What JSON can represent. ``["node", i]`` refers to ``nodes[i]``.
+    nodes : list
+        Arrays and instances of stored classes. Each refers only to those before it.
+    arrays : dict of str to ndarray
+        The arrays, by the number of their node.
+    """
+
+    tree: Any
+    nodes: list[Any]
+    arrays: dict[str, np.ndarray]
+
+
+def snapshot(thing: Any, shared: Mapping[str, Any] | None = None) -> Serialised:
+    """Serialise an object; later changes of it, but for those of its arrays in place, do not show.
+
+    Parameters
+    ----------
+    thing : object
+        Anything that :func:`condgrad.stored` lists.
+    shared : mapping of str to object, default None
+        Objects that are not serialised but referred to by name: they belong to the problem.
+
+    Raises
+    ------
+    TypeError
+        If it holds an instance of a class that is not stored, or an object that contains itself.
+    """
+    return _Writer(shared or {}).serialised(thing)
+
+
+class _Writer:
+    def __init__(self, shared: Mapping[str, Any]):
+        self.nodes: list[Any] = []
+        self.arrays: dict[str, np.ndarray] = {}
+        self.numbers: dict[int, int] = {}
+        self.open: set[int] = set()
+        self.shared = {id(thing): name for name, thing in shared.items()}
+        self.weak: list[tuple[Any, list[Any]]] = []
+
+    def serialised(self, thing: Any) -> Serialised:
+        tree = self.take(thing)
+        for reference, entry in self.weak:  # only what something else holds too
+            if isinstance(reference, weakref.ref):
+                entry += [self.numbers[id(target)] for target in (reference(),) if id(target) in self.numbers]
+            else:
+                pairs = [(key, value) for key, value in reference.items() if id(key) in self.numbers]
+                entry += [[self.numbers[id(key)], self.take(value)] for key, value in pairs]
+        return Serialised(tree, self.nodes, self.arrays)
+
+    def take(self, thing: Any) -> Any:
+        kind = type(thing)
+        if kind in PLAIN:
+            return thing
+        if kind in (tuple, list):
+            return [kind.__name__, *map(self.take, thing)]
+        if kind is dict:
+            return ["dict", *([self.take(key), self.take(value)] for key, value in thing.items())]
+        if isinstance(thing, np.generic) and thing.dtype.str in SCALARS:
+            return ["number", thing.dtype.str, thing.item()]
+        if isinstance(thing, np.str_):
+            return str(thing)
+        if id(thing) in self.shared:
+            return ["shared", self.shared[id(thing)]]
+        if isinstance(thing, weakref.ref) and not self.open:
+            entry: list[Any] = ["weak"]
+            self.weak.append((thing, entry))
+            return entry
+        if id(thing) in self.open:
+            raise TypeError(f"A {kind.__name__} contains itself, which no file can hold.")
+        if id(thing) not in self.numbers:
+            self.open.add(id(thing))
+            self.nodes.append(self.node(thing))
+            self.open.remove(id(thing))
+            self.numbers[id(thing)] = len(self.nodes) - 1
+        return ["node", self.numbers[id(thing)]]
+
+    def node(self, thing: Any) -> list[Any]:
+        kind = type(thing)
+        if kind is np.ndarray and thing.dtype.kind in NUMBERS:
+            axes = sorted(range(thing.ndim), key=lambda axis: -abs(thing.strides[axis]))  # its layout in memory
+            self.arrays[str(len(self.nodes))] = thing.transpose(axes)
+            return ["array", axes, bool(thing.flags.writeable)]
+        if kind is np.ndarray and thing.ndim == 1 and all(isinstance(item, str) for item in thing.tolist()):
+            return ["strings", thing.dtype.kind, thing.tolist()]
+        if kind is WeakKeyDictionary:
+            node: list[Any] = ["weak keys"]
+            self.weak.append((thing, node))
+            return node
+        if kind is np.ndarray:
+            raise TypeError(
+                f"An array of dtype {thing.dtype} can't be written to a file: numbers and lists of strings can."
+            )
+        if kind not in CLASSES:
+            raise TypeError(
+                f"A {kind.__name__} can't be written to a file: put the decorator @condgrad.stored above its class, or keep "
+                "numbers, strings, arrays of numbers, tuples, lists, dicts and points in its place."
+            )
+        entry = CLASSES[kind]
+        there = getattr(thing, "__dict__", {})
+        if lost := [name for name in there if name[0] != "_" and name not in (*entry.fields, *entry.caches)]:
+            raise TypeError(
+                f"A {kind.__name__} has the attribute {lost[0]}, which its @stored does not name: add it to fields=, or begin "
+                "its name with an underscore if it need not be stored."
+            )
+        names = (*entry.fields, *(name for name in entry.caches if name in there))
+        return ["object", entry.name, {name: self.take(getattr(thing, name)) for name in names}]
+
+
+def restore(
+    serialised: Serialised, shared: Mapping[str, Any] | None = None, shape: tuple[int, ...] | None = None
+) -> Any:
+    """Return the object that :func:`snapshot` serialised; call it inside of :func:`refusing`, as the file may be forged.
+
+    Parameters
+    ----------
+    serialised : Serialised
+    shared : mapping of str to object, default None
+        The objects that are referred to by name.
+    shape : tuple of int, default None
+        The shape that points must have. None: any.
+    """
+    return _Reader(serialised, shared or {}).restored(shape)
+
+
+@contextmanager
+def refusing(path: Any) -> Iterator[None]:
+    """Report errors in the block as BadArchive, in one sentence: what the file at ``path`` holds does not fit together."""
+    try:
+        yield
+    except FAULTS as error:
+        said = " ".join(str(error)[: 2 * MAX_REASON].split())[:MAX_REASON].rstrip(".")
+        reason = said if type(error) in (ValueError, TypeError) and said else type(error).__name__
+        raise BadArchive(f"{path} can't be used: what it holds does not fit together ({reason}).") from error
+
+
+class _Reader:
+    def __init__(self, serialised: Serialised, shared: Mapping[str, Any]):
+        self.tree, self.nodes, self.arrays = serialised.tree, serialised.nodes, serialised.arrays
+        self.shared = shared
+        self.made: list[Any] = []
+        self.weak: list[tuple[WeakKeyDictionary[Any, Any], list[Any]]] = []
+
+    def restored(self, shape: tuple[int, ...] | None) -> Any:
+        for kind, *rest in self.nodes:
+            self.made.append(self.node(kind, *rest))
+        thing = self.put(self.tree)
+        for dictionary, pairs in self.weak:
+            for number, value in pairs:
+                dictionary[self.at(number)] = self.put(value)
+        types = Types(shape)
+        for made in self.made:
+            types.validate(made)
+        return thing
+
+    def at(self, number: Any) -> Any:
+        if type(number) is not int or not 0 <= number < len(self.made):
+            raise ValueError(f"something refers to object {number!r:.20}, which does not come before it")
+        return self.made[number]
+
+    def put(self, tree: Any) -> Any:
+        if type(tree) in PLAIN:
+            return tree
+        kind, *rest = tree
+        if kind == "node":
+            return self.at(*rest)
+        if kind in ("tuple", "list"):
+            return (tuple if kind == "tuple" else list)(map(self.put, rest))
+        if kind == "dict":
+            return {self.put(key): self.put(value) for key, value in rest}
+        if kind == "number":
+            dtype, value = rest
+            with np.errstate(all="raise"):
+                return SCALARS[dtype](float(value) if isinstance(value, float) else int(value))
+        if kind == "shared":
+            return self.shared[rest[0]]
+        if kind == "weak":
+            return weakref.ref(self.at(*rest)) if rest else None
+        raise ValueError(f"{kind!r:.20} is no kind of value")
+
+    def node(self, kind: Any, *rest: Any) -> Any:
+        if kind == "array":
+            axes, writeable = rest
+            array = self.arrays[str(len(self.made))].transpose(np.argsort(axes).tolist())
+            array.flags.writeable = writeable
+            return array
+        if kind == "strings":
+            return strings(*rest)
+        if kind == "weak keys":
+            dictionary: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+            self.weak.append((dictionary, list(rest)))
+            return dictionary
+        if kind != "object":
+            raise ValueError(f"{kind!r:.20} is no kind of object")
+        name, fields = rest
+        if name not in NAMES:
+            raise ValueError(
+                f"it holds an object of the class {name!r:.60}, which is not stored here: import the module that defines it"
+            )
+        return _instance(NAMES[name], {field: self.put(value) for field, value in fields.items()})
+
+
+def _instance(entry: StoredClass, fields: dict[str, Any]) -> Any:
+    cls: Any = entry.cls
+    if not set(entry.fields) <= set(fields) <= {*entry.fields, *entry.caches}:
+        raise ValueError(f"{cls.__name__} has other fields")
+    if issubclass(cls, tuple):
+        return tuple.__new__(cls, (fields[name] for name in entry.fields))
+    made = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def strings(kind: Any, items: Any) -> np.ndarray:
+    """Return a 1-d array of strings that takes not much more memory than they did in the file."""
+    if kind not in ("U", "O") or not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise TypeError("a list of strings was expected")
+    lengths = [len(item) for item in items]
+    if kind == "U" and max(lengths, default=0) * len(items) > MAX_PADDING + 64 * sum(lengths):
+        raise ValueError("one string is far longer than the others")
+    return np.array(items, kind)
+
+
+# ----------------------------------------------------------------------------------------------------------- validation
+
+
+class Types:
+    """Validates values that were restored, with points of one shape. Fields are looked at, never computed with: points cache
+    what is computed of them, and last bits depend on these caches."""
+
+    def __init__(self, shape: tuple[int, ...] | None = None):
+        self.shape = shape
+        self.finite: dict[int, bool] = {}
+
+    def validate(self, thing: Any) -> None:
+        """Compare the fields of a stored object with their annotations, then ask the class and its bases."""
+        for name, kind in field_types(type(thing)).items():
+            self.check(getattr(thing, name), kind, f"{type(thing).__name__}.{name}")
+        for base in stored_bases(type(thing)):
+            if base.validate is not None:
+                try:
+                    base.validate(thing)
+                except (TypeError, ValueError) as error:
+                    raise ValueError(f"{base.cls.__name__}: {error}") from error
+
+    def check(self, value: Any, kind: Any, what: str) -> None:
+        """Raise TypeError or ValueError if a value does not have the annotated type."""
+        origin, parts = get_origin(kind) or kind, get_args(kind)
+        if origin in (Union, UnionType):
+            if value is None and NoneType in parts:
+                return
+            parts = tuple(part for part in parts if part is not NoneType)
+            if len(parts) == 1:
+                self.check(value, parts[0], what)
+        elif origin is AnyPoint:
+            self.check_point(value, what)
+        elif origin in (tuple, list) and parts:
+            many = origin is list or parts[-1] is ...
+            if type(value) is not origin or (not many and len(value) != len(parts)):
+                raise TypeError(f"{what} is {_shown(value)}, a {origin.__name__} was expected")
+            for at, item in enumerate(value):
+                self.check(item, parts[0] if many else parts[at], f"{what}[{at}]")
+        elif (expected := ABSTRACT.get(origin, origin if origin in CLASSES else object)) and (
+            not isinstance(value, expected) or (origin in (int, float) and isinstance(value, bool))
+        ):
+            raise TypeError(f"{what} is {_shown(value)}, a {origin.__name__} was expected")
+
+    def check_point(self, x: Any, what: str) -> None:
+        if not isinstance(x, np.ndarray) and not (type(x) in CLASSES and hasattr(x, "inner") and hasattr(x, "shape")):
+            raise TypeError(f"{what} is {_shown(x)}, a point was expected")
+        if self.shape is not None and tuple(x.shape) != self.shape:
+            raise ValueError(f"{what} has shape {x.shape!r:.40}, {self.shape} was expected")
+        if isinstance(x, np.ndarray) and not self.is_finite(x):
+            raise ValueError(f"{what} is no array of finite floats")
+
+    def is_finite(self, array: np.ndarray) -> bool:
+        """Whether an array holds finite floats; once for each array, which many objects may share."""
+        if id(array) not in self.finite:
+            self.finite[id(array)] = array.dtype.kind == "f" and bool(np.isfinite(array).all())
+        return self.finite[id(array)]
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r:.40}" if type(value) in PLAIN else f"of type {type(value).__name__}"
+
+
+@cache
+def field_types(cls: type) -> dict[str, Any]:
+    """The types of the fields of a stored class; Any where an annotation can't be evaluated, or is none of a field."""
+    fields = CLASSES[cls].fields if cls in CLASSES else ()
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        for name, kind in get_annotations(base).items():
+            if name in fields:
+                found[name] = evaluated(kind, getattr(sys.modules.get(base.__module__), "__dict__", {}))
+    return found
+
+
+def evaluated(annotation: Any, names: Mapping[str, Any]) -> Any:
+    """An annotation as a type; ``names`` are those of the module that it stands in. The program wrote it, not the file."""
+    text = getattr(annotation, "__forward_arg__", annotation)  # what NamedTuple makes of a string
+    try:
+        return eval(text, dict(names), {"Point": AnyPoint}) if isinstance(text, str) else text
+    except (NameError, TypeError, AttributeError, SyntaxError):  # such as a name that only a type checker imports
+        return Any
