@@ -16,10 +16,12 @@ import pytest
 import condgrad as cg
 from condgrad.driver.checkpoint import VERSION
 from condgrad.points.base import Structured
+from condgrad.points.low_rank import Factors
 from condgrad.protocols import Point
 from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
-from condgrad.storage.snapshot import Serialised, refusing, restore, snapshot
+from condgrad.storage.snapshot import Serialised, annotations_of, refusing, restore, snapshot
+from condgrad.storage.stored import NAMES
 
 N = 5
 
@@ -183,6 +185,14 @@ def test_what_the_decorator_can_not_store_is_said_where_the_class_is_defined() -
         cg.stored(name="mine")(Momentum)
 
 
+def test_every_annotation_of_condgrad_s_own_classes_can_be_compared() -> None:
+    own = [entry for entry in NAMES.values() if entry.cls.__module__.startswith("condgrad.")]
+    assert len(own) > 25 and all(entry.name == f"condgrad.{entry.cls.__name__}" for entry in own)
+    for entry in own:
+        if entry.cls is not Factors and hasattr(entry.cls, "__annotations__"):
+            assert set(entry.fields) <= set(annotations_of(entry.cls)) or issubclass(entry.cls, Structured)
+
+
 def test_an_attribute_that_would_be_lost_is_refused() -> None:
     @cg.stored(fields=("a",))
     class Forgetful:
@@ -267,7 +277,7 @@ FORGED: dict[str, tuple[Any, str]] = {
     ),
     "an unknown class": (
         lambda data: data["nodes"][number_of(data, "HeavyBallState")].__setitem__(1, "os.system"),
-        "class 'os.system', which is not stored here: import the module that defines it",
+        "class 'os.system' is not stored here: import the module that defines it",
     ),
     "a field too many": (lambda data: held(data, "Momentum").update(more=1), "Momentum"),
     "a field too few": (lambda data: held(data, "Momentum").pop("weight"), "Momentum"),
@@ -277,7 +287,7 @@ FORGED: dict[str, tuple[Any, str]] = {
     ),
     "an object before": (lambda data: held(data, "Momentum").update(direction=["node", -1]), "refers to object -1"),
     "a long text": (lambda data: held(data, "HeavyBallState").update(L="long " * 10**6), "a float was expected"),
-    "no node": (lambda data: data["nodes"].insert(0, ["thing"]), "'thing' is no kind of object"),
+    "no node": (lambda data: data["nodes"].insert(0, ["thing"]), "['thing'] is no object"),
     "a number of objects": (lambda data: data.update(nodes=7), "not iterable"),
 }
 

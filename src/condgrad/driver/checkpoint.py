@@ -25,7 +25,7 @@ from condgrad.solvers.states import Descent
 from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
 from condgrad.storage.atomic import target, try_folder
-from condgrad.storage.snapshot import AnyPoint, Serialised, Types, evaluated, refusing, restore, snapshot
+from condgrad.storage.snapshot import AnyPoint, Serialised, annotations_of, check_type, refusing, restore, snapshot
 
 KIND, VERSION = "checkpoint", 3
 MAX_SAVING_SHARE = 0.05
@@ -86,24 +86,14 @@ class Checkpoint:
             whole(self.steps, "The number of steps between checkpoints")
 
 
-@dataclass(frozen=True)
-class _Moment:
-    """A run after one step."""
-
-    k: int
-    rows: int
-    """Number of rows of the trace before this step's."""
-    moving: Serialised
-    counts: dict[str, int]
-    spent: dict[str, float]
-
-
 class Saving:
     """Saves a run as it goes: a file that can't be written costs a warning, never the run."""
 
     def __init__(self, checkpoint: Checkpoint, problem: Fingerprint, resume: bool):
         self.path, self.checkpoint, self.problem, self.resume = Path(checkpoint.path), checkpoint, problem, resume
-        self.moment: _Moment | None = None
+        self.data: dict[str, Any] | None = None
+        """The plain data of the last step; its arrays are in ``arrays``."""
+        self.arrays: dict[str, np.ndarray] = {}
         self.saved: int | None = None
         """The step of the last checkpoint that was written or read; None: there is none."""
         self.failure = ""
@@ -134,51 +124,41 @@ class Saving:
         objective = run.problem.objective
         moving = {name: getattr(run, name) for name in MOVES}
         remembered = objective.remembered() if hasattr(objective, "remembered") else None
-        self.moment = _Moment(
-            run.state.k,
-            len(run.trace),
-            snapshot([moving, remembered], _shared(objective)),
-            asdict(run.counts),
-            {"seconds": run.watch.seconds, "cpu": run.watch.cpu, "wall": run.watch.wall},
-        )
+        found = snapshot([moving, remembered], _shared(objective))
+        self.arrays = found.arrays
+        self.data = {
+            "k": run.state.k,
+            "problem": self.problem,
+            "counts": asdict(run.counts),
+            "spent": {"seconds": run.watch.seconds, "cpu": run.watch.cpu, "wall": run.watch.wall},
+            "rows": len(run.trace),
+            "tree": found.tree,
+            "nodes": found.nodes,
+        }
         steps = self.checkpoint.steps
         if (run.state.k % steps == 0 and run.state.k > 0) if steps else monotonic() >= self.due:
             self.save(run.trace)
 
     def save(self, trace: Trace) -> None:
         """Write the last snapshot, if it is not written yet."""
-        moment, begun = self.moment, monotonic()
-        if moment is None or moment.k == self.saved:
+        if self.data is None or self.data["k"] == self.saved:
             return
+        k, rows, begun = self.data["k"], trace[: self.data["rows"]], monotonic()
         try:
-            self._write(moment, trace)
-            self.saved, self.failure, self.keep = moment.k, "", True
+            columns = {f"trace.{name}": rows[name] for name in COLUMNS} if rows else {}
+            archive.write(self.path, KIND, VERSION, self.data, columns | self.arrays, keep=self.keep)
+            self.saved, self.failure, self.keep = k, "", True
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or "not enough memory"
             first, self.failure = not self.failure, reason
             if first:
                 python_warnings.warn(
-                    f"The checkpoint {self.path} could not be written after step {moment.k}: {reason}. The run goes on and "
-                    "tries again.",
+                    f"The checkpoint {self.path} could not be written after step {k}: {reason}. The run goes on and tries again.",
                     CheckpointWarning,
                     stacklevel=2,
                 )
         now = monotonic()
         self.due = now + max(self.checkpoint.seconds, (now - begun) / MAX_SAVING_SHARE)
-
-    def _write(self, moment: _Moment, trace: Trace) -> None:
-        rows = trace[: moment.rows]
-        arrays = {f"trace.{name}": rows[name] for name in COLUMNS} if moment.rows else {}
-        data = {
-            "k": moment.k,
-            "problem": self.problem,
-            "counts": moment.counts,
-            "spent": moment.spent,
-            "rows": moment.rows,
-            "tree": moment.moving.tree,
-            "nodes": moment.moving.nodes,
-        }
-        archive.write(self.path, KIND, VERSION, data, arrays | moment.moving.arrays, keep=self.keep)
 
     def warnings(self) -> tuple[str, ...]:
         """The warnings for the result: why the last steps are not saved."""
@@ -210,7 +190,7 @@ class Saving:
     def _set(self, run: Any, data: Any, arrays: dict[str, np.ndarray]) -> None:
         objective, shape = run.problem.objective, tuple(run.x0.shape)
         moving, remembered = restore(Serialised(data["tree"], data["nodes"], arrays), _shared(objective), shape)
-        validate_run(moving, data["k"], run.solver, Types(shape))
+        validate_run(moving, data["k"], run.solver, shape)
         for name, value in data["counts"].items():
             whole(value, name, least=0)
         for name, value in data["spent"].items():
@@ -262,16 +242,16 @@ def _shared(objective: Any) -> dict[str, Any]:
     return {"pattern": objective.pattern} if hasattr(objective, "pattern") else {}
 
 
-def validate_run(moving: dict[str, Any], k: Any, solver: Any, types: Types) -> None:
+def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...]) -> None:
     """Raise TypeError or ValueError if this is not what moves in a run after step ``k``. Objects are validated already."""
     for name, kind in MOVES.items():
-        types.check(moving[name], kind, name)
+        check_type(moving[name], kind, name, shape)
         if kind is int:
             whole(moving[name], name, least=0)
-    state, returned = moving["state"], getattr(solver.init, "__annotations__", {}).get("return", Any)
-    types.check(state, evaluated(returned, getattr(solver.init, "__globals__", {})), "state")
+    state = moving["state"]
+    check_type(state, annotations_of(solver.init).get("return", Any), "state")
     for name, kind in STATE.items():
-        types.check(getattr(state, name), kind, f"state.{name}")
+        check_type(getattr(state, name), kind, f"state.{name}", shape)
     positive(state.L, "L")
     for _, fun in moving["known"]:
         real(fun, "F")

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.protocols import Batch, Point
-from condgrad.storage.stored import stored
+from condgrad.storage.stored import check_array, stored
 
 
 def _validate(table: Table) -> None:
-    if len(table.rows) != len(table.terms) or not np.isfinite(table.rows).all():
-        raise ValueError("one row of finite numbers for each term was expected")
+    check_array(table.rows, (len(table.terms), *table.rows.shape[1:]), "rows", "iuf")
 
 
 @stored(validate=_validate)

@@ -16,15 +16,13 @@ from condgrad.points import inner, norm2
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
 from condgrad.runtime.signals import beat
-from condgrad.storage.stored import stored
+from condgrad.storage.stored import check_array, stored
 
 
 def _validate(hull: Hull) -> None:
     n = len(hull.atoms)
-    if hull.gram.shape != (n, n) or hull.weights.shape != (n,):
-        raise ValueError("one weight and one row of the Gram matrix for each atom were expected")
-    if not (np.isfinite(hull.gram).all() and np.isfinite(hull.weights).all()):
-        raise ValueError("finite weights and a finite Gram matrix were expected")
+    check_array(hull.gram, (n, n), "gram")
+    check_array(hull.weights, (n,), "weights")
     if hull.factor is not None and np.max(hull.factor.index, initial=-1) >= n:
         raise ValueError("a factor of more atoms than there are")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from condgrad.storage import archive
 from condgrad.storage.snapshot import Serialised, refusing, restore, snapshot
+from condgrad.storage.stored import check_array
 
 VERSION = 4
 """Version of the files of all estimators."""
@@ -76,16 +76,9 @@ class Storable:
         if not all(name.endswith("_") and not name.startswith("_") for name in fitted):
             raise ValueError("it has attributes that no fit finds")
         vars(self).update(fitted)
-        check_shapes(fitted, self._shapes())
+        for name, shape in self._shapes().items():
+            check_array(fitted[name], shape, name, "iuf")
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the fitted numbers that predictions are made of, as far as one follows from another."""
         raise NotImplementedError
-
-
-def check_shapes(values: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise ValueError if one of these values is not an array of finite numbers of its shape."""
-    for name, shape in shapes.items():
-        array = np.asarray(values[name])
-        if array.dtype.kind not in "iuf" or array.shape != shape or not np.isfinite(array).all():
-            raise ValueError(f"{name} is no array of finite numbers of shape {shape}")

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from condgrad.storage.stored import stored
+from condgrad.storage.stored import check_array, stored
 
 
 def _validate(factor: Factor) -> None:
-    (n,) = factor.index.shape
-    if factor.index.dtype.kind != "i" or factor.R.shape != (n, n) or np.min(factor.index, initial=0) < 0:
-        raise ValueError("a square factor and the number of an atom for each of its rows were expected")
-    if not np.isfinite(factor.R).all() or not np.isfinite(factor.shift):
-        raise ValueError("a finite factor was expected")
+    n = len(factor.index)
+    check_array(factor.index, (n,), "index", "i")
+    check_array(factor.R, (n, n), "R")
+    check_array(factor.shift, (), "shift")
+    if np.min(factor.index, initial=0) < 0:
+        raise ValueError("the number of an atom is negative")
 
 
 @stored(validate=_validate)

@@ -12,7 +12,7 @@ from condgrad.checks import read_only, real, whole
 from condgrad.linalg.qr import qr
 from condgrad.points.base import Structured
 from condgrad.points.pattern import Pattern
-from condgrad.storage.stored import stored
+from condgrad.storage.stored import check_array, stored
 
 TERMS = 16
 """A combination of more factor pairs than this is written as one pair."""
@@ -23,11 +23,8 @@ of large points keeps its digits, and no square is negative."""
 
 
 def _validate_factors(factors: Factors) -> None:
-    for block in (factors.U, factors.V):
-        if block.ndim != 2 or block.dtype.kind != "f" or not np.isfinite(block).all():
-            raise ValueError("two blocks of finite floats were expected")
-    if factors.U.shape[1] != factors.V.shape[1]:
-        raise ValueError(f"U has {factors.U.shape[1]} columns, V has {factors.V.shape[1]}")
+    check_array(factors.U, factors.U.shape[:2], "U")
+    check_array(factors.V, (len(factors.V), factors.U.shape[1]), "V")
     whole(factors.base, "base", least=0)
     if not all(isinstance(number, float | None) for number in (factors.norm2, *factors.apart.values())):
         raise TypeError("a norm or a distance is no number")

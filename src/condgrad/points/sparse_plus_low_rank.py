@@ -12,7 +12,7 @@ from condgrad.checks import read_only, real
 from condgrad.points.base import Structured
 from condgrad.points.low_rank import CANCELLED, Factors, LowRank
 from condgrad.points.pattern import Pattern
-from condgrad.storage.stored import stored
+from condgrad.storage.stored import check_array, stored
 
 
 def _validate(x: SparsePlusLowRank) -> None:
@@ -22,8 +22,7 @@ def _validate(x: SparsePlusLowRank) -> None:
         or not x.pattern.shape == x.low.shape == x.shape
     ):
         raise ValueError("a pattern and a low-rank part of the same shape were expected")
-    if x.values.shape != (x.pattern.size,) or x.values.dtype != float or not np.isfinite(x.values).all():
-        raise ValueError("one finite value for each entry of the pattern was expected")
+    check_array(x.values, (x.pattern.size,), "values")
     real(x.scale, "scale")
     if not all(isinstance(product, float) for product in x.met.values()):
         raise TypeError("products that are no numbers")

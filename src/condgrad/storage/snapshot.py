@@ -8,22 +8,19 @@ serialised too, and weak references with them.
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from inspect import get_annotations
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from condgrad.storage.archive import NUMBERS, BadArchive
-from condgrad.storage.stored import CLASSES, NAMES, StoredClass, stored_bases
+from condgrad.storage.stored import CLASSES, NAMES, StoredClass, check_array, stored_bases
 
 PLAIN = (NoneType, bool, int, float, str)
 SCALARS = {np.dtype(kind).str: np.dtype(kind).type for kind in ("?", *"bhilqBHILQefd")}
@@ -186,21 +183,20 @@ def refusing(path: Any) -> Iterator[None]:
 
 class _Reader:
     def __init__(self, serialised: Serialised, shared: Mapping[str, Any]):
-        self.tree, self.nodes, self.arrays = serialised.tree, serialised.nodes, serialised.arrays
-        self.shared = shared
+        self.serialised, self.shared = serialised, shared
         self.made: list[Any] = []
         self.weak: list[tuple[WeakKeyDictionary[Any, Any], list[Any]]] = []
 
     def restored(self, shape: tuple[int, ...] | None) -> Any:
-        for kind, *rest in self.nodes:
-            self.made.append(self.node(kind, *rest))
-        thing = self.put(self.tree)
+        for node in self.serialised.nodes:
+            self.made.append(self.node(node))
+        thing = self.put(self.serialised.tree)
         for dictionary, pairs in self.weak:
             for number, value in pairs:
                 dictionary[self.at(number)] = self.put(value)
-        types = Types(shape)
         for made in self.made:
-            types.validate(made)
+            if type(made) in CLASSES:
+                validate(made, shape)
         return thing
 
     def at(self, number: Any) -> Any:
@@ -209,45 +205,42 @@ class _Reader:
         return self.made[number]
 
     def put(self, tree: Any) -> Any:
-        if type(tree) in PLAIN:
-            return tree
-        kind, *rest = tree
-        if kind == "node":
-            return self.at(*rest)
-        if kind in ("tuple", "list"):
-            return (tuple if kind == "tuple" else list)(map(self.put, rest))
-        if kind == "dict":
-            return {self.put(key): self.put(value) for key, value in rest}
-        if kind == "number":
-            dtype, value = rest
-            with np.errstate(all="raise"):
-                return SCALARS[dtype](float(value) if isinstance(value, float) else int(value))
-        if kind == "shared":
-            return self.shared[rest[0]]
-        if kind == "weak":
-            return weakref.ref(self.at(*rest)) if rest else None
-        raise ValueError(f"{kind!r:.20} is no kind of value")
+        match tree:
+            case None | bool() | int() | float() | str():
+                return tree
+            case ["node", number]:
+                return self.at(number)
+            case ["tuple", *items]:
+                return tuple(map(self.put, items))
+            case ["list", *items]:
+                return list(map(self.put, items))
+            case ["dict", *pairs]:
+                return {self.put(key): self.put(value) for key, value in pairs}
+            case ["number", dtype, bool() | int() | float() as value]:
+                with np.errstate(all="raise"):
+                    return SCALARS[dtype](value)
+            case ["shared", name]:
+                return self.shared[name]
+            case ["weak", *numbers]:
+                return weakref.ref(self.at(*numbers)) if numbers else None
+        raise ValueError(f"{tree!r:.40} is no value")
 
-    def node(self, kind: Any, *rest: Any) -> Any:
-        if kind == "array":
-            axes, writeable = rest
-            array = self.arrays[str(len(self.made))].transpose(np.argsort(axes).tolist())
-            array.flags.writeable = writeable
-            return array
-        if kind == "strings":
-            return strings(*rest)
-        if kind == "weak keys":
-            dictionary: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-            self.weak.append((dictionary, list(rest)))
-            return dictionary
-        if kind != "object":
-            raise ValueError(f"{kind!r:.20} is no kind of object")
-        name, fields = rest
-        if name not in NAMES:
-            raise ValueError(
-                f"it holds an object of the class {name!r:.60}, which is not stored here: import the module that defines it"
-            )
-        return _instance(NAMES[name], {field: self.put(value) for field, value in fields.items()})
+    def node(self, node: Any) -> Any:
+        match node:
+            case ["array", axes, bool() as writeable]:
+                array = self.serialised.arrays[str(len(self.made))].transpose(np.argsort(axes).tolist())
+                array.flags.writeable = writeable
+                return array
+            case ["strings", "U" | "O" as kind, list() as items]:
+                return _strings(kind, items)
+            case ["weak keys", *pairs]:
+                self.weak.append((WeakKeyDictionary(), pairs))
+                return self.weak[-1][0]
+            case ["object", name, dict() as fields] if name in NAMES:
+                return _instance(NAMES[name], {field: self.put(value) for field, value in fields.items()})
+            case ["object", name, _]:
+                raise ValueError(f"the class {name!r:.60} is not stored here: import the module that defines it")
+        raise ValueError(f"{node!r:.40} is no object")
 
 
 def _instance(entry: StoredClass, fields: dict[str, Any]) -> Any:
@@ -262,11 +255,11 @@ def _instance(entry: StoredClass, fields: dict[str, Any]) -> Any:
     return made
 
 
-def strings(kind: Any, items: Any) -> np.ndarray:
-    """Return a 1-d array of strings that takes not much more memory than they did in the file."""
-    if kind not in ("U", "O") or not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+def _strings(kind: str, items: list[Any]) -> np.ndarray:
+    """A 1-d array of strings that takes not much more memory than they did in the file."""
+    lengths = [len(item) for item in items if isinstance(item, str)]
+    if len(lengths) < len(items):
         raise TypeError("a list of strings was expected")
-    lengths = [len(item) for item in items]
     if kind == "U" and max(lengths, default=0) * len(items) > MAX_PADDING + 64 * sum(lengths):
         raise ValueError("one string is far longer than the others")
     return np.array(items, kind)
@@ -275,82 +268,56 @@ def strings(kind: Any, items: Any) -> np.ndarray:
 # ----------------------------------------------------------------------------------------------------------- validation
 
 
-class Types:
-    """Validates values that were restored, with points of one shape. Fields are looked at, never computed with: points cache
-    what is computed of them, and last bits depend on these caches."""
+def validate(thing: Any, shape: tuple[int, ...] | None) -> None:
+    """Compare the fields of a stored object with their annotations, then call the ``validate`` of its class and of its bases.
 
-    def __init__(self, shape: tuple[int, ...] | None = None):
-        self.shape = shape
-        self.finite: dict[int, bool] = {}
+    Points must have the ``shape``; None: any. Fields are looked at, never computed with: points cache what is computed of them,
+    and last bits depend on these caches.
+    """
+    for name, kind in annotations_of(type(thing)).items():
+        if name in CLASSES[type(thing)].fields:
+            check_type(getattr(thing, name), kind, f"{type(thing).__name__}.{name}", shape)
+    for base in stored_bases(type(thing)):
+        if base.validate is not None:
+            try:
+                base.validate(thing)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{base.cls.__name__}: {error}") from error
 
-    def validate(self, thing: Any) -> None:
-        """Compare the fields of a stored object with their annotations, then ask the class and its bases."""
-        for name, kind in field_types(type(thing)).items():
-            self.check(getattr(thing, name), kind, f"{type(thing).__name__}.{name}")
-        for base in stored_bases(type(thing)):
-            if base.validate is not None:
-                try:
-                    base.validate(thing)
-                except (TypeError, ValueError) as error:
-                    raise ValueError(f"{base.cls.__name__}: {error}") from error
 
-    def check(self, value: Any, kind: Any, what: str) -> None:
-        """Raise TypeError or ValueError if a value does not have the annotated type."""
-        origin, parts = get_origin(kind) or kind, get_args(kind)
-        if origin in (Union, UnionType):
-            if value is None and NoneType in parts:
-                return
-            parts = tuple(part for part in parts if part is not NoneType)
-            if len(parts) == 1:
-                self.check(value, parts[0], what)
-        elif origin is AnyPoint:
-            self.check_point(value, what)
-        elif origin in (tuple, list) and parts:
-            many = origin is list or parts[-1] is ...
-            if type(value) is not origin or (not many and len(value) != len(parts)):
-                raise TypeError(f"{what} is {_shown(value)}, a {origin.__name__} was expected")
-            for at, item in enumerate(value):
-                self.check(item, parts[0] if many else parts[at], f"{what}[{at}]")
-        elif (expected := ABSTRACT.get(origin, origin if origin in CLASSES else object)) and (
-            not isinstance(value, expected) or (origin in (int, float) and isinstance(value, bool))
-        ):
+def annotations_of(thing: Any) -> dict[str, Any]:
+    """The annotations of a class or function as types; none where one of them can't be evaluated."""
+    try:
+        return get_type_hints(thing, localns={"Point": AnyPoint})
+    except (NameError, TypeError):  # such as a name that only a type checker imports
+        return {}
+
+
+def check_type(value: Any, kind: Any, what: str, shape: tuple[int, ...] | None = None) -> None:
+    """Raise TypeError or ValueError if a value does not have the annotated type."""
+    origin, parts = get_origin(kind) or kind, get_args(kind)
+    expected = ABSTRACT.get(origin, origin if origin in CLASSES else object)
+    if origin in (Union, UnionType):
+        if value is not None and len(parts) == 2 and NoneType in parts:
+            check_type(value, next(part for part in parts if part is not NoneType), what, shape)
+        elif value is None and NoneType not in parts:
+            raise TypeError(f"{what} is None")
+    elif origin in (tuple, list) and parts:
+        many = origin is list or parts[-1] is ...
+        if type(value) is not origin or (not many and len(value) != len(parts)):
             raise TypeError(f"{what} is {_shown(value)}, a {origin.__name__} was expected")
-
-    def check_point(self, x: Any, what: str) -> None:
-        if not isinstance(x, np.ndarray) and not (type(x) in CLASSES and hasattr(x, "inner") and hasattr(x, "shape")):
-            raise TypeError(f"{what} is {_shown(x)}, a point was expected")
-        if self.shape is not None and tuple(x.shape) != self.shape:
-            raise ValueError(f"{what} has shape {x.shape!r:.40}, {self.shape} was expected")
-        if isinstance(x, np.ndarray) and not self.is_finite(x):
-            raise ValueError(f"{what} is no array of finite floats")
-
-    def is_finite(self, array: np.ndarray) -> bool:
-        """Whether an array holds finite floats; once for each array, which many objects may share."""
-        if id(array) not in self.finite:
-            self.finite[id(array)] = array.dtype.kind == "f" and bool(np.isfinite(array).all())
-        return self.finite[id(array)]
+        for at, item in enumerate(value):
+            check_type(item, parts[0] if many else parts[at], f"{what}[{at}]", shape)
+    elif origin is AnyPoint:
+        if isinstance(value, np.ndarray):
+            check_array(value, value.shape if shape is None else shape, what)
+        elif type(value) not in CLASSES or not hasattr(value, "inner"):
+            raise TypeError(f"{what} is {_shown(value)}, a point was expected")
+        elif shape is not None and value.shape != shape:
+            raise ValueError(f"{what} has shape {value.shape!r:.40}, {shape} was expected")
+    elif not isinstance(value, expected) or (origin in (int, float) and isinstance(value, bool)):
+        raise TypeError(f"{what} is {_shown(value)}, a {origin.__name__} was expected")
 
 
 def _shown(value: Any) -> str:
     return f"{value!r:.40}" if type(value) in PLAIN else f"of type {type(value).__name__}"
-
-
-@cache
-def field_types(cls: type) -> dict[str, Any]:
-    """The types of the fields of a stored class; Any where an annotation can't be evaluated, or is none of a field."""
-    fields = CLASSES[cls].fields if cls in CLASSES else ()
-    found: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        for name, kind in get_annotations(base).items():
-            if name in fields:
-                found[name] = evaluated(kind, getattr(sys.modules.get(base.__module__), "__dict__", {}))
-    return found
-
-
-def evaluated(annotation: Any, names: Mapping[str, Any]) -> Any:
-    """An annotation as a type; ``names`` are those of the module that it stands in. The program wrote it, not the file."""
-    text = getattr(annotation, "__forward_arg__", annotation)  # what NamedTuple makes of a string
-    try:
-        return eval(text, dict(names), {"Point": AnyPoint}) if isinstance(text, str) else text
-    except (NameError, TypeError, AttributeError, SyntaxError):  # such as a name that only a type checker imports
-        return Any

@@ -9,6 +9,8 @@ from functools import cached_property
 from inspect import get_annotations
 from typing import Any, TypeVar, overload
 
+import numpy as np
+
 C = TypeVar("C", bound=type)
 
 
@@ -47,7 +49,8 @@ def stored(
     A file names the class and holds the values of its fields. When it is read, the class must have been defined by then
     (nothing is imported), its constructor does not run, and the fields are validated: against their annotations where
     these are ``int``, ``float``, ``bool``, ``str``, ``np.ndarray``, ``Point``, a stored class, or a tuple, list or
-    optional of these; then by ``validate``. Stored base classes validate their part first.
+    optional of these; then by ``validate``. Stored base classes validate their part first. Annotations that can't be
+    evaluated when the file is read, such as names that only a type checker imports, are not compared.
 
     Fields may hold None, numbers, strings, tuples, lists, dicts, arrays of numbers or strings, and stored objects. An
     object that is referred to twice is one object again.
@@ -114,6 +117,23 @@ def _register(cls: Any, fields: tuple[str, ...] | None, validate: Any, name: str
         )
     CLASSES[cls] = NAMES[name] = StoredClass(cls, name, tuple(fields), caches, validate)
     return cls
+
+
+def check_array(array: Any, shape: tuple[int, ...], what: str, kinds: str = "f") -> None:
+    """Raise ValueError unless an array holds finite numbers and has the shape; for ``validate`` functions.
+
+    Parameters
+    ----------
+    array : array-like
+    shape : tuple of int
+    what : str
+        What the array is, for the message.
+    kinds : str, default "f"
+        Accepted kinds of dtype; "iuf": whole numbers too.
+    """
+    found = np.asarray(array)
+    if found.dtype.kind not in kinds or found.shape != shape or not np.isfinite(found).all():
+        raise ValueError(f"{what} is no array of finite numbers of shape {shape}")
 
 
 def stored_bases(cls: type) -> Iterator[StoredClass]:

@@ -10,10 +10,11 @@ from condgrad.checks import whole
 from condgrad.learn.completion.entries import named
 from condgrad.learn.completion.table_labels import named_by, pack, unpack
 from condgrad.learn.completion.validation import Radius
-from condgrad.learn.storage import Storable, check_shapes
+from condgrad.learn.storage import Storable
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
-from condgrad.storage.snapshot import PLAIN, Types
+from condgrad.storage.snapshot import PLAIN, check_type
+from condgrad.storage.stored import check_array
 
 NUMBERS = dict.fromkeys(("mean_", "radius_", "sigma_", "multiplier_"), float) | {"n_features_in_": int}
 ARRAYS = dict.fromkeys(("row_biases_", "col_biases_", "row_factors_", "components_", "singular_values_"), np.ndarray)
@@ -55,42 +56,39 @@ class StoredCompletion(Storable):
 
     def _set_fitted(self: Any, fitted: dict[str, Any]) -> None:
         self._check_parameters()
-        types = Types()
         for name, kind in FITTED.items():
-            types.check(fitted[name], kind, name)
+            check_type(fitted[name], kind, name)
             setattr(self, name, fitted[name])
-        if fitted["feature_names"] is not None:
-            types.check(fitted["feature_names"], np.ndarray, "feature_names")
-            self.feature_names_in_ = fitted["feature_names"]
-        check_shapes(vars(self), self._shapes())
+        for name, shape in self._shapes().items():
+            check_array(fitted[name], shape, name, "iuf")
         m, n = len(self.row_biases_), len(self.col_biases_)
         self._check_numbers()
-        check_ids(self.row_ids_, m)
-        check_ids(self.col_ids_, n)
+        _check_ids(self.row_ids_, m)
+        _check_ids(self.col_ids_, n)
         self.index_, self.columns_ = (unpack(data, size) for data, size in zip(fitted["labels"], (m, n), strict=True))
         if (self.row_ids_ is None) != (self.col_ids_ is None) or (self.index_ is None) != (self.columns_ is None):
             raise ValueError("rows and columns must both have names, or neither")
+        for field, part in zip(FIELDS, fitted["outliers"], strict=True):
+            check_array(part, fitted["outliers"][0].shape[:1], field, "iuf")
         rows, cols, *numbers = fitted["outliers"]
-        for places, size in ((rows, m), (cols, n)):
-            if places.dtype.kind not in "iu" or ((places < 0) | (places >= size)).any():
-                raise ValueError("an outlier lies outside of the matrix")
-        check_shapes(dict(zip(FIELDS, (rows, cols, *numbers), strict=True)), dict.fromkeys(FIELDS, (len(rows),)))
-        self._outlier_places = rows, cols
         names = named_by(self.row_ids_, self.index_), named_by(self.col_ids_, self.columns_)
+        if ((rows < 0) | (rows >= m) | (cols < 0) | (cols >= n)).any():
+            raise ValueError("an outlier lies outside of the matrix")
         self.outliers_ = records(named(rows, names[0]), named(cols, names[1]), *numbers)
+        self._outlier_places = rows, cols
         rows, cols, values = fitted["entries"]
         self._seen = Completion(rows, cols, values, (m, n), self._loss)
         self.result_ = None
+        if fitted["feature_names"] is not None:
+            self.feature_names_in_ = fitted["feature_names"]
 
     def _shapes(self: Any) -> dict[str, tuple[int, ...]]:
         m, n, r = len(self.row_biases_), len(self.col_biases_), len(self.singular_values_)
-        arrays = dict(zip(ARRAYS, ((m,), (n,), (m, r), (r, n), (r,)), strict=True))
-        return dict.fromkeys(NUMBERS, ()) | arrays
+        return dict.fromkeys(NUMBERS, ()) | dict(zip(ARRAYS, ((m,), (n,), (m, r), (r, n), (r,)), strict=True))
 
     def _check_parameters(self: Any) -> None:
         parameters = self.get_params(deep=False)
-        loss = parameters.pop("loss")
-        if not isinstance(loss, str):
+        if not isinstance(loss := parameters.pop("loss"), str):
             check_loss(loss, np.empty(0))
         if not all(type(value) in PLAIN or isinstance(value, np.generic) for value in parameters.values()):
             raise TypeError("a parameter is neither a number nor a string")
@@ -105,7 +103,7 @@ class StoredCompletion(Storable):
             raise ValueError("range_ is no range")
 
 
-def check_ids(ids: np.ndarray | None, size: int) -> None:
+def _check_ids(ids: np.ndarray | None, size: int) -> None:
     """Raise ValueError unless there is one name or number for each row, sorted: they are looked up by bisection."""
     if ids is not None and (ids.shape != (size,) or not (ids[:-1] < ids[1:]).all()):
         raise ValueError("names are not sorted, or not one for each row or column")
