@@ -60,7 +60,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "driver/ending.py": (f"{HONESTY} tests/test_regressions.py", DRIVER),
     "driver/checkpoint.py": ("tests/test_checkpoints.py", RESUMING),
     "storage/snapshot.py": ("tests/test_stored.py", "tests/test_checkpoints.py", RESUMING),
-    "storage/stored.py": ("tests/test_stored.py",),
+    "storage/stored.py": ("tests/test_stored.py", "tests/test_checkpoints.py"),
     "driver/counting.py": (DRIVER, HONESTY),
     "driver/metrics.py": (BY_HAND, INEXACT, DRIVER),
     "driver/run.py": (BY_HAND, DRIVER, HONESTY, RESUMING, EVALUATIONS, "tests/test_signals.py"),
@@ -315,7 +315,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         (".transpose(np.argsort(axes).tolist())", ".transpose(axes)", "another order of the axes"),
     ],
     "storage/stored.py": [
-        ("for base in reversed(cls.__mro__) if base in CLASSES)", "for base in [cls])", "a base class does not validate its part"),
+        ("for base in reversed(cls.__mro__) if base in CLASSES)", "for base in [cls])", "base classes do not validate"),
         ("isinstance(value, cached_property)", "False", "what was cached is not stored"),
         ("or not np.isfinite(found).all()", "", "NaN in an array"),
     ],

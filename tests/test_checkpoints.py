@@ -120,6 +120,8 @@ FORGED = {
     "theta": lambda data: held(data, "State").update(theta_ag=["list", 1.0]),
     "due": lambda data: held(data, "State").update(due=3),
     "certificate": lambda data: held(data, "State").update(certificate=1),
+    "memory": lambda data: held(data, "State").update(memory=["list"]),
+    "descent_fun": lambda data: held(data, "State").update(descent=None, descent_fun=1.0),
     "gamma": lambda data: held(data, "Certificate").update(gamma=0.0),
     "gap": lambda data: held(data, "Certificate").update(gap=None),
     "prox": lambda data: held(data, "Certificate").update(prox=None),
@@ -138,6 +140,10 @@ FORGED = {
     "known": lambda data: moving(data, "known", ["list", ["tuple", 1.0, 1.0]]),
     "rows": lambda data: data.update(rows=""),
     "counts": lambda data: data["counts"].update(lo=-1),
+    "counts too large": lambda data: data["counts"].update(lo=10**30),
+    "record too large": lambda data: held(data, "Record").update(lo=10**30),
+    "smoothness too large": lambda data: held(data, "Record").update(smoothness=10**30),
+    "remembered": lambda data: data["tree"].__setitem__(2, ["tuple", 1.0, 2.0]),
     "counts of what": lambda data: data["counts"].update(lo=[1]),
     "spent": lambda data: data["spent"].update(seconds=float("nan")),
 }
@@ -163,6 +169,59 @@ def test_points_that_no_run_was_at_are_refused(path, change):
     archive.write(path, "checkpoint", VERSION, data, arrays | {str(at): change(arrays[str(at)])})
     with pytest.raises(BadArchive, match="can't be used: what it holds does not fit together"):
         resumed(path)
+
+
+def number_of(data, kind):
+    """The number of the first object of this kind."""
+    return next(i for i, node in enumerate(data["nodes"]) if node[0] == "object" and node[1].endswith(kind))
+
+
+def last(data, evaluation, carrying=("list",)):
+    """What the objective remembers: the last evaluation, and whose values are kept."""
+    data["tree"][2] = ["tuple", evaluation, list(carrying)]
+
+
+LOW_RANK = {
+    "remembered": lambda data, _: data["tree"].__setitem__(2, 1.0),
+    "the last point": lambda data, _: last(data, ["tuple", "x", 1.0, None]),
+    "the last value": lambda data, _: last(data, ["tuple", None, None, None]),
+    "the last gradient": lambda data, _: last(data, ["tuple", None, 1.0, ["node", number_of(data, "LowRank")]]),
+    "whose values": lambda data, _: last(
+        data, ["tuple", None, 1.0, None], ["list", ["weak", number_of(data, "State")]]
+    ),
+    "coefficient": lambda data, _: held(data, "condgrad.LowRank")["terms"][1].__setitem__(1, float("nan")),
+    "terms": lambda data, _: held(data, "condgrad.LowRank").update(terms=["tuple", ["tuple", 1.0, ["node", 0]]]),
+    "base": lambda data, _: held(data, "Factors").update(base=-1),
+    "norm": lambda data, _: held(data, "Factors").update(norm2="1"),
+    "seen": lambda data, _: held(data, "Factors").update(seen=["tuple", ["shared", "pattern"], ["node", 0]]),
+    "a pattern of another problem": lambda data, _: held(data, "SparsePlusLowRank").update(pattern=["shared", "other"]),
+    "no pattern": lambda data, _: held(data, "SparsePlusLowRank").update(pattern=None),
+    "scale": lambda data, _: held(data, "SparsePlusLowRank").update(scale=float("inf")),
+    "no hull": lambda data, _: held(data, "State").update(memory=None),
+    "another memory": lambda data, _: held(data, "State").update(memory=["node", number_of(data, "Certificate")]),
+    "atoms": lambda data, _: held(data, "Hull").update(atoms=["tuple"]),
+    "weights": lambda data, arrays: spoil(arrays, held(data, "Hull")["weights"]),
+    "gram": lambda data, arrays: spoil(arrays, held(data, "Hull")["gram"]),
+    "U": lambda data, arrays: spoil(arrays, held(data, "Factors")["U"]),
+    "values": lambda data, arrays: spoil(arrays, held(data, "SparsePlusLowRank")["values"]),
+}
+
+
+def spoil(arrays, reference):
+    arrays[str(reference[1])] = np.full_like(arrays[str(reference[1])], np.nan)
+
+
+@pytest.mark.parametrize("forged", LOW_RANK)
+def test_points_and_memories_that_no_run_had_are_refused(forged, tmp_path):
+    path, asked = tmp_path / "c", ASKED | {"inner": cg.Corrective(3), "max_steps": 3}
+    Walk("completion", path, **asked)
+    data, arrays = archive.read(path, "checkpoint", VERSION)
+    archive.previous(path).unlink()
+    LOW_RANK[forged](data, arrays)
+    archive.write(path, "checkpoint", VERSION, data, arrays)
+    with pytest.raises(BadArchive, match="can't be used: what it holds does not fit together") as refused:
+        Walk("completion", path, resume=True, **asked)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.filterwarnings("ignore::condgrad.SmoothnessWarning")

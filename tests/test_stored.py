@@ -242,6 +242,14 @@ def test_a_cycle_is_refused_when_it_is_written() -> None:
         snapshot(one)
 
 
+def test_arrays_keep_their_layout_and_stay_read_only() -> None:
+    array = np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)
+    array.flags.writeable = False
+    found, other = again([array, np.arange(3)])
+    assert np.array_equal(found, array) and found.strides == array.strides
+    assert not found.flags.writeable and other.flags.writeable
+
+
 def test_strings_and_keys_of_other_types_come_back() -> None:
     thing = {"a": np.array(["x", "yz"]), 3: np.array(["p"], object), np.int64(4): {0.5: None}, True: np.float32(0.1)}
     found = again(thing)
@@ -313,6 +321,18 @@ def test_an_array_with_nan_is_refused_by_the_class_s_own_function(tmp_path: Path
     at = str(held(data, "Diagonal")["entries"][1])
     archive.write(path, "checkpoint", VERSION, data, arrays | {at: np.full(N, np.nan)})
     with pytest.raises(BadArchive, match="Diagonal: its entries do not fit its shape"):
+        solve(9, checkpoint=path, resume=True)
+
+
+def test_a_point_of_another_shape_is_refused(tmp_path: Path) -> None:
+    """It is consistent in itself."""
+    path = tmp_path / "c"
+    solve(5, checkpoint=path)
+    data, arrays = archive.read(path, "checkpoint", VERSION)
+    at = str(held(data, "Diagonal")["entries"][1])
+    held(data, "Diagonal").update(shape=["tuple", N + 1, N + 1])
+    archive.write(path, "checkpoint", VERSION, data, arrays | {at: np.ones(N + 1)})
+    with pytest.raises(BadArchive, match=r"has shape \(6, 6\), \(5, 5\) was expected"):
         solve(9, checkpoint=path, resume=True)
 
 

@@ -32,6 +32,8 @@ MAX_SAVING_SHARE = 0.05
 """Maximum share of the run time that saving may take, where the time between saves is given."""
 MAX_DIFFERENCES = 3
 """Maximum number of differences between the problem and the checkpoint that a message lists."""
+MAX_COUNT = 2**62
+"""Counts in a file are at most this: a trace of them is an array of int64."""
 MOVES: dict[str, Any] = {
     "state": Any,
     "record": Record,
@@ -191,8 +193,8 @@ class Saving:
         objective, shape = run.problem.objective, tuple(run.x0.shape)
         moving, remembered = restore(Serialised(data["tree"], data["nodes"], arrays), _shared(objective), shape)
         validate_run(moving, data["k"], run.solver, shape)
-        for name, value in data["counts"].items():
-            whole(value, name, least=0)
+        if any(whole(value, name, least=0) > MAX_COUNT for name, value in data["counts"].items()):
+            raise ValueError("a count is too large")
         for name, value in data["spent"].items():
             not_negative(value, name)
         rows = whole(data["rows"], "rows", least=0)
@@ -249,11 +251,20 @@ def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, 
         if kind is int:
             whole(moving[name], name, least=0)
     state = moving["state"]
+    while hasattr(solver, "solver"):  # a wrapper, such as Backtracking
+        solver = solver.solver
     check_type(state, annotations_of(solver.init).get("return", Any), "state")
     for name, kind in STATE.items():
         check_type(getattr(state, name), kind, f"state.{name}", shape)
     positive(state.L, "L")
+    estimator: Any = getattr(solver, "estimator", None)
+    for name, part in (("memory", getattr(solver, "inner", estimator)), ("snapshot", estimator)):
+        memory = getattr(state, name, ()) if hasattr(part, "init") else ()
+        for value in memory if type(memory) is tuple else (memory,):
+            check_type(value, annotations_of(part.init).get("return", Any), f"state.{name}", shape)
     for _, fun in moving["known"]:
         real(fun, "F")
+    if any(abs(number) > MAX_COUNT for number in vars(moving["record"]).values() if isinstance(number, int)):
+        raise ValueError("a count is too large")
     if whole(k, "k", least=0) != state.k or moving["record"].k != k:
         raise ValueError("the state, the record and the file are of different steps")

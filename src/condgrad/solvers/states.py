@@ -24,6 +24,8 @@ class Descent(NamedTuple):
 def _validate(state: State) -> None:
     whole(state.k, "k", least=0)
     positive(state.L, "L")
+    if state.descent is None and state.descent_fun is not None:
+        raise ValueError("descent_fun is F at a point that is not there")
 
 
 @stored(validate=_validate)

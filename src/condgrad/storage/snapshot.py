@@ -25,7 +25,8 @@ from condgrad.storage.stored import CLASSES, NAMES, StoredClass, check_array, st
 PLAIN = (NoneType, bool, int, float, str)
 SCALARS = {np.dtype(kind).str: np.dtype(kind).type for kind in ("?", *"bhilqBHILQefd")}
 """Types of single numbers, by their names in a file."""
-ABSTRACT: dict[Any, Any] = {int: Integral, float: Real, bool: (bool, np.bool_), str: str, np.ndarray: np.ndarray}
+ABSTRACT: dict[Any, Any] = {kind: kind for kind in (str, np.ndarray, NoneType)}
+ABSTRACT |= {int: Integral, float: Real, bool: (bool, np.bool_)}
 """What a field with one of these annotations may hold."""
 MAX_PADDING = 2**26
 """Characters by which an array of strings may exceed the file's: numpy pads each string to the length of the longest."""
@@ -227,7 +228,7 @@ class _Reader:
 
     def node(self, node: Any) -> Any:
         match node:
-            case ["array", axes, bool() as writeable]:
+            case ["array", list() as axes, bool() as writeable] if sorted(axes) == [*range(len(axes))]:
                 array = self.serialised.arrays[str(len(self.made))].transpose(np.argsort(axes).tolist())
                 array.flags.writeable = writeable
                 return array
@@ -315,7 +316,11 @@ def check_type(value: Any, kind: Any, what: str, shape: tuple[int, ...] | None =
             raise TypeError(f"{what} is {_shown(value)}, a point was expected")
         elif shape is not None and value.shape != shape:
             raise ValueError(f"{what} has shape {value.shape!r:.40}, {shape} was expected")
-    elif not isinstance(value, expected) or (origin in (int, float) and isinstance(value, bool)):
+    elif (
+        not isinstance(value, expected)
+        or (origin in (int, float) and isinstance(value, bool))
+        or (origin is float and isinstance(value, int) and abs(value) >= 2**63)  # no array of floats takes it
+    ):
         raise TypeError(f"{what} is {_shown(value)}, a {origin.__name__} was expected")
 
 
