@@ -235,6 +235,27 @@ def test_weak_references_hold_only_what_something_else_holds() -> None:
     assert found[0][0]() is None and not dict(found[1])
 
 
+def test_objects_that_a_property_makes_are_not_mistaken_for_each_other() -> None:
+    @cg.stored(fields=("parts",))
+    class Fresh:
+        def __init__(self, a: float):
+            self._a = a
+
+        @property
+        def parts(self) -> Any:
+            return Cached(self._a)
+
+    things = [Fresh(float(a)) for a in range(50)]
+    found = snapshot(things)
+    assert [node[2]["a"] for node in found.nodes if "a" in node[2]] == [thing.parts.a for thing in things]
+
+
+@pytest.mark.parametrize("array", [np.array([1, "a"], object), np.array([["a"]]), np.zeros(0, "M8[s]")], ids=repr)
+def test_arrays_of_anything_else_are_refused_when_they_are_written(array: np.ndarray) -> None:
+    with pytest.raises(TypeError, match=r"An array of dtype .* can't be written to a file: numbers and strings can"):
+        snapshot([array])
+
+
 def test_a_cycle_is_refused_when_it_is_written() -> None:
     one = Cached(1.0)
     vars(one)["twice"] = (one,)

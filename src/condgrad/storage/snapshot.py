@@ -82,6 +82,8 @@ class _Writer:
         self.nodes: list[Any] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.numbers: dict[int, int] = {}
+        self.alive: list[Any] = []
+        """Objects that have a number: one that a property made would be freed, and its id used again."""
         self.open: set[int] = set()
         self.shared = {id(thing): name for name, thing in shared.items()}
         self.weak: list[tuple[Any, list[Any]]] = []
@@ -121,6 +123,7 @@ class _Writer:
             self.nodes.append(self.node(thing))
             self.open.remove(id(thing))
             self.numbers[id(thing)] = len(self.nodes) - 1
+            self.alive.append(thing)
         return ["node", self.numbers[id(thing)]]
 
     def node(self, thing: Any) -> list[Any]:
@@ -129,16 +132,15 @@ class _Writer:
             axes = sorted(range(thing.ndim), key=lambda axis: -abs(thing.strides[axis]))  # its layout in memory
             self.arrays[str(len(self.nodes))] = thing.transpose(axes)
             return ["array", axes, bool(thing.flags.writeable)]
-        if kind is np.ndarray and thing.ndim == 1 and all(isinstance(item, str) for item in thing.tolist()):
-            return ["strings", thing.dtype.kind, thing.tolist()]
+        if kind is np.ndarray:
+            items = thing.tolist()
+            if thing.ndim != 1 or thing.dtype.kind not in "UO" or not all(isinstance(item, str) for item in items):
+                raise TypeError(f"An array of dtype {thing.dtype} can't be written to a file: numbers and strings can.")
+            return ["strings", thing.dtype.kind, items]
         if kind is WeakKeyDictionary:
             node: list[Any] = ["weak keys"]
             self.weak.append((thing, node))
             return node
-        if kind is np.ndarray:
-            raise TypeError(
-                f"An array of dtype {thing.dtype} can't be written to a file: numbers and lists of strings can."
-            )
         if kind not in CLASSES:
             raise TypeError(
                 f"A {kind.__name__} can't be written to a file: put the decorator @condgrad.stored above its class, or keep "
@@ -146,7 +148,7 @@ class _Writer:
             )
         entry = CLASSES[kind]
         there = getattr(thing, "__dict__", {})
-        if lost := [name for name in there if name[0] != "_" and name not in (*entry.fields, *entry.caches)]:
+        if lost := [name for name in there.keys() - {*entry.fields, *entry.caches} if name[0] != "_"]:
             raise TypeError(
                 f"A {kind.__name__} has the attribute {lost[0]}, which its @stored does not name: add it to fields=, or begin "
                 "its name with an underscore if it need not be stored."
