@@ -106,6 +106,8 @@ class _Writer:
             return [kind.__name__, *map(self.take, thing)]
         if kind is dict:
             return ["dict", *([self.take(key), self.take(value)] for key, value in thing.items())]
+        if id(thing) in self.numbers:
+            return ["node", self.numbers[id(thing)]]
         if isinstance(thing, np.generic) and thing.dtype.str in SCALARS:
             return ["number", thing.dtype.str, thing.item()]
         if isinstance(thing, np.str_):
@@ -118,13 +120,12 @@ class _Writer:
             return entry
         if id(thing) in self.open:
             raise TypeError(f"A {kind.__name__} contains itself, which no file can hold.")
-        if id(thing) not in self.numbers:
-            self.open.add(id(thing))
-            self.nodes.append(self.node(thing))
-            self.open.remove(id(thing))
-            self.numbers[id(thing)] = len(self.nodes) - 1
-            self.alive.append(thing)
-        return ["node", self.numbers[id(thing)]]
+        self.open.add(id(thing))
+        self.nodes.append(self.node(thing))
+        self.open.remove(id(thing))
+        self.alive.append(thing)
+        self.numbers[id(thing)] = number = len(self.nodes) - 1
+        return ["node", number]
 
     def node(self, thing: Any) -> list[Any]:
         kind = type(thing)
@@ -148,7 +149,7 @@ class _Writer:
             )
         entry = CLASSES[kind]
         there = getattr(thing, "__dict__", {})
-        if lost := [name for name in there.keys() - {*entry.fields, *entry.caches} if name[0] != "_"]:
+        if lost := [name for name in there if name not in entry.names and name[0] != "_"]:
             raise TypeError(
                 f"A {kind.__name__} has the attribute {lost[0]}, which its @stored does not name: add it to fields=, or begin "
                 "its name with an underscore if it need not be stored."
@@ -248,7 +249,7 @@ class _Reader:
 
 def _instance(entry: StoredClass, fields: dict[str, Any]) -> Any:
     cls: Any = entry.cls
-    if not set(entry.fields) <= set(fields) <= {*entry.fields, *entry.caches}:
+    if not set(entry.fields) <= set(fields) <= entry.names:
         raise ValueError(f"{cls.__name__} has other fields")
     if issubclass(cls, tuple):
         return tuple.__new__(cls, (fields[name] for name in entry.fields))

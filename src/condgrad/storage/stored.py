@@ -25,6 +25,11 @@ class StoredClass:
     """Cached properties of a dataclass. Last bits may depend on them, so they are written where they have been computed."""
     validate: Callable[[Any], object] | None
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All that a file may hold of an instance."""
+        return frozenset((*self.fields, *self.caches))
+
 
 CLASSES: dict[type, StoredClass] = {}
 NAMES: dict[str, StoredClass] = {}
