@@ -305,7 +305,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "storage/snapshot.py": [
         ("there = getattr(thing, \"__dict__\", {})", "there = {}", "what was cached is lost, and attributes without a word"),
         ("base.validate(thing)", "pass", "the class's own function is not called"),
-        ("and isinstance(value, bool)):", "and False):", "True is taken for a number"),
+        ("in (int, float) and isinstance(value, bool))", "in (int, float) and False)", "True is taken for a number"),
         ("elif shape is not None and value.shape != shape:", "elif False:", "structured points of any shape"),
         ("not 0 <= number < len(self.made)", "number >= len(self.made)", "objects are counted from the end"),
         ("if id(key) in self.numbers]", "if True]", "a weak reference keeps its object"),
