@@ -204,9 +204,10 @@ def test_an_attribute_that_would_be_lost_is_refused() -> None:
 
 
 def again(thing: Any, **asked: Any) -> Any:
-    """Written and read, by way of JSON."""
+    """Written and read, by way of JSON and arrays of their own."""
     found = snapshot(thing)
-    return restore(Serialised(*json.loads(json.dumps([found.tree, found.nodes])), found.arrays), **asked)
+    arrays = {name: array.copy() for name, array in found.arrays.items()}
+    return restore(Serialised(*json.loads(json.dumps([found.tree, found.nodes])), arrays), **asked)
 
 
 @cg.stored
