@@ -65,6 +65,7 @@ from condgrad.registration import PluginWarning, register
 from condgrad.runtime.signals import InexactOracleWarning
 from condgrad.solvers import METHODS, practical, theory
 from condgrad.storage.archive import BadArchive
+from condgrad.storage.stored import stored
 
 __all__ = [
     "DOMAINS",
@@ -134,6 +135,7 @@ __all__ = [
     "practical",
     "register",
     "run",
+    "stored",
     "theory",
     "user_set",
 ]

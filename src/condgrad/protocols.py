@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from condgrad.checks import NotGiven
+from condgrad.storage.stored import stored
 
 Point = Any
 """A numpy array, or a structured point with ``+``, ``-``, scalar ``*`` and ``inner``."""
@@ -335,6 +336,7 @@ class Solver(Protocol):
 # ----------------------------------------------------------------------------------------------------- the driver
 
 
+@stored
 @dataclass(frozen=True)
 class Record:
     """One row of the trace: what is known after ``k`` steps. NaN stands for what was not measured."""
@@ -360,6 +362,7 @@ class Record:
     smoothness: float
 
 
+@stored
 class Reason(NamedTuple):
     """Why a run ends: ``status`` for programs, ``message`` for people."""
 

@@ -25,7 +25,7 @@ from tests.problems import projection
 
 import condgrad as cg
 from condgrad.inner import INNERS, absolute, inner_solver, relative, with_gap
-from condgrad.inner.corrective import Hull
+from condgrad.points import ActiveSet
 from condgrad.testing import check_inner
 
 
@@ -185,7 +185,7 @@ def test_inputs_and_memory_are_not_written_to(name, domain):
     solver = inner_solver(name, domain, 20)
     memory = solver.init(domain, u)
     for _ in range(3):
-        if isinstance(memory, Hull):
+        if isinstance(memory, ActiveSet):
             for array in (*memory.atoms, memory.gram, memory.weights):
                 array.setflags(write=False)
         once = solver.solve(domain, g, u, gamma, absolute(1e-3), memory)

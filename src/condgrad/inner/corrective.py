@@ -16,9 +16,6 @@ from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
 from condgrad.runtime.signals import beat
 
-Hull = ActiveSet
-"""The name under which driver/snapshot.py knows it."""
-
 
 @dataclass(frozen=True)
 class Corrective:

@@ -23,7 +23,7 @@ from condgrad.learn.linear_problem import Design, Fits
 from condgrad.learn.radius_search import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
 from condgrad.learn.robust_start import decided_by_leverage, dense, suits
 from condgrad.learn.sample_weights import gathered, held_out, median, of_classes, row_weights, shuffled
-from condgrad.learn.storage import Saved
+from condgrad.learn.storage import Storable
 from condgrad.objectives import Logistic, Loss, Sigmoid
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ MOST_NUMBERS = 10_000_000
 """Features times rows up to which leverage points are looked for: a dense copy of them is made."""
 
 
-class _Linear(Saved, BaseEstimator):
+class _Linear(Storable, BaseEstimator):
     """Abstract: what the regressor and the classifier have in common."""
 
     def _fits(self, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> Fits:

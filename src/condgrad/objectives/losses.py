@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, final
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 
 from condgrad import checks, kernels
+from condgrad.storage.stored import stored
 
 
 class Loss(Protocol):
@@ -32,6 +33,12 @@ class Loss(Protocol):
     def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
 
+def _validate(loss: Any) -> None:
+    for name, value in vars(loss).items():
+        checks.positive(value, name)
+
+
+@stored
 @final
 @dataclass(frozen=True)
 class Squared:
@@ -50,6 +57,7 @@ class Squared:
         return z - y
 
 
+@stored(validate=_validate)
 @final
 @dataclass(frozen=True)
 class Huber:
@@ -75,6 +83,7 @@ class Huber:
         return np.clip(z - y, -self.delta, self.delta)
 
 
+@stored(validate=_validate)
 @final
 @dataclass(frozen=True)
 class Welsch:
@@ -111,6 +120,7 @@ class Welsch:
         return np.clip(z - y, -40 * width, 40 * width) / width
 
 
+@stored(validate=_validate)
 @final
 @dataclass(frozen=True)
 class Cauchy:
@@ -146,6 +156,7 @@ class Cauchy:
         return 2 / root * (t / root)
 
 
+@stored(validate=_validate)
 @final
 @dataclass(frozen=True)
 class GemanMcClure:
@@ -179,6 +190,7 @@ class GemanMcClure:
         return 2 / root * (t / root) * np.square(width / root)
 
 
+@stored
 @final
 @dataclass(frozen=True)
 class Logistic:
@@ -196,6 +208,7 @@ class Logistic:
         return -y * expit(-y * z)
 
 
+@stored
 @final
 @dataclass(frozen=True)
 class Sigmoid:

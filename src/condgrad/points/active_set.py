@@ -9,8 +9,19 @@ import numpy as np
 
 from condgrad.linalg.simplex_qp import Factor, nearest_weights
 from condgrad.points.base import inner, norm2
+from condgrad.protocols import Point
+from condgrad.storage.stored import check_array, stored
 
 
+def _validate(active: ActiveSet) -> None:
+    n = len(active.atoms)
+    check_array(active.gram, (n, n), "gram")
+    check_array(active.weights, (n,), "weights")
+    if active.factor is not None and np.max(active.factor.index, initial=-1) >= n:
+        raise ValueError("a factor of more atoms than there are")
+
+
+@stored(validate=_validate)
 @dataclass(frozen=True)
 class ActiveSet:
     """A point as a convex combination of atoms, with their Gram matrix: what the corrective inner solver keeps between steps.
@@ -42,8 +53,8 @@ class ActiveSet:
     (array([0.55, 0.45, 0.  ]), 2)
     """
 
-    origin: Any
-    atoms: tuple[Any, ...]
+    origin: Point
+    atoms: tuple[Point, ...]
     gram: np.ndarray
     weights: np.ndarray
     factor: Factor | None = None

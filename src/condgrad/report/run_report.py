@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.driver.environment import surroundings
+from condgrad.driver.environment import environment
 from condgrad.driver.trace import COLUMNS
 from condgrad.protocols import COUNTERS
 from condgrad.report.blocks import Block, Curve, Plot, Table
@@ -152,7 +152,7 @@ def report_runs(runs: Sequence[Run], out: Path, title: str, facts: Mapping[str, 
     plots = [Plot("convergence", "Convergence", y, units, curves, note=PROVEN)] if curves and units else []
     blocks: list[Block] = [*plots, table]
     raw = {name: {"summary": run.summary, "trace": run.trace} for run, name in zip(runs, names, strict=True)}
-    return write(out, title, blocks, {**facts, **surroundings()}, raw, figures)
+    return write(out, title, blocks, {**facts, **environment()}, raw, figures)
 
 
 def curve(run: Run, name: str, units: Mapping[str, str]) -> Curve:

@@ -7,9 +7,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from condgrad.checks import whole
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.robust_scale import spread
 from condgrad.objectives.losses import Loss, value_and_deriv
+from condgrad.storage.stored import stored
 
 BETTER = 1e-4
 """By this share the held-out loss must fall to count as better."""
@@ -18,6 +20,11 @@ SLOWLY = 0.7
 given up before."""
 
 
+def _validate(fit: Radius) -> None:
+    whole(fit.rank, "rank", least=0)
+
+
+@stored(validate=_validate)
 class Radius(NamedTuple):
     """One fit of the path, to the entries that are not held out, and its errors on those that are."""
 
