@@ -171,6 +171,15 @@ def test_points_that_no_run_was_at_are_refused(path, change):
         resumed(path)
 
 
+@pytest.mark.parametrize("change", [lambda a: a.astype(complex), lambda a: a[:-1], lambda a: a[None], lambda a: a > 0])
+def test_a_trace_that_no_run_had_is_refused(path, change):
+    data, arrays = archive.read(path, "checkpoint", VERSION)
+    archive.previous(path).unlink()
+    archive.write(path, "checkpoint", VERSION, data, arrays | {"trace.mapping": change(arrays["trace.mapping"])})
+    with pytest.raises(BadArchive, match="a trace of 5 rows was expected"):
+        resumed(path)
+
+
 def number_of(data, kind):
     """The number of the first object of this kind."""
     return next(i for i, node in enumerate(data["nodes"]) if node[0] == "object" and node[1].endswith(kind))

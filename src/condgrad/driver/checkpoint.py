@@ -199,7 +199,7 @@ class Saving:
             not_negative(value, name)
         rows = whole(data["rows"], "rows", least=0)
         columns = [arrays[f"trace.{name}"] for name in COLUMNS] if rows else []
-        if any(column.shape != (rows,) for column in columns):
+        if any(column.shape != (rows,) or column.dtype.kind not in "iuf" for column in columns):
             raise ValueError(f"a trace of {rows} rows was expected")
         run.trace = Trace([Record(*row) for row in zip(*(column.tolist() for column in columns), strict=True)])
         run.watch = Watch(**data["spent"])
