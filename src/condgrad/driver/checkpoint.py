@@ -49,6 +49,7 @@ MOVES: dict[str, Any] = {
     "noticed": Noticed,
     "next_measure": int,
     "next_gap": int,
+    "gap_noise": float,
 }
 """Attributes of a run that change and are not counted, timed or traced, with their types. Whether a claim was verified is not
 saved: it is verified again."""
