@@ -46,6 +46,10 @@ KINDS = {
 }
 
 
+class Unusable(Exception):
+    """(kind, found, expected): a line or a cell that can't be read. ``kind`` is one of :data:`KINDS`."""
+
+
 @dataclass(frozen=True)
 class Fault:
     """How many lines had it, what was done to them, and the first few: (line, what was found there)."""
