@@ -82,14 +82,21 @@ def parse(
     )
     fits = np.ones(table.num_rows + len(wrong), dtype=bool)
     fits[wrong] = False
-    return {int(name): table.column(name).combine_chunks() for name in kept}, fits
+    return {int(name): table.column(name).combine_chunks() if table.column(name).num_chunks != 1 else table.column(name).chunk(0) for name in kept}, fits
 
 
-def chosen(column: Any, which: np.ndarray) -> Any:
-    """The cells of a column under a mask."""
+def chosen(cells: Any, which: np.ndarray) -> Any:
+    """The cells of an ndarray or of a pyarrow column under a mask."""
     import pyarrow as pa
 
-    return column.filter(pa.array(which))
+    return cells[which] if isinstance(cells, np.ndarray) else cells.filter(pa.array(which))
+
+
+def joined(columns: Iterable[Any]) -> Any:
+    """The cells of several columns, one column after the other."""
+    import pyarrow as pa
+
+    return pa.concat_arrays(columns)
 
 
 def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -109,10 +116,10 @@ def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
     import pyarrow as pa
     from pyarrow import compute
 
+    column = trimmed(column)
     try:
         numbers = column.cast(pa.float64())
     except pa.ArrowInvalid:
-        column = compute.ascii_trim(column, BLANKS)
         plain = compute.match_substring_regex(column, PLAIN_NUMBER)
         numbers = compute.if_else(plain, column, pa.scalar(None, pa.string())).cast(pa.float64())
     numbers = numbers.to_numpy(zero_copy_only=False)
@@ -134,43 +141,63 @@ def integers(column: Any) -> np.ndarray | None:
     """
     import pyarrow as pa
 
-    try:
-        numbers = column.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return None
     if not len(column):
         return np.empty(0, dtype=np.int64)
+    bounds, text = _buffers(column)
+    length, start = bounds[1:] - bounds[:-1], bounds[:-1]
+    signs = np.count_nonzero(text - ord("0") > 9)  # unsigned: bytes below 0 are large
+    if signs == len(text) or length.min() == 0 or length.max() > MAX_DIGITS:
+        return None
+    if signs:
+        minus = text[start] == ord("-")
+        if np.count_nonzero(minus) != signs or (length[minus] == 1).any():
+            return None
+        start = start + minus
+    if ((text[start] == ord("0")) & ((length > 1) | (start != bounds[:-1]))).any():
+        return None
+    return column.cast(pa.int64()).to_numpy()
+
+
+def _buffers(column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(bounds of the cells, bytes of all of them) of a pyarrow.StringArray."""
     _, offsets, text = column.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    cells, length = np.frombuffer(text, dtype=np.uint8), np.diff(bounds)
-    first, second = cells[bounds[:-1]], cells[np.minimum(bounds[:-1] + 1, len(cells) - 1)]
-    minus = first == ord("-")
-    padded = np.where(minus, second, first) == ord("0")
-    if (padded & (length > 1)).any() or (length - minus).max() > MAX_DIGITS:
-        return None
-    return numbers.to_numpy()
+    cells = np.frombuffer(text or b"", dtype=np.uint8)[bounds[0] : bounds[-1]]
+    return bounds - bounds[0], cells
 
 
-def encode(column: Any) -> tuple[np.ndarray, Any, np.ndarray]:
-    """Number the different cells.
+def trimmed(column: Any) -> Any:
+    """A column without blanks around its cells; the column itself if it has no blank."""
+    from pyarrow import compute
+
+    return compute.ascii_trim(column, BLANKS) if (_buffers(column)[1] <= ord(" ")).any() else column
+
+
+def filled(column: Any) -> np.ndarray:
+    """Mask of the cells that are not empty and do not begin with a blank."""
+    bounds, text = _buffers(column)
+    full = bounds[1:] > bounds[:-1]
+    return full & (text[np.minimum(bounds[:-1], len(text) - 1)] > ord(" ")) if len(text) else full
+
+
+def encode(columns: Sequence[Any]) -> tuple[np.ndarray, Any]:
+    """Number the different cells of columns that follow each other.
 
     Parameters
     ----------
-    column : pyarrow.StringArray of length k
+    columns : sequence of pyarrow.StringArray
+        With k cells in all.
 
     Returns
     -------
     codes : ndarray of int32, shape (k,)
     names : pyarrow.StringArray
         ``names[codes[i]]`` is cell i without the blanks around it. A name may occur twice.
-    ok : ndarray of bool, shape (k,)
-        Which cells are not empty.
     """
-    from pyarrow import compute
+    import pyarrow as pa
 
-    encoded = column.dictionary_encode()
-    codes, names = encoded.indices.to_numpy(), compute.ascii_trim(encoded.dictionary, BLANKS)
-    return codes, names, compute.binary_length(names).to_numpy()[codes] > 0
+    encoded = pa.concat_arrays(columns).dictionary_encode()
+    return encoded.indices.to_numpy(), trimmed(encoded.dictionary)
 
 
 def merge(parts: Sequence[tuple[np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarray]:
@@ -186,22 +213,21 @@ def merge(parts: Sequence[tuple[np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarr
     positions : ndarray of int64
         For each code of each part, the position of its name among all.
     names : ndarray of str objects
-        All names that are in use, sorted, each once.
+        All names, sorted, each once.
     """
     import pyarrow as pa
     from pyarrow import compute
 
     texts = [_strings(names) for _, names in parts]
     encoded = pa.concat_arrays(texts).dictionary_encode()
-    begins = np.cumsum([0, *map(len, texts)])
-    place = encoded.indices.to_numpy()
-    codes = np.concatenate([place[begin:][codes] for begin, (codes, _) in zip(begins[:-1], parts, strict=True)])
-    used = np.flatnonzero(np.bincount(codes, minlength=len(encoded.dictionary)))
-    names = encoded.dictionary.take(pa.array(used))
-    order = compute.sort_indices(names).to_numpy()
-    rank = np.zeros(len(encoded.dictionary), dtype=np.int64)
-    rank[used[order]] = np.arange(len(order))
-    return rank[codes], np.array([*names.take(pa.array(order)).to_pylist(), None], dtype=object)[:-1]
+    order = compute.sort_indices(encoded.dictionary)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    place, begins = rank[encoded.indices.to_numpy()], np.cumsum([0, *map(len, texts)])
+    positions = [place[begin:][codes] for begin, (codes, _) in zip(begins[:-1], parts, strict=True)]
+    names = np.empty(len(order), dtype=object)
+    names[:] = encoded.dictionary.take(order).to_pylist()
+    return np.concatenate(positions), names
 
 
 def _strings(names: Any) -> Any:

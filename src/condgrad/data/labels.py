@@ -15,6 +15,9 @@ INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
 DENSE = 4
 """Whole numbers in a range of at most so many times their count are marked in a table instead of being sorted."""
 
+MAX_PENDING_BYTES = 64 * 2**20
+"""Bytes of names that wait until they are numbered together, which is faster than piece by piece."""
+
 
 class Collected:
     """Numbers that arrive in arrays or one by one, in order.
@@ -47,11 +50,11 @@ class Collected:
 class Index(Protocol):
     """Rows or columns while they are read."""
 
-    def parse(self, column: Any) -> tuple[tuple[np.ndarray, Any], np.ndarray]:
-        """Convert a pyarrow column: what `take` accepts, and a mask of the cells that are certain."""
+    def parse(self, column: Any) -> tuple[Any, np.ndarray]:
+        """Convert a pyarrow column to what `take` accepts; and a mask of the cells that are certain."""
 
-    def take(self, codes: np.ndarray, names: Any = None) -> None:
-        """Add cells that `parse` converted, without those that are not certain."""
+    def take(self, cells: Any) -> None:
+        """Add cells that `parse` returned, without those that are not certain; or integers."""
 
     def fits(self, numbers: np.ndarray) -> bool:
         """Whether these integers can be passed to `take`."""
@@ -81,19 +84,23 @@ class Names:
     def __init__(self, what: str, notes: Notes, limits: Limits):
         self.what, self.notes, self.limits = what, notes, limits
         self._parts: list[tuple[np.ndarray, Any]] = []  # (numbers, None), or (codes, their names)
+        self._texts: list[Any] = []  # pyarrow columns that are not numbered yet
         self._codes: dict[str, int] = {}
         self._single: list[int] = []
 
-    def parse(self, column: Any) -> tuple[tuple[np.ndarray, Any], np.ndarray]:
+    def parse(self, column: Any) -> tuple[Any, np.ndarray]:
         numbers = arrow_columns.integers(column)
-        if numbers is not None:
-            return (numbers, None), np.ones(len(numbers), dtype=bool)
-        codes, names, ok = arrow_columns.encode(column)
-        return (codes, names), ok
+        return (column, arrow_columns.filled(column)) if numbers is None else (numbers, np.ones(len(numbers), dtype=bool))
 
-    def take(self, codes: np.ndarray, names: Any = None) -> None:
+    def take(self, cells: Any) -> None:
         self._flush()
-        self._parts.append((codes, names))
+        if isinstance(cells, np.ndarray):
+            self._encode()
+            self._parts.append((cells, None))
+        else:
+            self._texts.append(cells)
+            if sum(column.nbytes for column in self._texts) > MAX_PENDING_BYTES:
+                self._encode()
 
     def fits(self, numbers: np.ndarray) -> bool:
         return True
@@ -110,11 +117,18 @@ class Names:
 
     def _flush(self) -> None:
         if self._single:
+            self._encode()
             self._parts.append((np.array(self._single), self._codes))
             self._single = []
 
+    def _encode(self) -> None:
+        if self._texts:
+            self._parts.append(arrow_columns.encode(self._texts))
+            self._texts = []
+
     def close(self) -> tuple[np.ndarray, np.ndarray, int]:
         self._flush()
+        self._encode()
         listed = list(self._codes)
         if all(map(INTEGER.fullmatch, listed)):
             numbers = np.array(listed, dtype=np.int64)
@@ -150,9 +164,10 @@ def unique_integers(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if high - low > DENSE * len(numbers):
         ids, positions = np.unique(numbers, return_inverse=True)
         return positions, ids
+    shifted = numbers - low if low else numbers
     seen = np.zeros(high - low + 1, dtype=bool)
-    seen[numbers - low] = True
-    return (np.cumsum(seen) - 1)[numbers - low], np.flatnonzero(seen) + low
+    seen[shifted] = True
+    return (np.cumsum(seen) - 1)[shifted], np.flatnonzero(seen) + low
 
 
 def _sorted(codes: np.ndarray, names: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -184,16 +199,16 @@ class Positions:
         self.known = limits.side if size is None else size
         self._found = Collected()
 
-    def parse(self, column: Any) -> tuple[tuple[np.ndarray, Any], np.ndarray]:
+    def parse(self, column: Any) -> tuple[Any, np.ndarray]:
         numbers = arrow_columns.integers(column)
         if numbers is None:
-            codes, names, _ = arrow_columns.encode(column)
+            codes, names = arrow_columns.encode([column])
             values = [int(name) if INTEGER.fullmatch(name) else self.base - 1 for name in names.to_pylist()]
             numbers = np.array(values, dtype=np.int64)[codes]
-        return (numbers, None), self._inside(numbers)
+        return numbers, self._inside(numbers)
 
-    def take(self, codes: np.ndarray, names: Any = None) -> None:
-        self._found.extend(codes - self.base)
+    def take(self, cells: Any) -> None:
+        self._found.extend(cells - self.base)
 
     def fits(self, numbers: np.ndarray) -> bool:
         return bool(self._inside(numbers).all())

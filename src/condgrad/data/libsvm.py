@@ -108,7 +108,7 @@ class _Reader(LineReader):
         done = np.ones(len(lines), dtype=bool)
         done[line[~fits]] = False
         line, label = line[fits], label[fits]
-        (positions, _), inside = self.index.parse(arrow_columns.chosen(columns[0], ~label))
+        positions, inside = self.index.parse(arrow_columns.chosen(columns[0], ~label))
         values, ok = arrow_columns.decimals(columns[1])
         ok[~label] &= inside
         done[line[~ok]] = False

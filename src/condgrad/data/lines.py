@@ -29,6 +29,8 @@ NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
 """Cells, in lower case, that mean a missing value."""
 INFINITE = {"inf", "infinity"}
 NEWLINE, QUOTE = b'\n"'
+SHORT_LINE = 8
+"""Bytes of a line, on average, up to which blank lines are looked for."""
 
 Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
 """(rows, columns, values, lines)."""
@@ -125,8 +127,10 @@ class LineReader(ABC):
         piece : bytes
             UTF-8; every line ends with a newline.
         """
-        lines, data = _without_blank_lines(first, piece)
-        self.notes.blank += _newlines(piece) - len(lines)
+        if not piece:
+            return
+        lines, data, blank = _without_blank_lines(first, piece)
+        self.notes.blank += blank
         if not len(lines):
             return
         done = self._plain(lines, data) if arrow_columns.available() else np.zeros(len(lines), dtype=bool)
@@ -141,7 +145,7 @@ class LineReader(ABC):
 
     def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
         """Read the plain lines by pyarrow. Returns a mask of the lines that are done."""
-        odd = self._odd(data)
+        odd = self._odd(data, len(lines))
         if not odd.any():
             return self._by_library(lines, data)
         done = np.zeros(len(lines), dtype=bool)
@@ -149,10 +153,10 @@ class LineReader(ABC):
             done[~odd] = self._by_library(lines[~odd], data[np.repeat(~odd, np.diff(_ends(data), prepend=-1))])
         return done
 
-    def _odd(self, data: np.ndarray) -> np.ndarray:
+    def _odd(self, data: np.ndarray, lines: int) -> np.ndarray:
         """Mask of the lines that pyarrow could read in another way than the careful reader: too long, a comment, NUL, quotes."""
         text = data.tobytes()
-        odd = np.zeros(_newlines(text), dtype=bool)
+        odd = np.zeros(lines, dtype=bool)
         comment, half = self.layout.comment, self.limits.line // 2
         if any(text.find(b"\n", k, k + half) < 0 for k in range(0, len(text) - half + 1, max(half, 1))):
             odd |= np.diff(_ends(data), prepend=-1) - 1 > self.limits.line
@@ -260,17 +264,20 @@ class EntryReader(TableReader):
 
     def _take(self, lines: np.ndarray, columns: dict[int, Any]) -> np.ndarray:
         layout = self.layout
-        (rows, row_names), ok = self.rows.parse(columns[layout.row])
-        (cols, col_names), good = self.cols.parse(columns[layout.col])
+        rows, ok = self.rows.parse(columns[layout.row])
+        cols, good = self.cols.parse(columns[layout.col])
         ok &= good
+        values = np.empty(0)
         if layout.value is not None:
             values, good = arrow_columns.decimals(columns[layout.value])
             ok &= good
-            self.values.extend(values[ok])
-        which = slice(None) if ok.all() else ok
-        self.rows.take(rows[which], row_names)
-        self.cols.take(cols[which], col_names)
-        self.lines.extend(lines[which])
+        if not ok.all():
+            rows, cols, lines = (arrow_columns.chosen(cells, ok) for cells in (rows, cols, lines))
+            values = values[ok] if layout.value is not None else values
+        self.rows.take(rows)
+        self.cols.take(cols)
+        self.lines.extend(lines)
+        self.values.extend(values)
         return ok
 
     def _add(self, line: int, text: str) -> None:
@@ -283,23 +290,24 @@ class EntryReader(TableReader):
         self.lines.add(line)
 
 
-def _newlines(text: bytes) -> int:
-    return int(np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == NEWLINE))
-
-
 def _ends(data: np.ndarray) -> np.ndarray:
     return np.flatnonzero(data == NEWLINE)
 
 
-def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """(numbers of the lines that are not blank, their bytes): a small file may unpack to millions of blank lines."""
+def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, np.ndarray, int]:
+    """(numbers of the lines, their bytes, how many blank ones were left out): a small gzip may hold millions of these.
+
+    Where lines are long on average, blank ones are few, and left to the careful reader.
+    """
     data = np.frombuffer(piece, dtype=np.uint8)
-    space = data <= ord(" ")
-    if not (space[:1].any() or ((data[:-1] == NEWLINE) & space[1:]).any()):
-        return first + np.arange(_newlines(piece)), data
-    ends = _ends(data)
+    newline = data == NEWLINE
+    lines = int(np.count_nonzero(newline))
+    if SHORT_LINE * lines < len(data):
+        return first + np.arange(lines), data, 0
+    ends = np.flatnonzero(newline)
     full = np.logical_or.reduceat(~np.isin(data, [*b" \t\n\r\f\v"]), np.concatenate([[0], ends[:-1] + 1]))
-    return first + np.flatnonzero(full), data[np.repeat(full, np.diff(ends, prepend=-1))]
+    numbers = first + np.flatnonzero(full)
+    return numbers, data[np.repeat(full, np.diff(ends, prepend=-1))], lines - len(numbers)
 
 
 def single_blanks(data: np.ndarray) -> np.ndarray:

@@ -100,7 +100,7 @@ def observations(
     """The entries in the order of their lines; of two for the same place the last counts. Pairs stay all: each line asks."""
     (i, row_ids, m), (j, col_ids, n) = rows, cols
     bounded((m, n), notes, limits)
-    if (np.diff(lines) < 0).any():
+    if (lines[1:] < lines[:-1]).any():
         order = np.argsort(lines, kind="stable")
         i, j, lines = i[order], j[order], lines[order]
         values = None if values is None else values[order]
@@ -125,6 +125,20 @@ def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
         )
 
 
+def _repeated(i: np.ndarray, j: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(earlier, later): entries at the same place, each with the next one there."""
+    count = len(i)
+    if int(i.max() + 1) * max(n, 1) * count < 2**63:  # place and number of an entry in one integer: to sort these is fastest
+        key = (i * n + j) * count + np.arange(count)
+        key.sort()
+        place = key // count
+        again = np.flatnonzero(place[1:] == place[:-1])
+        return key[again] % count, key[again + 1] % count
+    order = np.lexsort((j, i))
+    again = np.flatnonzero((np.diff(i[order]) == 0) & (np.diff(j[order]) == 0))
+    return order[again], order[again + 1]
+
+
 def _last_of_each(
     i: np.ndarray,
     j: np.ndarray,
@@ -136,14 +150,9 @@ def _last_of_each(
     col_ids: np.ndarray | None,
 ) -> Any:
     """Which entries stay. A later line corrects an earlier one: a mean would be a value that nobody observed."""
-    packed = int(i.max()) <= 2**62 // max(n, 1)
-    if packed and (np.diff(np.sort(i * n + j)) != 0).all():  # to sort alone is much faster
+    earlier, later = _repeated(i, j, n)
+    if not len(earlier):
         return slice(None)
-    order = np.argsort(i * n + j, kind="stable") if packed else np.lexsort((j, i))
-    again = np.flatnonzero((np.diff(i[order]) == 0) & (np.diff(j[order]) == 0))
-    if not len(again):
-        return slice(None)
-    earlier, later = order[again], order[again + 1]
     differ = values[earlier] != values[later]
 
     def place(k: int) -> str:
