@@ -72,8 +72,7 @@ def read(
     layout, top = lay_out(sample, delimiter, needed, columns, header, notes, ids)
     notes.headed = top is not None
     reader = EntryReader(layout, *sides(notes, limits, ids, base, shape), notes, limits)
-    for first, chunk in without(top, chain(begun, pieces)):
-        reader.read(first, chunk)
+    reader.read(without(top, chain(begun, pieces)))
     return reader.close()
 
 
@@ -110,8 +109,7 @@ def read_wide(
     top, line = sample[0]
     reader = WideReader(fields(line, delimiter), delimiter, notes, limits, top)
     notes.headed = True
-    for first, chunk in without(top, pieces):
-        reader.read(first, chunk)
+    reader.read(without(top, pieces))
     return reader.close()
 
 

@@ -13,7 +13,7 @@ from condgrad.checks import whole, yes_or_no
 from condgrad.data import arrow_columns
 from condgrad.data.diagnostics import Cleanup, Limits, Notes, Unusable, shortly
 from condgrad.data.labels import Collected, Positions
-from condgrad.data.lines import Layout, LineReader, number_of, single_blanks
+from condgrad.data.lines import Converted, Layout, LineReader, number_of, single_blanks
 from condgrad.data.observations import observations
 from condgrad.data.text_stream import chunks
 
@@ -83,8 +83,7 @@ def load_labelled(
     path = Path(path)
     notes = Notes(path, yes_or_no(strict, "strict"))
     reader = _Reader(index, notes, limits)
-    for first, piece in chunks(path, limits, notes):
-        reader.read(first, piece)
+    reader.read(chunks(path, limits, notes))
     return reader.close()
 
 
@@ -98,7 +97,7 @@ class _Reader(LineReader):
     def count(self) -> int:
         return self.labels.size + self.values.size
 
-    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
+    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> Converted:
         """Tokens, each on a line of its own, are a table with the columns index and value; the index of a label is empty."""
         text = single_blanks(data)
         ends = text[(text == ord(" ")) | (text == ord("\n"))] == ord("\n")
@@ -113,12 +112,15 @@ class _Reader(LineReader):
         ok[~label] &= inside
         done[line[~ok]] = False
         taken = done[line]
-        self.labels.extend(values[taken & label])
-        self.label_lines.extend(lines[done])
-        self.index.take(positions[taken[~label]])
-        self.values.extend(values[taken & ~label])
-        self.lines.extend(lines[line[taken & ~label]])
-        return done
+
+        def add() -> None:
+            self.labels.extend(values[taken & label])
+            self.label_lines.extend(lines[done])
+            self.index.take(positions[taken[~label]])
+            self.values.extend(values[taken & ~label])
+            self.lines.extend(lines[line[taken & ~label]])
+
+        return done, add
 
     def _add(self, line: int, text: str) -> None:
         label, *pairs = text.partition("#")[0].split() or [""]

@@ -9,7 +9,9 @@ import codecs
 import csv
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +34,11 @@ NEWLINE, QUOTE = b'\n"'
 SHORT_LINE = 8
 """Bytes of a line, on average, up to which blank lines are looked for."""
 
+THREADS = 2
+"""Pieces of a file that are converted at the same time."""
+
+Converted = tuple[np.ndarray, Callable[[], None]]
+"""(mask of the lines that were converted, a function that adds them)."""
 Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
 """(rows, columns, values, lines)."""
 
@@ -107,8 +114,8 @@ class LineReader(ABC):
         """Number of entries so far."""
 
     @abstractmethod
-    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        """Add the lines that pyarrow can read and whose cells are certain. Returns a mask of these."""
+    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> Converted:
+        """Convert the lines that pyarrow can read and whose cells are certain."""
 
     @abstractmethod
     def _add(self, line: int, text: str) -> None:
@@ -117,24 +124,42 @@ class LineReader(ABC):
     def _drop(self, line: int) -> None:
         """Called for each line that is not usable."""
 
-    def read(self, first: int, piece: bytes) -> None:
-        """Read whole lines.
+    def read(self, pieces: Iterable[tuple[int, bytes]]) -> None:
+        """Read a file. Pieces are converted in threads, since pyarrow and numpy use one core each, and added in their order.
 
         Parameters
         ----------
-        first : int
-            Number of the first line, from 1.
-        piece : bytes
-            UTF-8; every line ends with a newline.
+        pieces : iterable of (first, text)
+            Number of the first line, from 1, and whole lines in UTF-8, each with a newline at its end.
         """
-        if not piece:
-            return
+        with ThreadPoolExecutor(THREADS) as pool:
+            waiting: deque[Future[Any]] = deque()
+            for first, text in pieces:
+                waiting.append(pool.submit(self._convert, first, text))
+                if len(waiting) > THREADS:
+                    self._finish(*waiting.popleft().result())
+            while waiting:
+                self._finish(*waiting.popleft().result())
+
+    def _convert(self, first: int, piece: bytes) -> tuple[np.ndarray, np.ndarray, int, Converted]:
+        """Convert the plain lines by pyarrow. Runs in a thread: it changes nothing."""
         lines, data, blank = _without_blank_lines(first, piece)
+        odd = self._odd(data, len(lines)) if arrow_columns.available() else np.ones(len(lines), dtype=bool)
+        if odd.all():
+            return lines, data, blank, (~odd, lambda: None)
+        if not odd.any():
+            return lines, data, blank, self._by_library(lines, data)
+        plain = data[np.repeat(~odd, np.diff(_ends(data), prepend=-1))]
+        done = ~odd
+        done[~odd], add = self._by_library(lines[~odd], plain)
+        return lines, data, blank, (done, add)
+
+    def _finish(self, lines: np.ndarray, data: np.ndarray, blank: int, converted: Converted) -> None:
+        """Add what was converted, then the other lines with care."""
+        done, add = converted
+        add()
         self.notes.blank += blank
-        if not len(lines):
-            return
-        done = self._plain(lines, data) if arrow_columns.available() else np.zeros(len(lines), dtype=bool)
-        self.notes.lines += int(done.sum())
+        self.notes.lines += int(np.count_nonzero(done))
         if not done.all():
             self._with_care(lines, data, np.flatnonzero(~done))
         if self.count > self.limits.entries:
@@ -142,16 +167,6 @@ class LineReader(ABC):
                 f"there are more than {self.limits.entries} entries, but no more are allowed",
                 "split the file, or raise Limits(entries=...)",
             )
-
-    def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        """Read the plain lines by pyarrow. Returns a mask of the lines that are done."""
-        odd = self._odd(data, len(lines))
-        if not odd.any():
-            return self._by_library(lines, data)
-        done = np.zeros(len(lines), dtype=bool)
-        if not odd.all():
-            done[~odd] = self._by_library(lines[~odd], data[np.repeat(~odd, np.diff(_ends(data), prepend=-1))])
-        return done
 
     def _odd(self, data: np.ndarray, lines: int) -> np.ndarray:
         """Mask of the lines that pyarrow could read in another way than the careful reader: too long, a comment, NUL, quotes."""
@@ -220,16 +235,16 @@ class TableReader(LineReader):
     """Cells that pyarrow returns as null."""
 
     @abstractmethod
-    def _take(self, lines: np.ndarray, columns: dict[int, Any]) -> np.ndarray:
-        """Add the lines whose cells, in pyarrow columns, are certain. Returns a mask of these."""
+    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
+        """Convert the lines whose cells, in pyarrow columns, are certain."""
 
-    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
+    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> Converted:
         delimiter, width = self.layout.delimiter, self.layout.width
         quotes = delimiter != BLANKS and bool((data == QUOTE).any())
         data = single_blanks(data) if delimiter == BLANKS else data
         columns, done = arrow_columns.parse(data, delimiter, width, self.wanted, quotes, self.missing)
-        done[done] = self._take(lines[done], columns)
-        return done
+        done[done], add = self._cells(lines[done], columns)
+        return done, add
 
 
 class EntryReader(TableReader):
@@ -262,7 +277,7 @@ class EntryReader(TableReader):
         values = None if self.layout.value is None else self.values.close()
         return self.rows.close(), self.cols.close(), values, self.lines.close()
 
-    def _take(self, lines: np.ndarray, columns: dict[int, Any]) -> np.ndarray:
+    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
         layout = self.layout
         rows, ok = self.rows.parse(columns[layout.row])
         cols, good = self.cols.parse(columns[layout.col])
@@ -274,11 +289,14 @@ class EntryReader(TableReader):
         if not ok.all():
             rows, cols, lines = (arrow_columns.chosen(cells, ok) for cells in (rows, cols, lines))
             values = values[ok] if layout.value is not None else values
-        self.rows.take(rows)
-        self.cols.take(cols)
-        self.lines.extend(lines)
-        self.values.extend(values)
-        return ok
+
+        def add() -> None:
+            self.rows.take(rows)
+            self.cols.take(cols)
+            self.lines.extend(lines)
+            self.values.extend(values)
+
+        return ok, add
 
     def _add(self, line: int, text: str) -> None:
         found = self._fields(text)
@@ -302,7 +320,7 @@ def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, np.ndarr
     data = np.frombuffer(piece, dtype=np.uint8)
     newline = data == NEWLINE
     lines = int(np.count_nonzero(newline))
-    if SHORT_LINE * lines < len(data):
+    if SHORT_LINE * lines < len(data) or not piece:
         return first + np.arange(lines), data, 0
     ends = np.flatnonzero(newline)
     full = np.logical_or.reduceat(~np.isin(data, [*b" \t\n\r\f\v"]), np.concatenate([[0], ends[:-1] + 1]))

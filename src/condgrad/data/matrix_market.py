@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from condgrad.checks import choice, counted
 from condgrad.data import arrow_columns
 from condgrad.data.diagnostics import Limits, Notes, shortly
 from condgrad.data.labels import Collected, Positions
-from condgrad.data.lines import BLANKS, Entries, EntryReader, Layout, TableReader, number_of
+from condgrad.data.lines import BLANKS, Converted, Entries, EntryReader, Layout, TableReader, number_of
 from condgrad.data.observations import Observations, bounded, empty_sides, observations
 from condgrad.data.text_stream import chunks
 
@@ -60,9 +61,7 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
         if count is None
         else _Coordinates(m, n, kind, symmetry, values, notes, limits)
     )
-    reader.read(number, lines[at:])
-    for first, chunk in pieces:
-        reader.read(first, chunk)
+    reader.read(chain([(number, lines[at:])], pieces))
     if (found := notes.lines) != due:
         follow = f"{counted(found, 'entry')} follow{'s' * (found == 1)}"
         notes.fault("entries missing", number - 1, follow, f"{due:,} were announced")
@@ -150,11 +149,14 @@ class _Dense(TableReader):
             self.notes.refuse(f"there are more numbers than the {most} of {self.m} x {self.n}", "correct the sizes")
         return self.lines.size
 
-    def _take(self, lines: np.ndarray, columns: dict[int, Any]) -> np.ndarray:
+    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
         values, ok = arrow_columns.decimals(columns[0])
-        self.values.extend(values[ok])
-        self.lines.extend(lines[ok])
-        return ok
+
+        def add() -> None:
+            self.values.extend(values[ok])
+            self.lines.extend(lines[ok])
+
+        return ok, add
 
     def _add(self, line: int, text: str) -> None:
         self.values.add(number_of(text.strip()))

@@ -14,7 +14,7 @@ from condgrad.checks import counted
 from condgrad.data import arrow_columns
 from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 from condgrad.data.labels import INTEGER, Collected, Names
-from condgrad.data.lines import BLANKS, INFINITE, NOT_GIVEN, NUMBER, Layout, TableReader, fields_of, number_of
+from condgrad.data.lines import BLANKS, INFINITE, NOT_GIVEN, NUMBER, Converted, Layout, TableReader, fields_of, number_of
 from condgrad.data.observations import Observations, observations
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -159,7 +159,7 @@ class WideReader(TableReader):
             )
         return replace(found, title=self.header[0] or found.title)
 
-    def _take(self, lines: np.ndarray, columns: dict[int, Any]) -> np.ndarray:
+    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
         ok = columns[0].is_valid().to_numpy(zero_copy_only=False)
         names, good = self.names.parse(columns.pop(0).fill_null(""))
         ok &= good
@@ -168,10 +168,13 @@ class WideReader(TableReader):
         good |= cells.is_null().to_numpy(zero_copy_only=False)
         table = numbers.reshape(-1, len(lines)).T
         ok &= good.reshape(-1, len(lines)).all(axis=0)
-        self.names.take(arrow_columns.chosen(names, ok))
-        self.lines.extend(lines[ok])
-        self.values.append(table[ok])
-        return ok
+
+        def add() -> None:
+            self.names.take(arrow_columns.chosen(names, ok))
+            self.lines.extend(lines[ok])
+            self.values.append(table[ok])
+
+        return ok, add
 
     def _add(self, line: int, text: str) -> None:
         name, *cells = self._fields(text)
