@@ -296,6 +296,14 @@ def test_a_skew_symmetric_diagonal(tmp_path: Path) -> None:
     assert found.matrix().toarray().tolist() == [[0, -5], [5, 0]] and found.cleanup.dropped == 1
 
 
+@pytest.mark.parametrize("line", [b"a\0", b"9" * 300], ids=["NUL byte", "long line"])
+def test_an_unusable_line_of_a_dense_matrix_keeps_its_place(line: bytes, tmp_path: Path) -> None:
+    """All numbers below it moved up by one place."""
+    content = MM.replace(b"coordinate", b"array") + b"2 2\n1\n" + line + b"\n3\n4\n"
+    found = load(put(tmp_path, content, "x.mtx"), limits=Limits(line=200))
+    assert found.matrix().toarray().tolist() == [[1, 3], [0, 4]] and found.cleanup.dropped == 1
+
+
 # ------------------------------------------------------------------------------------------------------ blank lines
 
 

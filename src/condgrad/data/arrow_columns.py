@@ -82,7 +82,12 @@ def parse(
     )
     fits = np.ones(table.num_rows + len(wrong), dtype=bool)
     fits[wrong] = False
-    return {int(name): table.column(name).combine_chunks() if table.column(name).num_chunks != 1 else table.column(name).chunk(0) for name in kept}, fits
+    return {
+        int(name): table.column(name).combine_chunks()
+        if table.column(name).num_chunks != 1
+        else table.column(name).chunk(0)
+        for name in kept
+    }, fits
 
 
 def chosen(cells: Any, which: np.ndarray) -> Any:

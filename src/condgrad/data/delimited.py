@@ -129,9 +129,7 @@ def check_delimiter(delimiter: str | None) -> None:
         raise ValueError(f"The delimiter must be one character, such as ',' or '\\t', but got {delimiter!r}.")
 
 
-def sides(
-    notes: Notes, limits: Limits, ids: bool, base: int, shape: tuple[int, int] | None
-) -> tuple[Index, Index]:
+def sides(notes: Notes, limits: Limits, ids: bool, base: int, shape: tuple[int, int] | None) -> tuple[Index, Index]:
     """Rows and columns: names, or positions in a matrix of the shape."""
     if ids:
         return Names("row", notes, limits), Names("column", notes, limits)

@@ -90,7 +90,9 @@ class Names:
 
     def parse(self, column: Any) -> tuple[Any, np.ndarray]:
         numbers = arrow_columns.integers(column)
-        return (column, arrow_columns.filled(column)) if numbers is None else (numbers, np.ones(len(numbers), dtype=bool))
+        return (
+            (column, arrow_columns.filled(column)) if numbers is None else (numbers, np.ones(len(numbers), dtype=bool))
+        )
 
     def take(self, cells: Any) -> None:
         self._flush()
@@ -132,9 +134,13 @@ class Names:
         listed = list(self._codes)
         if all(map(INTEGER.fullmatch, listed)):
             numbers = np.array(listed, dtype=np.int64)
-            self._parts = [(numbers[codes], None) if names is self._codes else (codes, names) for codes, names in self._parts]
+            self._parts = [
+                (numbers[codes], None) if names is self._codes else (codes, names) for codes, names in self._parts
+            ]
         if all(names is None for _, names in self._parts):
-            positions, ids = unique_integers(np.concatenate([*(codes for codes, _ in self._parts), np.empty(0, np.int64)]))
+            positions, ids = unique_integers(
+                np.concatenate([*(codes for codes, _ in self._parts), np.empty(0, np.int64)])
+            )
         elif all(names is self._codes for _, names in self._parts):
             positions, ids = _sorted(np.concatenate([codes for codes, _ in self._parts]), listed)
         else:

@@ -121,7 +121,7 @@ class LineReader(ABC):
     def _add(self, line: int, text: str) -> None:
         """Add one line; raises Unusable."""
 
-    def _drop(self, line: int) -> None:
+    def _drop(self, line: int) -> None:  # noqa: B027 - most readers do nothing here
         """Called for each line that is not usable."""
 
     def read(self, pieces: Iterable[tuple[int, bytes]]) -> None:

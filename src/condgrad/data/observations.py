@@ -128,7 +128,9 @@ def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
 def _repeated(i: np.ndarray, j: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """(earlier, later): entries at the same place, each with the next one there."""
     count = len(i)
-    if int(i.max() + 1) * max(n, 1) * count < 2**63:  # place and number of an entry in one integer: to sort these is fastest
+    if (
+        int(i.max() + 1) * max(n, 1) * count < 2**63
+    ):  # place and number of an entry in one integer: to sort these is fastest
         key = (i * n + j) * count + np.arange(count)
         key.sort()
         place = key // count

@@ -14,7 +14,17 @@ from condgrad.checks import counted
 from condgrad.data import arrow_columns
 from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 from condgrad.data.labels import INTEGER, Collected, Names
-from condgrad.data.lines import BLANKS, INFINITE, NOT_GIVEN, NUMBER, Converted, Layout, TableReader, fields_of, number_of
+from condgrad.data.lines import (
+    BLANKS,
+    INFINITE,
+    NOT_GIVEN,
+    NUMBER,
+    Converted,
+    Layout,
+    TableReader,
+    fields_of,
+    number_of,
+)
 from condgrad.data.observations import Observations, observations
 
 DELIMITERS = (",", ";", "\t", "|")
