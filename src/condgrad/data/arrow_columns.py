@@ -15,6 +15,7 @@ import numpy as np
 BLANKS = " \t"
 """Characters that are cut off at both ends of a cell."""
 PLAIN_NUMBER = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+DIGITS = b"-0123456789"
 MAX_DIGITS = 18
 """Digits of a whole number that surely fits into 64 bits."""
 
@@ -82,12 +83,8 @@ def parse(
     )
     fits = np.ones(table.num_rows + len(wrong), dtype=bool)
     fits[wrong] = False
-    return {
-        int(name): table.column(name).combine_chunks()
-        if table.column(name).num_chunks != 1
-        else table.column(name).chunk(0)
-        for name in kept
-    }, fits
+    columns = (column.combine_chunks() for column in table.itercolumns())
+    return dict(zip(map(int, kept), columns, strict=True)), fits
 
 
 def chosen(cells: Any, which: np.ndarray) -> Any:
@@ -149,6 +146,8 @@ def integers(column: Any) -> np.ndarray | None:
     if not len(column):
         return np.empty(0, dtype=np.int64)
     bounds, text = _buffers(column)
+    if text[:1].tobytes() not in DIGITS:
+        return None
     length, start = bounds[1:] - bounds[:-1], bounds[:-1]
     signs = np.count_nonzero(text - ord("0") > 9)  # unsigned: bytes below 0 are large
     if signs == len(text) or length.min() == 0 or length.max() > MAX_DIGITS:
@@ -201,8 +200,9 @@ def encode(columns: Sequence[Any]) -> tuple[np.ndarray, Any]:
     """
     import pyarrow as pa
 
-    encoded = pa.concat_arrays(columns).dictionary_encode()
-    return encoded.indices.to_numpy(), trimmed(encoded.dictionary)
+    encoded = pa.chunked_array(columns).dictionary_encode()  # all chunks have the dictionary of the last one
+    codes = [chunk.indices.to_numpy() for chunk in encoded.chunks]
+    return np.concatenate(codes), trimmed(encoded.chunks[-1].dictionary)
 
 
 def merge(parts: Sequence[tuple[np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarray]:

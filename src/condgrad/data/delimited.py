@@ -1,4 +1,4 @@
-"""CSV, TSV and their kin: which delimiter, which header, which columns; then the lines."""
+"""Delimited text such as CSV: finds the delimiter, the header and the columns, then reads the lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from condgrad.data.text_stream import BLOCK, chunks
 from condgrad.data.wide import DELIMITERS, WideReader, delimiter_of, fields, looks_wide, wide_by_ids
 
 SAMPLE = 200
-"""Lines that are looked at before the file is read."""
+"""Lines that are inspected before the file is read."""
 
 PATIENCE = 2
 """Pieces that may hold nothing but blank lines and comments before the first data."""
@@ -29,11 +29,11 @@ NAMES: tuple[set[str], ...] = (
     | {"book", "isbn", "song", "track", "album", "artist", "game", "restaurant", "business"},
     {"value", "values", "val", "rating", "ratings", "score", "stars", "x", "data", "observation"},
 )
-"""What headers call the row, the column and the value; case, blanks, underscores and a final 'id' do not count."""
+"""Names of the row, the column and the value in headers, without case, blanks, underscores and a final 'id'."""
 
 ROLES = ("row", "column", "value")
 WIDE = "; of a wide table, with names in the first column and one column for each item, say wide=True"
-"""Said where no columns are named, since no names would help."""
+"""Advice that is added if no columns were given: for a wide table, no names would help."""
 Columns = Sequence[str] | Sequence[int] | None
 
 
@@ -87,7 +87,7 @@ def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tu
 
 
 def is_wide(sample: list[tuple[int, str]], delimiter: str | None) -> bool:
-    """Is this a wide table and, by its header and its numbers, nothing else?"""
+    """Whether this can only be a wide table, by its header and its numbers."""
     for one in DELIMITERS if delimiter is None else (delimiter,):
         split = [fields(line, one) or [""] for _, line in sample]
         if looks_wide(split):
@@ -160,7 +160,7 @@ def sniff(sample: list[tuple[int, str]], needed: int, columns: Columns, header: 
 
 
 def _fits(sample: list[tuple[int, str]], delimiter: str, needed: int, columns: Columns, header: bool | None) -> bool:
-    """Do most lines have the same number of fields, enough of them, and most values after the first line a number?"""
+    """Whether most lines have the same number of fields, enough of them, and most values below the first line are numbers."""
     split = [fields(line, delimiter) for _, line in sample]
     width, count = _width(split)
     if width < needed or 2 * count <= len(split):
@@ -217,7 +217,7 @@ def lay_out(
 def places(
     head: list[str], columns: Columns, needed: int, header: bool | None, below: Sequence[list[str]] = ()
 ) -> tuple[bool, list[int] | str]:
-    """Is this line a header? And where the row, the column and the value stand, or a sentence that says what is unclear."""
+    """Whether this line is a header; and the places of row, column and value, or a message that says what is unclear."""
     named = columns is not None and isinstance(columns[0], str)
     roles = [role(name) for name in head]
     if header is None:
@@ -241,7 +241,7 @@ def places(
 
 
 def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]) -> bool:
-    """Are these words above pairs, of which each may be a name too, titles: known ones, or with numbers alone below one?"""
+    """Whether the first line of pairs, whose words may be names too, is a header: known titles, or a column of numbers below."""
     spelled = any(known is not None and len(name) > 2 for name, known in zip(head, roles, strict=True))
     lines = [found for found in below if len(found) == len(head)]
     numbers = bool(lines) and any(all(NUMBER.fullmatch(found[k]) for found in lines) for k in range(len(head)))
@@ -249,7 +249,22 @@ def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]
 
 
 def role(name: str) -> int | None:
-    """0, 1 or 2 for what is known as a name of the row, the column or the value."""
+    """Recognise a title.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    role : int or None
+        0, 1 or 2 for a known title of the row, the column or the value.
+
+    Examples
+    --------
+    >>> role("Movie_ID"), role("rating"), role("time")
+    (1, 2, None)
+    """
     plain = re.sub(r"[\s_\-.]", "", name.lower())
     plain = plain.removesuffix("id") or plain
     return next((i for i, names in enumerate(NAMES) if plain in names), None)

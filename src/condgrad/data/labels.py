@@ -90,16 +90,20 @@ class Names:
 
     def parse(self, column: Any) -> tuple[Any, np.ndarray]:
         numbers = arrow_columns.integers(column)
-        return (
-            (column, arrow_columns.filled(column)) if numbers is None else (numbers, np.ones(len(numbers), dtype=bool))
-        )
+        if numbers is not None:
+            return numbers, np.ones(len(numbers), dtype=bool)
+        ok = arrow_columns.filled(column)
+        if not ok.all():  # a blank in front, for example
+            column = arrow_columns.trimmed(column)
+            ok = arrow_columns.filled(column)
+        return column, ok
 
     def take(self, cells: Any) -> None:
         self._flush()
         if isinstance(cells, np.ndarray):
             self._encode()
             self._parts.append((cells, None))
-        else:
+        elif len(cells):
             self._texts.append(cells)
             if sum(column.nbytes for column in self._texts) > MAX_PENDING_BYTES:
                 self._encode()

@@ -1,4 +1,7 @@
-"""LIBSVM: each line has a label and the features that are not zero, as index:value, counted from 1."""
+"""LIBSVM: each line has a label and the features that are not zero, as index:value, counted from 1.
+
+``sklearn.datasets.load_svmlight_file`` is not used: it reads 1_0 as 10, drops ``qid`` and has no line numbers.
+"""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def fields_of(line: str, delimiter: str) -> list[str]:
 
     Examples
     --------
-    >>> fields_of('ann, "Alien, part 2" ,5', ",")
+    >>> fields_of('ann, "Alien, part 2",5', ",")
     ['ann', 'Alien, part 2', '5']
     """
     if delimiter == BLANKS:
@@ -243,6 +243,8 @@ class TableReader(LineReader):
         quotes = delimiter != BLANKS and bool((data == QUOTE).any())
         data = single_blanks(data) if delimiter == BLANKS else data
         columns, done = arrow_columns.parse(data, delimiter, width, self.wanted, quotes, self.missing)
+        if done.all():
+            return self._cells(lines, columns)
         done[done], add = self._cells(lines[done], columns)
         return done, add
 
@@ -275,7 +277,9 @@ class EntryReader(TableReader):
     def entries(self) -> Entries:
         """Everything that was read."""
         values = None if self.layout.value is None else self.values.close()
-        return self.rows.close(), self.cols.close(), values, self.lines.close()
+        with ThreadPoolExecutor(2) as pool:  # to number names takes as long as to parse them
+            cols = pool.submit(self.cols.close)
+            return self.rows.close(), cols.result(), values, self.lines.close()
 
     def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
         layout = self.layout

@@ -1,4 +1,7 @@
-"""Matrix Market: a header that says all, then entries, or all numbers of a dense matrix column by column."""
+"""Matrix Market: a header, the sizes, then the entries, or all numbers of a dense matrix column by column.
+
+``scipy.io.mmread`` is not used: it reads 5,5 as 5, 0x10 as 0 and 1_0 as 1 without an error, and ignores what follows the value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wide tables in text: a line for each row of the matrix, its name first, then a cell for each column, which may be empty."""
+"""Wide tables in text: a line for each row of the matrix, which has the row's name and then a cell for each column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BAD_CELL = "no number in a cell"
 
 
 def looks_wide(split: Sequence[list[str]]) -> bool:
-    """Can these lines, a header first, be nothing but a wide table?
+    """Whether these lines, of which the first is a header, can only be a wide table.
 
     They can't be a list of entries, which has two columns of names: no cell but the first is a name, since every other column has
     numbers alone and a fraction among them, which no name is. The first column names each row once, and not by fractions. Columns
@@ -52,7 +52,7 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
 
 
 def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
-    """Why these lines without a header, if they are read as a list of entries, have ids that may be the cells of a wide table."""
+    """Reason why lines without a header may be a wide table, because as a list of entries they have numbers as ids; or None."""
     head, *lines = split
     if head[0] == "" and head[1:] == [str(k) for k in range(len(head) - 1)]:
         return f"the first line, {shortly(','.join(head))}, has no id and looks like the header of a wide table"
@@ -176,8 +176,8 @@ class WideReader(TableReader):
         cells = arrow_columns.joined(columns.values())  # at once: there may be 50,000 columns
         numbers, good = arrow_columns.decimals(cells)
         good |= cells.is_null().to_numpy(zero_copy_only=False)
-        table = numbers.reshape(-1, len(lines)).T
-        ok &= good.reshape(-1, len(lines)).all(axis=0)
+        table = numbers.reshape(len(columns), len(lines)).T
+        ok &= good.reshape(len(columns), len(lines)).all(axis=0)
 
         def add() -> None:
             self.names.take(arrow_columns.chosen(names, ok))
