@@ -53,6 +53,11 @@ def test_a_fault_is_told_with_its_line(name: str, tmp_path: Path) -> None:
     assert kind in str(found.cleanup) and found.cleanup.summary()["faults"][0]["count"] == 1
 
 
+def test_a_strict_reader_names_the_first_fault_though_later_lines_are_decoded_already(tmp_path: Path) -> None:
+    with pytest.raises(BadData, match=r"x\.csv, line 5: the value is 'x'"):
+        load(put(tmp_path, ROWS + b"9,9,x\ncaf\xe9,8,9"), strict=True)
+
+
 def test_the_last_of_conflicting_entries_counts(tmp_path: Path) -> None:
     found = load(put(tmp_path, b"a,x,1\na,x,2\nb,x,7\na,x,2\n"))
     assert found.values is not None

@@ -132,11 +132,12 @@ class LineReader(ABC):
         pieces : iterable of (first, text)
             Number of the first line, from 1, and whole lines in UTF-8, each with a newline at its end.
         """
+        ahead = 0 if self.notes.strict else THREADS  # a fault of encoding in a later piece must not be the first one
         with ThreadPoolExecutor(THREADS) as pool:
             waiting: deque[Future[Any]] = deque()
             for first, text in pieces:
                 waiting.append(pool.submit(self._convert, first, text))
-                if len(waiting) > THREADS:
+                if len(waiting) > ahead:
                     self._finish(*waiting.popleft().result())
             while waiting:
                 self._finish(*waiting.popleft().result())
