@@ -60,8 +60,8 @@ class Backtracking:
         if new.descent is None or state.L is None:
             lacks = "the descent of its steps" if new.descent is None else "an L: take it from smoothness(problem, x0)"
             raise TypeError(
-                f"L is not known, and backtracking needs of the state of {type(self.solver).__name__} {lacks}; or give smoothness= "
-                "to minimize."
+                f"L is not known, and backtracking needs of the state of {type(self.solver).__name__} {lacks}; or give "
+                "smoothness= to minimize."
             )
         if new.descent.y is None:  # the rule does without L
             return new
