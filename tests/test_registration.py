@@ -19,7 +19,8 @@ from condgrad.checks import as_shape
 from condgrad.cli import main
 from condgrad.protocols import Prox
 from condgrad.solvers import Option
-from condgrad.solvers.states import State
+from condgrad.solvers.smoothness import smoothness
+from condgrad.solvers.states import Descent, State
 from condgrad.spec import load
 from condgrad.testing import check_domain, check_inner, check_loss, check_method, check_objective
 
@@ -76,11 +77,12 @@ class Halving:
     share: float = 0.5
 
     def init(self, problem: Any, x0: Any) -> State:
-        return State(x=x0, L=problem.objective.smoothness)
+        return State(x=x0, L=smoothness(problem, x0))
 
     def step(self, problem: Any, state: State) -> State:
-        s = problem.domain.lmo(problem.objective.grad(state.x))
-        return replace(state, k=state.k + 1, x=state.x + self.share ** (state.k + 1) * (s - state.x))
+        x, grad = state.x, problem.objective.grad(state.x)
+        s = problem.domain.lmo(grad)
+        return replace(state, k=state.k + 1, x=x + self.share ** (state.k + 1) * (s - x), descent=Descent(x, grad))
 
 
 def halving(problem: Any, setup: Any, share: float = 0.5) -> Halving:

@@ -346,3 +346,12 @@ class Own3:
 
     def contains(self, x: Any, tolerance: float = 1e-9) -> bool:
         return cg.Simplex(3).contains(x, tolerance)
+
+
+def test_a_method_that_relies_on_a_known_smoothness_is_told() -> None:
+    method = cg.solvers.Method("own", "Own", lambda problem, setup: Solver())
+    cg.METHODS["own"] = method
+    try:
+        failed(check_method("own", steps=3), "finite sum: L need not be known", "the descent of its steps")
+    finally:
+        del cg.METHODS["own"]

@@ -58,6 +58,12 @@ class Backtracking:
         objective = Remembering(problem.objective, state.known)  # a step that is repeated asks at the same points
         problem = Problem(objective, problem.domain)
         new = self.solver.step(problem, state)
+        if new.descent is None or state.L is None:
+            lacks = "the descent of its steps" if new.descent is None else "an L: take it from smoothness(problem, x0)"
+            raise TypeError(
+                f"L is not known, and backtracking needs of the state of {type(self.solver).__name__} {lacks}; or give "
+                "smoothness= to minimize."
+            )
         if new.descent.y is None:  # the rule does without L
             return new
         before = objective.value(new.descent.x)

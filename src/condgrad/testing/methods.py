@@ -18,7 +18,7 @@ from condgrad.checks import NotGiven
 from condgrad.domains import L1Ball, Simplex
 from condgrad.driver import Mapping as Tolerance
 from condgrad.driver import Steps, iterate, minimize, run
-from condgrad.driver.resolve import completed, unwrapped
+from condgrad.driver.resolve import completed, unwrapped, with_smoothness
 from condgrad.inner import CondG, Spectral
 from condgrad.objectives import FunctionExpectation, LinearModel, Quadratic, Welsch
 from condgrad.points import LowRank, SparsePlusLowRank
@@ -131,6 +131,7 @@ class _Method:
             yield f"{label}: iterates stay in the set", partial(self.inside, problem)
             yield f"{label}: certificates are true", partial(self.certificates, problem)
             yield f"{label}: it calls the oracles of its entry only", partial(self.oracles, problem)
+            yield f"{label}: L need not be known", partial(self.without_smoothness, problem)
             yield f"{label}: runs repeat", partial(self.repeats, problem)
             yield f"{label}: a run that is cut and resumed is the same", partial(self.resumes, problem)
         yield "solver and states are frozen dataclasses", self.frozen
@@ -194,6 +195,13 @@ class _Method:
         allowed |= {"UB"} if isinstance(self.inner, Spectral) else set()  # by which it certifies its gaps
         allowed |= set() if self.entry.deterministic else {"FO"}  # for the first step size
         require(used <= allowed, f"it calls {', '.join(sorted(used - allowed))}, its entry says {self.entry.oracles}")
+
+    def without_smoothness(self, problem: Problem) -> None:
+        if self.entry is None or not self.entry.deterministic:
+            raise Skipped("only registered, deterministic methods are run with backtracking")
+        unknown = Problem(with_smoothness(problem.objective, None), problem.domain)
+        for state in self.states(unknown):
+            require(state.L is not None and state.L > 0, f"after step {state.k} L is {state.L!r}")
 
     def minimized(self, problem: Problem, **more: Any) -> tuple[list[bytes], Any]:
         path: list[bytes] = []
