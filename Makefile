@@ -55,6 +55,7 @@ bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-resu
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.problem5 --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.path_cost --check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.readers --check
 
 bench-certificates: $(VENV)/ready  ## 500 random problems: is any certificate false, compared with extended precision?
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.certificates --check

@@ -169,9 +169,9 @@ def a_method(rng: np.random.Generator, model: Any, domain: Any, known: bool) -> 
     )
     inners = ["auto"]
     large = isinstance(model, Observed) and min(model.shape) > 64  # where the other inner solvers take minutes
-    for name, solver in INNERS.items() if not large else ():
+    for name, entry in INNERS.items() if not large else ():
         try:
-            suits(solver(), domain)
+            suits(entry.build(), domain)
             inners.append(name)
         except TypeError:
             continue

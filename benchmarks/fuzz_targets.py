@@ -228,32 +228,31 @@ def _archives(folder: Path) -> dict[str, Target]:
 def _models(folder: Path) -> dict[str, Target]:
     """Fitted models whose checksums hold, whatever their plain data are."""
     from condgrad.learn import RobustCompletion, SigmoidClassifier
-    from condgrad.learn import storage as linear_storage
-    from condgrad.learn.completion import storage as completion_storage
+    from condgrad.learn.storage import VERSION
     from condgrad.storage import archive
 
     rng, path = np.random.default_rng(SEED), folder / "m.npz"
     X = rng.normal(size=(12, 5))
     names = np.where(X[:, 0] > 0, "up", "down")
 
-    def reader(model: Any, version: int) -> Target:
+    def reader(model: Any) -> Target:
         kind = type(model)
         model.save(path)
-        data, arrays = archive.read(path, kind.__name__, version)
+        data, arrays = archive.read(path, kind.__name__, VERSION)
 
         def read(case: bytes) -> Any:
             try:
                 forged = json.loads(case)
             except (ValueError, RecursionError):
                 return None
-            archive.write(path, kind.__name__, version, forged, arrays)
+            archive.write(path, kind.__name__, VERSION, forged, arrays)
             return kind.load(path)
 
         return Target(read, (archive.BadArchive,), [json.dumps(data).encode()])
 
     return {
-        "completion model": reader(RobustCompletion(radius=3.0, sigma=1.0).fit(X), completion_storage.VERSION),
-        "linear model": reader(SigmoidClassifier(radius=1.0).fit(X, names), linear_storage.VERSION),
+        "completion model": reader(RobustCompletion(radius=3.0, sigma=1.0).fit(X)),
+        "linear model": reader(SigmoidClassifier(radius=1.0).fit(X, names)),
     }
 
 

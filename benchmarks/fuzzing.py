@@ -24,11 +24,11 @@ MEMORY_MIB = 4096
 READERS = (
     "condgrad.storage.archive",
     "condgrad.storage.files",
+    "condgrad.storage.snapshot",
+    "condgrad.storage.stored",
     "condgrad.data",
     "condgrad.driver.checkpoint",
     "condgrad.driver.fingerprint",
-    "condgrad.driver.snapshot",
-    "condgrad.driver.validate",
     "condgrad.spec",
     "condgrad.learn.storage",
     "condgrad.learn.completion.storage",

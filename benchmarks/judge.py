@@ -124,7 +124,7 @@ def with_condgrad(method: str, dense: bool = False, **options: Any) -> Run:
             **options,
         )
         judge.look(r.steps, r.x)
-        counts = {oracle: r.counts[oracle] for oracle in ("fo", "ifo", "lo", "po")}
+        counts = {oracle: r.counts[oracle] for oracle in ("fo", "ifo", "lo", "ub", "po")}
         return {"cpu": r.cpu, "seconds": r.seconds, "steps": r.steps, **counts, **judge.verdict()}
 
     return reach
@@ -198,6 +198,6 @@ def with_rough_oracle() -> Run:
                 if judge(k, x) or watch.cpu > limit:
                     judge.look(k, x)
                     spent = {"cpu": watch.cpu, "seconds": watch.seconds, "steps": k}
-                    return {**spent, "fo": k, "lo": k, "ifo": k * F.n_terms, "po": 0, **judge.verdict()}
+                    return {**spent, "fo": k, "lo": k, "ifo": k * F.n_terms, "ub": 0, "po": 0, **judge.verdict()}
 
     return reach

@@ -237,11 +237,11 @@ class Results:
                     median(r.value for r in ratios),
                 )
             )
-            counts = (int(median(r[what] for r in runs)) for what in ("steps", "fo", "lo", "po"))
-            steps, fo, lo, po = counts
+            counts = (int(median(r[what] for r in runs)) for what in ("steps", "fo", "lo", "ub", "po"))
+            steps, fo, lo, ub, po = counts
             ifo = median(r["ifo"] / r["n_terms"] for r in runs)
             there = f"{reached} of {len(runs)}"
-            lines.append((c.name, there, cpu, seconds, ratio, steps, fo, ifo, lo, po))
+            lines.append((c.name, there, cpu, seconds, ratio, steps, fo, ifo, lo, ub, po))
         return lines
 
     def claim(self, size: int, generator: str, ours: str, family: str, said: str, required: float) -> Claim | None:
@@ -271,7 +271,8 @@ Medians over seeds (fewer for weaker variants), one thread. CPU and wall: second
 (of svfw and sagafw: over that of ncgs-vr).
 there: runs that reached the target; others were ended when they had had {ncgs} times our time (svfw, sagafw: {ncgs-vr} times).
 '>': in half of the runs or more, so this is a lower bound.
-FO: full gradients; IFO/n: term gradients by the number of terms, full gradients included; LO: linear oracle; PO: projections.
+FO: full gradients; IFO/n: term gradients by the number of terms, full gradients included;
+LO: linear minimisations; UB: upper bounds; PO: projections.
 """
 
 
@@ -288,7 +289,7 @@ def main() -> None:
 
     results = Results(rows)
     cells = sorted({(r["size"], r["generator"]) for r in rows}, key=lambda c: (c[0], GENERATORS.index(c[1])))
-    columns = ("method", "there", "CPU", "wall", "ratio", "steps", "FO", "IFO/n", "LO", "PO")
+    columns = ("method", "there", "CPU", "wall", "ratio", "steps", "FO", "IFO/n", "LO", "UB", "PO")
     for size, generator in cells:
         title = (
             f"Problem (5), {size} x {size}, rank {RANKS[size]}, {generator}: until the squared mapping is <= {TARGET:g}"

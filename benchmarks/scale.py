@@ -63,6 +63,7 @@ def main() -> None:
             ("steps", result.steps),
             ("FO", result.counts["fo"]),
             ("LO", result.counts["lo"]),
+            ("UB", result.counts["ub"]),
             ("rank of the answer", result.x.rank),
             ("largest rank on the way", widest),
             ("peak memory above the bare process, MB", peak),

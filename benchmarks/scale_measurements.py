@@ -77,6 +77,7 @@ def run(objective: Any, domain: Any) -> tuple[Any, list[Row]]:
                     "mapping": record.mapping,
                     "rank": x.rank,
                     "lo": record.lo,
+                    "ub": record.ub,
                     "calls": calls,
                 }
             )

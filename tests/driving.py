@@ -12,7 +12,7 @@ import pytest
 
 import condgrad as cg
 from condgrad.driver.trace import COLUMNS
-from condgrad.protocols import Record
+from condgrad.protocols import COUNTERS, Record
 
 X0 = np.array([0.5, 0.2, 0.3])
 CONVEX = cg.Quadratic(np.diag([1.0, 2.0, 3.0]))
@@ -72,7 +72,7 @@ def passing(time: list[float], seconds: float, answer: Any) -> Any:
 
 
 def a_record(**known: Any) -> Record:
-    return Record(**dict.fromkeys(COLUMNS[:9], 0) | dict.fromkeys(COLUMNS[9:], nan) | known)
+    return Record(**dict.fromkeys(COLUMNS, nan) | dict.fromkeys(("k", "seconds", "cpu", "wall", *COUNTERS), 0) | known)
 
 
 def assert_refused(do: Callable[[], object], kind: type[Exception], words: str) -> None:

@@ -33,13 +33,13 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a plain function": (
         lambda: solve(lambda x: 1.0),
         TypeError,
-        "The objective is a plain function, an Objective was expected: for your own function use Function",
+        "The objective is a plain function, which has no value and no grad: an objective has at least value and grad; for",
     ),
     "a number": (lambda: solve(3.0), TypeError, "The objective is of type float"),
     "an array for a set": (
         lambda: solve(domain=np.eye(3)),
         TypeError,
-        "The domain is of type ndarray, a set with lmo, shape, diameter was expected",
+        "The domain is of type ndarray, which has no lmo: a set has at least shape and lmo; see condgrad.domains, or user_set",
     ),
     "swapped": (lambda: cg.minimize(SIMPLEX, CONVEX), TypeError, "The domain is of type Quadratic"),
     "NaN in the data": (

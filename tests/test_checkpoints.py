@@ -17,9 +17,9 @@ from tests.resuming import Walk, linear_model
 import condgrad as cg
 from condgrad.cli import main
 from condgrad.driver.checkpoint import VERSION
-from condgrad.driver.snapshot import Frozen, freeze, thaw
 from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
+from condgrad.storage.snapshot import Serialised, refusing, restore, snapshot
 
 ASKED = {"method": "ncgs", "max_steps": 8, "tol": 1e-12}
 
@@ -104,6 +104,11 @@ def held(data, kind):
     return next(node[2] for node in data["nodes"] if node[0] == "object" and node[1].endswith(kind))
 
 
+def moving(data, name, value):
+    """Put another value in the place of one that moves in the run."""
+    next(pair for pair in data["tree"][1][1:] if pair[0] == name)[1] = value
+
+
 FORGED = {
     "L = 0": lambda data: held(data, "State").update(L=0),
     "L = NaN": lambda data: held(data, "State").update(L=float("nan")),
@@ -115,21 +120,30 @@ FORGED = {
     "theta": lambda data: held(data, "State").update(theta_ag=["list", 1.0]),
     "due": lambda data: held(data, "State").update(due=3),
     "certificate": lambda data: held(data, "State").update(certificate=1),
+    "memory": lambda data: held(data, "State").update(memory=["list"]),
+    "descent_fun": lambda data: held(data, "State").update(descent=None, descent_fun=1.0),
     "gamma": lambda data: held(data, "Certificate").update(gamma=0.0),
     "gap": lambda data: held(data, "Certificate").update(gap=None),
     "prox": lambda data: held(data, "Certificate").update(prox=None),
     "record": lambda data: held(data, "Record").update(seconds=None),
-    "no record": lambda data: data["tree"][1][1].update(record=None),
-    "best": lambda data: data["tree"][1][1].update(best=7),
-    "best_k": lambda data: data["tree"][1][1].update(best_k=0.5),
-    "current_k": lambda data: data["tree"][1][1].update(current_k=-1),
-    "lowest": lambda data: data["tree"][1][1].update(lowest=7),
-    "lowest fun": lambda data: data["tree"][1][1]["lowest"].__setitem__(3, None),
-    "lowest x": lambda data: data["tree"][1][1]["lowest"].__setitem__(2, 1.0),
-    "next_check": lambda data: data["tree"][1][1].update(next_check=None),
-    "noticed": lambda data: data["tree"][1][1].update(noticed=None),
-    "noticed what": lambda data: data["tree"][1][1].update(noticed=["named", "Noticed", 1]),
+    "no record": lambda data: moving(data, "record", None),
+    "best": lambda data: moving(data, "best", 7),
+    "best_k": lambda data: moving(data, "best_k", 0.5),
+    "current_k": lambda data: moving(data, "current_k", -1),
+    "lowest": lambda data: moving(data, "lowest", 7),
+    "lowest fun": lambda data: held(data, "Lowest").update(fun=None),
+    "lowest x": lambda data: held(data, "Lowest").update(x=1.0),
+    "next_check": lambda data: moving(data, "next_check", None),
+    "noticed": lambda data: moving(data, "noticed", None),
+    "noticed what": lambda data: held(data, "Noticed").update(inexact="1"),
+    "noticed vertices": lambda data: held(data, "Noticed").update(vertices=["tuple", 1.0]),
+    "known": lambda data: moving(data, "known", ["list", ["tuple", 1.0, 1.0]]),
+    "rows": lambda data: data.update(rows=""),
     "counts": lambda data: data["counts"].update(lo=-1),
+    "counts too large": lambda data: data["counts"].update(lo=10**30),
+    "record too large": lambda data: held(data, "Record").update(lo=10**30),
+    "smoothness too large": lambda data: held(data, "Record").update(smoothness=10**30),
+    "remembered": lambda data: data["tree"].__setitem__(2, ["tuple", 1.0, 2.0]),
     "counts of what": lambda data: data["counts"].update(lo=[1]),
     "spent": lambda data: data["spent"].update(seconds=float("nan")),
 }
@@ -151,10 +165,72 @@ def test_a_state_that_no_run_was_in_is_refused(path, forged):
 def test_points_that_no_run_was_at_are_refused(path, change):
     data, arrays = archive.read(path, "checkpoint", VERSION)
     archive.previous(path).unlink()
-    at = data["nodes"][held(data, "State")["x"][1]][1]
+    at = held(data, "State")["x"][1]
     archive.write(path, "checkpoint", VERSION, data, arrays | {str(at): change(arrays[str(at)])})
     with pytest.raises(BadArchive, match="can't be used: what it holds does not fit together"):
         resumed(path)
+
+
+@pytest.mark.parametrize("change", [lambda a: a.astype(complex), lambda a: a[:-1], lambda a: a[None], lambda a: a > 0])
+def test_a_trace_that_no_run_had_is_refused(path, change):
+    data, arrays = archive.read(path, "checkpoint", VERSION)
+    archive.previous(path).unlink()
+    archive.write(path, "checkpoint", VERSION, data, arrays | {"trace.mapping": change(arrays["trace.mapping"])})
+    with pytest.raises(BadArchive, match="a trace of 5 rows was expected"):
+        resumed(path)
+
+
+def number_of(data, kind):
+    """The number of the first object of this kind."""
+    return next(i for i, node in enumerate(data["nodes"]) if node[0] == "object" and node[1].endswith(kind))
+
+
+def last(data, evaluation, carrying=("list",)):
+    """What the objective remembers: the last evaluation, and whose values are kept."""
+    data["tree"][2] = ["tuple", evaluation, list(carrying)]
+
+
+LOW_RANK = {
+    "remembered": lambda data, _: data["tree"].__setitem__(2, 1.0),
+    "the last point": lambda data, _: last(data, ["tuple", "x", 1.0, None]),
+    "the last value": lambda data, _: last(data, ["tuple", None, None, None]),
+    "the last gradient": lambda data, _: last(data, ["tuple", None, 1.0, ["node", number_of(data, "LowRank")]]),
+    "whose values": lambda data, _: last(
+        data, ["tuple", None, 1.0, None], ["list", ["weak", number_of(data, "State")]]
+    ),
+    "coefficient": lambda data, _: held(data, "condgrad.LowRank")["terms"][1].__setitem__(1, float("nan")),
+    "terms": lambda data, _: held(data, "condgrad.LowRank").update(terms=["tuple", ["tuple", 1.0, ["node", 0]]]),
+    "base": lambda data, _: held(data, "Factors").update(base=-1),
+    "norm": lambda data, _: held(data, "Factors").update(norm2="1"),
+    "seen": lambda data, _: held(data, "Factors").update(seen=["tuple", ["shared", "pattern"], ["node", 0]]),
+    "a pattern of another problem": lambda data, _: held(data, "SparsePlusLowRank").update(pattern=["shared", "other"]),
+    "no pattern": lambda data, _: held(data, "SparsePlusLowRank").update(pattern=None),
+    "scale": lambda data, _: held(data, "SparsePlusLowRank").update(scale=float("inf")),
+    "no hull": lambda data, _: held(data, "State").update(memory=None),
+    "another memory": lambda data, _: held(data, "State").update(memory=["node", number_of(data, "Certificate")]),
+    "atoms": lambda data, _: held(data, "ActiveSet").update(atoms=["tuple"]),
+    "weights": lambda data, arrays: spoil(arrays, held(data, "ActiveSet")["weights"]),
+    "gram": lambda data, arrays: spoil(arrays, held(data, "ActiveSet")["gram"]),
+    "U": lambda data, arrays: spoil(arrays, held(data, "Factors")["U"]),
+    "values": lambda data, arrays: spoil(arrays, held(data, "SparsePlusLowRank")["values"]),
+}
+
+
+def spoil(arrays, reference):
+    arrays[str(reference[1])] = np.full_like(arrays[str(reference[1])], np.nan)
+
+
+@pytest.mark.parametrize("forged", LOW_RANK)
+def test_points_and_memories_that_no_run_had_are_refused(forged, tmp_path):
+    path, asked = tmp_path / "c", ASKED | {"inner": cg.Corrective(3), "max_steps": 3}
+    Walk("completion", path, **asked)
+    data, arrays = archive.read(path, "checkpoint", VERSION)
+    archive.previous(path).unlink()
+    LOW_RANK[forged](data, arrays)
+    archive.write(path, "checkpoint", VERSION, data, arrays)
+    with pytest.raises(BadArchive, match="can't be used: what it holds does not fit together") as refused:
+        Walk("completion", path, resume=True, **asked)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.filterwarnings("ignore::condgrad.SmoothnessWarning")
@@ -329,8 +405,8 @@ def test_where_nothing_can_be_written_the_run_does_not_begin(tmp_path):
 
 
 def test_what_can_t_be_saved_is_said_at_once(tmp_path):
-    with pytest.raises(TypeError, match="can't hold a SimpleNamespace"):
-        freeze([SimpleNamespace()], {})
+    with pytest.raises(TypeError, match="A SimpleNamespace can't be written to a file"):
+        snapshot([SimpleNamespace()])
     for wrong in (-1, "often"):
         with pytest.raises((TypeError, ValueError), match="steps between checkpoints"):
             cg.Checkpoint(tmp_path / "c", steps=wrong)
@@ -338,15 +414,15 @@ def test_what_can_t_be_saved_is_said_at_once(tmp_path):
         cg.minimize(*linear_model(), checkpoint=3)
 
 
-# --------------------------------------------------------------------------------------------------- the frozen tree
+# -------------------------------------------------------------------------------------------------- the serialised tree
 
 
 def test_one_object_stays_one_object_and_bits_stay():
     x = cg.LowRank(np.ones((3, 1)), np.ones((4, 1)))
     layout = np.arange(24.0).reshape(2, 3, 4).transpose(1, 2, 0)
     thing = {"points": (x, 2.0 * x, x), "numbers": [np.float64(0.1), np.int64(3), float("nan"), -0.0], "a": layout}
-    frozen = freeze(thing, {})
-    again = thaw(Frozen(json.loads(json.dumps(frozen.tree)), json.loads(json.dumps(frozen.nodes)), frozen.arrays), {})
+    found = snapshot(thing)
+    again = restore(Serialised(*json.loads(json.dumps([found.tree, found.nodes])), found.arrays))
     one, two, three = again["points"]
     assert one is three and one.terms[0][1] is two.terms[0][1]
     assert repr(again["numbers"]) == repr(thing["numbers"])
@@ -357,20 +433,30 @@ def test_one_object_stays_one_object_and_bits_stay():
     ("tree", "nodes"),
     [
         (["node", 0], []),
+        (["node", True], [["object", "condgrad.Squared", {}]] * 2),
         (["node", 0], [["node"]]),
+        (["node", 0], [["array", [0], True]]),
         (["node", 0], [["object", "os.system", {}]]),
-        (["node", 0], [["object", "condgrad.certificate.Certificate", {"x": 1}]]),
-        (["node", 0], [["object", "condgrad.points.low_rank.LowRank", {"terms": ["node", 0], "shape": 1}]]),
-        (["named", "Descent", 1], []),
+        (["node", 0], [["object", "condgrad.Certificate", {"x": 1}]]),
+        (["node", 0], [["object", "condgrad.LowRank", {"terms": ["node", 0], "shape": 1}]]),
+        (["node", 0], [["object", "condgrad.LowRank", {"terms": ["tuple"], "shape": ["list", 1, 1]}]]),
+        (["node", 0], [["object", "condgrad.Descent", {"x": 1}]]),
+        (["node", 0], [["object", "condgrad.Reason", {"status": "a", "message": 3}]]),
+        (["weak", 0], [["object", "condgrad.Reason", {"status": "a", "message": "b"}]]),
+        (["dict", [["list"], 1]], []),
         (["number", "O", 1], []),
+        (["number", "<f4", 1e300], []),
+        (["number", "|i1", 1000], []),
+        (["number", "<f8", [1.0, 2.0]], []),
+        (["shared", "pattern"], []),
         ({}, []),
         ([], []),
     ],
     ids=str,
 )
 def test_a_tree_that_does_not_fit_is_refused(tree, nodes):
-    with pytest.raises(BadArchive):
-        thaw(Frozen(tree, nodes, []), {})
+    with pytest.raises(BadArchive, match=r"^file can't be used: what it holds does not fit together"), refusing("file"):
+        restore(Serialised(tree, nodes, {}))
 
 
 # ------------------------------------------------------------------------------------------------------ command line

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import io, sparse
 
-from condgrad.data import BadData, Limits, Observations, load, load_labelled
-from condgrad.data.lines import Reader
+from condgrad.data import BadData, Limits, Observations, arrow_columns, load, load_labelled
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 CASES = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -116,8 +115,59 @@ def test_the_fast_reader_walks_with_the_careful_one(
 
     fast = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Reader, "_plain", lambda self, first, data: np.zeros(int((data == 10).sum()), dtype=bool))
+        patch.setattr(arrow_columns, "available", lambda: False)
         assert outcome() == fast
+
+
+token = st.sampled_from(
+    ["1:2", "2:3.5", "3:-1e-3", "1:1_0", ":5", "3:", "1:2:3", "0:1", "qid:3", "2: 5", "# x", "x", "+3:4", "1.0:2"]
+)
+line_of_labelled = st.lists(token, max_size=4).map(lambda tokens: " ".join(["1", *tokens]))
+line_of_table = st.lists(cell, min_size=1, max_size=4).map(",".join)
+line_of_market = st.lists(cell, min_size=1, max_size=4).map(" ".join)
+
+
+@pytest.mark.parametrize(
+    ("name", "top", "plain", "odd", "options"),
+    [
+        ("x.svm", [], "-1  1:2\t3:4.5", line_of_labelled, {}),
+        ("x.csv", ["t,a,b"], "x,1.5,", line_of_table, {"wide": True}),
+        ("x.csv", ["t,a,b"], " y , NA,-2", line_of_table, {"wide": True}),
+        ("x.mtx", ["%%MatrixMarket matrix coordinate real general", "9 9 9"], " 3\t4  1.5 ", line_of_market, {}),
+        ("x.mtx", ["%%MatrixMarket matrix array real general", "9 9"], " 1.5", cell, {}),
+    ],
+)
+@CASES
+@given(data=st.data())
+def test_other_formats_walk_with_the_careful_reader(
+    tmp_path: Path, name: str, top: list[str], plain: str, odd: Any, options: dict[str, Any], data: Any
+) -> None:
+    lines = data.draw(st.permutations([*data.draw(st.lists(odd, max_size=5)), *[plain] * 6]))
+    path = write(tmp_path / name, "\n".join([*top, *lines]))
+
+    def outcome() -> Any:
+        try:
+            if name == "x.svm":
+                labelled = load_labelled(path)
+                return labelled.X.toarray().tolist(), labelled.y.tolist(), labelled.cleanup
+            found = load(path, **options)
+        except BadData as error:
+            return str(error)
+        ids = [None if ids is None else ids.tolist() for ids in (found.row_ids, found.col_ids)]
+        return found.rows.tolist(), found.cols.tolist(), found.values.tolist(), found.shape, ids, found.cleanup
+
+    fast = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow_columns, "available", lambda: False)
+        assert outcome() == fast
+
+
+def test_names_that_look_like_something_else(tmp_path: Path) -> None:
+    """pyarrow and pandas would make numbers, missing values and truth values of them."""
+    names = ["NA", "null", "True", "1e5", "007", "0x10", "+7", "-0", "nan", "inf", "1.0", "9" * 19, "2024-01-02"]
+    text = "".join(f"{name},{name},1.5\n" for name in names)
+    found = load(write(tmp_path / "x.csv", text), header=False, delimiter=",", strict=True)
+    assert [row for row, _, _ in triples_of(found)] == names == [col for _, col, _ in triples_of(found)]
 
 
 # ------------------------------------------------------------------------------------------------- other formats

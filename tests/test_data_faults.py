@@ -53,6 +53,11 @@ def test_a_fault_is_told_with_its_line(name: str, tmp_path: Path) -> None:
     assert kind in str(found.cleanup) and found.cleanup.summary()["faults"][0]["count"] == 1
 
 
+def test_a_strict_reader_names_the_first_fault_though_later_lines_are_decoded_already(tmp_path: Path) -> None:
+    with pytest.raises(BadData, match=r"x\.csv, line 5: the value is 'x'"):
+        load(put(tmp_path, ROWS + b"9,9,x\ncaf\xe9,8,9"), strict=True)
+
+
 def test_the_last_of_conflicting_entries_counts(tmp_path: Path) -> None:
     found = load(put(tmp_path, b"a,x,1\na,x,2\nb,x,7\na,x,2\n"))
     assert found.values is not None
@@ -294,6 +299,14 @@ def test_a_skew_symmetric_diagonal(tmp_path: Path) -> None:
         load(path, strict=True)
     found = load(path)
     assert found.matrix().toarray().tolist() == [[0, -5], [5, 0]] and found.cleanup.dropped == 1
+
+
+@pytest.mark.parametrize("line", [b"a\0", b"9" * 300], ids=["NUL byte", "long line"])
+def test_an_unusable_line_of_a_dense_matrix_keeps_its_place(line: bytes, tmp_path: Path) -> None:
+    """All numbers below it moved up by one place."""
+    content = MM.replace(b"coordinate", b"array") + b"2 2\n1\n" + line + b"\n3\n4\n"
+    found = load(put(tmp_path, content, "x.mtx"), limits=Limits(line=200))
+    assert found.matrix().toarray().tolist() == [[1, 3], [0, 4]] and found.cleanup.dropped == 1
 
 
 # ------------------------------------------------------------------------------------------------------ blank lines

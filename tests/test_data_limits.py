@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from tests.data_files import MM, ROWS, put, tabled
 
-from condgrad.data import BadData, Limits, libsvm, lines, load, load_labelled, matrix_market
+from condgrad.data import BadData, Limits, arrow_columns, load, load_labelled
+from condgrad.data.lines import LineReader
 from condgrad.storage import files
 
 
@@ -80,11 +81,9 @@ def test_a_parquet_file_that_is_small_only_in_its_encoding(tmp_path: Path, monke
 def test_blank_lines_are_cut_out_before_any_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small gzip of blank lines took seconds: each of them went through all steps of a line."""
     seen: list[int] = []
-    for module in (lines, matrix_market, libsvm):
-        real = module.split
-        monkeypatch.setattr(
-            module, "split", lambda data, *a, real=real, **k: seen.append(len(data)) or real(data, *a, **k)
-        )
+    parse, careful = arrow_columns.parse, LineReader._with_care
+    monkeypatch.setattr(arrow_columns, "parse", lambda data, *a, **k: seen.append(len(data)) or parse(data, *a, **k))
+    monkeypatch.setattr(LineReader, "_with_care", lambda self, n, d, w: seen.append(len(d)) or careful(self, n, d, w))
     gap = b"\n" * 1_500_000 + b" \t\n" * 200_000 + b"\r\n"
     blank = gap.count(b"\n")
     dense = MM.replace(b"coordinate", b"array")

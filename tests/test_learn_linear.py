@@ -12,12 +12,12 @@ from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.forging import forge
 
 from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
 from condgrad.learn.linear_problem import Design, LinearProblem
 from condgrad.learn.robust_start import clipped_scale, m_scale, robust_start
 from condgrad.objectives import Welsch
-from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
 
 A9A = Path(__file__).parents[2] / "shared" / "data" / "libsvm"
@@ -318,39 +318,50 @@ def test_saved_and_loaded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "forged",
+    ("part", "forged"),
     [
-        {"fitted.classes_": {"names": ["a", "b"], "dtype": "U10000000"}},
-        {"fitted.classes_": {"names": ["a", "b", "c"], "dtype": "U"}},
-        {"fitted.classes_": {"names": ["a" * 10**7] + ["b"] * 10**5, "dtype": "U"}},
-        {"fitted.classes_": {"names": ["a", 1], "dtype": "U"}},
-        {"fitted.classes_": {"names": ["a", "b"]}},
-        {"fitted.predict": 3},
-        {"fitted": 1},
-        {"x.y.z": 1},
-        {"parameters.bogus": 1},
-        {"parameters.tol": [1]},
-        {"fitted.n_features_in_": 10**11},
-        {"fitted.n_features_in_": "2"},
-        {"fitted.feature_names_in_": {"names": ["a"], "dtype": "O"}},
-        {"fitted.intercept_": np.zeros(2)},
-        {"fitted.coef_": np.zeros((2, 2))},
-        {"fitted.coef_": np.full((1, 2), np.nan)},
-        {"fitted.coef_": None},
+        ("fitted", {"classes_": np.array(["a", "b", "c"])}),
+        ("fitted", {"classes_": ["a", "b"]}),
+        ("fitted", {"classes_": None}),
+        ("fitted", {"predict": 3}),
+        ("fitted", {"_cache_": 3}),
+        ("parameters", {"bogus": 1}),
+        ("fitted", {"n_features_in_": 10**11}),
+        ("fitted", {"n_features_in_": "2"}),
+        ("fitted", {"feature_names_in_": np.array(["a"], object)}),
+        ("fitted", {"intercept_": np.zeros(2)}),
+        ("fitted", {"coef_": np.zeros((2, 2))}),
+        ("fitted", {"coef_": np.full((1, 2), np.nan)}),
+        ("fitted", {"coef_": None}),
     ],
-    ids=lambda forged: str(forged)[:50],
+    ids=str,
 )
-def test_a_model_that_was_made_up_is_refused(forged, tmp_path):
+def test_a_model_that_was_made_up_is_refused(part, forged, tmp_path):
     rng, file = np.random.default_rng(0), tmp_path / "model.npz"
     X = rng.normal(size=(40, 2))
     SigmoidClassifier(radius=1.0).fit(X, np.where(X[:, 0] > 0, "a", "b")).save(file)
-    plain, arrays = archive.read(file, "SigmoidClassifier", 1)
-    new = {name: value for name, value in forged.items() if isinstance(value, np.ndarray)}
-    archive.write(file, "SigmoidClassifier", 1, plain | {k: forged[k] for k in forged if k not in new}, arrays | new)
-    if forged.get("fitted.coef_", 0) is None:
-        archive.write(file, "SigmoidClassifier", 1, plain, {k: v for k, v in arrays.items() if k not in forged})
-    with pytest.raises(BadArchive, match=r"model\.npz can't be used: what it holds does not fit together"):
-        SigmoidClassifier.load(file)
+    for change in (
+        lambda found: found[part].update(forged),
+        lambda found: [found[part].pop(name, None) for name in ("coef_", "tol")],
+        lambda found: found.pop(part),
+        lambda found: found.update({part: 1}),
+    ):
+        forge(file, tmp_path / "forged.npz", "SigmoidClassifier", change)
+        with pytest.raises(BadArchive, match=r"forged\.npz can't be used: what it holds does not fit together"):
+            SigmoidClassifier.load(tmp_path / "forged.npz")
+
+
+def test_weights_groups_and_a_random_state_are_saved(tmp_path):
+    rng, file = np.random.default_rng(0), tmp_path / "model.npz"
+    X = rng.normal(size=(60, 4))
+    y = np.where(X[:, 0] > 0, 3, 7)
+    model = SigmoidClassifier(
+        constraint="group", groups=[0, 0, 1, 1], class_weight={3: 1.0, 7: 2.0}, random_state=np.random.RandomState(0)
+    )
+    model.fit(X, y).save(file)
+    again = SigmoidClassifier.load(file)
+    assert again.class_weight == model.class_weight and again.groups == model.groups and again.random_state is None
+    assert np.array_equal(again.predict(X), model.predict(X)) and again.classes_.dtype == model.classes_.dtype
 
 
 @pytest.mark.parametrize(

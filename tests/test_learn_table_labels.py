@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.completions import problem
+from tests.forging import forge
 
 from condgrad.learn import RobustCompletion
-from condgrad.learn.completion import storage
-from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
 
 pd = pytest.importorskip("pandas")
@@ -157,22 +156,26 @@ def test_a_list_of_entries_after_a_wide_one_has_no_labels_left() -> None:
 
 
 FORGED = {
-    "too few": lambda data, arrays: arrays.update(index_=arrays["index_"][:3]),
-    "another type": lambda data, arrays: data["labels"]["index_"].update(kind="datetime64[ns], evil"),
-    "no such zone": lambda data, arrays: data["labels"]["index_"].update(kind="datetime64[ns, Nowhere/Town]"),
-    "texts": lambda data, arrays: data["labels"]["columns_"].update(texts=[1] * 40),
-    "one side": lambda data, arrays: data["labels"].update(columns_=None),
-    "none": lambda data, arrays: data.pop("labels"),
-    "name": lambda data, arrays: data["labels"]["index_"].update(name=[1]),
+    "too few": lambda labels: labels[0].update(labels=labels[0]["labels"][:3]),
+    "another type": lambda labels: labels[0].update(kind="datetime64[ns], evil"),
+    "no such zone": lambda labels: labels[0].update(kind="datetime64[ns, Nowhere/Town]"),
+    "texts": lambda labels: labels[1].update(labels=np.ones(40)),
+    "a list": lambda labels: labels[1].update(labels=["a"] * 40),
+    "one side": lambda labels: labels.__setitem__(1, None),
+    "none": lambda labels: labels.clear(),
+    "name": lambda labels: labels[0].update(name=[1]),
 }
 
 
 @pytest.mark.parametrize("forged", FORGED)
 def test_forged_labels_are_refused(forged: str, fitted: RobustCompletion, tmp_path: Path) -> None:
+    def change(found: Any) -> None:
+        labels = list(found["fitted"]["labels"])
+        FORGED[forged](labels)
+        found["fitted"]["labels"] = tuple(labels)
+
     fitted.save(tmp_path / "m.npz")
-    data, arrays = archive.read(tmp_path / "m.npz", storage.KIND, storage.VERSION)
-    FORGED[forged](data, arrays)
-    archive.write(tmp_path / "m.npz", storage.KIND, storage.VERSION, data, arrays)
+    forge(tmp_path / "m.npz", tmp_path / "m.npz", "RobustCompletion", change)
     with pytest.raises(BadArchive, match="does not fit together"):
         RobustCompletion.load(tmp_path / "m.npz")
 

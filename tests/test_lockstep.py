@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from dataclasses import replace
 from itertools import islice
 from math import ceil, sqrt
@@ -9,6 +11,7 @@ from operator import attrgetter
 
 import numpy as np
 import pytest
+import tests.reference
 from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION, case
 from tests.reference import cgs, condg, frank_wolfe, ncgs, ncgs_vr, projected, stochastic_frank_wolfe, stochastic_ncgs
 
@@ -271,6 +274,20 @@ WALKS = {
 }
 
 
+SEEN = {"gradient": DETERMINISTIC, "terms": SUMS, "samples": SAMPLED}
+
+
+def of_module(walk):
+    return lambda example, schedule, **options: walk(example, STEPS, SEED, **options)
+
+
+for _, _name, _ in pkgutil.iter_modules(tests.reference.__path__, "tests.reference."):
+    # a reference may say itself how to walk beside it: {method: (walk(example, steps, seed, **options), variants of options)}
+    for _method, (_walk, _variants) in getattr(importlib.import_module(_name), "WALKS", {}).items():
+        _on = PROJECTABLE if cg.METHODS[_method].projects else SEEN[cg.METHODS[_method].sees]
+        WALKS[_method] = (of_module(_walk), _on, ONCE, _variants)
+
+
 def label(method, options, schedule, problem):
     given = [f"{option}={getattr(value, '__name__', value)}" for option, value in options.items()]
     return "-".join([method, *given, type(schedule).__name__, problem])
@@ -307,7 +324,7 @@ def assert_in_step(states, reference, tolerance=1e-10):
 
 @pytest.mark.parametrize("method", cg.METHODS)
 def test_every_method_has_a_walk(method):
-    assert method in WALKS, f"{method} has no flat reference to walk beside: add one to tests/reference and to WALKS."
+    assert method in WALKS, f"{method} has no flat reference to walk beside: add one to tests/reference, with WALKS."
 
 
 @pytest.mark.parametrize(("method", "options", "schedule", "problem"), PARAMETERS)

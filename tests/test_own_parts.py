@@ -328,7 +328,7 @@ def test_two_folders_may_have_a_module_of_one_name(tmp_path: Path) -> None:
         (
             'objective = "my_parts:F"',
             'name = "my_parts:F"',
-            "'my_parts:F' is of type Function, which is no set: it has no lmo, no",
+            "'my_parts:F' is of type Function, which is no set: it has no lmo.",
         ),
         (
             'objective = "my_parts:F"\nscale = 2',

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.pages import Elements, strictly, undrawn
 
-from condgrad.report import Curve, NoFigures, Opening, Picture, Plot, Table, Text, surroundings, write
+from condgrad.report import Curve, NoFigures, Opening, Picture, Plot, Table, Text, environment, write
 from condgrad.report.bands import Band, band, bands, best_so_far
 from condgrad.report.page import _png
 from condgrad.report.plain import plain, shown
@@ -301,8 +301,8 @@ def test_what_the_page_is_made_of_is_installed_with_it() -> None:
     assert declared == there
 
 
-def test_surroundings_name_versions_and_machine() -> None:
-    facts = surroundings()
+def test_the_environment_names_versions_and_machine() -> None:
+    facts = environment()
     assert facts["numpy"] == np.__version__ and "cores" in facts["machine"]
 
 

@@ -319,7 +319,10 @@ def test_the_law_of_the_output_is_the_papers() -> None:
 
 
 def test_the_target_is_reached_at_the_first_row_below_it() -> None:
-    trace = {"mapping": [1.0, None, 5e-4, 2e-3, 1e-4], **{unit: [0, 1, 2, 3, 4] for unit in ("cpu", "fo", "ifo", "lo")}}
+    trace = {
+        "mapping": [1.0, None, 5e-4, 2e-3, 1e-4],
+        **{unit: [0, 1, 2, 3, 4] for unit in ("cpu", "fo", "ifo", "lo", "ub")},
+    }
     assert reached({"trace": trace})["cpu"] == 2
     assert known(quartiles([1.0, 2.0, 3.0, np.inf, np.inf])) == [2.0, 3.0, None]
     assert known(quartiles([1.0, np.inf, np.inf])) == [1.0, None, None]
@@ -453,7 +456,7 @@ def test_a_curve_says_why_it_ends(ended: dict[str, Any], said: str) -> None:
 
 def test_a_failed_run_is_not_said_to_take_longer() -> None:
     def outcome(status: str, found: float) -> dict[str, Any]:
-        trace = {"mapping": [1.0, found], **{unit: [0.0, 1.0] for unit in ("cpu", "fo", "ifo", "lo")}}
+        trace = {"mapping": [1.0, found], **{unit: [0.0, 1.0] for unit in ("cpu", "fo", "ifo", "lo", "ub")}}
         return {"status": status, "message": "Why.", "steps": 3, "cpu": 2.0, "trace": trace}
 
     figure = TINY.sections(0)["fig1a"]

@@ -16,7 +16,19 @@ import pytest
 import condgrad
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ["data", "domains", "driver", "estimators", "inner", "learn", "objectives", "points", "report", "solvers"]
+PACKAGES = [
+    "data",
+    "domains",
+    "driver",
+    "estimators",
+    "inner",
+    "learn",
+    "objectives",
+    "points",
+    "report",
+    "solvers",
+    "testing",
+]
 
 
 @pytest.fixture(scope="module")

@@ -59,11 +59,13 @@ from condgrad.objectives import (
     Welsch,
     paper_data,
 )
-from condgrad.points import LowRank, SparsePlusLowRank
+from condgrad.points import ActiveSet, LowRank, SparsePlusLowRank, Structured
 from condgrad.protocols import Problem
+from condgrad.registration import PluginWarning, register
 from condgrad.runtime.signals import InexactOracleWarning
 from condgrad.solvers import METHODS, practical, theory
 from condgrad.storage.archive import BadArchive
+from condgrad.storage.stored import stored
 
 __all__ = [
     "DOMAINS",
@@ -71,6 +73,7 @@ __all__ = [
     "LOSSES",
     "METHODS",
     "OBJECTIVES",
+    "ActiveSet",
     "BadArchive",
     "Box",
     "Calls",
@@ -105,6 +108,7 @@ __all__ = [
     "Mapping",
     "Memory",
     "NuclearBall",
+    "PluginWarning",
     "Problem",
     "Quadratic",
     "Result",
@@ -120,6 +124,7 @@ __all__ = [
     "Squared",
     "Stagnation",
     "Steps",
+    "Structured",
     "Trace",
     "Welsch",
     "check_gradient",
@@ -128,7 +133,9 @@ __all__ = [
     "minimize",
     "paper_data",
     "practical",
+    "register",
     "run",
+    "stored",
     "theory",
     "user_set",
 ]

@@ -18,14 +18,24 @@ from functools import cached_property
 from math import inf, nan, sqrt
 from typing import Any
 
-from condgrad.checks import BadOracle
+from condgrad.checks import BadOracle, not_negative, positive
 from condgrad.points import norm2
 from condgrad.points.base import same
 from condgrad.points.rounding import difference, gap_rounding, grad_scale, mapping_rounding, precision, summed
 from condgrad.protocols import Point, Problem
 from condgrad.runtime.signals import listening, worst
+from condgrad.storage.stored import stored
 
 
+def _validate(certificate: Certificate) -> None:
+    positive(certificate.gamma, "gamma")
+    positive(certificate.gamma if certificate.step is None else certificate.step, "step")
+    for name in ("noise", "rounding"):
+        not_negative(getattr(certificate, name), name)
+    not_negative(vars(certificate).get("norm", 0.0), "norm")
+
+
+@stored(validate=_validate)
 @dataclass(frozen=True)
 class Certificate:
     """|gradient mapping at x|^2 lies in [lower, upper], for the step size gamma."""

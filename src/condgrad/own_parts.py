@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from condgrad.protocols import ORACLES, Domain, Expectation, Objective, fits
+from condgrad.protocols import Domain, Expectation, Objective, has, members, missing
 
-OBJECTIVE = ("smoothness", "shape", *ORACLES[Objective])
-DOMAIN = ("shape", *ORACLES[Domain])
+ROLES: dict[str, tuple[type, ...]] = {"objective": (Objective, Expectation), "set": (Domain,)}
+"""The contracts of which a part must fit one."""
 
 
 def is_reference(name: Any) -> bool:
@@ -64,28 +64,23 @@ def guarded(make: Callable[..., Any], reference: str, **arguments: Any) -> Any:
         raise ValueError(f"{reference!r} can't be built: {said(error)}") from error
 
 
-def checked(thing: Any, reference: str, role: str, contract: tuple[str, ...]) -> Any:
+def checked(thing: Any, reference: str, role: str) -> Any:
     """The thing, refused where it does not have what its role needs."""
-    if missing := lacks(thing, contract):
+    if lacking := lacks(thing, role):
         raise ValueError(
-            f"{reference!r} is of type {type(thing).__name__}, which is no {role}: it has no {', no '.join(missing)}."
+            f"{reference!r} is of type {type(thing).__name__}, which is no {role}: it has no {', no '.join(lacking)}."
         )
     return thing
 
 
-def lacks(thing: Any, contract: tuple[str, ...]) -> list[str]:
-    """The members that are missing; an expectation has samples in place of values."""
-    if contract is OBJECTIVE and fits(thing, Expectation):
-        contract = ("smoothness", "shape")
-    return [name for name in contract if not _has(thing, name)]
-
-
-def _has(thing: Any, name: str) -> bool:
-    """What the user's property raises is said in one sentence."""
-    try:
-        return hasattr(thing, name)
-    except Exception as error:
-        raise ValueError(f"The {name!r} of {type(thing).__name__} can't be read: {said(error)}") from error
+def lacks(thing: Any, role: str) -> list[str]:
+    """The members that are missing; what the user's property raises is said in one sentence."""
+    for name in ("shape", "smoothness", *(name for contract in ROLES[role] for name in members(contract))):
+        try:
+            has(thing, name)
+        except Exception as error:
+            raise ValueError(f"The {name!r} of {type(thing).__name__} can't be read: {said(error)}") from error
+    return missing(thing, *ROLES[role])
 
 
 def said(error: BaseException) -> str:

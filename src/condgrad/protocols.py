@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+
+from condgrad.checks import NotGiven
+from condgrad.storage.stored import stored
 
 Point = Any
 """A numpy array, or a structured point with ``+``, ``-``, scalar ``*`` and ``inner``."""
@@ -25,20 +30,7 @@ Batch = Any
 
 
 class Objective(Protocol):
-    """F, to be minimised: its value and its gradient.
-
-    It may have ``value_and_grad(x) -> (value, gradient)`` too, for methods that need both at one point; None stands for no such
-    method. A call counts as one value and one gradient.
-
-    It may have ``grad_scale(x) -> float`` too: an upper bound of the norm of the terms whose sum the gradient at x is, such as
-    |A| |r| / n for A'r / n. Where they nearly cancel, the gradient errs by their last digits, which certificates add. It is asked
-    for each certificate and so should cost far less than a gradient.
-    """
-
-    shape: tuple[int, ...] | None
-    """Shape of the points, or None where any shape will do."""
-    smoothness: float | None
-    """L: the gradient is L-Lipschitz. None: not known, it will be estimated by backtracking."""
+    """F, to be minimised: its value and its gradient. :data:`EXTRAS` lists what it may have besides."""
 
     def value(self, x: Point) -> float: ...
 
@@ -47,9 +39,6 @@ class Objective(Protocol):
 
 class Expectation(Protocol):
     """F(x) = E f(x, xi), seen through samples of xi."""
-
-    shape: tuple[int, ...] | None
-    smoothness: float | None
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
         """``size`` independent samples; ``batch[indices]`` is again a batch."""
@@ -68,28 +57,15 @@ class FiniteSum(Objective, Expectation, Protocol):
     """F(x) = (1/n) sum_i f_i(x): a batch is an array of term numbers, drawn uniformly with replacement."""
 
     n_terms: int
-    term_smoothness: float | None
-    """A smoothness that every single f_i has."""
-    mean_square_smoothness: float | None
-    """K with (1/n) sum_i |grad f_i(x) - grad f_i(y)|^2 <= K^2 |x - y|^2; never more than term_smoothness."""
 
 
 class Domain(Protocol):
-    """A convex, compact set, known through its linear minimisation oracle."""
+    """A convex, compact set, known through its linear minimisation oracle. :data:`EXTRAS` lists what it may have besides."""
 
     shape: tuple[int, ...]
-    diameter: float
-    """max |x - y| over the set."""
-    max_norm: float
-    """M: max |x| over the set."""
 
     def lmo(self, direction: Point) -> Point:
         """A minimiser of <direction, x> over the set. Total: a zero direction gets a point of the set too."""
-
-    def start(self) -> Point:
-        """A point of the set from which to begin."""
-
-    def contains(self, x: Point, tolerance: float = 1e-9) -> bool: ...
 
 
 class Projectable(Domain, Protocol):
@@ -126,19 +102,161 @@ class SpectralSet(Domain, Protocol):
         sought as far as to show that it is at most ``needed``. The linear oracle's value, without its vertex."""
 
 
-ORACLES: dict[type, tuple[str, ...]] = {
-    Objective: ("value", "grad"),
-    Expectation: ("draw", "grad_terms", "term_rows", "assemble"),
-    FiniteSum: ("value", "grad", "draw", "grad_terms", "term_rows", "assemble", "n_terms"),
-    Domain: ("lmo", "start", "contains"),
-    Projectable: ("lmo", "start", "contains", "project"),
-    SpectralSet: ("lmo", "start", "contains", "shrink", "lmo_near", "beyond", "low_rank_start"),
-}
+@cache
+def members(contract: type) -> tuple[str, ...]:
+    """Names of the members that a contract requires, those of its bases first."""
+    protocols = [
+        cls for cls in reversed(contract.__mro__) if getattr(cls, "_is_protocol", False) and cls is not Protocol
+    ]
+    named = [name for cls in protocols for name in (*vars(cls).get("__annotations__", {}), *vars(cls))]
+    return tuple(dict.fromkeys(name for name in named if not name.startswith("_")))
+
+
+def missing(thing: Any, *contracts: type) -> list[str]:
+    """Return the members that ``thing`` lacks to fit one of the contracts.
+
+    Parameters
+    ----------
+    thing : object
+        An objective, a set or another part; wrappers that pass attributes on count as what they wrap.
+    *contracts : type
+        Protocols of this module. Of several, the one that lacks least counts (the first one, if several lack as many).
+
+    Returns
+    -------
+    list of str
+        In the order in which the contract names them; empty if ``thing`` fits.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> missing(SimpleNamespace(shape=(3,)), Domain)
+    ['lmo']
+    """
+    return min(([name for name in members(contract) if not has(thing, name)] for contract in contracts), key=len)
 
 
 def fits(thing: Any, contract: type) -> bool:
-    """Does ``thing`` have the oracles of the contract? Wrappers that pass attributes on fit what they wrap."""
-    return all(hasattr(thing, oracle) for oracle in ORACLES[contract])
+    """Does ``thing`` have the members of the contract? Wrappers that pass attributes on fit what they wrap."""
+    return all(has(thing, name) for name in members(contract))
+
+
+def has(thing: Any, name: str) -> bool:
+    """Whether ``thing`` has a member ``name``; a property that says that its value was not given counts."""
+    try:
+        return hasattr(thing, name)
+    except NotGiven:
+        return True
+
+
+EXTRAS: dict[type, dict[str, str]] = {
+    Objective: {
+        "shape": "a set of another shape is refused at once; a spec builds the set for this shape",
+        "smoothness": "L, the Lipschitz constant of the gradient: no backtracking; stochastic methods need it",
+        "lower_bound": (
+            "the first step size of `sfw`, `svfw`, `sagafw` and their variants, without a linear minimisation"
+        ),
+        "value_and_grad": (
+            "one call where a method needs both at one point, counted as one value and one gradient (None: no "
+            "such method)"
+        ),
+        "grad_scale": (
+            "certificates add the rounding of a gradient whose terms nearly cancel: `grad_scale(x)` is an upper "
+            "bound of the norm of these terms, and must cost far less than a gradient"
+        ),
+        "precision": (
+            "certificates add the rounding of gradients that are computed in a coarser type than float64, whose "
+            "machine epsilon this is"
+        ),
+        "low_rank": ("if True, iterates on a spectral set are `LowRank`, which `value` and `grad` then must accept"),
+        "remembered, remember": (
+            "checkpoints save what the objective keeps between calls: `remembered()` returns it, `remember(it)` "
+            "restores it"
+        ),
+        "draw, grad_terms, term_rows, assemble": ("an expectation, or with `n_terms` a finite sum: stochastic methods"),
+        "n_terms": (
+            "with the four above, a finite sum: `ncgs-vr`, `svfw`, `sagafw`; a gradient counts as `n_terms` term "
+            "gradients"
+        ),
+        "term_smoothness, mean_square_smoothness": "the step sizes of `ncgs-vr`, `svfw` and `sagafw`",
+        "mean_grad": (
+            "if not None, `grad_terms` needs no stack of term gradients, and `ncgs-vr` and `svfw` call it in "
+            "place of `term_rows`"
+        ),
+    },
+    Domain: {
+        "start": ("`minimize` without `x0` begins at `start()`; else at the answer of `lmo` to a direction of ones"),
+        "contains": (
+            "`contains(x, tolerance)`: x0, iterates and the result are checked to lie in the set; without it by "
+            "`project`, or else x0 and the result by a few linear minimisations"
+        ),
+        "diameter": (
+            "the largest distance of two points, or an upper bound: the step sizes of `sfw`, `svfw`, `sagafw` and"
+            ' their variants, `frank-wolfe` with `rule="bounded"`, and `cgs` with `schedule="theory"`; other methods '
+            "do without"
+        ),
+        "max_norm": (
+            "the largest norm of a point: certificates account for a witness that lies in the set to a few digits only"
+        ),
+        "project": (
+            '`projected-gradient`, `accelerated-gradient`, `inner="exact"` (which `inner="auto"` then chooses), '
+            "and exact measurements of the gradient mapping"
+        ),
+        "spectrum, narrowest, trace, floor, shrink, low_rank_start, lmo_near, beyond": (
+            'a spectral set: `inner="spectral"`, `warm_start` and iterates of low rank'
+        ),
+    },
+}
+"""What each member that a contract does not require switches on. `docs/extending.md` has the same table."""
+
+
+# ---------------------------------------------------------------------------------------------------- the oracles
+
+
+COUNTERS = {
+    "fo": "full gradients",
+    "sfo": "sample gradients",
+    "ifo": "term gradients",
+    "lo": "linear minimisations",
+    "ub": "upper bounds",
+    "po": "projections",
+    "values": "values of F",
+}
+"""What is counted in a run. Each is a field of Counts and of Record, a column of the trace, and a name for Calls."""
+
+
+class Part(NamedTuple):
+    """What must be finite in the answer of an oracle."""
+
+    noun: str
+    """Subject of the message about an answer that is not finite."""
+    of: Callable[[Any], Any] = lambda answer: answer
+    """Picks the float or the point out of the answer."""
+
+
+class Oracle(NamedTuple):
+    """A function of an objective or a set whose calls are counted and whose answers must be finite."""
+
+    counters: tuple[str, ...]
+    """Each grows by 1 in a call; "terms" by the length of the batch, as ifo of a finite sum and sfo of an expectation; fo of a
+    finite sum also adds its n_terms to ifo."""
+    finite: tuple[Part, ...]
+
+
+ORACLES: dict[str, Oracle] = {
+    "value": Oracle(("values",), (Part("The value", float),)),
+    "grad": Oracle(("fo",), (Part("The gradient"),)),
+    "value_and_grad": Oracle(
+        ("values", "fo"), (Part("The value", lambda answer: float(answer[0])), Part("The gradient", itemgetter(1)))
+    ),
+    "grad_terms": Oracle(("terms",), (Part("The batch gradient"),)),
+    "term_rows": Oracle(("terms",), (Part("A term's gradient"),)),
+    "lmo": Oracle(("lo",), (Part("The linear oracle's answer"),)),
+    "lmo_near": Oracle(("lo",), (Part("The linear oracle's answer", itemgetter(0)),)),
+    "beyond": Oracle(("ub",), (Part("A vector of the upper bound", itemgetter(1)),)),
+    "project": Oracle(("po",), (Part("The projection"),)),
+}
+"""The table of oracles, by the name of the member."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +336,7 @@ class Solver(Protocol):
 # ----------------------------------------------------------------------------------------------------- the driver
 
 
+@stored
 @dataclass(frozen=True)
 class Record:
     """One row of the trace: what is known after ``k`` steps. NaN stands for what was not measured."""
@@ -233,6 +352,7 @@ class Record:
     sfo: int
     ifo: int
     lo: int
+    ub: int
     po: int
     values: int
     fun: float
@@ -242,6 +362,7 @@ class Record:
     smoothness: float
 
 
+@stored
 class Reason(NamedTuple):
     """Why a run ends: ``status`` for programs, ``message`` for people."""
 

@@ -36,8 +36,10 @@ from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Memory, Result, Sec
 from condgrad.driver.run import Callback
 from condgrad.driver.stopping import Rule
 from condgrad.inner import INNERS
-from condgrad.objectives import LOSSES, Completion, LinearModel, PaperData, Quadratic, Welsch, paper_data
-from condgrad.own_parts import DOMAIN, OBJECTIVE, checked, find, guarded, is_reference, lacks, said
+from condgrad.objectives import LOSSES, OBJECTIVES, Completion, LinearModel, PaperData, Quadratic, Welsch, paper_data
+from condgrad.own_parts import checked, find, guarded, is_reference, lacks, said
+from condgrad.protocols import COUNTERS
+from condgrad.registration import load_plugins
 from condgrad.solvers import METHODS, practical, theory
 from condgrad.storage.files import read_bytes
 
@@ -49,7 +51,7 @@ STOPS: dict[str, Callable[[Any], Rule]] = {
     "cpu": CpuSeconds,
     "memory": Memory,
     "stagnation": Stagnation,
-    **{oracle: partial(Calls, oracle=oracle) for oracle in ("fo", "sfo", "ifo", "lo", "po", "values")},
+    **{oracle: partial(Calls, oracle=oracle) for oracle in COUNTERS},
 }
 
 MAX_SPEC_BYTES = 2**18
@@ -62,11 +64,7 @@ MAX_ENTRIES = 10**8
 RUN = ("schedule", "inner", "warm_start", "smoothness", "output", "seed", "every", "measure", "validate")
 """What [method] may say besides the method's own options."""
 
-TABLES: dict[str, dict[str, Callable[..., Any]]] = {
-    "schedule": {"practical": practical, "theory": theory},
-    "inner": dict(INNERS),
-}
-"""What may be a name, or a table that has one and parameters: inner = { name = "condg", max_calls = 100 }."""
+SCHEDULES: dict[str, Callable[..., Any]] = {"practical": practical, "theory": theory}
 
 
 @dataclass(frozen=True)
@@ -125,6 +123,7 @@ def load(path: Path) -> Spec:
 
 def build(raw: dict[str, Any], folder: Path) -> Spec:
     """The spec that these sections mean; files that they name are found in ``folder``."""
+    load_plugins()
     for section in raw:
         choice(section, ("problem", "set", "method", "stop"), "section of the spec")
     problem, domain = dict(section_of(raw, "problem")), dict(section_of(raw, "set"))
@@ -135,14 +134,18 @@ def build(raw: dict[str, Any], folder: Path) -> Spec:
     known = [*RUN, *METHODS[choice(name, METHODS, "method")].options]
     for key in method:
         choice(key, known, "key", " in [method]")
-    for key, makers in TABLES.items():
+    # a name, or a table that has one and parameters: inner = { name = "condg", max_calls = 100 }
+    for key, makers in {
+        "schedule": SCHEDULES,
+        "inner": {name: entry.factory for name, entry in INNERS.items()},
+    }.items():
         if isinstance(method.get(key), dict):
             method[key] = make_named(dict(method[key]), key, makers)
     tol = {"tol": stop["mapping"]} if "mapping" in stop else {}
     steps = {"max_steps": stop["steps"]} if "steps" in stop else {}
     return Spec(
         objective,
-        make_domain(domain, objective.shape, folder),
+        make_domain(domain, getattr(objective, "shape", None), folder),
         name,
         make_stop(stop),
         {**tol, **steps, **method},
@@ -168,9 +171,13 @@ def take(section: dict[str, Any], key: str, name: str) -> Any:
 def make_objective(section: dict[str, Any], folder: Path) -> Any:
     name = take(section, "objective", "problem")
     if is_reference(name):
-        return own(name, section, folder, "objective", OBJECTIVE)
-    make = PROBLEMS[choice(name, PROBLEMS, "objective of a spec")]
-    return call(make, section, f"[problem] with objective = '{name}'", folder=folder)
+        return own(name, section, folder, "objective")
+    families = {entry.name: entry for entry in OBJECTIVES.values() if entry.in_specs and entry.name not in PROBLEMS}
+    choice(name, [*PROBLEMS, *families], "objective of a spec")
+    where = f"[problem] with objective = '{name}'"
+    if name in PROBLEMS:
+        return call(PROBLEMS[name], section, where, folder=folder)
+    return call(families[name].factory, with_arrays(section, families[name].arrays, folder), where)
 
 
 def quadratic(folder: Path, matrix: str, linear: str | None = None, constant: float = 0.0) -> Quadratic:
@@ -269,37 +276,47 @@ def make_named(table: dict[str, Any], what: str, makers: dict[str, Callable[...,
     return call(makers[choice(name, makers, what)], table, f"{what} '{name}'")
 
 
-def make_domain(section: dict[str, Any], shape: tuple[int, ...], folder: Path) -> Any:
-    known = [name for name in DOMAINS if name != "user"]
+def make_domain(section: dict[str, Any], shape: tuple[int, ...] | None, folder: Path) -> Any:
+    known = [name for name, entry in DOMAINS.items() if entry.in_specs]
     name = take(section, "name", "set")
     if is_reference(name):
-        return own(name, section, folder, "set", DOMAIN, shape=shape)
+        return own(name, section, folder, "set", shape=shape)
     if shape is None:
         raise ValueError(
             f"The objective does not say the shape of its points, which set '{name}' needs: give it a shape."
         )
-    factory = DOMAINS[choice(name, known, "set")].factory
-    if name == "box":
-        bounds = {key: array(folder, v) if isinstance(v, str) else finite_array(v, key) for key, v in section.items()}
-        return call(factory, {k: np.full(shape, v) if v.ndim == 0 else v for k, v in bounds.items()}, "set 'box'")
-    return call(factory, section, f"set '{name}'", shape=shape)
+    entry = DOMAINS[choice(name, known, "set")]
+    given = {"shape": shape} if "shape" in entry.parameters else {}
+    section = with_arrays(section, entry.arrays, folder, shape)
+    return call(entry.factory, section, f"set '{name}'", **given)
 
 
-def own(
-    reference: str, section: dict[str, Any], folder: Path, role: str, contract: tuple[str, ...], **offered: Any
-) -> Any:
+def with_arrays(
+    section: dict[str, Any], names: tuple[str, ...], folder: Path, shape: tuple[int, ...] | None = None
+) -> dict[str, Any]:
+    """The section with some keys read as arrays: of a file, or as they stand; with a shape, a number stands for all entries."""
+    made = dict(section)
+    for key in names:
+        if key in made:
+            value = made[key]
+            value = array(folder, value) if isinstance(value, str) else finite_array(value, key)
+            made[key] = np.full(shape, value) if shape is not None and value.ndim == 0 else value
+    return made
+
+
+def own(reference: str, section: dict[str, Any], folder: Path, role: str, **offered: Any) -> Any:
     """The user's own objective or set: an instance, or what a class or function makes of the section's other keys."""
     thing = find(reference, folder)
-    if isinstance(thing, type) or (callable(thing) and lacks(thing, contract)):
+    if isinstance(thing, type) or (callable(thing) and lacks(thing, role)):
         known = inspect.signature(thing).parameters
         given = {key: value for key, value in offered.items() if key in known and key not in section}
         made = call(partial(guarded, thing, reference), section, f"{role} '{reference}'", parameters=known, **given)
-        return checked(made, reference, role, contract)
+        return checked(made, reference, role)
     if section:
         raise ValueError(
             f"The {role} '{reference}' is an instance, which takes no keys: leave out {', '.join(section)}."
         )
-    return checked(thing, reference, role, contract)
+    return checked(thing, reference, role)
 
 
 def make_stop(section: dict[str, Any]) -> Rule:

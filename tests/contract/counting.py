@@ -44,7 +44,7 @@ def spied(problem, tally):
             for name in ("spectrum", "narrowest", "trace", "floor", "shrink", "low_rank_start")
         }
         region |= call("lmo_near", domain.lmo_near, ("lo", lambda args: 1))
-        region |= call("beyond", domain.beyond, ("lo", lambda args: 1))
+        region |= call("beyond", domain.beyond, ("ub", lambda args: 1))
     if hasattr(domain, "project"):
         region |= call("project", domain.project, ("po", lambda args: 1))
     return cg.Problem(SimpleNamespace(**objective), SimpleNamespace(**region))
@@ -59,7 +59,7 @@ CONSTANTS = (
     "term_smoothness",
     "mean_square_smoothness",
 )
-UNITS = ("fo", "sfo", "ifo", "lo", "po", "values")
+UNITS = ("fo", "sfo", "ifo", "lo", "ub", "po", "values")
 
 
 def tallied(example, method, inner, steps, schedule=None, options=None, problem=None):

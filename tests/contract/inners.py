@@ -9,7 +9,7 @@ import pytest
 
 import condgrad as cg
 from condgrad.inner import INNERS, absolute, relative
-from condgrad.protocols import Projectable, SpectralSet, fits
+from condgrad.protocols import fits
 
 POLYTOPES = {
     "simplex": cg.Simplex(6, 2.0),
@@ -33,7 +33,6 @@ POINTS = {
     "spectrahedron of size 1": cg.Spectrahedron(1, 4.0),
 }
 DOMAINS = POLYTOPES | CURVED | POINTS
-NEEDS = {"exact": Projectable, "spectral": SpectralSet}
 
 
 def pairs(domains, names=tuple(INNERS)):
@@ -44,7 +43,7 @@ def pairs(domains, names=tuple(INNERS)):
             pytest.param(name, domain, id=f"{name}-{label}")
             for name in names
             for label, domain in domains.items()
-            if name not in NEEDS or fits(domain, NEEDS[name])
+            if fits(domain, INNERS[name].needs)
         ],
     )
 
@@ -88,7 +87,7 @@ def subproblem(domain, seed):
 
 def solve(name, domain, g, u, gamma, stop, max_calls=None):
     """The prox point, and how many linear oracle calls it took."""
-    solver = INNERS[name]() if name == "exact" else INNERS[name](max_calls)
+    solver = INNERS[name].factory() if name == "exact" else INNERS[name].factory(max_calls)
     region, calls = watched(domain)
     return solver.solve(region, g, u, gamma, stop, solver.init(region, u)), len(calls)
 

@@ -8,7 +8,8 @@ import pytest
 from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION, case
 
 import condgrad as cg
-from condgrad.protocols import SpectralSet, fits
+from condgrad.inner import INNERS as REGISTERED
+from condgrad.protocols import fits
 from condgrad.solvers import METHODS, Setup, build
 
 STEPS = 12
@@ -23,7 +24,7 @@ def suited(method):
 
 def inners(problem):
     """Those that can work on the problem's set."""
-    return [name for name in INNERS if name != "spectral" or fits(case(problem).domain, SpectralSet)]
+    return [name for name in INNERS if fits(case(problem).domain, REGISTERED[name].needs)]
 
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())

@@ -24,8 +24,15 @@ from tests.contract.inners import (
 from tests.problems import projection
 
 import condgrad as cg
-from condgrad.inner import absolute, inner_solver, relative, with_gap
-from condgrad.inner.corrective import Hull
+from condgrad.inner import INNERS, absolute, inner_solver, relative, with_gap
+from condgrad.points import ActiveSet
+from condgrad.testing import check_inner
+
+
+@pytest.mark.parametrize("entry", INNERS.values(), ids=INNERS.keys())
+def test_every_inner_solver_keeps_its_contract(entry):
+    report = check_inner(entry.factory())
+    assert report.passed and not report.notes, str(report)
 
 
 @every_pair
@@ -178,7 +185,7 @@ def test_inputs_and_memory_are_not_written_to(name, domain):
     solver = inner_solver(name, domain, 20)
     memory = solver.init(domain, u)
     for _ in range(3):
-        if isinstance(memory, Hull):
+        if isinstance(memory, ActiveSet):
             for array in (*memory.atoms, memory.gram, memory.weights):
                 array.setflags(write=False)
         once = solver.solve(domain, g, u, gamma, absolute(1e-3), memory)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from condgrad.objectives import LOSSES, Cauchy, GemanMcClure, Huber, Squared, Welsch
+from condgrad.testing import check_loss
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 every_loss = pytest.mark.parametrize("entry", LOSSES.values(), ids=LOSSES.keys())
@@ -31,19 +32,15 @@ def test_loss_constants_are_the_extremes_of_the_second_derivative(entry, y):
 @every_loss
 def test_loss_registry_says_what_is_so(entry):
     loss = entry.factory()
-    assert LOSSES[entry.name] is entry
-    assert entry.convex == (loss.lower_smoothness == 0.0) and entry.labels == loss.labels
+    assert LOSSES[entry.name] is entry and entry.formula and entry.smoothness
+    assert ("l =" in entry.smoothness) == (not entry.convex) and entry.labels == loss.labels
 
 
-FORMULAS = {
-    "squared": lambda z, y: (z - y) ** 2 / 2,
-    "huber": lambda z, y: (z - y) ** 2 / 2 if abs(z - y) <= 1 else abs(z - y) - 0.5,
-    "welsch": lambda z, y: 1 - math.exp(-((z - y) ** 2)),
-    "cauchy": lambda z, y: math.log(1 + (z - y) ** 2),
-    "geman-mcclure": lambda z, y: (z - y) ** 2 / (1 + (z - y) ** 2),
-    "logistic": lambda z, y: math.log(1 + math.exp(-y * z)),
-    "sigmoid": lambda z, y: 1 / (1 + math.exp(y * z)),
-}
+@every_loss
+def test_every_loss_keeps_its_contract(entry):
+    for loss in (entry.factory(), *([entry.factory(0.2), entry.factory(30.0)] if fields(entry.factory) else [])):
+        report = check_loss(loss, exact=entry.exact if loss == entry.factory() else None)
+        assert report.passed and not report.notes, str(report)
 
 
 @every_loss
@@ -51,7 +48,7 @@ FORMULAS = {
 @given(z=st.floats(-20, 20), y=st.sampled_from([-1.0, 1.0]))
 def test_loss_value_and_derivative(entry, z, y):
     loss, h = entry.factory(), 1e-5
-    assert loss.value(z, y) == pytest.approx(FORMULAS[entry.name](z, y), rel=1e-9, abs=1e-15)
+    assert loss.value(z, y) == pytest.approx(entry.exact(z, y), rel=1e-9, abs=1e-15)
     slope = (loss.value(z + h, y) - loss.value(z - h, y)) / (2 * h)
     assert loss.deriv(z, y) == pytest.approx(slope, rel=1e-5, abs=1e-8)
 

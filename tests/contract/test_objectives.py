@@ -7,8 +7,6 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.sparse.linalg import ArpackError
 
 from condgrad.objectives import (
@@ -25,9 +23,7 @@ from condgrad.objectives import (
     paper_data,
 )
 from condgrad.protocols import Expectation, FiniteSum, Objective, fits
-
-quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
-seeds = st.integers(0, 2**32 - 1)
+from condgrad.testing import check_objective
 
 
 def observed(loss, size, rng):
@@ -60,12 +56,6 @@ MORE |= {
     "quadratic convex": Quadratic(np.ones((3, 3)), np.ones(3)),
 }
 ALL = {name: entry.example() for name, entry in OBJECTIVES.items()} | MORE
-OBJECTIVE = {name: f for name, f in ALL.items() if fits(f, Objective)}
-SUMS = {name: f for name, f in ALL.items() if fits(f, FiniteSum)}
-SAMPLED = {name: f for name, f in ALL.items() if fits(f, Expectation)}
-every_objective = pytest.mark.parametrize("f", OBJECTIVE.values(), ids=OBJECTIVE.keys())
-every_sum = pytest.mark.parametrize("f", SUMS.values(), ids=SUMS.keys())
-every_sampled = pytest.mark.parametrize("f", SAMPLED.values(), ids=SAMPLED.keys())
 
 
 def points(f, seed, count=1):
@@ -89,98 +79,14 @@ def test_registry_says_what_is_so(entry):
     assert OBJECTIVES[entry.name] is entry and isinstance(f, entry.factory) and entry.formula
     assert fits(f, Objective) == (entry.kind != "expectation")
     assert fits(f, Expectation) == (entry.kind != "objective")
-    assert fits(f, FiniteSum) == (entry.kind == "finite sum")
     assert f.smoothness > 0 and 0 <= f.lower_smoothness <= f.smoothness
     assert f.lower_bound is None or isinstance(f.lower_bound, float)
 
 
-@every_objective
-@quick
-@given(seed=seeds)
-def test_gradient_is_that_of_the_value(f, seed):
-    x, direction = points(f, seed)[0], np.random.default_rng(seed).standard_normal(f.shape)
-    h = 1e-5
-    slope = (f.value(x + h * direction) - f.value(x - h * direction)) / (2 * h)
-    rounding = 1e-15 * abs(f.value(x)) / h
-    assert np.vdot(f.grad(x), direction) == pytest.approx(slope, rel=1e-6, abs=1e-7 + 4 * rounding)
-    assert f.grad(x).shape == f.shape and isinstance(f.value(x), float)
-
-
-@every_objective
-@quick
-@given(seed=seeds)
-def test_smoothness_and_lower_smoothness(f, seed):
-    x, y = points(f, seed, 2)
-    step, change = norm(x - y), f.value(y) - f.value(x) - np.vdot(f.grad(x), y - x)
-    rounding = 1e-12 * (1 + abs(f.value(x)) + abs(f.value(y)))
-    assert norm(f.grad(x) - f.grad(y)) <= f.smoothness * step * (1 + 1e-9) + 1e-12
-    assert -f.lower_smoothness / 2 * step**2 - rounding <= change
-    assert change <= f.smoothness / 2 * step**2 * (1 + 1e-9) + rounding
-
-
-@every_objective
-@quick
-@given(seed=seeds)
-def test_lower_bound(f, seed):
-    if f.lower_bound is not None:
-        assert f.value(points(f, seed)[0]) >= f.lower_bound
-
-
-# -------------------------------------------------------------------------------------------------------- every sum
-
-
-@every_sum
-@quick
-@given(seed=seeds)
-def test_terms_average_to_the_gradient(f, seed):
-    x = points(f, seed)[0]
-    terms = [f.grad_terms(x, np.array([i])) for i in range(f.n_terms)]
-    assert np.allclose(np.mean(terms, axis=0), f.grad(x), rtol=1e-10, atol=1e-12)
-    assert np.allclose(f.grad_terms(x, np.arange(f.n_terms)), f.grad(x), rtol=1e-10, atol=1e-12)
-
-
-@every_sum
-@quick
-@given(seed=seeds)
-def test_smoothness_of_the_terms(f, seed):
-    x, y = points(f, seed, 2)
-    changes = [norm(f.grad_terms(x, np.array([i])) - f.grad_terms(y, np.array([i]))) for i in range(f.n_terms)]
-    bound = norm(x - y) * (1 + 1e-9)
-    assert max(changes) <= f.term_smoothness * bound + 1e-12
-    assert math.sqrt(np.mean(np.square(changes))) <= f.mean_square_smoothness * bound + 1e-12
-    assert f.smoothness <= f.mean_square_smoothness * (1 + 1e-9)
-    assert f.mean_square_smoothness <= f.term_smoothness * (1 + 1e-9)
-
-
-@every_sampled
-@quick
-@given(seed=seeds)
-def test_rows_and_assemble(f, seed):
-    rng, x = np.random.default_rng(seed), points(f, seed)[0]
-    drawn = f.draw(3, rng)
-    batch = drawn[[0, 1, 1, 2, 1]]  # repeated samples count as often as they stand there
-    rows = f.term_rows(x, batch)
-    mean = np.mean([f.grad_terms(x, batch[[k]]) for k in range(5)], axis=0)
-    assert len(rows) == 5
-    assert np.allclose(f.grad_terms(x, batch), mean, rtol=1e-10, atol=1e-12)
-    assert np.array_equal(f.assemble(rows, batch), f.grad_terms(x, batch))
-    other = rng.standard_normal(rows.shape)
-    linear = 2 * f.assemble(rows, batch) - f.assemble(other, batch)
-    assert np.allclose(f.assemble(2 * rows - other, batch), linear, rtol=1e-10, atol=1e-10)
-
-
-@every_sampled
-def test_draw_is_seeded(f):
-    draws = [f.draw(50, np.random.default_rng(seed)) for seed in (1, 1, 2)]
-    assert len(draws[0]) == 50
-    assert np.array_equal(draws[0], draws[1]) and not np.array_equal(draws[0], draws[2])
-
-
-@every_sum
-def test_draw_is_uniform_over_the_terms(f):
-    counts = np.bincount(f.draw(2000 * f.n_terms, np.random.default_rng(0)), minlength=f.n_terms)
-    assert len(counts) == f.n_terms
-    assert np.abs(counts - 2000).max() < 5 * math.sqrt(2000)
+@pytest.mark.parametrize("f", ALL.values(), ids=ALL.keys())
+def test_every_objective_keeps_its_contract(f):
+    report = check_objective(f)
+    assert report.passed and not report.notes, str(report)
 
 
 def test_expectation_averages_to_its_mean():

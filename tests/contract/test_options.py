@@ -42,7 +42,7 @@ def wrong_problems(method):
         f = finite_sum.objective
         nameless = cg.FunctionSum(f.value, f.term_rows, 20, 5)
         yield cg.Problem(nameless, finite_sum.domain), "FunctionSum"
-    if method.name == "ncgs-vr":
+    if method.needs_term_smoothness:
         nameless = cg.FunctionSum(f.value, f.term_rows, 20, 5, smoothness=f.smoothness)
         yield cg.Problem(nameless, finite_sum.domain), "FunctionSum"
 
@@ -74,22 +74,6 @@ def one_sentence(message, *names):
 # ----------------------------------------------------------------------------------------------------------- metadata
 
 
-OPTIONS = {
-    "stretch": 1.0,
-    "step_scale": 2.0,
-    "adaptive": False,
-    "rule": "short",
-    "batch": 5,
-    "epoch": 3,
-    "lam": 0.05,
-    "store": True,
-    "replace": False,
-    "sample": 7,
-    "initial_gap": 0.3,
-    "strong_convexity": 2.0,
-}
-
-
 @every_method
 def test_the_entry_is_true(method):
     assert METHODS[method.name] is method
@@ -99,7 +83,7 @@ def test_the_entry_is_true(method):
     assert method.projects == ("PO" in method.oracles)
     assert (method.output_law is None) == method.deterministic
     parameters = list(inspect.signature(method.make).parameters.values())
-    assert method.options == [parameter.name for parameter in parameters[2:]]
+    assert list(method.options) == [parameter.name for parameter in parameters[2:]]
     assert all(parameter.default is not parameter.empty for parameter in parameters[2:])
 
 
@@ -109,16 +93,15 @@ def test_the_entry_is_true(method):
 )
 def test_options_are_real(method, option):
     """Each one changes the iterates, or at least what they cost."""
-    example = case("convex simplex" if method.name == "cgs" else "welsch simplex")
-    needs = {("cgs", "initial_gap"): {"strong_convexity": 1.5}, ("frank-wolfe", "step_scale"): {"rule": "short"}}
-    needed = needs.get((method.name, option), {})
+    example = case("convex simplex" if method.convex else "welsch simplex")
+    needed = dict(method.options[option].needs)
 
     def outcome(options):
         solver = solver_of(method, example.problem, options=options)
         last = states_of(solver, example.problem, example.x0)[-1]
         return last.x.tobytes(), tallied(example, method, "condg", STEPS, options=options)[-1]
 
-    assert outcome(needed) != outcome({**needed, option: OPTIONS[option]})
+    assert outcome(needed) != outcome({**needed, option: method.options[option].example})
 
 
 @every_stochastic

@@ -1,4 +1,4 @@
-"""What there is: methods, sets, losses."""
+"""What there is: methods, sets, objectives, losses, inner solvers; those of other packages too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ def add(commands: Any) -> None:
     for name, show, about in (
         ("methods", methods, "the methods: what they assume, what they call, their bounds"),
         ("sets", sets, "the sets and their linear oracles"),
+        ("objectives", objectives, "the families of objectives"),
         ("losses", losses, "the pointwise losses and their smoothness"),
+        ("inner-solvers", inner_solvers, "the inner solvers, for the prox subproblems of sliding methods"),
     ):
         command = commands.add_parser(name, help=about)
         command.add_argument("--json", action="store_true", help="for machines")
@@ -28,7 +30,7 @@ def listing(arguments: Any, header: list[str], rows: list[dict[str, Any]]) -> in
 
 
 def methods(arguments: Any) -> int:
-    from condgrad.solvers import METHODS
+    from condgrad.registration import known
 
     rows = [
         {
@@ -42,13 +44,13 @@ def methods(arguments: Any) -> int:
             "file": m.file,
             "reference": m.reference,
         }
-        for m in METHODS.values()
+        for m in known("method").values()
     ]
     return listing(arguments, ["name", "assumes", "bound", "options", "reference"], rows)
 
 
 def sets(arguments: Any) -> int:
-    from condgrad.domains import DOMAINS
+    from condgrad.registration import known
 
     rows = [
         {
@@ -59,16 +61,36 @@ def sets(arguments: Any) -> int:
             "projects": d.projects,
             "polytope": d.polytope,
         }
-        for d in DOMAINS.values()
+        for d in known("set").values()
     ]
     return listing(arguments, ["name", "set", "parameters", "linear oracle", "projects", "polytope"], rows)
 
 
 def losses(arguments: Any) -> int:
-    from condgrad.objectives import LOSSES
+    from condgrad.registration import known
 
     rows = [
         {"name": e.name, "loss": e.formula, "L, l": e.smoothness, "convex": e.convex, "labels": e.labels}
-        for e in LOSSES.values()
+        for e in known("loss").values()
     ]
     return listing(arguments, ["name", "loss", "L, l", "convex", "labels"], rows)
+
+
+def objectives(arguments: Any) -> int:
+    from condgrad.registration import known
+
+    rows = [
+        {"name": e.name, "F": e.formula, "kind": e.kind, "in specs": e.in_specs} for e in known("objective").values()
+    ]
+    return listing(arguments, ["name", "F", "kind", "in specs"], rows)
+
+
+def inner_solvers(arguments: Any) -> int:
+    from condgrad.registration import known
+
+    needs = {"Domain": "any set", "Projectable": "a projection", "SpectralSet": "a spectral set"}
+    rows = [
+        {"name": e.name, "solves the prox by": e.about, "needs": needs.get(e.needs.__name__, e.needs.__name__)}
+        for e in known("inner").values()
+    ]
+    return listing(arguments, ["name", "solves the prox by", "needs"], rows)

@@ -1,28 +1,27 @@
-"""CSV, TSV and their kin: which delimiter, which header, which columns; then the lines."""
+"""Delimited text such as CSV: finds the delimiter, the header and the columns, then reads the lines."""
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
 
 from condgrad.checks import counted
 from condgrad.data.diagnostics import Limits, Notes, shortly
-from condgrad.data.labels import INTEGER, Index, Names, Positions
-from condgrad.data.lines import BLANKS, NOT_GIVEN, NUMBER, Layout, Reader, fields_of
+from condgrad.data.labels import Index, Names, Positions
+from condgrad.data.lines import BLANKS, NOT_GIVEN, NUMBER, EntryReader, Layout
 from condgrad.data.observations import Observations
-from condgrad.data.text_stream import chunks
-from condgrad.data.wide import WideReader, delimiter_of, looks_wide, wide_by_ids
+from condgrad.data.text_stream import BLOCK, chunks
+from condgrad.data.wide import DELIMITERS, WideReader, delimiter_of, fields, looks_wide, wide_by_ids
 
-DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 200
-"""Lines that are looked at before the file is read."""
+"""Lines that are inspected before the file is read."""
 
-PATIENCE = 8
-"""Chunks that may hold nothing but blank lines and comments before the first data."""
+PATIENCE = 2
+"""Pieces that may hold nothing but blank lines and comments before the first data."""
 
 NAMES: tuple[set[str], ...] = (
     {"row", "rows", "i", "u", "user", "users", "customer", "reviewer", "rater", "viewer", "reader", "listener"},
@@ -30,11 +29,11 @@ NAMES: tuple[set[str], ...] = (
     | {"book", "isbn", "song", "track", "album", "artist", "game", "restaurant", "business"},
     {"value", "values", "val", "rating", "ratings", "score", "stars", "x", "data", "observation"},
 )
-"""What headers call the row, the column and the value; case, blanks, underscores and a final 'id' do not count."""
+"""Names of the row, the column and the value in headers, without case, blanks, underscores and a final 'id'."""
 
 ROLES = ("row", "column", "value")
 WIDE = "; of a wide table, with names in the first column and one column for each item, say wide=True"
-"""Said where no columns are named, since no names would help."""
+"""Advice that is added if no columns were given: for a wide table, no names would help."""
 Columns = Sequence[str] | Sequence[int] | None
 
 
@@ -63,7 +62,7 @@ def read(
         if len(sample) > 1 or len(begun) == PATIENCE:  # a header and a line
             break
     if not sample:
-        empty = "the file is empty" if len(begun) < PATIENCE else f"the first {len(begun)} MiB hold no data"
+        empty = "the file is empty" if len(begun) < PATIENCE else f"the first {PATIENCE * BLOCK >> 20} MiB hold no data"
         notes.refuse(f"{empty}, but lines of row, column and value were expected", "give a file that has some")
     if wide is None:
         wide = values and columns is None and header is not False and ids and is_wide(sample, delimiter)
@@ -72,10 +71,8 @@ def read(
     delimiter = delimiter or sniff(sample, needed, columns, header, notes)
     layout, top = lay_out(sample, delimiter, needed, columns, header, notes, ids)
     notes.headed = top is not None
-    rows, cols = sides(layout, [line for number, line in sample if number != top], notes, limits, ids, base, shape)
-    reader = Reader(layout, rows, cols, notes, limits)
-    for first, chunk in without(top, chain(begun, pieces)):
-        reader.read(first, chunk)
+    reader = EntryReader(layout, *sides(notes, limits, ids, base, shape), notes, limits)
+    reader.read(without(top, chain(begun, pieces)))
     return reader.close()
 
 
@@ -90,9 +87,9 @@ def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tu
 
 
 def is_wide(sample: list[tuple[int, str]], delimiter: str | None) -> bool:
-    """Is this a wide table and, by its header and its numbers, nothing else?"""
+    """Whether this can only be a wide table, by its header and its numbers."""
     for one in DELIMITERS if delimiter is None else (delimiter,):
-        split = [_split(line, one) or [""] for _, line in sample]
+        split = [fields(line, one) or [""] for _, line in sample]
         if looks_wide(split):
             first, *others = map(role, split[0])
             if first in (None, 0) and set(others) == {None}:
@@ -110,10 +107,9 @@ def read_wide(
     """A wide table: the header names the columns, the first cell of each line names its row."""
     delimiter = delimiter or delimiter_of(sample, notes)
     top, line = sample[0]
-    reader = WideReader(_split(line, delimiter), delimiter, notes, limits, top)
+    reader = WideReader(fields(line, delimiter), delimiter, notes, limits, top)
     notes.headed = True
-    for first, chunk in without(top, pieces):
-        reader.read(first, chunk)
+    reader.read(without(top, pieces))
     return reader.close()
 
 
@@ -133,28 +129,12 @@ def check_delimiter(delimiter: str | None) -> None:
         raise ValueError(f"The delimiter must be one character, such as ',' or '\\t', but got {delimiter!r}.")
 
 
-def sides(
-    layout: Layout,
-    lines: list[str],
-    notes: Notes,
-    limits: Limits,
-    ids: bool,
-    base: int,
-    shape: tuple[int, int] | None,
-) -> tuple[Index, Index]:
-    """Names that begin as what most of the first ones are, or positions."""
-    if not ids:
-        m, n = shape or (None, None)
-        return Positions("row", limits, base, m), Positions("column", limits, base, n)
-    split = [found for line in lines if len(found := _split(line, layout.delimiter)) == layout.width]
-
-    def numbers(column: int) -> bool:
-        return 2 * sum(bool(INTEGER.fullmatch(found[column])) for found in split) >= len(split)
-
-    return (
-        Names("row", notes, limits, numbers(layout.row)),
-        Names("column", notes, limits, numbers(layout.col)),
-    )
+def sides(notes: Notes, limits: Limits, ids: bool, base: int, shape: tuple[int, int] | None) -> tuple[Index, Index]:
+    """Rows and columns: names, or positions in a matrix of the shape."""
+    if ids:
+        return Names("row", notes, limits), Names("column", notes, limits)
+    m, n = shape or (None, None)
+    return Positions("row", limits, base, m), Positions("column", limits, base, n)
 
 
 def sniff(sample: list[tuple[int, str]], needed: int, columns: Columns, header: bool | None, notes: Notes) -> str:
@@ -180,8 +160,8 @@ def sniff(sample: list[tuple[int, str]], needed: int, columns: Columns, header: 
 
 
 def _fits(sample: list[tuple[int, str]], delimiter: str, needed: int, columns: Columns, header: bool | None) -> bool:
-    """Do most lines have the same number of fields, enough of them, and most values after the first line a number?"""
-    split = [_split(line, delimiter) for _, line in sample]
+    """Whether most lines have the same number of fields, enough of them, and most values below the first line are numbers."""
+    split = [fields(line, delimiter) for _, line in sample]
     width, count = _width(split)
     if width < needed or 2 * count <= len(split):
         return False
@@ -206,13 +186,13 @@ def lay_out(
     ids: bool,
 ) -> tuple[Layout, int | None]:
     """The layout, and the number of the header's line."""
-    split = [_split(line, delimiter) for _, line in sample]
+    split = [fields(line, delimiter) for _, line in sample]
     width, _ = _width(split)
     number, line = sample[0]
     if width < needed:
-        fields = counted(width, "field")
+        made = counted(width, "field")
         notes.refuse(
-            f"the delimiter {delimiter!r} makes {fields} of {shortly(line)}, but at least {needed} were expected",
+            f"the delimiter {delimiter!r} makes {made} of {shortly(line)}, but at least {needed} were expected",
             "give another delimiter=",
             number,
         )
@@ -237,7 +217,7 @@ def lay_out(
 def places(
     head: list[str], columns: Columns, needed: int, header: bool | None, below: Sequence[list[str]] = ()
 ) -> tuple[bool, list[int] | str]:
-    """Is this line a header? And where the row, the column and the value stand, or a sentence that says what is unclear."""
+    """Whether this line is a header; and the places of row, column and value, or a message that says what is unclear."""
     named = columns is not None and isinstance(columns[0], str)
     roles = [role(name) for name in head]
     if header is None:
@@ -261,7 +241,7 @@ def places(
 
 
 def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]) -> bool:
-    """Are these words above pairs, of which each may be a name too, titles: known ones, or with numbers alone below one?"""
+    """Whether the first line of pairs, whose words may be names too, is a header: known titles, or a column of numbers below."""
     spelled = any(known is not None and len(name) > 2 for name, known in zip(head, roles, strict=True))
     lines = [found for found in below if len(found) == len(head)]
     numbers = bool(lines) and any(all(NUMBER.fullmatch(found[k]) for found in lines) for k in range(len(head)))
@@ -269,25 +249,33 @@ def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]
 
 
 def role(name: str) -> int | None:
-    """0, 1 or 2 for what is known as a name of the row, the column or the value."""
+    """Recognise a title.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    role : int or None
+        0, 1 or 2 for a known title of the row, the column or the value.
+
+    Examples
+    --------
+    >>> role("Movie_ID"), role("rating"), role("time")
+    (1, 2, None)
+    """
     plain = re.sub(r"[\s_\-.]", "", name.lower())
     plain = plain.removesuffix("id") or plain
     return next((i for i, names in enumerate(NAMES) if plain in names), None)
-
-
-def _split(line: str, delimiter: str) -> list[str]:
-    try:
-        return fields_of(line, delimiter)
-    except csv.Error:
-        return []
 
 
 def _data_lines(piece: tuple[int, bytes]) -> Iterator[tuple[int, str]]:
     first, chunk = piece
     if chunk.isspace():
         return
-    for k, line in enumerate(chunk.split(b"\n")[:-1]):
-        text = line.decode(errors="ignore")
+    for k, line in enumerate(BytesIO(chunk)):
+        text = line.rstrip(b"\n").decode(errors="ignore")
         if text.strip() and not text.lstrip().startswith("#"):
             yield first + k, text
 

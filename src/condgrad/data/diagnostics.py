@@ -1,4 +1,4 @@
-"""What a reader may take, what it does about a fault, and what it tells of it afterwards."""
+"""Faults of a data file: their kinds, what is done about each, and the report of a clean-up."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from condgrad.checks import BadData, counted
 from condgrad.storage.files import Limits as Limits
 
-SHOWN = 5
-"""So many examples of each fault are kept; the rest is counted."""
+MAX_EXAMPLES = 5
+"""Examples that are kept of each kind of fault; the others are only counted."""
 
 DROPPED, KEPT, MERGED, MIRRORED, MISSING = "dropped", "kept", "merged", "mirrored", "taken as missing"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault: what is done to its line when the reader is not strict, and what its owner can do."""
+    """A kind of fault: what a reader that is not strict does with the line, and what the owner of the file can do."""
 
     done: str
     advice: str
@@ -46,9 +46,27 @@ KINDS = {
 }
 
 
+class Unusable(Exception):
+    """(kind, found, expected): a line or a cell that can't be read. ``kind`` is one of :data:`KINDS`."""
+
+
 @dataclass(frozen=True)
 class Fault:
-    """How many lines had it, what was done to them, and the first few: (line, what was found there)."""
+    """One kind of fault in a file.
+
+    Parameters
+    ----------
+    kind : str
+        Such as "not a number".
+    count : int
+        Number of lines with this fault.
+    done : str
+        What was done with them: "dropped", "kept", "merged", "mirrored" or "taken as missing".
+    examples : tuple of (int, str)
+        Number of the line and what was found there, for the first five.
+    unit : str, default "line"
+        What the numbers count: "line", "row" of a Parquet file, or "element" of an array.
+    """
 
     kind: str
     count: int
@@ -63,10 +81,28 @@ class Fault:
 
 @dataclass(frozen=True)
 class Cleanup:
-    """What was read, kept, dropped and merged. ``lines`` are those with data: neither blank, nor comment, nor header.
+    """Report of what was read, dropped and merged.
 
-    ``empty`` are the rows and the columns without any entry, which a file with positions may have. Text may be ``headed`` by a
-    line of names.
+    Parameters
+    ----------
+    file : str
+        Name of the file.
+    encoding : str
+        "utf-8", "utf-16", or "utf-8, in part latin-1".
+    lines : int
+        Lines with data: neither blank, nor a comment, nor the header.
+    entries : int
+        Entries that are in the result.
+    blank, comments : int
+        Lines that were skipped.
+    empty : tuple of two int
+        Rows and columns without an entry, which a file with positions may have.
+    faults : tuple of Fault
+        By kind, in the order in which the kinds were found.
+    unit : str, default "line"
+        What ``lines`` counts: "line", "row" of a Parquet file, or "element" of an array.
+    headed : bool, default False
+        Whether the text has a header.
     """
 
     file: str
@@ -82,32 +118,34 @@ class Cleanup:
 
     @property
     def clean(self) -> bool:
+        """Whether there is no fault."""
         return not self.faults
 
     def count(self, kind: str) -> int:
-        """How many lines had this kind of fault."""
+        """Number of lines with this kind of fault."""
         return sum(fault.count for fault in self.faults if fault.kind == kind)
 
     @property
     def dropped(self) -> int:
+        """Number of lines that were dropped."""
         return sum(fault.count for fault in self.faults if fault.done == DROPPED)
 
     def __str__(self) -> str:
         skipped = [f"{n:,} {what}" for n, what in ((self.blank, "blank"), (self.comments, "of comment")) if n]
         beside = f" (and {' and '.join(skipped)})" if skipped else ""
-        told = "" if self.encoding == "utf-8" else f", {self.encoding}"
+        remarks = "" if self.encoding == "utf-8" else f", {self.encoding}"
         empty = " and ".join(map(counted, self.empty, ("row", "column")))
-        told += f", {empty} without entries" if any(self.empty) else ""
-        head = f"{self.file}: {counted(self.entries, 'entry')} from {counted(self.lines, self.unit)}{beside}{told}"
+        remarks += f", {empty} without entries" if any(self.empty) else ""
+        head = f"{self.file}: {counted(self.entries, 'entry')} from {counted(self.lines, self.unit)}{beside}{remarks}"
         return "\n".join([head, *(f"  {fault}" for fault in self.faults)])
 
     def summary(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """The report as a dict of plain data, for JSON."""
         return asdict(self)
 
 
 class Notes:
-    """Takes down the faults of one file while it is read; with ``strict`` the first one ends the reading."""
+    """Collects the faults of one file while it is read; with ``strict`` the first fault raises BadData."""
 
     def __init__(self, path: Path, strict: bool = False, unit: str = "line"):
         self.name, self.strict, self.unit = path.name, strict, unit
@@ -117,27 +155,27 @@ class Notes:
         self._examples: dict[str, list[tuple[int, str]]] = {}
 
     def fault(self, kind: str, line: int, found: str, expected: str) -> None:
-        """``found`` and ``expected`` are parts of a sentence: found, but expected: advice."""
+        """Record a fault. ``found`` and ``expected`` are parts of the sentence "found, but expected: advice"."""
         if self.strict:
             self.refuse(f"{found}, but {expected}", KINDS[kind].advice, line)
         self._counts[kind] = self._counts.get(kind, 0) + 1
         examples = self._examples.setdefault(kind, [])
-        if len(examples) < SHOWN:
+        if len(examples) < MAX_EXAMPLES:
             examples.append((line, found))
 
     def faults(self, kind: str, lines: np.ndarray, found: Callable[[int], str], expected: str) -> None:
-        """The same fault on many lines; ``found(i)`` tells of the i-th."""
-        for i, line in enumerate(lines[:SHOWN].tolist()):
+        """Record the same fault on many lines; ``found(i)`` describes that of ``lines[i]``."""
+        for i, line in enumerate(lines[:MAX_EXAMPLES].tolist()):
             self.fault(kind, line, found(i), expected)
-        if len(lines) > SHOWN:
-            self._counts[kind] += len(lines) - SHOWN
+        if len(lines) > MAX_EXAMPLES:
+            self._counts[kind] += len(lines) - MAX_EXAMPLES
 
     def refuse(self, fault: str, advice: str, line: int | None = None) -> NoReturn:
         where = self.name if line is None else f"{self.name}, {self.unit} {line}"
         raise BadData(f"{where}: {fault}: {advice}.")
 
     def close(self, entries: int, empty: tuple[int, int] = (0, 0)) -> Cleanup:
-        """What was taken down; refused where nothing, or less than half of the lines, could be used."""
+        """The report. Raises BadData if no line, or less than half of the lines, can be used."""
         faults = tuple(
             Fault(kind, count, KINDS[kind].done, tuple(self._examples[kind]), self.unit)
             for kind, count in self._counts.items()
@@ -169,5 +207,5 @@ class Notes:
 
 
 def shortly(text: str, most: int = 60) -> str:
-    """A cell or a line as it is shown in a message."""
+    """Quote a cell or a line for a message, shortened to ``most`` characters."""
     return repr(text if len(text) <= most else text[: most - 3] + "...")

@@ -1,4 +1,4 @@
-"""One side of the entries: names that become positions in order, or positions as the file has them."""
+"""Rows or columns of the entries: names, which get positions in sorted order, or positions that the file itself has."""
 
 from __future__ import annotations
 
@@ -7,151 +7,221 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from condgrad.data.diagnostics import Limits, Notes, shortly
-from condgrad.data.fields import LONGEST, Cells, integers
+from condgrad.data import arrow_columns
+from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 
 INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
-"""As Python writes them: 007 and +7 are names, since 7 would not lead back to them."""
+"""Whole numbers as Python writes them. 007 and +7 are names: the number 7 would not lead back to them."""
+DENSE = 4
+"""Whole numbers in a range of at most so many times their count are marked in a table instead of being sorted."""
+
+MAX_PENDING_BYTES = 64 * 2**20
+"""Bytes of names that wait until they are numbered together, which is faster than piece by piece."""
 
 
-class Unusable(Exception):
-    """(kind, what was found, what was expected): a cell that can't be read."""
+class Collected:
+    """Numbers that arrive in arrays or one by one, in order.
+
+    Parameters
+    ----------
+    dtype : type, default int
+    """
+
+    def __init__(self, dtype: type = int):
+        self.dtype = dtype
+        self.size = 0
+        self._parts: list[np.ndarray] = []
+        self._single: list[Any] = []
+
+    def add(self, number: Any) -> None:
+        self._single.append(number)
+        self.size += 1
+
+    def extend(self, numbers: np.ndarray) -> None:
+        self._parts += [np.array(self._single, dtype=self.dtype), numbers]
+        self._single = []
+        self.size += len(numbers)
+
+    def close(self) -> np.ndarray:
+        """All numbers in one array."""
+        return np.concatenate([*self._parts, np.array(self._single, dtype=self.dtype)])
 
 
 class Index(Protocol):
-    """The rows or the columns, as they are read."""
+    """Rows or columns while they are read."""
 
-    def easy(self, column: Cells) -> np.ndarray:
-        """Which cells can be taken as they are."""
+    def parse(self, column: Any) -> tuple[Any, np.ndarray]:
+        """Convert a pyarrow column to what `take` accepts; and a mask of the cells that are certain."""
 
-    def take(self, column: Cells) -> None:
-        """Cells that are all easy."""
+    def take(self, cells: Any) -> None:
+        """Add cells that `parse` returned, without those that are not certain; or integers."""
 
     def fits(self, numbers: np.ndarray) -> bool:
-        """Can these integers be taken as they are?"""
-
-    def take_numbers(self, numbers: np.ndarray) -> None:
-        """Integers that fit."""
+        """Whether these integers can be passed to `take`."""
 
     def check(self, text: str) -> Any:
-        """What one cell says, for ``add``; Unusable where it says nothing."""
+        """Convert one cell, for `add`; raises Unusable."""
 
-    def add(self, read: Any) -> None:
-        """What ``check`` returned of one cell."""
+    def add(self, checked: Any) -> None:
+        """Add one cell that `check` converted."""
 
     def close(self) -> tuple[np.ndarray, np.ndarray | None, int]:
-        """(positions, the name of each position or None, how many there are)."""
-
-
-class _Codes(dict[bytes, int]):
-    """Gives each new name the next number."""
-
-    def __missing__(self, name: bytes) -> int:
-        return self.setdefault(name, len(self))
+        """(position of each cell, name of each position or None, number of positions)."""
 
 
 class Names:
-    """Names: integers where all are such, else strings. Sorted, they get positions."""
+    """Names: integers if all of them are, else strings. Their sorted order gives the positions.
 
-    def __init__(self, what: str, notes: Notes, limits: Limits, numbers: bool = True):
+    Parameters
+    ----------
+    what : str
+        "row" or "column", for messages.
+    notes : Notes
+    limits : Limits
+        At most ``side`` different names.
+    """
+
+    def __init__(self, what: str, notes: Notes, limits: Limits):
         self.what, self.notes, self.limits = what, notes, limits
-        self.codes: _Codes | None = None if numbers else _Codes()
-        self.parts: list[np.ndarray] = []
-        self.loose: list[int] = []
+        self._parts: list[tuple[np.ndarray, Any]] = []  # (numbers, None), or (codes, their names)
+        self._texts: list[Any] = []  # pyarrow columns that are not numbered yet
+        self._codes: dict[str, int] = {}
+        self._single: list[int] = []
 
-    def easy(self, column: Cells) -> np.ndarray:
-        if self.codes is None:
-            return integers(column)[1]
-        return (column.length > 0) & (column.length <= LONGEST)
+    def parse(self, column: Any) -> tuple[Any, np.ndarray]:
+        numbers = arrow_columns.integers(column)
+        if numbers is not None:
+            return numbers, np.ones(len(numbers), dtype=bool)
+        ok = arrow_columns.filled(column)
+        if not ok.all():  # a blank in front, for example
+            column = arrow_columns.trimmed(column)
+            ok = arrow_columns.filled(column)
+        return column, ok
 
-    def take(self, column: Cells) -> None:
-        self._settle()
-        if self.codes is None:
-            self.parts.append(integers(column)[0])
-        else:
-            self.parts.append(np.array([self.codes[text] for text in column.texts()], dtype=np.int64))
-            self._bounded(len(self.codes))
+    def take(self, cells: Any) -> None:
+        self._flush()
+        if isinstance(cells, np.ndarray):
+            self._encode()
+            self._parts.append((cells, None))
+        elif len(cells):
+            self._texts.append(cells)
+            if sum(column.nbytes for column in self._texts) > MAX_PENDING_BYTES:
+                self._encode()
 
     def fits(self, numbers: np.ndarray) -> bool:
-        return self.codes is None
-
-    def take_numbers(self, numbers: np.ndarray) -> None:
-        self._settle()
-        self.parts.append(numbers)
+        return True
 
     def check(self, text: str) -> str:
         if not text:
             raise Unusable("missing id", f"the {self.what} is empty", "a name or a number was expected")
         return text
 
-    def add(self, read: str) -> None:
-        if self.codes is None and INTEGER.fullmatch(read):
-            self.loose.append(int(read))
-            return
-        if self.codes is None:
-            self._settle()
-            self._rename()
-        assert self.codes is not None
-        self.loose.append(self.codes[read.encode()])
+    def add(self, checked: str) -> None:
+        self._single.append(self._codes.setdefault(checked, len(self._codes)))
+        if len(self._codes) > self.limits.side:
+            self._refuse()
+
+    def _flush(self) -> None:
+        if self._single:
+            self._encode()
+            self._parts.append((np.array(self._single), self._codes))
+            self._single = []
+
+    def _encode(self) -> None:
+        if self._texts:
+            self._parts.append(arrow_columns.encode(self._texts))
+            self._texts = []
 
     def close(self) -> tuple[np.ndarray, np.ndarray, int]:
-        self._settle()
-        given = np.concatenate([*self.parts, np.empty(0, dtype=np.int64)])
-        if self.codes is None:
-            ids, positions = np.unique(given, return_inverse=True)
-            self._bounded(len(ids))
-            return positions, ids, len(ids)
-        self._bounded(len(self.codes))
-        ids = np.array([name.decode() for name in self.codes], dtype=object)
-        if all(map(INTEGER.fullmatch, ids)):
-            ids = ids.astype(np.int64)
-        order = np.argsort(ids, kind="stable")
-        rank = np.empty(len(ids), dtype=np.int64)
-        rank[order] = np.arange(len(ids))
-        return rank[given], ids[order], len(ids)
-
-    def _settle(self) -> None:
-        if self.loose:
-            self.parts.append(np.array(self.loose, dtype=np.int64))
-            self.loose = []
-
-    def _rename(self) -> None:
-        """A name that is no integer has come: those before it were strings all along."""
-        codes = self.codes = _Codes()
-        for i, part in enumerate(self.parts):
-            numbers, where = np.unique(part, return_inverse=True)
-            self.parts[i] = np.array([codes[b"%d" % n] for n in numbers], dtype=np.int64)[where]
-
-    def _bounded(self, size: int) -> None:
-        if size > self.limits.side:
-            self.notes.refuse(
-                f"there are more than {self.limits.side} {self.what}s, but no more are allowed",
-                "check the columns, or raise Limits(side=...)",
+        self._flush()
+        self._encode()
+        listed = list(self._codes)
+        if all(map(INTEGER.fullmatch, listed)):
+            numbers = np.array(listed, dtype=np.int64)
+            self._parts = [
+                (numbers[codes], None) if names is self._codes else (codes, names) for codes, names in self._parts
+            ]
+        if all(names is None for _, names in self._parts):
+            positions, ids = unique_integers(
+                np.concatenate([*(codes for codes, _ in self._parts), np.empty(0, np.int64)])
             )
+        elif all(names is self._codes for _, names in self._parts):
+            positions, ids = _sorted(np.concatenate([codes for codes, _ in self._parts]), listed)
+        else:
+            parts = [
+                unique_integers(codes) if names is None else (codes, listed if names is self._codes else names)
+                for codes, names in self._parts
+            ]
+            positions, ids = arrow_columns.merge(parts)
+            if all(map(INTEGER.fullmatch, ids)):
+                positions, ids = _sorted(positions, ids.astype(np.int64))
+        if len(ids) > self.limits.side:
+            self._refuse()
+        return positions, ids, len(ids)
+
+    def _refuse(self) -> None:
+        self.notes.refuse(
+            f"there are more than {self.limits.side} {self.what}s, but no more are allowed",
+            "check the columns, or raise Limits(side=...)",
+        )
+
+
+def unique_integers(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(position of each number among the different ones, these in order)."""
+    if not len(numbers):
+        return numbers, numbers
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > DENSE * len(numbers):
+        ids, positions = np.unique(numbers, return_inverse=True)
+        return positions, ids
+    shifted = numbers - low if low else numbers
+    seen = np.zeros(high - low + 1, dtype=bool)
+    seen[shifted] = True
+    return (np.cumsum(seen) - 1)[shifted], np.flatnonzero(seen) + low
+
+
+def _sorted(codes: np.ndarray, names: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Positions in the order of the names, and the names in order."""
+    names = np.array([*names, None], dtype=object)[:-1] if isinstance(names, list) else names
+    order = np.argsort(names, kind="stable")
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[order] = np.arange(len(names))
+    return rank[codes], names[order]
 
 
 class Positions:
-    """Positions that count from ``base``; ``size`` is how many there are, None to take the largest."""
+    """Positions that the file has, counted from ``base``.
+
+    Parameters
+    ----------
+    what : str
+        "row" or "column", for messages.
+    limits : Limits
+        At most ``side`` positions.
+    base : int, default 0
+        First position in the file.
+    size : int, default None
+        Number of positions; by default the largest in the file.
+    """
 
     def __init__(self, what: str, limits: Limits, base: int = 0, size: int | None = None):
         self.what, self.base, self.size = what, base, size
         self.known = limits.side if size is None else size
-        self.parts: list[np.ndarray] = []
-        self.loose: list[int] = []
+        self._found = Collected()
 
-    def easy(self, column: Cells) -> np.ndarray:
-        number, ok = integers(column)
-        return ok & self._inside(number)
+    def parse(self, column: Any) -> tuple[Any, np.ndarray]:
+        numbers = arrow_columns.integers(column)
+        if numbers is None:
+            codes, names = arrow_columns.encode([column])
+            values = [int(name) if INTEGER.fullmatch(name) else self.base - 1 for name in names.to_pylist()]
+            numbers = np.array(values, dtype=np.int64)[codes]
+        return numbers, self._inside(numbers)
 
-    def take(self, column: Cells) -> None:
-        self.take_numbers(integers(column)[0])
+    def take(self, cells: Any) -> None:
+        self._found.extend(cells - self.base)
 
     def fits(self, numbers: np.ndarray) -> bool:
         return bool(self._inside(numbers).all())
-
-    def take_numbers(self, numbers: np.ndarray) -> None:
-        self.parts += [np.array(self.loose, dtype=np.int64), numbers - self.base]
-        self.loose = []
 
     def _inside(self, numbers: np.ndarray) -> np.ndarray:
         return (numbers >= self.base) & (numbers < self.base + self.known)
@@ -169,9 +239,9 @@ class Positions:
             raise Unusable("bad index", f"the {self.what} is {shortly(text)}", expected)
         return int(number) - self.base
 
-    def add(self, read: int) -> None:
-        self.loose.append(read)
+    def add(self, checked: int) -> None:
+        self._found.add(checked)
 
     def close(self) -> tuple[np.ndarray, None, int]:
-        positions = np.concatenate([*self.parts, np.array(self.loose, dtype=np.int64)])
+        positions = self._found.close()
         return positions, None, int(positions.max(initial=-1)) + 1 if self.size is None else self.size

@@ -1,27 +1,38 @@
-"""LIBSVM: each line a label and the features that are not zero, index:value, counted from 1."""
+"""LIBSVM: each line has a label and the features that are not zero, as index:value, counted from 1.
+
+``sklearn.datasets.load_svmlight_file`` is not used: it reads 1_0 as 10, drops ``qid`` and has no line numbers.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from condgrad.checks import whole
-from condgrad.data.diagnostics import Cleanup, Limits, Notes, shortly
-from condgrad.data.fields import cells, decimals, integers, lines_with, split
-from condgrad.data.labels import Positions, Unusable
-from condgrad.data.lines import Chunks, number_of, text_lines
+from condgrad.checks import whole, yes_or_no
+from condgrad.data import arrow_columns
+from condgrad.data.diagnostics import Cleanup, Limits, Notes, Unusable, shortly
+from condgrad.data.labels import Collected, Positions
+from condgrad.data.lines import Converted, Layout, LineReader, number_of, single_blanks
 from condgrad.data.observations import observations
 from condgrad.data.text_stream import chunks
-
-COLON = ord(":")
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Row i of ``X`` has the label ``y[i]``."""
+    """Features with labels, as `load_labelled` returns them.
+
+    Parameters
+    ----------
+    X : scipy.sparse.csr_array of float64, shape (samples, features)
+    y : ndarray of float64, shape (samples,)
+        Label of each row of ``X``.
+    cleanup : Cleanup
+        Faults of the file.
+    """
 
     X: sparse.csr_array
     y: np.ndarray
@@ -29,105 +40,118 @@ class Labelled:
 
 
 def load_labelled(
-    path: str | Path,
+    path: str | os.PathLike[str],
     features: int | None = None,
     base: int = 1,
     strict: bool = False,
     limits: Limits | None = None,
 ) -> Labelled:
-    """Labels and sparse features from a LIBSVM file, plain or gzipped.
+    """Read labels and sparse features from a LIBSVM file, plain or gzipped.
 
-    ``features`` is the number of columns, the largest index by default: give that of the training set for the test set.
-    A line with a fault is dropped and told of; with ``strict`` the first fault is refused. Some files count from ``base`` = 0.
+    Parameters
+    ----------
+    path : str or os.PathLike
+    features : int, default None
+        Number of columns of ``X``; by default the largest index in the file. For a test set, give the number of the training set.
+    base : int, default 1
+        Index of the first feature; some files count from 0.
+    strict : bool, default False
+        Raise on the first fault. By default a line with a fault is dropped and counted in ``cleanup``.
+    limits : Limits, default None
+        What the file may take; by default ``Limits()``.
+
+    Returns
+    -------
+    data : Labelled
+
+    Raises
+    ------
+    BadData
+        If the file is damaged, exceeds the limits or is mostly unusable; with ``strict`` on its first fault.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "letters.libsvm"
+    ...     _ = path.write_text("+1 1:0.5 3:2\\n-1 2:1\\n")
+    ...     data = load_labelled(path)
+    >>> data.X.toarray(), data.y
+    (array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]]), array([ 1., -1.]))
     """
     limits = limits or Limits()
-    index = Positions(
-        "index", limits, whole(base, "base", 0), None if features is None else whole(features, "features")
-    )
+    size = None if features is None else whole(features, "features")
+    index = Positions("index", limits, whole(base, "base", 0), size)
     path = Path(path)
-    notes = Notes(path, strict)
+    notes = Notes(path, yes_or_no(strict, "strict"))
     reader = _Reader(index, notes, limits)
-    for first, chunk in chunks(path, limits, notes):
-        reader.read(first, chunk)
+    reader.read(chunks(path, limits, notes))
     return reader.close()
 
 
-class _Reader(Chunks):
+class _Reader(LineReader):
     def __init__(self, index: Positions, notes: Notes, limits: Limits):
-        self.index, self.notes, self.limits = index, notes, limits
-        self.labels: list[tuple[np.ndarray, np.ndarray]] = []  # (line, label)
-        self.entries: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # (line, position, value)
-        self.count = 0
+        super().__init__(Layout(":", 2), notes, limits)
+        self.index, self.values, self.lines = index, Collected(float), Collected()
+        self.labels, self.label_lines = Collected(float), Collected()
 
-    def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        fields = split(data, b" \t:", collapse=True)
-        start, end, line, _ = fields
-        count = fields.per_line()
-        place = np.arange(len(line)) - (np.cumsum(count) - count)[line]
-        is_index, is_value = place % 2 == 1, (place % 2 == 0) & (place > 0)
-        numbers, ok = decimals(cells(data, start, end))
-        positions, easy = integers(cells(data, start[is_index], end[is_index]))
-        positions -= self.index.base
-        ok[is_index] = easy & (positions >= 0) & (positions < self.index.known)
-        ok &= (data[end] == COLON) == is_index
-        ok[is_value] &= start[is_value] == end[np.flatnonzero(is_value) - 1] + 1
-        done = (count % 2 == 1) & (np.bincount(line[~ok], minlength=fields.lines) == 0) & (lines_with(data, 0) == 0)
+    @property
+    def count(self) -> int:
+        return self.labels.size + self.values.size
+
+    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> Converted:
+        """Tokens, each on a line of its own, are a table with the columns index and value; the index of a label is empty."""
+        text = single_blanks(data)
+        ends = text[(text == ord(" ")) | (text == ord("\n"))] == ord("\n")
+        line, label = np.cumsum(ends) - ends, np.append(True, ends[:-1])
+        tokens = b":" + text[:-1].tobytes().replace(b"\n", b"\n:").replace(b" ", b"\n") + b"\n"
+        columns, fits = arrow_columns.parse(np.frombuffer(tokens, dtype=np.uint8), ":", 2, (0, 1), quotes=False)
+        done = np.ones(len(lines), dtype=bool)
+        done[line[~fits]] = False
+        line, label = line[fits], label[fits]
+        positions, inside = self.index.parse(arrow_columns.chosen(columns[0], ~label))
+        values, ok = arrow_columns.decimals(columns[1])
+        ok[~label] &= inside
+        done[line[~ok]] = False
         taken = done[line]
-        chosen = taken[is_index]
-        self._keep(
-            (lines[done], numbers[taken & (place == 0)]),
-            (lines[line[is_index][chosen]], positions[chosen], numbers[taken & is_value]),
-        )
-        return done
 
-    def _keep(self, labels: tuple[np.ndarray, np.ndarray], entries: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-        self.labels.append(labels)
-        self.entries.append(entries)
-        self.count += len(labels[0]) + len(entries[0])
+        def add() -> None:
+            self.labels.extend(values[taken & label])
+            self.label_lines.extend(lines[done])
+            self.index.take(positions[taken[~label]])
+            self.values.extend(values[taken & ~label])
+            self.lines.extend(lines[line[taken & ~label]])
 
-    def _with_care(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> None:
-        lines, labels, where, positions, values = [], [], [], [], []
-        for number, line in text_lines(numbers, data, which, "#", self.notes, self.limits):
-            try:
-                label, *pairs = line.partition("#")[0].split() or [""]
-                read = [self._pair(pair) for pair in pairs]
-                labels.append(number_of(label))
-            except Unusable as error:
-                self.notes.fault(error.args[0], number, *error.args[1:])
-                continue
-            lines.append(number)
-            where += [number] * len(read)
-            positions += [position for position, _ in read]
-            values += [value for _, value in read]
-        self._keep(
-            (np.array(lines, dtype=np.int64), np.array(labels, dtype=float)),
-            (np.array(where, dtype=np.int64), np.array(positions, dtype=np.int64), np.array(values, dtype=float)),
-        )
+        return done, add
+
+    def _add(self, line: int, text: str) -> None:
+        label, *pairs = text.partition("#")[0].split() or [""]
+        read = [self._pair(pair) for pair in pairs]
+        self.labels.add(number_of(label))
+        self.label_lines.add(line)
+        for position, value in read:
+            self.index.add(position)
+            self.values.add(value)
+            self.lines.add(line)
 
     def _pair(self, pair: str) -> tuple[int, float]:
         index, colon, value = pair.partition(":")
         if not colon:
-            told = "a label and pairs index:value were expected"
-            raise Unusable("wrong number of fields", f"{shortly(pair)} is no pair", told)
+            expected = "a label and pairs index:value were expected"
+            raise Unusable("wrong number of fields", f"{shortly(pair)} is no pair", expected)
         return self.index.check(index), number_of(value)
 
     def close(self) -> Labelled:
-        lines, labels = (np.concatenate(parts) for parts in zip(*(self.labels or [NO_LABELS]), strict=True))
+        lines, labels = self.label_lines.close(), self.labels.close()
         order = np.argsort(lines, kind="stable")
         lines, labels = lines[order], labels[order]
-        where, positions, values = (
-            np.concatenate(parts) for parts in zip(*(self.entries or [NO_ENTRIES]), strict=True)
-        )
-        size = self.index.size
-        width = int(positions.max(initial=-1)) + 1 if size is None else size
-        rows = (np.searchsorted(lines, where), None, len(lines))
-        if not len(where):  # labels alone are a matrix of zeros
+        positions, _, width = self.index.close()
+        if not len(positions):  # labels alone are a matrix of zeros
             return Labelled(sparse.csr_array((len(lines), width)), labels, self.notes.close(len(labels)))
-        entries = observations(rows, (positions, None, width), values, where, self.notes, self.limits)
+        where = self.lines.close()
+        rows = (np.searchsorted(lines, where), None, len(lines))
+        entries = observations(rows, (positions, None, width), self.values.close(), where, self.notes, self.limits)
         X = entries.matrix()
         X.sort_indices()
         return Labelled(X, labels, replace(entries.cleanup, entries=X.nnz))
-
-
-NO_LABELS = (np.empty(0, dtype=np.int64), np.empty(0))
-NO_ENTRIES = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))

@@ -1,29 +1,44 @@
-"""Lines of (row, column, value): all plain ones of a chunk at once, each other one with care."""
+"""Lines of text: pyarrow reads those that are plain, a piece of the file at a time; the careful reader all others, one by one.
+
+The careful reader defines what a line means. Whatever pyarrow could read in another way is not given to it.
+"""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from condgrad.checks import counted
-from condgrad.data.diagnostics import Limits, Notes, shortly
-from condgrad.data.fields import QUOTE, cells, decimals, lines_with, split, trim, without_blank
-from condgrad.data.labels import Index, Unusable
+from condgrad.data import arrow_columns
+from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
+from condgrad.data.labels import Collected, Index
 from condgrad.data.observations import Observations, Side, observations
 
 BLANKS = " "
 """As a delimiter: any run of blanks and tabs."""
-
 NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 """Possessive, so that no digit is looked at twice: a cell may be a mebibyte of them."""
 NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
+"""Cells, in lower case, that mean a missing value."""
 INFINITE = {"inf", "infinity"}
+NEWLINE, QUOTE = b'\n"'
+SHORT_LINE = 8
+"""Bytes of a line, on average, up to which blank lines are looked for."""
 
+THREADS = 2
+"""Pieces of a file that are converted at the same time."""
+
+Converted = tuple[np.ndarray, Callable[[], None]]
+"""(mask of the lines that were converted, a function that adds them)."""
 Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
 """(rows, columns, values, lines)."""
 
@@ -34,14 +49,36 @@ class Layout:
 
     delimiter: str
     width: int
-    row: int
-    col: int
-    value: int | None
+    row: int = 0
+    col: int = 0
+    value: int | None = None
     comment: str = "#"
 
 
 def fields_of(line: str, delimiter: str) -> list[str]:
-    """The cells of one line; csv.Error where a quote is not closed or a cell is absurdly long."""
+    """Split one line into its cells.
+
+    Parameters
+    ----------
+    line : str
+    delimiter : str
+        One character; a blank stands for any run of blanks and tabs.
+
+    Returns
+    -------
+    cells : list of str
+        Without the quotes and the blanks around them.
+
+    Raises
+    ------
+    csv.Error
+        If a quote is not closed, or a cell has more than 128 KiB and quotes.
+
+    Examples
+    --------
+    >>> fields_of('ann, "Alien, part 2",5', ",")
+    ['ann', 'Alien, part 2', '5']
+    """
     if delimiter == BLANKS:
         line = line.replace("\t", " ").strip(" ")
     if '"' not in line:
@@ -52,7 +89,7 @@ def fields_of(line: str, delimiter: str) -> list[str]:
 
 
 def number_of(text: str) -> float:
-    """The value in a cell; Unusable where it has none."""
+    """The finite number in a cell; raises Unusable if there is none."""
     if not NUMBER.fullmatch(text):
         word = text.lower()
         if word in NOT_GIVEN:
@@ -65,134 +102,253 @@ def number_of(text: str) -> float:
     return value
 
 
-class Chunks(ABC):
-    """Abstract: reads a file chunk by chunk, and ``count``s what it has found."""
+class LineReader(ABC):
+    """Abstract: reads a text file in pieces of whole lines."""
 
-    notes: Notes
-    limits: Limits
-    count: int
+    def __init__(self, layout: Layout, notes: Notes, limits: Limits):
+        self.layout, self.notes, self.limits = layout, notes, limits
 
-    def read(self, first: int, chunk: bytes) -> None:
-        """Lines, of which the first one has this number."""
-        numbers, data = without_blank(first, chunk)
-        self.notes.blank += chunk.count(b"\n") - len(numbers)
-        done = self._plain(numbers, data)
-        self.notes.lines += int(done.sum())
-        self._with_care(numbers, data, np.flatnonzero(~done))
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of entries so far."""
+
+    @abstractmethod
+    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> Converted:
+        """Convert the lines that pyarrow can read and whose cells are certain."""
+
+    @abstractmethod
+    def _add(self, line: int, text: str) -> None:
+        """Add one line; raises Unusable."""
+
+    def _drop(self, line: int) -> None:  # noqa: B027 - most readers do nothing here
+        """Called for each line that is not usable."""
+
+    def read(self, pieces: Iterable[tuple[int, bytes]]) -> None:
+        """Read a file. Pieces are converted in threads, since pyarrow and numpy use one core each, and added in their order.
+
+        Parameters
+        ----------
+        pieces : iterable of (first, text)
+            Number of the first line, from 1, and whole lines in UTF-8, each with a newline at its end.
+        """
+        ahead = 0 if self.notes.strict else THREADS  # a fault of encoding in a later piece must not be the first one
+        with ThreadPoolExecutor(THREADS) as pool:
+            waiting: deque[Future[Any]] = deque()
+            for first, text in pieces:
+                waiting.append(pool.submit(self._convert, first, text))
+                if len(waiting) > ahead:
+                    self._finish(*waiting.popleft().result())
+            while waiting:
+                self._finish(*waiting.popleft().result())
+
+    def _convert(self, first: int, piece: bytes) -> tuple[np.ndarray, np.ndarray, int, Converted]:
+        """Convert the plain lines by pyarrow. Runs in a thread: it changes nothing."""
+        lines, data, blank = _without_blank_lines(first, piece)
+        odd = self._odd(data, len(lines)) if arrow_columns.available() else np.ones(len(lines), dtype=bool)
+        if odd.all():
+            return lines, data, blank, (~odd, lambda: None)
+        if not odd.any():
+            return lines, data, blank, self._by_library(lines, data)
+        plain = data[np.repeat(~odd, np.diff(_ends(data), prepend=-1))]
+        done = ~odd
+        done[~odd], add = self._by_library(lines[~odd], plain)
+        return lines, data, blank, (done, add)
+
+    def _finish(self, lines: np.ndarray, data: np.ndarray, blank: int, converted: Converted) -> None:
+        """Add what was converted, then the other lines with care."""
+        done, add = converted
+        add()
+        self.notes.blank += blank
+        self.notes.lines += int(np.count_nonzero(done))
+        if not done.all():
+            self._with_care(lines, data, np.flatnonzero(~done))
         if self.count > self.limits.entries:
             self.notes.refuse(
                 f"there are more than {self.limits.entries} entries, but no more are allowed",
                 "split the file, or raise Limits(entries=...)",
             )
 
-    @abstractmethod
-    def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        """Takes all lines that are as they should be; tells which they were."""
+    def _odd(self, data: np.ndarray, lines: int) -> np.ndarray:
+        """Mask of the lines that pyarrow could read in another way than the careful reader: too long, a comment, NUL, quotes."""
+        text = data.tobytes()
+        odd = np.zeros(lines, dtype=bool)
+        comment, half = self.layout.comment, self.limits.line // 2
+        if any(text.find(b"\n", k, k + half) < 0 for k in range(0, len(text) - half + 1, max(half, 1))):
+            odd |= np.diff(_ends(data), prepend=-1) - 1 > self.limits.line
+        odd[:1] |= text.startswith(codecs.BOM_UTF8)  # pyarrow would cut it off
+        for byte in (b"\0", comment.encode(), b'"'):
+            if byte not in text:
+                continue
+            ends, at = _ends(data), np.flatnonzero(data == ord(byte))
+            if byte == b'"' and self.layout.delimiter != BLANKS:
+                odd[_badly_quoted(data, ends, at, self.layout.delimiter)] = True
+                continue
+            if byte == comment.encode():  # one inside of a cell is text
+                at = at[(at == 0) | np.isin(data[at - 1], [*b"\n \t"])]
+            odd[np.searchsorted(ends, at)] = True
+        return odd
 
-    @abstractmethod
     def _with_care(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> None:
-        """Takes these lines one by one, or says what is wrong with them."""
+        for number, line, size in self._texts(numbers, data, which):
+            try:
+                if size > self.limits.line:
+                    raise Unusable("long line", f"{size} bytes", f"at most {self.limits.line} are allowed")
+                if "\0" in line:
+                    raise Unusable("NUL byte", "the line holds a NUL byte", "text was expected")
+                self._add(number, line)
+            except Unusable as error:
+                self.notes.fault(error.args[0], number, *error.args[1:])
+                self._drop(number)
+
+    def _texts(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> Iterator[tuple[int, str, int]]:
+        """(number, text, bytes) of those of these lines that have data; the others are counted."""
+        ends = _ends(data)
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        for number, start, end in zip(*(side[which].tolist() for side in (numbers, starts, ends)), strict=True):
+            line = data[start : min(end, start + self.limits.line)].tobytes().decode(errors="ignore")
+            if not line.strip():
+                self.notes.blank += 1
+            elif line.lstrip(" \t").startswith(self.layout.comment):
+                self.notes.comments += 1
+            else:
+                self.notes.lines += 1
+                yield number, line, end - start
+
+    def _fields(self, line: str) -> list[str]:
+        """The cells of a line that has as many as it should."""
+        try:
+            found = fields_of(line, self.layout.delimiter)
+        except csv.Error as error:
+            raise Unusable("open quote", f"the quotes are wrong ({error})", "quotes in pairs were expected") from None
+        if len(found) != self.layout.width:
+            given = f"{counted(len(found), 'field')} in {shortly(line)}"
+            raise Unusable("wrong number of fields", given, f"{self.layout.width} were expected")
+        return found
 
 
-class Reader(Chunks):
-    """Gathers the entries of a file."""
+class TableReader(LineReader):
+    """Abstract: reads lines that all have the same number of fields."""
+
+    wanted: Sequence[int]
+    """Columns to read."""
+    missing: Sequence[str] = ()
+    """Cells that pyarrow returns as null."""
+
+    @abstractmethod
+    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
+        """Convert the lines whose cells, in pyarrow columns, are certain."""
+
+    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> Converted:
+        delimiter, width = self.layout.delimiter, self.layout.width
+        quotes = delimiter != BLANKS and bool((data == QUOTE).any())
+        data = single_blanks(data) if delimiter == BLANKS else data
+        columns, done = arrow_columns.parse(data, delimiter, width, self.wanted, quotes, self.missing)
+        if done.all():
+            return self._cells(lines, columns)
+        done[done], add = self._cells(lines[done], columns)
+        return done, add
+
+
+class EntryReader(TableReader):
+    """Reads lines of row, column and value.
+
+    Parameters
+    ----------
+    layout : Layout
+    rows, cols : Index
+        Names or positions.
+    notes : Notes
+    limits : Limits
+    """
 
     def __init__(self, layout: Layout, rows: Index, cols: Index, notes: Notes, limits: Limits):
-        self.layout, self.rows, self.cols, self.notes, self.limits = layout, rows, cols, notes, limits
-        self.lines: list[np.ndarray] = []
-        self.values: list[np.ndarray] = []
-        self.count = 0
+        super().__init__(layout, notes, limits)
+        self.wanted = [c for c in (layout.row, layout.col, layout.value) if c is not None]
+        self.rows, self.cols, self.lines, self.values = rows, cols, Collected(), Collected(float)
+
+    @property
+    def count(self) -> int:
+        return self.lines.size
 
     def close(self) -> Observations:
+        """The observations in the whole file."""
         return observations(*self.entries(), self.notes, self.limits)
 
     def entries(self) -> Entries:
-        """All that was gathered."""
-        lines = np.concatenate([*self.lines, np.empty(0, dtype=np.int64)])
-        values = None if self.layout.value is None else np.concatenate([*self.values, np.empty(0)])
-        return self.rows.close(), self.cols.close(), values, lines
+        """Everything that was read."""
+        values = None if self.layout.value is None else self.values.close()
+        with ThreadPoolExecutor(2) as pool:  # to number names takes as long as to parse them
+            cols = pool.submit(self.cols.close)
+            return self.rows.close(), cols.result(), values, self.lines.close()
 
-    def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
+    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
         layout = self.layout
-        blanks = layout.delimiter == BLANKS
-        fields = split(data, b" \t" if blanks else layout.delimiter.encode(), collapse=blanks)
-        good = fields.per_line() == layout.width
-        good &= lines_with(data, 0) == 0
-        chosen = good[fields.line]
-        start, end = (side[chosen].reshape(-1, layout.width) for side in (fields.start, fields.end))
-        if (quotes := lines_with(data, QUOTE)).any():
-            opens, closes = data[start] == QUOTE, data[np.maximum(end - 1, 0)] == QUOTE
-            ok = (opens == closes).all(axis=1) & (quotes[good] == 2 * opens.sum(axis=1))
-            start, end = start + (opens & ok[:, None]), end - (opens & ok[:, None])
-        else:
-            ok = np.ones(len(start), dtype=bool)
-        columns = [c for c in (layout.row, layout.col, layout.value) if c is not None]
-        for c in {0, *columns}:
-            start[:, c], end[:, c], bare = trim(data, start[:, c], end[:, c])
-            ok &= bare
-        ok &= data[start[:, 0]] != ord(layout.comment)
-        rows, cols, *value = (cells(data, start[:, c], end[:, c]) for c in columns)
-        ok &= self.rows.easy(rows) & self.cols.easy(cols)
-        if value:
-            numbers, easy = decimals(value[0])
-            ok &= easy
-            self.values.append(numbers[ok])
-        self.rows.take(rows.take(ok))
-        self.cols.take(cols.take(ok))
-        done = np.zeros(len(good), dtype=bool)
-        done[np.flatnonzero(good)[ok]] = True
-        self.lines.append(lines[done])
-        self.count += int(ok.sum())
-        return done
+        rows, ok = self.rows.parse(columns[layout.row])
+        cols, good = self.cols.parse(columns[layout.col])
+        ok &= good
+        values = np.empty(0)
+        if layout.value is not None:
+            values, good = arrow_columns.decimals(columns[layout.value])
+            ok &= good
+        if not ok.all():
+            rows, cols, lines = (arrow_columns.chosen(cells, ok) for cells in (rows, cols, lines))
+            values = values[ok] if layout.value is not None else values
 
-    def _with_care(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> None:
-        lines, values = [], []
-        for number, line in text_lines(numbers, data, which, self.layout.comment, self.notes, self.limits):
-            try:
-                row, col, value = self._entry(line)
-            except Unusable as error:
-                self.notes.fault(error.args[0], number, *error.args[1:])
-                continue
-            self.rows.add(row)
-            self.cols.add(col)
-            lines.append(number)
-            values.append(value)
-        self.lines.append(np.array(lines, dtype=np.int64))
-        self.values.append(np.array(values, dtype=float))
-        self.count += len(lines)
+        def add() -> None:
+            self.rows.take(rows)
+            self.cols.take(cols)
+            self.lines.extend(lines)
+            self.values.extend(values)
 
-    def _entry(self, line: str) -> tuple[object, object, float]:
-        layout = self.layout
-        try:
-            found = fields_of(line, layout.delimiter)
-        except csv.Error as error:
-            raise Unusable("open quote", f"the quotes are wrong ({error})", "quotes in pairs were expected") from None
-        if len(found) != layout.width:
-            fields = counted(len(found), "field")
-            told = f"{fields} in {shortly(line)}"
-            raise Unusable("wrong number of fields", told, f"{layout.width} were expected")
-        row, col = self.rows.check(found[layout.row]), self.cols.check(found[layout.col])
-        return row, col, 0.0 if layout.value is None else number_of(found[layout.value])
+        return ok, add
+
+    def _add(self, line: int, text: str) -> None:
+        found = self._fields(text)
+        row, col = self.rows.check(found[self.layout.row]), self.cols.check(found[self.layout.col])
+        if self.layout.value is not None:
+            self.values.add(number_of(found[self.layout.value]))
+        self.rows.add(row)
+        self.cols.add(col)
+        self.lines.add(line)
 
 
-def text_lines(
-    numbers: np.ndarray, data: np.ndarray, which: np.ndarray, comment: str, notes: Notes, limits: Limits
-) -> Iterator[tuple[int, str]]:
-    """(number, line) of those of these lines that have data; the others are counted. ``numbers`` are those of all lines."""
-    ends = np.flatnonzero(data == ord("\n"))
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    for number, start, end in zip(*(side[which].tolist() for side in (numbers, starts, ends)), strict=True):
-        line = data[start : min(end, start + limits.line)].tobytes().decode(errors="ignore")
-        if not line.strip():
-            notes.blank += 1
-            continue
-        if line.lstrip(" \t").startswith(comment):
-            notes.comments += 1
-            continue
-        notes.lines += 1
-        if end - start > limits.line:
-            notes.fault("long line", number, f"{end - start} bytes", f"at most {limits.line} are allowed")
-        elif "\0" in line:
-            notes.fault("NUL byte", number, "the line holds a NUL byte", "text was expected")
-        else:
-            yield number, line
+def _ends(data: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(data == NEWLINE)
+
+
+def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, np.ndarray, int]:
+    """(numbers of the lines, their bytes, how many blank ones were left out): a small gzip may hold millions of these.
+
+    Where lines are long on average, blank ones are few, and left to the careful reader.
+    """
+    data = np.frombuffer(piece, dtype=np.uint8)
+    newline = data == NEWLINE
+    lines = int(np.count_nonzero(newline))
+    if SHORT_LINE * lines < len(data) or not piece:
+        return first + np.arange(lines), data, 0
+    ends = np.flatnonzero(newline)
+    full = np.logical_or.reduceat(~np.isin(data, [*b" \t\n\r\f\v"]), np.concatenate([[0], ends[:-1] + 1]))
+    numbers = first + np.flatnonzero(full)
+    return numbers, data[np.repeat(full, np.diff(ends, prepend=-1))], lines - len(numbers)
+
+
+def single_blanks(data: np.ndarray) -> np.ndarray:
+    """Lines with one blank between two fields and none around."""
+    text = data.tobytes().replace(b"\t", b" ")
+    while b"  " in text:  # each time half of a run is left
+        text = text.replace(b"  ", b" ")
+    text = text.replace(b"\n ", b"\n").replace(b" \n", b"\n").removeprefix(b" ")
+    return np.frombuffer(text, dtype=np.uint8)
+
+
+def _badly_quoted(data: np.ndarray, ends: np.ndarray, quotes: np.ndarray, delimiter: str) -> np.ndarray:
+    """Lines with quotes that do not open a field at its beginning and close it at its end, by turns; a quote in a cell is odd."""
+    line = np.searchsorted(ends, quotes)
+    begins = np.flatnonzero(np.diff(line, prepend=-1))
+    turn = (np.arange(len(quotes)) - np.repeat(begins, np.diff(begins, append=len(quotes)))) % 2
+    beside = np.where(turn == 0, data[quotes - 1], data[np.minimum(quotes + 1, len(data) - 1)])
+    beside[(turn == 0) & (quotes == 0)] = NEWLINE
+    last = np.append(begins[1:], len(quotes)) - 1
+    wrong = (beside != NEWLINE) & (beside != ord(delimiter))
+    return np.concatenate([line[wrong], line[last[turn[last] == 0]]])

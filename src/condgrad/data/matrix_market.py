@@ -1,18 +1,23 @@
-"""Matrix Market: a header that says all, then entries, or all numbers of a dense matrix column by column."""
+"""Matrix Market: a header, the sizes, then the entries, or all numbers of a dense matrix column by column.
+
+``scipy.io.mmread`` is not used: it reads 5,5 as 5, 0x10 as 0 and 1_0 as 1 without an error, and ignores what follows the value.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from condgrad.checks import choice, counted
+from condgrad.data import arrow_columns
 from condgrad.data.diagnostics import Limits, Notes, shortly
-from condgrad.data.fields import cells, decimals, split, without_blank
-from condgrad.data.labels import Positions, Unusable
-from condgrad.data.lines import BLANKS, Entries, Layout, Reader, number_of, text_lines
+from condgrad.data.labels import Collected, Positions
+from condgrad.data.lines import BLANKS, Converted, Entries, EntryReader, Layout, TableReader, number_of
 from condgrad.data.observations import Observations, bounded, empty_sides, observations
 from condgrad.data.text_stream import chunks
 
@@ -59,9 +64,7 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
         if count is None
         else _Coordinates(m, n, kind, symmetry, values, notes, limits)
     )
-    reader.read(number, lines[at:])
-    for first, chunk in pieces:
-        reader.read(first, chunk)
+    reader.read(chain([(number, lines[at:])], pieces))
     if (found := notes.lines) != due:
         follow = f"{counted(found, 'entry')} follow{'s' * (found == 1)}"
         notes.fault("entries missing", number - 1, follow, f"{due:,} were announced")
@@ -104,7 +107,7 @@ def _expected(m: int, n: int, symmetry: str) -> int:
     return m * n if symmetry == "general" else m * (m + 1) // 2 - (m if symmetry == "skew-symmetric" else 0)
 
 
-class _Coordinates(Reader):
+class _Coordinates(EntryReader):
     """Entries, of which a symmetric file has those on and below the diagonal: one above it would count twice."""
 
     def __init__(self, m: int, n: int, kind: str, symmetry: str, values: bool, notes: Notes, limits: Limits):
@@ -132,48 +135,44 @@ class _Coordinates(Reader):
         self.notes.faults(kind, lines[where], lambda k: f"entry ({i[where[k]] + 1}, {j[where[k]] + 1}) {told}", due)
 
 
-class _Dense:
-    """The numbers of a dense matrix, one a line: a line that can't be used leaves its place unobserved."""
+class _Dense(TableReader):
+    """The numbers of a dense matrix, one a line. A line that can't be used leaves its place unobserved."""
+
+    wanted = (0,)
 
     def __init__(self, m: int, n: int, symmetry: str, notes: Notes, limits: Limits):
-        self.m, self.n, self.symmetry, self.notes, self.limits = m, n, symmetry, notes, limits
-        self.values: list[np.ndarray] = []
-        self.lines: list[np.ndarray] = []
-        self.count = 0
+        super().__init__(Layout(BLANKS, 1, comment="%"), notes, limits)
+        self.m, self.n, self.symmetry = m, n, symmetry
+        self.values, self.lines = Collected(float), Collected()
 
-    def read(self, first: int, chunk: bytes) -> None:
-        lines, data = without_blank(first, chunk)
-        self.notes.blank += chunk.count(b"\n") - len(lines)
-        fields = split(data, b" \t", collapse=True)
-        if not fields.lines:
-            return
-        if (fields.per_line() == 1).all():
-            values, ok = decimals(cells(data, fields.start, fields.end))
-            if ok.all():
-                self._keep(values, lines)
-                self.notes.lines += len(values)
-                return
-        read, numbers = [], []
-        for number, line in text_lines(lines, data, np.arange(fields.lines), "%", self.notes, self.limits):
-            try:
-                value = number_of(line.strip())
-            except Unusable as error:
-                self.notes.fault(error.args[0], number, *error.args[1:])
-                value = np.nan
-            read.append(value)
-            numbers.append(number)
-        self._keep(np.array(read, dtype=float), np.array(numbers, dtype=np.int64))
-
-    def _keep(self, values: np.ndarray, lines: np.ndarray) -> None:
-        self.values.append(values)
-        self.lines.append(lines)
-        self.count += len(values)
+    @property
+    def count(self) -> int:
         most = _expected(self.m, self.n, self.symmetry)
-        if self.count > most:
+        if self.lines.size > most:
             self.notes.refuse(f"there are more numbers than the {most} of {self.m} x {self.n}", "correct the sizes")
+        return self.lines.size
+
+    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
+        values, ok = arrow_columns.decimals(columns[0])
+
+        def add() -> None:
+            self.values.extend(values[ok])
+            self.lines.extend(lines[ok])
+
+        return ok, add
+
+    def _add(self, line: int, text: str) -> None:
+        self.values.add(number_of(text.strip()))
+        self.lines.add(line)
+
+    def _drop(self, line: int) -> None:
+        self.values.add(np.nan)
+        self.lines.add(line)
 
     def close(self) -> Observations:
-        values, lines = np.concatenate([*self.values, np.empty(0)]), np.concatenate([*self.lines, np.empty(0, int)])
+        lines, values = self.lines.close(), self.values.close()
+        order = np.argsort(lines, kind="stable")
+        lines, values = lines[order], values[order]
         if self.symmetry == "general":
             k = np.arange(len(values))
             rows, cols = (k % self.m, k // self.m) if len(k) else (k, k)

@@ -1,4 +1,4 @@
-"""Entries of a matrix as they were observed, each once, or pairs that are asked about."""
+"""Observed entries of a matrix, or pairs (row, column) without values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,38 @@ from condgrad.data.diagnostics import Cleanup, Limits, Notes, shortly
 from condgrad.data.labels import INTEGER
 
 EMPTY_SIDES, EMPTY_FOR_EACH = 1_000_000, 20
-"""Rows and columns, in all and for each entry, beyond which those without entries are left out of a model."""
+"""Rows and columns, in all and for each entry, above which a model leaves out those without entries."""
 
 
 @dataclass(frozen=True)
 class Observations:
-    """Entry k is ``values[k]`` at ``(rows[k], cols[k])``, in the order of the file; without values they are pairs, one for each
-    line, even if it stands there twice.
+    """Observed entries of a matrix, as `load` returns them. Entry k is ``values[k]`` at ``(rows[k], cols[k])``.
 
-    ``row_ids[i]`` is what the file calls row i: an integer or a string; None where the file has plain positions.
+    Parameters
+    ----------
+    rows, cols : ndarray of int64, shape (k,)
+        Positions from 0, in the order of the file.
+    values : ndarray of float64, shape (k,), or None
+        None for pairs, of which each line has one, even if an earlier line has the same.
+    shape : tuple of two int
+    row_ids, col_ids : ndarray or None
+        Name of each row and column: int64, or str objects. None if the file has positions.
+    cleanup : Cleanup
+        Faults of the file.
+    title : str, default "row"
+        Header of the first column of a wide table, which has the names of the rows.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from condgrad.data import load
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "ratings.csv"
+    ...     _ = path.write_text("ann,Alien,5\\nbob,Brazil,4\\n")
+    ...     found = load(path)
+    >>> len(found), found.shape, found.matrix().toarray().tolist()
+    (2, (2, 2), [[5.0, 0.0], [0.0, 4.0]])
     """
 
     rows: np.ndarray
@@ -31,33 +54,36 @@ class Observations:
     col_ids: np.ndarray | None
     cleanup: Cleanup
     title: str = "row"
-    """What a wide table calls its first column, which has the names of the rows."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def matrix(self) -> sparse.csr_array:
-        """The values as a sparse matrix; observed zeros are kept as entries."""
+        """The values as a sparse matrix of ``shape``, in which an observed zero is stored.
+
+        Returns
+        -------
+        matrix : scipy.sparse.csr_array of float64
+        """
         if self.values is None:
             raise ValueError("These are pairs without values, which make no matrix: load the file with its values.")
         return sparse.coo_array((self.values, (self.rows, self.cols)), shape=self.shape).tocsr()
 
     @property
     def mostly_empty(self) -> bool:
-        """Whether most rows and columns have no entry, so that a model should leave them out.
+        """Whether a model should leave out the rows and columns without entries.
 
-        bool. True for positions in a matrix with more than 1,000,000 rows and columns and more than 20 for each entry.
+        True for positions in a matrix with more than 1,000,000 rows and columns in all, and more than 20 for each entry.
         """
         return self.row_ids is None and sum(self.shape) > max(EMPTY_SIDES, EMPTY_FOR_EACH * len(self))
 
     def compact(self) -> Observations:
-        """The same entries in a matrix of the rows and columns that have some.
+        """The same entries in the smallest matrix: without the rows and columns that have no entry.
 
         Returns
         -------
         compact : Observations
-            Each row and column is named by its name, or by its position where it had none. No memory is taken for rows and
-            columns without entries.
+            A row or a column without a name gets its former position as its name.
         """
         row_ids, rows = np.unique(self.rows, return_inverse=True)
         col_ids, cols = np.unique(self.cols, return_inverse=True)
@@ -71,9 +97,17 @@ class Observations:
         )
 
     def positions(self, row_ids: Any = None, col_ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Where these pairs stand among the rows and columns of another file; -1 where it has no such.
+        """Find these rows and columns among those of another file.
 
-        ``row_ids`` and ``col_ids`` are those of the other file. 7 and "7" are the same name.
+        Parameters
+        ----------
+        row_ids, col_ids : array-like, default None
+            Names in the other file; None if it has positions. 7 and "7" are the same name.
+
+        Returns
+        -------
+        rows, cols : ndarray of int64, shape (k,)
+            Positions in the other file; -1 for names that it does not have.
         """
         return _among(self.rows, self.row_ids, row_ids), _among(self.cols, self.col_ids, col_ids)
 
@@ -98,10 +132,10 @@ Side = tuple[np.ndarray, np.ndarray | None, int]
 def observations(
     rows: Side, cols: Side, values: np.ndarray | None, lines: np.ndarray, notes: Notes, limits: Limits
 ) -> Observations:
-    """The entries in the order of their lines; of two for the same place the last counts. Pairs stay all: each line asks."""
+    """The entries in the order of their lines. Of several at the same place the last one counts; pairs are all kept."""
     (i, row_ids, m), (j, col_ids, n) = rows, cols
     bounded((m, n), notes, limits)
-    if (np.diff(lines) < 0).any():
+    if (lines[1:] < lines[:-1]).any():
         order = np.argsort(lines, kind="stable")
         i, j, lines = i[order], j[order], lines[order]
         values = None if values is None else values[order]
@@ -118,12 +152,31 @@ def empty_sides(i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -> tuple[i
 
 
 def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
-    """Refuses a shape before anything is made in its size."""
+    """Refuse a shape beyond the limits, before memory is taken for it."""
     if max(shape) > limits.side or min(shape) < 0:
         notes.refuse(
             f"the shape is {shape[0]} x {shape[1]}, but at most {limits.side} rows and columns are allowed",
             "check where the file comes from, or raise Limits(side=...)",
         )
+
+
+def _repeated(i: np.ndarray, j: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(earlier, later): entries at the same place, each with the next one there."""
+    count = len(i)
+    if (
+        int(i.max() + 1) * max(n, 1) * count < 2**63
+    ):  # place and number of an entry in one integer: to sort these is fastest
+        key = i * n
+        key += j
+        key *= count
+        key += np.arange(count)
+        key.sort()
+        place = key // count
+        again = np.flatnonzero(place[1:] == place[:-1])
+        return key[again] % count, key[again + 1] % count
+    order = np.lexsort((j, i))
+    again = np.flatnonzero((np.diff(i[order]) == 0) & (np.diff(j[order]) == 0))
+    return order[again], order[again + 1]
 
 
 def _last_of_each(
@@ -136,12 +189,10 @@ def _last_of_each(
     row_ids: np.ndarray | None,
     col_ids: np.ndarray | None,
 ) -> Any:
-    """Which entries stay. A later line corrects an earlier one: a mean would be a value that nobody observed."""
-    order = np.lexsort((j, i)) if int(i.max()) > 2**62 // max(n, 1) else np.argsort(i * n + j, kind="stable")
-    again = np.flatnonzero((np.diff(i[order]) == 0) & (np.diff(j[order]) == 0))
-    if not len(again):
+    """Entries to keep. A later line corrects an earlier one: a mean would be a value that nobody observed."""
+    earlier, later = _repeated(i, j, n)
+    if not len(earlier):
         return slice(None)
-    earlier, later = order[again], order[again + 1]
     differ = values[earlier] != values[later]
 
     def place(k: int) -> str:

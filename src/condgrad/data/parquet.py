@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from condgrad.data import text_stream
-from condgrad.data.delimited import WIDE, Columns, check_columns, places
-from condgrad.data.diagnostics import Limits, Notes, shortly
-from condgrad.data.labels import Index, Names, Positions, Unusable
+from condgrad.data.delimited import WIDE, Columns, check_columns, places, sides
+from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
+from condgrad.data.labels import Collected, Index
 from condgrad.data.observations import Observations, observations
 from condgrad.runtime.extras import needed_for
 from condgrad.storage.files import size_of
@@ -36,9 +36,7 @@ def read(
         from pyarrow import parquet
     needed = 3 if values else 2
     check_columns(columns, needed)
-    m, n = shape or (None, None)
-    rows: Index = Names("row", notes, limits) if ids else Positions("row", limits, base, m)
-    cols: Index = Names("column", notes, limits) if ids else Positions("column", limits, base, n)
+    rows, cols = sides(notes, limits, ids, base, shape)
     with text_stream.opened(path, notes) as raw:
         try:
             file = parquet.ParquetFile(raw)
@@ -86,8 +84,7 @@ def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes
 class _Reader:
     def __init__(self, rows: Index, cols: Index, notes: Notes, limits: Limits, allowed: int):
         self.rows, self.cols, self.notes, self.limits, self.allowed = rows, cols, notes, limits, allowed
-        self.values: list[np.ndarray] = []
-        self.lines: list[np.ndarray] = []
+        self.values, self.lines = Collected(float), Collected()
         self.bytes = 0
 
     def read(self, rows: Any, cols: Any, values: Any = None) -> None:
@@ -96,25 +93,23 @@ class _Reader:
         given = [_integers(rows), _integers(cols), np.zeros(len(rows)) if values is None else _floats(values)]
         i, j, numbers = given
         if i is not None and j is not None and numbers is not None and self.rows.fits(i) and self.cols.fits(j):
-            self.rows.take_numbers(i)
-            self.cols.take_numbers(j)
-            self.values.append(numbers)
-            self.lines.append(lines)
+            self.rows.take(i)
+            self.cols.take(j)
+            self.values.extend(numbers)
+            self.lines.extend(lines)
             return
         cells = [None] * len(rows) if values is None else self._cells(values)
-        kept, read = [], []
         for line, row, col, cell in zip(lines.tolist(), self._cells(rows), self._cells(cols), cells, strict=True):
             try:
                 entry = self.rows.check(self._name(row)), self.cols.check(self._name(col))
-                read.append(0.0 if values is None else _number(cell))
+                number = 0.0 if values is None else _number(cell)
             except Unusable as error:
                 self.notes.fault(error.args[0], line, *error.args[1:])
                 continue
             self.rows.add(entry[0])
             self.cols.add(entry[1])
-            kept.append(line)
-        self.values.append(np.array(read, dtype=float))
-        self.lines.append(np.array(kept, dtype=np.int64))
+            self.values.add(number)
+            self.lines.add(line)
 
     def _cells(self, column: Any) -> list[Any]:
         """The cells as Python has them. Of a dictionary those in use, once, after what they would be as text is counted."""
@@ -162,9 +157,8 @@ class _Reader:
         return name
 
     def close(self, values: bool, limits: Limits) -> Observations:
-        numbers = np.concatenate([*self.values, np.empty(0)]) if values else None
-        lines = np.concatenate([*self.lines, np.empty(0, dtype=np.int64)])
-        return observations(self.rows.close(), self.cols.close(), numbers, lines, self.notes, limits)
+        numbers = self.values.close() if values else None
+        return observations(self.rows.close(), self.cols.close(), numbers, self.lines.close(), self.notes, limits)
 
 
 def _number(cell: Any) -> float:

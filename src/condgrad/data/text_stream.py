@@ -1,4 +1,4 @@
-"""Lines of a text file, plain or gzipped, in UTF-8 whatever they were: bounded, in chunks that end with a line."""
+"""Pieces of a text file, plain or gzipped: whole lines, converted to UTF-8, within the limits."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from condgrad.data.diagnostics import Limits, Notes
 from condgrad.storage import files
 from condgrad.storage.files import NotAFile, open_file
 
-BLOCK = 2**20
+BLOCK = 2**22
+"""Bytes that are read at a time: pyarrow has fixed costs for each piece, and a piece takes some ten times its size in memory."""
 
 TEXT = bytes({*range(256)} - {*range(32)} | {*b"\t\n\f\r"})
-"""All bytes but control characters: of those a text may hold one in twenty."""
+"""All bytes but control characters, of which at most one byte in twenty of a text may be one."""
 
 GZIP = b"\x1f\x8b"
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -31,7 +34,7 @@ PACKED = {
 
 
 def opened(path: Path, notes: Notes) -> BinaryIO:
-    """The file, if it is an ordinary one: a pipe or a device could give bytes forever."""
+    """Open an ordinary file. A pipe or a device is refused: it may never end."""
     try:
         return open_file(path)
     except NotAFile:
@@ -39,22 +42,25 @@ def opened(path: Path, notes: Notes) -> BinaryIO:
 
 
 def head(path: Path, notes: Notes, size: int = 8) -> bytes:
-    """The first bytes, which tell formats apart."""
+    """The first bytes of a file, by which formats are recognised."""
     with opened(path, notes) as file:
         return file.read(size)
 
 
 def chunks(path: Path, limits: Limits, notes: Notes) -> Iterator[tuple[int, bytes]]:
-    """(number of the first line, whole lines that each end with a newline), about a mebibyte at a time."""
+    """(number of the first line, whole lines that each end with a newline), about 4 MiB at a time."""
     number, rest = 1, b""
     for block in _utf8(path, limits, notes):
-        rest += block
-        end = max(rest.rfind(b"\n"), rest.rfind(b"\r", 0, -1)) + 1  # a last \r may be half of a \r\n
-        lines, rest = rest[:end], rest[end:]
+        if end := _last_end(block):  # the usual case: each byte is copied once
+            lines, rest = b"".join((rest, memoryview(block)[:end])), block[end:]
+        else:
+            rest += block
+            end = _last_end(rest)
+            lines, rest = rest[:end], rest[end:]
         if lines:
             lines = _repaired(_plain_ends(lines), number, notes)
             yield number, lines
-            number += lines.count(b"\n")
+            number += int(np.count_nonzero(np.frombuffer(lines, dtype=np.uint8) == ord("\n")))
         if len(rest) > limits.line:
             notes.refuse(
                 f"the line has more than {limits.line} bytes, but at most {limits.line} are allowed",
@@ -65,12 +71,17 @@ def chunks(path: Path, limits: Limits, notes: Notes) -> Iterator[tuple[int, byte
         yield number, _repaired(_plain_ends(rest.removesuffix(b"\r") + b"\n"), number, notes)
 
 
+def _last_end(text: bytes) -> int:
+    """Where the last whole line ends. A carriage return at the very end may be half of the end of a line."""
+    return max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1
+
+
 def _plain_ends(lines: bytes) -> bytes:
     return lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in lines else lines
 
 
 def _repaired(lines: bytes, number: int, notes: Notes) -> bytes:
-    """What is not UTF-8 was most likely Latin-1, in which any bytes are text: taken so, line by line, and told."""
+    """Decode lines that are not UTF-8 as Latin-1, in which any bytes are text, and record a fault for each."""
     if lines.isascii():
         return lines
     try:
@@ -92,7 +103,7 @@ def _as_utf8(line: bytes, number: int, notes: Notes) -> bytes:
 
 
 def _utf8(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
-    """Blocks of the text without its byte order mark; still with bytes that are not UTF-8 where the file has such."""
+    """Blocks of the text without its byte order mark. Bytes that are not UTF-8 may still be among them."""
     blocks = _unpacked(path, limits, notes)
     first = next(blocks, b"")
     if not first.startswith(UTF16):
@@ -136,7 +147,7 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
 
 
 def _bounded(file: Any, raw: BinaryIO, size: int, limits: Limits, notes: Notes, most: float = inf) -> Iterator[bytes]:
-    """Blocks of about the first ``most`` bytes. They are no more than the part of the file that has been read may unpack to."""
+    """Blocks of about the first ``most`` bytes, refused if they exceed what the bytes read so far may unpack to."""
     done = 0
     while done < most and (block := file.read(BLOCK)):
         done += len(block)

@@ -1,4 +1,4 @@
-"""Wide tables in text: a line for each row of the matrix, its name first, then a cell for each column, which may be empty."""
+"""Wide tables in text: a line for each row of the matrix, which has the row's name and then a cell for each column."""
 
 from __future__ import annotations
 
@@ -6,24 +6,33 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from condgrad.checks import counted
-from condgrad.data.diagnostics import Limits, Notes, shortly
-from condgrad.data.fields import LONGEST, QUOTE, cells, decimals, lines_with, split, trim
-from condgrad.data.labels import INTEGER, Names, Unusable
-from condgrad.data.lines import BLANKS, INFINITE, NOT_GIVEN, NUMBER, Chunks, Layout, fields_of, number_of, text_lines
+from condgrad.data import arrow_columns
+from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
+from condgrad.data.labels import INTEGER, Collected, Names
+from condgrad.data.lines import (
+    BLANKS,
+    INFINITE,
+    NOT_GIVEN,
+    NUMBER,
+    Converted,
+    Layout,
+    TableReader,
+    fields_of,
+    number_of,
+)
 from condgrad.data.observations import Observations, observations
 
 DELIMITERS = (",", ";", "\t", "|")
-AT_ONCE = 2**16
-"""Cells that are read together."""
 BAD_CELL = "no number in a cell"
 
 
 def looks_wide(split: Sequence[list[str]]) -> bool:
-    """Can these lines, a header first, be nothing but a wide table?
+    """Whether these lines, of which the first is a header, can only be a wide table.
 
     They can't be a list of entries, which has two columns of names: no cell but the first is a name, since every other column has
     numbers alone and a fraction among them, which no name is. The first column names each row once, and not by fractions. Columns
@@ -43,7 +52,7 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
 
 
 def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
-    """Why these lines without a header, if they are read as a list of entries, have ids that may be the cells of a wide table."""
+    """Reason why lines without a header may be a wide table, because as a list of entries they have numbers as ids; or None."""
     head, *lines = split
     if head[0] == "" and head[1:] == [str(k) for k in range(len(head) - 1)]:
         return f"the first line, {shortly(','.join(head))}, has no id and looks like the header of a wide table"
@@ -91,8 +100,22 @@ def fields(line: str, delimiter: str) -> list[str]:
         return []
 
 
-class WideReader(Chunks):
-    """Gathers the cells of a wide table, after its header."""
+class WideReader(TableReader):
+    """Reads the cells of a wide table below its header.
+
+    Parameters
+    ----------
+    header : list of str
+        Title of the names, then the name of each column.
+    delimiter : str
+    notes : Notes
+    limits : Limits
+        Empty cells count as entries: they take memory too.
+    line : int
+        Number of the header's line.
+    """
+
+    missing = tuple(spelling for word in NOT_GIVEN for spelling in {word, word.upper(), word.capitalize()} | {"NaN"})
 
     def __init__(self, header: list[str], delimiter: str, notes: Notes, limits: Limits, line: int):
         if len(header) < 2:
@@ -112,18 +135,19 @@ class WideReader(Chunks):
             )
         if len(header) - 1 > limits.side:
             notes.refuse(f"there are more than {limits.side} columns", "raise Limits(side=...)", line)
-        self.layout = Layout(delimiter, len(header), 0, 0, None)
-        self.header, self.notes, self.limits = header, notes, limits
-        self.names = Names("row", notes, limits, numbers=False)
-        self.lines: list[np.ndarray] = []
+        super().__init__(Layout(delimiter, len(header)), notes, limits)
+        self.wanted = range(len(header))
+        self.header, self.names, self.lines = header, Names("row", notes, limits), Collected()
         self.values: list[np.ndarray] = []
-        self.count = 0
+
+    @property
+    def count(self) -> int:
+        return self.lines.size * (len(self.header) - 1)
 
     def close(self) -> Observations:
-        """The cells that have a number; rows and columns stay in the order of the file, those without a number too."""
-        lines = np.concatenate([*self.lines, np.empty(0, dtype=np.int64)])
+        """The cells that have a number. Rows and columns keep the order of the file, also those without a number."""
+        lines, (places, ids, size) = self.lines.close(), self.names.close()
         table = np.concatenate([*self.values, np.empty((0, len(self.header) - 1))])
-        places, ids, size = self.names.close()
         order = np.argsort(lines, kind="stable")
         lines, table, places = lines[order], table[order], places[order]
         places, ids = in_order_of_first(places, ids)
@@ -145,61 +169,28 @@ class WideReader(Chunks):
             )
         return replace(found, title=self.header[0] or found.title)
 
-    def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        layout = self.layout
-        blanks = layout.delimiter == BLANKS
-        found = split(data, b" \t" if blanks else layout.delimiter.encode(), collapse=blanks)
-        good = (found.per_line() == layout.width) & (lines_with(data, 0) == 0) & (lines_with(data, QUOTE) == 0)
-        chosen = good[found.line]
-        start, end = (side[chosen].reshape(-1, layout.width) for side in (found.start, found.end))
-        ok = np.ones(len(start), dtype=bool)
-        table = np.full((len(start), layout.width - 1), np.nan)
-        begin, stop, bare = trim(data, start[:, 0], end[:, 0])
-        names = cells(data, begin, stop)
-        ok &= bare & (names.length > 0) & (names.length <= LONGEST) & (data[begin] != ord(layout.comment))
-        columns = max(
-            1, AT_ONCE // max(1, len(start))
-        )  # many short columns together: each step of numpy takes its time
-        for c in range(1, layout.width, columns):
-            some = (side[:, c : c + columns] for side in (start, end))
-            begin, stop, bare = trim(data, *(side.reshape(-1) for side in some))
-            block = cells(data, begin, stop)
-            numbers, easy = decimals(block)
-            shape = table[:, c - 1 : c - 1 + columns].shape
-            table[:, c - 1 : c - 1 + columns] = np.where(easy, numbers, np.nan).reshape(shape)
-            ok &= (bare & (easy | (block.length == 0))).reshape(shape).all(axis=1)
-        self.names.take(names.take(ok))
-        done = np.zeros(len(good), dtype=bool)
-        done[np.flatnonzero(good)[ok]] = True
-        self.lines.append(lines[done])
-        self.values.append(table[ok])
-        self.count += self.values[-1].size  # empty cells too: they take memory
-        return done
+    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
+        ok = columns[0].is_valid().to_numpy(zero_copy_only=False)
+        names, good = self.names.parse(columns.pop(0).fill_null(""))
+        ok &= good
+        cells = arrow_columns.joined(columns.values())  # at once: there may be 50,000 columns
+        numbers, good = arrow_columns.decimals(cells)
+        good |= cells.is_null().to_numpy(zero_copy_only=False)
+        table = numbers.reshape(len(columns), len(lines)).T
+        ok &= good.reshape(len(columns), len(lines)).all(axis=0)
 
-    def _with_care(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> None:
-        lines, rows = [], []
-        for number, line in text_lines(numbers, data, which, self.layout.comment, self.notes, self.limits):
-            try:
-                name, *cells_ = self._fields(line)
-                self.names.add(self.names.check(name))
-            except Unusable as error:
-                self.notes.fault(error.args[0], number, *error.args[1:])
-                continue
-            rows.append(list(self._numbers(number, cells_)))
-            lines.append(number)
-        self.lines.append(np.array(lines, dtype=np.int64))
-        self.values.append(np.array(rows, dtype=float).reshape(-1, len(self.header) - 1))
-        self.count += self.values[-1].size
+        def add() -> None:
+            self.names.take(arrow_columns.chosen(names, ok))
+            self.lines.extend(lines[ok])
+            self.values.append(table[ok])
 
-    def _fields(self, line: str) -> list[str]:
-        try:
-            found = fields_of(line, self.layout.delimiter)
-        except csv.Error as error:
-            raise Unusable("open quote", f"the quotes are wrong ({error})", "quotes in pairs were expected") from None
-        if len(found) != self.layout.width:
-            told = f"{counted(len(found), 'field')} in {shortly(line)}"
-            raise Unusable("wrong number of fields", told, f"{self.layout.width} were expected")
-        return found
+        return ok, add
+
+    def _add(self, line: int, text: str) -> None:
+        name, *cells = self._fields(text)
+        self.names.add(self.names.check(name))
+        self.lines.add(line)
+        self.values.append(np.array([list(self._numbers(line, cells))]))
 
     def _numbers(self, line: int, row: list[str]) -> Iterator[float]:
         """NaN for a cell without a number; one that has something else is a fault."""

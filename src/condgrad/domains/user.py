@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any, final
 
 import numpy as np
@@ -16,6 +17,8 @@ from condgrad.points.rounding import Precise
 
 DIGITS = 1e-12
 """The last digits of a point, relative to it: so far off, a point of a set that is far smaller still counts as inside."""
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Directions with a largest entry outside of these are scaled before a user's function sees them."""
 Oracle = Callable[[np.ndarray], Any]
 Membership = Callable[[np.ndarray, float], Any]
 
@@ -67,6 +70,9 @@ class _Given(Precise, ABC):
         direction = checks.point(direction, self.shape, "the user's set")
         if not direction.any():  # every point is a minimiser; a function that normalises its input would divide by 0
             direction = np.ones(self.shape)
+        top = float(np.abs(direction).max())
+        if isfinite(top) and not SMALLEST < top < LARGEST:  # the square of its norm would overflow, or be 0
+            direction = direction / top
         return checks.answer(self._seen(self.given_lmo(direction)), self.shape, "lmo")
 
     def start(self) -> np.ndarray:
@@ -74,6 +80,8 @@ class _Given(Precise, ABC):
 
     def contains(self, x: np.ndarray, tolerance: float = 1e-9) -> bool:
         x = checks.point(x, self.shape, "the user's set")
+        if not np.isfinite(x).all():  # a projection of Inf may be Inf, and as near as a point of the set
+            return False
         return bool(self.given_contains(x, tolerance) if self.given_contains else self._find_out(x, tolerance))
 
     @abstractmethod

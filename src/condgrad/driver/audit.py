@@ -27,6 +27,7 @@ from condgrad.protocols import Objective, Point, Problem, Record, fits
 from condgrad.runtime.signals import Inexact, InexactOracleWarning
 from condgrad.solvers.smoothness import NOISE, Curvature
 from condgrad.solvers.states import Descent
+from condgrad.storage.stored import stored
 
 ROUNDING = 1e-14
 """What the digits of a point may be wrong by, relative to it."""
@@ -46,6 +47,7 @@ def later(k: int) -> int:
     return max(k + 1, ceil(1.1 * k))
 
 
+@stored
 class Noticed(NamedTuple):
     """What has been noticed so far."""
 
@@ -60,7 +62,7 @@ class Noticed(NamedTuple):
     next_rise: int = 0
     along: float = 0.0
     """The least L that the values on the first step above allow."""
-    vertices: Vertices = ()
+    vertices: tuple[Point, ...] = ()
     """The last answers of a user's linear oracle."""
 
 

@@ -12,44 +12,50 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import positive, whole
+from condgrad.certificate import Certificate
+from condgrad.checks import not_negative, positive, real, whole
+from condgrad.driver.audit import Noticed
 from condgrad.driver.counting import Counts
 from condgrad.driver.fingerprint import Fingerprint, differences
-from condgrad.driver.snapshot import Frozen, freeze, thaw
+from condgrad.driver.result import Lowest
 from condgrad.driver.trace import COLUMNS, Trace
-from condgrad.driver.validate import check_run, check_spent
-from condgrad.protocols import Record
+from condgrad.protocols import Reason, Record
 from condgrad.runtime.clock import Watch
+from condgrad.solvers.states import Descent
 from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
 from condgrad.storage.atomic import target, try_folder
+from condgrad.storage.snapshot import AnyPoint, Serialised, annotations_of, check_type, refusing, restore, snapshot
 
-KIND, VERSION = "checkpoint", 2
-SHARE = 0.05
-"""The share of the time that saving may take, where it goes by the clock."""
-SHOWN = 3
+KIND, VERSION = "checkpoint", 3
+MAX_SAVING_SHARE = 0.05
+"""Maximum share of the run time that saving may take, where the time between saves is given."""
+MAX_DIFFERENCES = 3
 """Maximum number of differences between the problem and the checkpoint that a message lists."""
-MOVES = (
-    "state",
-    "record",
-    "current",
-    "current_k",
-    "best",
-    "best_k",
-    "lowest",
-    "known",
-    "idle",
-    "unconfirmed",
-    "next_check",
-    "noticed",
-    "next_measure",
-    "next_gap",
-)
-"""Attributes of a run that change and are not counted, timed or traced. Whether a claim was verified is not saved: it is
-verified again."""
-
-
-HELD = {"k", "problem", "counts", "spent", "rows", "tree", "nodes"}
+MAX_COUNT = 2**62
+"""Counts in a file are at most this: a trace of them is an array of int64."""
+MOVES: dict[str, Any] = {
+    "state": Any,
+    "record": Record,
+    "current": Certificate | None,
+    "current_k": int,
+    "best": Certificate | None,
+    "best_k": int,
+    "lowest": Lowest | None,
+    "known": list[tuple[AnyPoint, float]],
+    "idle": int,
+    "unconfirmed": Reason | None,
+    "next_check": int,
+    "noticed": Noticed,
+    "next_measure": int,
+    "next_gap": int,
+    "gap_noise": float,
+}
+"""Attributes of a run that change and are not counted, timed or traced, with their types. Whether a claim was verified is not
+saved: it is verified again."""
+STATE = {"k": int, "x": AnyPoint, "L": float, "certificate": Certificate | None, "descent": Descent | None}
+"""What the driver reads of any method's state."""
+DATA = {"k", "problem", "counts", "spent", "rows", "tree", "nodes"}
 """The plain data in the file."""
 
 
@@ -83,26 +89,16 @@ class Checkpoint:
             whole(self.steps, "The number of steps between checkpoints")
 
 
-@dataclass(frozen=True)
-class _Moment:
-    """All of a run after one step, as plain data and (references to) arrays."""
-
-    k: int
-    rows: int
-    """Of the trace, those before this step's."""
-    frozen: Frozen
-    counts: dict[str, int]
-    spent: dict[str, float]
-
-
 class Saving:
     """Saves a run as it goes: a file that can't be written costs a warning, never the run."""
 
     def __init__(self, checkpoint: Checkpoint, problem: Fingerprint, resume: bool):
         self.path, self.checkpoint, self.problem, self.resume = Path(checkpoint.path), checkpoint, problem, resume
-        self.moment: _Moment | None = None
+        self.data: dict[str, Any] | None = None
+        """The plain data of the last step; its arrays are in ``arrays``."""
+        self.arrays: dict[str, np.ndarray] = {}
         self.saved: int | None = None
-        """The step of the last checkpoint that was written or read."""
+        """The step of the last checkpoint that was written or read; None: there is none."""
         self.failure = ""
         self.keep = True
         self.due = monotonic() + checkpoint.seconds
@@ -127,59 +123,48 @@ class Saving:
     # ------------------------------------------------------------------------------------------------- writing
 
     def after(self, run: Any) -> None:
-        """Keep this step in mind, as it is before its row of the trace, and save it when that is due."""
+        """Take a snapshot of this step, before its row of the trace is added, and save it when that is due."""
         objective = run.problem.objective
         moving = {name: getattr(run, name) for name in MOVES}
         remembered = objective.remembered() if hasattr(objective, "remembered") else None
-        self.moment = _Moment(
-            run.state.k,
-            len(run.trace),
-            freeze([moving, remembered], _patterns(objective)),
-            asdict(run.counts),
-            {"seconds": run.watch.seconds, "cpu": run.watch.cpu, "wall": run.watch.wall},
-        )
+        found = snapshot([moving, remembered], _shared(objective))
+        self.arrays = found.arrays
+        self.data = {
+            "k": run.state.k,
+            "problem": self.problem,
+            "counts": asdict(run.counts),
+            "spent": {"seconds": run.watch.seconds, "cpu": run.watch.cpu, "wall": run.watch.wall},
+            "rows": len(run.trace),
+            "tree": found.tree,
+            "nodes": found.nodes,
+        }
         steps = self.checkpoint.steps
         if (run.state.k % steps == 0 and run.state.k > 0) if steps else monotonic() >= self.due:
             self.save(run.trace)
 
     def save(self, trace: Trace) -> None:
-        """Write the step that is in mind."""
-        moment, begun = self.moment, monotonic()
-        if moment is None or moment.k == self.saved:
+        """Write the last snapshot, if it is not written yet."""
+        if self.data is None or self.data["k"] == self.saved:
             return
+        k, rows, begun = self.data["k"], trace[: self.data["rows"]], monotonic()
         try:
-            self._write(moment, trace)
-            self.saved, self.failure, self.keep = moment.k, "", True
+            columns = {f"trace.{name}": rows[name] for name in COLUMNS} if rows else {}
+            archive.write(self.path, KIND, VERSION, self.data, columns | self.arrays, keep=self.keep)
+            self.saved, self.failure, self.keep = k, "", True
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or "not enough memory"
             first, self.failure = not self.failure, reason
             if first:
                 python_warnings.warn(
-                    f"The checkpoint {self.path} could not be written after step {moment.k}: {reason}. The run goes on and "
-                    "tries again.",
+                    f"The checkpoint {self.path} could not be written after step {k}: {reason}. The run goes on and tries again.",
                     CheckpointWarning,
                     stacklevel=2,
                 )
         now = monotonic()
-        self.due = now + max(self.checkpoint.seconds, (now - begun) / SHARE)
-
-    def _write(self, moment: _Moment, trace: Trace) -> None:
-        rows = trace[: moment.rows]
-        arrays = {f"trace.{name}": rows[name] for name in COLUMNS} if moment.rows else {}
-        arrays |= {str(number): array for number, array in enumerate(moment.frozen.arrays)}
-        data = {
-            "k": moment.k,
-            "problem": self.problem,
-            "counts": moment.counts,
-            "spent": moment.spent,
-            "rows": moment.rows,
-            "tree": moment.frozen.tree,
-            "nodes": moment.frozen.nodes,
-        }
-        archive.write(self.path, KIND, VERSION, data, arrays, keep=self.keep)
+        self.due = now + max(self.checkpoint.seconds, (now - begun) / MAX_SAVING_SHARE)
 
     def warnings(self) -> tuple[str, ...]:
-        """What the result must say."""
+        """The warnings for the result: why the last steps are not saved."""
         if not self.failure:
             return ()
         last = "there is no checkpoint" if self.saved is None else f"the last checkpoint is from step {self.saved}"
@@ -188,38 +173,37 @@ class Saving:
     # ------------------------------------------------------------------------------------------------- reading
 
     def restore(self, run: Any) -> None:
-        """Bring the run to where the checkpoint was written, if there is one."""
+        """Set the run to the step after which the checkpoint was written, if there is one."""
         found = self._find() if self.resume else None
         if found is None:
             return
         data, arrays = found
-        try:
+        with refusing(self.path):
             saved, changed = data["k"], differences(data["problem"], self.problem)
             if not changed:
-                self._put(data, arrays, run)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise BadArchive(f"{self.path} can't be used: what it holds does not fit together.") from error
+                self._set(run, data, arrays)
         if changed:
-            more = f", and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
+            more = f", and {len(changed) - MAX_DIFFERENCES} more" if len(changed) > MAX_DIFFERENCES else ""
             raise ValueError(
-                f"The checkpoint {self.path} is of another run: {'; '.join(changed[:SHOWN])}{more}. Ask for what it was asked, "
-                "or name another file."
+                f"The checkpoint {self.path} is of another run: {'; '.join(changed[:MAX_DIFFERENCES])}{more}. Ask for what it "
+                "was asked, or name another file."
             )
         self.saved = saved
 
-    def _put(self, data: Any, arrays: dict[str, np.ndarray], run: Any) -> None:
-        objective = run.problem.objective
-        numbered = [arrays[str(number)] for number in range(len(arrays) - len(COLUMNS) * bool(data["rows"]))]
-        moving, remembered = thaw(Frozen(data["tree"], data["nodes"], numbered), _patterns(objective))
-        check_run(moving, data["k"], run.solver, tuple(run.x0.shape))
-        check_spent(data["counts"], data["spent"])
-        columns = [arrays[f"trace.{name}"].tolist() for name in COLUMNS] if data["rows"] else []
-        if any(arrays[f"trace.{name}"].ndim != 1 for name in COLUMNS if data["rows"]):
-            raise ValueError("a trace of no rows")
-        run.trace = Trace([Record(*row) for row in zip(*columns, strict=True)])
+    def _set(self, run: Any, data: Any, arrays: dict[str, np.ndarray]) -> None:
+        objective, shape = run.problem.objective, tuple(run.x0.shape)
+        moving, remembered = restore(Serialised(data["tree"], data["nodes"], arrays), _shared(objective), shape)
+        validate_run(moving, data["k"], run.solver, shape)
+        if any(whole(value, name, least=0) > MAX_COUNT for name, value in data["counts"].items()):
+            raise ValueError("a count is too large")
+        for name, value in data["spent"].items():
+            not_negative(value, name)
+        rows = whole(data["rows"], "rows", least=0)
+        columns = [arrays[f"trace.{name}"] for name in COLUMNS] if rows else []
+        if any(column.shape != (rows,) or column.dtype.kind not in "iuf" for column in columns):
+            raise ValueError(f"a trace of {rows} rows was expected")
+        run.trace = Trace([Record(*row) for row in zip(*(column.tolist() for column in columns), strict=True)])
         run.watch = Watch(**data["spent"])
-        if len(run.trace) != whole(data["rows"], "rows", least=0):
-            raise ValueError("a trace of another length")
         for name in MOVES:
             setattr(run, name, moving[name])
         vars(run.counts).update(vars(Counts(**data["counts"])))
@@ -227,7 +211,7 @@ class Saving:
             objective.remember(remembered)
 
     def _find(self) -> tuple[Any, dict[str, np.ndarray]] | None:
-        """The last checkpoint, or the one before it where the last is damaged."""
+        """The data of the last checkpoint, or of the one before it where the last is damaged; None: there is none."""
         older = archive.previous(self.path)
         try:
             return _read(self.path)
@@ -251,10 +235,37 @@ class Saving:
 
 def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
     data, arrays = archive.read(path, KIND, VERSION)
-    if not isinstance(data, dict) or set(data) != HELD:
+    if not isinstance(data, dict) or set(data) != DATA:
         raise BadArchive(f"{path} can't be used: it does not hold what a checkpoint does.")
     return data, arrays
 
 
-def _patterns(objective: Any) -> dict[str, Any]:
+def _shared(objective: Any) -> dict[str, Any]:
+    """What belongs to the problem: points refer to it, and a file only names it."""
     return {"pattern": objective.pattern} if hasattr(objective, "pattern") else {}
+
+
+def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...]) -> None:
+    """Raise TypeError or ValueError if this is not what moves in a run after step ``k``. Objects are validated already."""
+    for name, kind in MOVES.items():
+        check_type(moving[name], kind, name, shape)
+        if kind is int:
+            whole(moving[name], name, least=0)
+    state = moving["state"]
+    while hasattr(solver, "solver"):  # a wrapper, such as Backtracking
+        solver = solver.solver
+    check_type(state, annotations_of(solver.init).get("return", Any), "state")
+    for name, kind in STATE.items():
+        check_type(getattr(state, name), kind, f"state.{name}", shape)
+    positive(state.L, "L")
+    estimator: Any = getattr(solver, "estimator", None)
+    for name, part in (("memory", getattr(solver, "inner", estimator)), ("snapshot", estimator)):
+        memory = getattr(state, name, ()) if hasattr(part, "init") else ()
+        for value in memory if type(memory) is tuple else (memory,):
+            check_type(value, annotations_of(part.init).get("return", Any), f"state.{name}", shape)
+    for _, fun in moving["known"]:
+        real(fun, "F")
+    if any(abs(number) > MAX_COUNT for number in vars(moving["record"]).values() if isinstance(number, int)):
+        raise ValueError("a count is too large")
+    if whole(k, "k", least=0) != state.k or moving["record"].k != k:
+        raise ValueError("the state, the record and the file are of different steps")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from condgrad.checks import NonFinite, not_finite
 from condgrad.points import norm2
-from condgrad.protocols import Problem
+from condgrad.protocols import ORACLES, Oracle, Problem, has
 
 
 @dataclass
@@ -25,6 +26,8 @@ class Counts:
     """Term gradients of a finite sum; a full gradient is n of them."""
     lo: int = 0
     """Linear minimisations."""
+    ub: int = 0
+    """Upper bounds on the values of a matrix outside of some vectors: a few products, where a linear minimisation takes many."""
     po: int = 0
     """Projections."""
     values: int = 0
@@ -40,30 +43,42 @@ Allow = Callable[[dict[str, int]], None]
 
 
 class Counted:
-    """Stands for ``target``: the same attributes, but its oracles are counted and their answers checked to be finite."""
+    """Stands for ``target``: the same attributes, but its oracles are counted and their answers checked to be finite.
+
+    The wrappers are made once, as attributes of the instance, which a step then finds without a detour. They do not refer to
+    the instance: that would be a reference cycle.
+    """
 
     def __init__(self, target: Any, counts: Counts, allow: Allow):
-        self._target, self._counts, self._allow = target, counts, allow
+        self._target = target
+        for name, oracle in ORACLES.items():
+            if (ask := getattr(target, name, None)) is not None:
+                vars(self)[name] = counted(ask, oracle, target, counts, allow)
 
     def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._target, name)
-        return self._oracle(name, attribute) if name in PRICES and attribute is not None else attribute
+        return getattr(self._target, name)
 
-    def _oracle(self, name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*args: Any) -> Any:
-            price = PRICES[name](self._target, args)
-            self._allow(price)
-            self._counts.add(price)
-            answer = ask(*args)
-            for part, one in (
-                zip(("value", "grad"), answer, strict=True) if name == "value_and_grad" else ((name, answer),)
-            ):
-                seen = SEEN.get(part, lambda point: point)(one)
-                if not np.isfinite(seen if part == "value" else norm2(seen)):
-                    raise NonFinite(f"{SAID[part]} of {type(self._target).__name__} {found(seen)}.")
-            return answer
 
-        return counted
+def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts, allow: Allow) -> Callable[..., Any]:
+    """``ask`` with its calls counted, once they are allowed, and its answers checked."""
+    owner, finite = type(target).__name__, oracle.finite
+    terms = ("ifo" if has(target, "n_terms") else "sfo") if "terms" in oracle.counters else None
+    fixed = {counter: 1 for counter in oracle.counters if counter != "terms"}
+    if "fo" in fixed and has(target, "n_terms"):
+        fixed["ifo"] = target.n_terms
+
+    def call(*args: Any) -> Any:
+        price = fixed if terms is None else {terms: len(args[1])}
+        allow(price)
+        counts.add(price)
+        answer = ask(*args)
+        for noun, of in finite:
+            part = of(answer)
+            if not isfinite(part if isinstance(part, float) else norm2(part)):
+                raise NonFinite(f"{noun} of {owner} {found(part)}.")
+        return answer
+
+    return call
 
 
 def found(answer: Any) -> str:
@@ -76,45 +91,6 @@ def found(answer: Any) -> str:
         return f"holds NaN or Inf ({not_finite(array)})" if array.size > 1 else f"is {array.flat[0]}"
     at = np.unravel_index(int(np.argmax(np.abs(array))), array.shape)
     return f"is too large to square: its largest entry is {array[at]:.3g}, at index {tuple(int(i) for i in at)}"
-
-
-def _terms(objective: Any, args: tuple[Any, ...]) -> dict[str, int]:
-    return {"ifo" if hasattr(objective, "n_terms") else "sfo": len(args[1])}
-
-
-def _full(objective: Any) -> dict[str, int]:
-    return {"fo": 1, "ifo": getattr(objective, "n_terms", 0)}
-
-
-PRICES: dict[str, Callable[[Any, tuple[Any, ...]], dict[str, int]]] = {
-    "value": lambda objective, args: {"values": 1},
-    "grad": lambda objective, args: _full(objective),
-    "value_and_grad": lambda objective, args: {"values": 1, **_full(objective)},
-    "grad_terms": _terms,
-    "term_rows": _terms,
-    "lmo": lambda domain, args: {"lo": 1},
-    "lmo_near": lambda domain, args: {"lo": 1},
-    "beyond": lambda domain, args: {"lo": 1},
-    "project": lambda domain, args: {"po": 1},
-}
-
-SEEN: dict[str, Callable[[Any], Any]] = {
-    "value": float,
-    "lmo_near": lambda answer: answer[0],
-    "beyond": lambda answer: answer.vectors,
-}
-"""What must be finite of an answer that is not a point."""
-
-SAID = {
-    "value": "The value",
-    "grad": "The gradient",
-    "grad_terms": "The batch gradient",
-    "term_rows": "A term's gradient",
-    "lmo": "The linear oracle's answer",
-    "lmo_near": "The linear oracle's answer",
-    "beyond": "The linear oracle's bound",
-    "project": "The projection",
-}
 
 
 def count(problem: Problem, counts: Counts, allow: Allow) -> Problem:

@@ -1,4 +1,4 @@
-"""What a reader must know to run it again: versions, threads and machine."""
+"""The environment of a run, which a reader needs to repeat it: versions, threads and machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 """The variables that limit a BLAS's threads; the first that is set holds."""
 
 
-def surroundings() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Versions, machine and date, for the facts of a report."""
     return {**versions(), "machine": machine(), "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
 

@@ -1,4 +1,4 @@
-"""What a run was asked to do, by content: two runs with the same fingerprint walk the same way."""
+"""Fingerprints of runs: what was asked, by content. Two runs with the same fingerprint take the same steps."""
 
 from __future__ import annotations
 
@@ -17,37 +17,40 @@ from condgrad.points import LowRank, norm2
 from condgrad.protocols import Objective, Point, Problem, fits
 
 Fingerprint = dict[str, Any]
-"""Path -> what stands there: a number, a word, or the checksum of an array."""
+"""Attribute path -> a number, a string, or the checksum of an array."""
 
-DEEP = 6
-"""So deep an object is looked into."""
+MAX_DEPTH = 6
+"""Maximum depth to which the attributes of an object are described."""
 OWN = ("condgrad.", "array ", "scipy.sparse", "builtins.")
-"""What has content, and nothing of the user's own in it."""
+"""Beginnings of descriptions that stand for content; any other is of a user's own class or function."""
 
 
 def digest(found: Fingerprint) -> str:
-    """A fingerprint in 16 characters."""
+    """Hash a fingerprint to 16 characters."""
     return hashlib.sha256(json.dumps(found, sort_keys=True, default=repr).encode()).hexdigest()[:16]
 
 
 def fingerprint(
     problem: Problem, solver: Any, x0: Point, options: Mapping[str, Any], probing: bool = True
 ) -> Fingerprint:
-    """Classes, parameters, and checksums of all arrays. A user's function has no content to look at: its name stands for it, and
-    where ``probing``, what it answers at the start."""
-    objective, domain = unwrapped(problem.objective), problem.domain
+    """Describe a run by classes, parameters and the checksums of all arrays.
+
+    A user's function has no content that could be compared: its name is taken, and with ``probing`` its answers at the start.
+    """
+    objective, domain = unwrapped(problem.objective), unwrapped(problem.domain)
     found: Fingerprint = {}
-    describe("objective", objective, found, DEEP)
-    describe("set", domain, found, DEEP)
+    describe("objective", objective, found, MAX_DEPTH)
+    describe("set", domain, found, MAX_DEPTH)
     if probing and any(isinstance(value, str) and not value.startswith(OWN) for value in found.values()):
         found |= probe(Problem(checked_answers(objective), domain), x0)
     found["objective.smoothness"] = problem.objective.smoothness
     for name, asked in {"method": solver, "x0": x0, **options}.items():
-        describe(name, asked, found, DEEP)
+        describe(name, asked, found, MAX_DEPTH)
     return found
 
 
-def describe(path: str, thing: Any, found: Fingerprint, deep: int) -> None:
+def describe(path: str, thing: Any, found: Fingerprint, depth: int) -> None:
+    """Add the description of an object to ``found``, under ``path``; of its attributes down to ``depth``."""
     if isinstance(thing, bool | int | float | str | np.generic) or thing is None:
         found[path] = thing.item() if isinstance(thing, np.generic) else thing
     elif isinstance(thing, np.ndarray):
@@ -58,8 +61,8 @@ def describe(path: str, thing: Any, found: Fingerprint, deep: int) -> None:
         found[path] = f"low rank {' '.join(checksum(factor) for factor in thing.factors())}"
     else:
         found[path] = f"{type(thing).__module__}.{type(thing).__qualname__}"
-        for name, part in _parts(thing).items() if deep else ():
-            describe(f"{path}.{name}", part, found, deep - 1)
+        for name, part in _parts(thing).items() if depth else ():
+            describe(f"{path}.{name}", part, found, depth - 1)
 
 
 def _parts(thing: Any) -> dict[str, Any]:
@@ -80,7 +83,7 @@ def checksum(array: np.ndarray) -> str:
 
 
 def probe(problem: Problem, x0: Point) -> Fingerprint:
-    """How large the gradient at the start is, and what the linear oracle makes of it: a few digits, the same on any machine."""
+    """The norms of the gradient at the start and of the step to the linear oracle's answer: numbers, the same on any machine."""
     objective = problem.objective
     try:
         if fits(objective, Objective):
@@ -92,12 +95,12 @@ def probe(problem: Problem, x0: Point) -> Fingerprint:
             "the gradient's length at x0": sqrt(norm2(grad)),
             "the length of x0 minus the linear oracle's answer": sqrt(norm2(x0 - vertex)),
         }
-    except (BadOracle, NotGiven):  # the run will say so
+    except (BadOracle, NotGiven):  # the run will report it
         return {}
 
 
 def differences(before: Fingerprint, now: Fingerprint) -> list[str]:
-    """What is not as it was, in words."""
+    """The differences between two fingerprints, in words."""
     return [
         f"{path} was {before.get(path, 'not there')}, is {now.get(path, 'not there')}"
         for path in sorted(before.keys() | now.keys())

@@ -111,8 +111,8 @@ def check_gradient(
     """
     whole(directions, "The number of directions")
     whole(seed, "The seed", least=0)
-    problem = Problem(objective, domain)
-    check_problem(problem)
+    problem = check_problem(Problem(objective, domain))
+    domain = problem.domain
     if not fits(objective, Objective):
         raise TypeError(
             f"A gradient is compared with values, {type(objective).__name__} has none: leave the check out."

@@ -22,6 +22,7 @@ from condgrad.driver.smoothness_estimate import SmoothnessEstimate
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
 from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
+from condgrad.registration import known
 from condgrad.runtime.interruption import ACTIONS, default_action, terminable
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
@@ -174,7 +175,8 @@ def minimize(
     if resume and checkpoint is None:
         raise TypeError("resume=True continues from a checkpoint: give its path, checkpoint=PATH.")
     on_interrupt = default_action() if on_interrupt is None else choice(on_interrupt, ACTIONS, "on_interrupt")
-    check_problem(Problem(objective, domain))
+    problem = check_problem(Problem(objective, domain))
+    objective, domain = problem.objective, problem.domain
     if smoothness is not None:
         of_terms = smoothness.of_terms if isinstance(smoothness, SmoothnessEstimate) else {}
         objective = with_smoothness(objective, given_smoothness(smoothness), **of_terms)
@@ -185,7 +187,11 @@ def minimize(
         settings |= {"smoothness='estimate'": smoothness == "estimate", "output='random'": output == "random"}
         check_solver(method, [*(name for name, given in settings.items() if given), *options])
     name = method if isinstance(method, str) else type(method).__name__
-    entry = METHODS[choice(method, [*METHODS, "auto"], "method")] if isinstance(method, str) else None
+    entry = None
+    if isinstance(method, str):
+        entry = METHODS[choice(method, [*known("method", method), "auto"], "method")]
+    if isinstance(inner, str) and inner != "auto":
+        known("inner", inner)
 
     eps = (stop.tolerance() if stop is not None else None) or tol
     if isinstance(schedule, str):

@@ -48,7 +48,7 @@ class Progress:
             parts.append(f"F {record.fun:.6g}")
         if isfinite(record.mapping):
             parts.append(f"mapping^2 {record.mapping:.2e}")
-        parts.append(f"LO {record.lo}")
+        parts += [f"LO {record.lo}"] + ([f"UB {record.ub}"] if record.ub else [])
         left = f", about {duration(elapsed * (1 - share) / share)} left" if share > 0.01 else ""
         return "  ".join(parts) + f"  [{duration(elapsed)}{left}]"
 

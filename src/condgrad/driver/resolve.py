@@ -6,11 +6,35 @@ from functools import partial
 from math import isfinite, sqrt
 from typing import Any
 
-from condgrad.checks import NonFinite, NotGiven, finite_array, pair, positive, real_array, same_shape
+import numpy as np
+
+from condgrad.checks import (
+    NonFinite,
+    NotGiven,
+    as_shape,
+    finite_array,
+    pair,
+    positive,
+    real_array,
+    same_shape,
+)
+from condgrad.domains import user_set
 from condgrad.inner import Corrective
 from condgrad.points import LowRank, inner, norm2
 from condgrad.points.rounding import precision_of
-from condgrad.protocols import Domain, Point, Problem, SpectralSet, fits
+from condgrad.protocols import (
+    Domain,
+    Expectation,
+    FiniteSum,
+    Objective,
+    Point,
+    Problem,
+    SpectralSet,
+    fits,
+    has,
+    members,
+    missing,
+)
 from condgrad.solvers import Method
 
 INSIDE = 1e-6
@@ -24,30 +48,72 @@ ENTRY_CALLS = 10
 A point that is clearly outside takes two or three; whoever wants to be sure gives the set its ``contains``."""
 
 
-def check_problem(problem: Problem) -> None:
+def check_problem(problem: Problem) -> Problem:
+    """Refuse what is no problem; return it with the members that its parts may leave out (see :func:`completed`)."""
     objective, domain = problem.objective, problem.domain
     for role, given in (("objective", objective), ("domain", domain)):
         if isinstance(given, type):
             raise TypeError(
                 f"The {role} is the class {given.__name__}, an instance was expected: {given.__name__}(...)."
             )
-    if not fits(domain, Domain):
+    if lacking := missing(domain, Domain):
         raise TypeError(
-            f"The domain is {_named(domain)}, a set with lmo, shape, diameter was expected: see condgrad.domains, or user_set."
+            f"The domain is {_named(domain)}, which has no {' and no '.join(lacking)}: a set has at least "
+            f"{' and '.join(members(Domain))}; see condgrad.domains, or user_set(lmo, shape)."
         )
-    if not hasattr(objective, "smoothness"):
+    if lacking := missing(objective, Objective, Expectation):
         raise TypeError(
-            f"The objective is {_named(objective)}, an Objective was expected: for your own function use Function(value, grad)."
+            f"The objective is {_named(objective)}, which has no {' and no '.join(lacking)}: an objective has at least "
+            f"{' and '.join(members(Objective))}; for your own function use Function(value, grad)."
         )
-    if objective.shape is not None and tuple(objective.shape) != tuple(domain.shape):
+    problem = completed(problem)
+    objective, domain = problem.objective, problem.domain
+    if objective.shape is not None and objective.shape != domain.shape:
         raise ValueError(
-            f"The objective's points have shape {tuple(objective.shape)}, the set's have shape {tuple(domain.shape)}: "
-            "give both the same."
+            f"The objective's points have shape {objective.shape}, the set's have shape {domain.shape}: give both the same."
         )
+    return problem
 
 
 def _named(thing: Any) -> str:
     return "a plain function" if callable(thing) and not isinstance(thing, type) else f"of type {type(thing).__name__}"
+
+
+def completed(problem: Problem) -> Problem:
+    """The problem with what the library asks of its parts, and a user's own class may leave out (protocols.EXTRAS).
+
+    Parts that lack nothing are returned as they are.
+    """
+    return Problem(_completed_objective(problem.objective), _completed_set(problem.domain))
+
+
+def _completed_objective(objective: Any) -> Any:
+    added: dict[str, Any] = {} if has(objective, "smoothness") else {"smoothness": None}
+    if fits(objective, FiniteSum):
+        constants = ("term_smoothness", "mean_square_smoothness")
+        added |= {name: None for name in constants if not has(objective, name)}
+    shape = getattr(objective, "shape", None)
+    size = None if shape is None else as_shape(shape, type(objective).__name__)
+    if not has(objective, "shape") or size != shape:
+        added["shape"] = size
+    return _wrapped(objective, **added) if added else objective
+
+
+def _completed_set(domain: Any) -> Any:
+    name, size = type(domain).__name__, as_shape(domain.shape, type(domain).__name__)
+    added: dict[str, Any] = {} if domain.shape == size else {"shape": size}
+    if not has(domain, "start"):
+        added["start"] = lambda: domain.lmo(np.ones(size))
+    if not has(domain, "contains"):
+        added["contains"] = user_set(domain.lmo, size, diameter(domain), getattr(domain, "project", None)).contains
+    absent = {} if has(domain, "diameter") else {"diameter": property(_no_diameter)}
+    if not added and not absent:
+        return domain
+    return type(name, (_Wrapped,), absent)(domain, **added)
+
+
+def _no_diameter(wrapped: Any) -> float:
+    raise NotGiven(f"The diameter of {type(wrapped).__name__} is needed, which has none: give it a member diameter.")
 
 
 def check_start(problem: Problem, x0: Point | None) -> Point:
@@ -99,14 +165,14 @@ def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
 
 
 class _Wrapped:
-    """The objective, with some of its attributes replaced."""
+    """An objective or a set, with some of its attributes added or replaced."""
 
-    def __init__(self, objective: Any, **replaced: Any):
-        self._objective = objective
+    def __init__(self, given: Any, **replaced: Any):
+        self._given = given
         vars(self).update(replaced)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._objective, name)
+        return getattr(self._given, name)
 
 
 def _wrapped(objective: Any, **replaced: Any) -> Any:
@@ -144,7 +210,7 @@ class _Checked(_Wrapped):
     @property
     def precision(self) -> float:
         """The relative distance of two numbers of that type, or of the one that the class states."""
-        return max(self._seen[0], getattr(self._objective, "precision", None) or 0.0)
+        return max(self._seen[0], getattr(self._given, "precision", None) or 0.0)
 
 
 def _value(objective: Any, name: str, seen: list[float], x: Point) -> float:
@@ -175,18 +241,18 @@ def _checked_gradient(answer: Any, name: str, seen: list[float], x: Point) -> Po
     return array
 
 
-def unwrapped(objective: Any) -> Any:
-    """The objective that the user gave."""
-    while isinstance(objective, _Wrapped):
-        objective = objective._objective
-    return objective
+def unwrapped(part: Any) -> Any:
+    """The objective or the set that the user gave."""
+    while isinstance(part, _Wrapped):
+        part = part._given
+    return part
 
 
 def diameter(domain: Any) -> float | None:
     """The set's diameter, None where a user's set does not say."""
     try:
         return domain.diameter
-    except NotGiven:
+    except (NotGiven, AttributeError):
         return None
 
 

@@ -12,8 +12,10 @@ from condgrad.certificate import Certificate
 from condgrad.driver.trace import Trace
 from condgrad.protocols import Point
 from condgrad.storage.atomic import write_text
+from condgrad.storage.stored import stored
 
 
+@stored
 class Lowest(NamedTuple):
     """The iterate with the lowest value of F among those whose value is known.
 

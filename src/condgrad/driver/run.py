@@ -18,7 +18,7 @@ from condgrad.driver.counting import Counts, count
 from condgrad.driver.ending import answer, out_of_precision, result, unchecked
 from condgrad.driver.fingerprint import digest, fingerprint
 from condgrad.driver.metrics import mapping, named, validation, value
-from condgrad.driver.resolve import checked_answers
+from condgrad.driver.resolve import checked_answers, completed
 from condgrad.driver.result import Lowest, Result
 from condgrad.driver.stopping import Rule, Seconds
 from condgrad.driver.trace import Trace
@@ -97,6 +97,7 @@ def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> I
     [[3.0, 2.0], [1.5, 1.0], [1.0, 1.0]]
     """
     check_order(problem, solver)
+    problem = completed(problem)
     return _states(problem, solver, x0, state)
 
 
@@ -196,6 +197,7 @@ def run(
     'converged'
     """
     check_order(problem, solver)
+    problem = completed(problem)
     action = default_action() if on_interrupt is None else choice(on_interrupt, ACTIONS, "on_interrupt")
     name = name or type(solver).__name__
     choice(output, OUTPUTS, "output")

@@ -44,7 +44,7 @@ class SmoothnessEstimate(float):
     seen : float
         The largest |grad F(x) - grad F(y)| / |x - y| that was seen: L is at least this.
     counts : dict of str to int
-        Oracle calls that were made for it: ``fo``, ``sfo``, ``ifo``, ``lo``.
+        Oracle calls that were made for it: ``fo``, ``sfo``, ``ifo``, ``lo``, and the others of ``condgrad.protocols.COUNTERS``.
     """
 
     term_smoothness: float | None
@@ -147,20 +147,19 @@ def estimate_smoothness(
     whole(terms, "The number of terms")
     whole(seed, "The seed", least=0)
     positive(safety, "The safety factor")
-    problem = Problem(objective, domain)
-    check_problem(problem)
+    problem = check_problem(Problem(objective, domain))
     counts = Counts()
     counted, rng = count(problem, counts, lambda price: None), np.random.default_rng((seed, 0, 6))
     looking = _Quotients(counted.objective, terms, rng)
     for _ in range(samples):
         x = _random_point(counted.domain, rng)
         here = looking.gradients(x)
-        direction = rng.standard_normal(domain.shape)
+        direction = rng.standard_normal(problem.domain.shape)
         for _ in range(rounds + 1):
             vertex = counted.domain.lmo(-1.0 * direction)
             y = x + DISTANCE * (vertex - x)
             change = looking.between(x, here, y, looking.gradients(y))
-            direction = rng.standard_normal(domain.shape) if change is None else change
+            direction = rng.standard_normal(problem.domain.shape) if change is None else change
         looking.along(x, here, vertex)
     if not looking.F:
         raise ValueError(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isfinite, log, nan
 from typing import ClassVar, Protocol
 
 from condgrad.checks import choice, positive, whole
 from condgrad.driver.counting import Counts
-from condgrad.protocols import Reason, Record
+from condgrad.protocols import COUNTERS, Reason, Record
 from condgrad.runtime.clock import Watch
 from condgrad.runtime.process_memory import resident
 
@@ -297,14 +297,15 @@ class Calls(_Budget):
     ----------
     limit : int
         Maximum number of calls, at least 1.
-    oracle : {"fo", "sfo", "ifo", "lo", "po", "values"}, default "lo"
-        The oracle whose calls are counted.
+    oracle : {"fo", "sfo", "ifo", "lo", "ub", "po", "values"}, default "lo"
+        The oracle whose calls are counted. The spectral inner solver asks for upper bounds ("ub") and makes no linear
+        minimisations ("lo"): limit those, or steps, too.
     """
 
     oracle: str = "lo"
 
     def __post_init__(self) -> None:
-        choice(self.oracle, [f.name for f in fields(Counts)], "oracle")
+        choice(self.oracle, COUNTERS, "oracle")
         whole(self.limit, f"number of {self.oracle} calls")
 
     def used(self, record: Record) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 
 from condgrad.checks import BadOracle, NonFinite
 from condgrad.domains import ProjectableUserSet, UserSet
+from condgrad.driver.resolve import unwrapped
 from condgrad.points import inner, norm2
 from condgrad.points.rounding import precision_of, units
 from condgrad.protocols import Point
@@ -37,8 +38,9 @@ Vertices = tuple[Point, ...]
 
 def by_user(domain: Any) -> bool:
     """Is this set's linear oracle somebody else's?"""
-    own = type(domain).__module__.startswith("condgrad.")
-    return not own or isinstance(domain, UserSet | ProjectableUserSet | Compared)
+    given = unwrapped(domain)
+    own = type(given).__module__.startswith("condgrad.")
+    return not own or isinstance(given, UserSet | ProjectableUserSet | Compared)
 
 
 class Compared:

@@ -8,8 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.protocols import Batch, Point
+from condgrad.storage.stored import check_array, stored
 
 
+def _validate(table: Table) -> None:
+    check_array(table.rows, (len(table.terms), *table.rows.shape[1:]), "rows", "iuf")
+
+
+@stored(validate=_validate)
 class Table(NamedTuple):
     terms: Batch
     """The terms that have a row: all of a finite sum, or a fresh sample of an expectation."""

@@ -9,8 +9,15 @@ import numpy as np
 
 from condgrad.estimators.minibatch import draw
 from condgrad.protocols import Point
+from condgrad.storage.stored import check_array, stored
 
 
+def _validate(snapshot: Snapshot) -> None:
+    if snapshot.rows is not None:
+        check_array(snapshot.rows, snapshot.rows.shape, "rows", "iuf")
+
+
+@stored(validate=_validate)
 class Snapshot(NamedTuple):
     x: Point
     grad: Point

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from condgrad.checks import choice
 from condgrad.inner.condg import CondG, with_gap
 from condgrad.inner.corrective import Corrective
@@ -9,11 +13,58 @@ from condgrad.inner.exact import Exact
 from condgrad.inner.spectral import Spectral
 from condgrad.inner.stops import absolute, relative
 from condgrad.inner.subspace import Subspace
-from condgrad.protocols import Domain, Inner, Projectable, SpectralSet, fits
+from condgrad.protocols import Domain, Inner, Projectable, SpectralSet, fits, missing
 
 PASSES, GROWTH = 4, 1.12
 """Of the spectral solver in one prox, in practice: its block is kept, so the next step goes on where this one ended."""
-INNERS = {"condg": CondG, "corrective": Corrective, "exact": Exact, "spectral": Spectral}
+
+
+def _in_practice(max_calls: int | None) -> Spectral:
+    return Spectral() if max_calls is None else Spectral(min(max_calls, PASSES), GROWTH)
+
+
+@dataclass(frozen=True)
+class InnerEntry:
+    """An inner solver as ``minimize``, the command line, specs and the contract checks see it.
+
+    Parameters
+    ----------
+    name : str
+        Its name in ``minimize(inner=)``, specs and listings.
+    factory : callable
+        Builds the solver; its parameters are the keys of ``inner = { name = ... }`` in a spec.
+    about : str, default ""
+        How it solves the prox subproblem.
+    needs : type, default Domain
+        The contract of the sets that it works on.
+    limited : callable, default None
+        ``limited(max_calls)``, the solver with at most ``max_calls`` (int or None) linear oracle calls in one prox. None:
+        ``factory(max_calls)`` if the factory has a parameter of that name, else ``factory()``.
+    """
+
+    name: str
+    factory: Callable[..., Inner]
+    about: str = ""
+    needs: type = Domain
+    limited: Callable[[int | None], Inner] | None = None
+
+    def build(self, max_calls: int | None = None) -> Inner:
+        """The solver, with this limit if it has one."""
+        if self.limited is not None:
+            return self.limited(max_calls)
+        takes = "max_calls" in inspect.signature(self.factory).parameters
+        return self.factory(max_calls=max_calls) if takes else self.factory()
+
+
+_ENTRIES = (
+    InnerEntry("condg", CondG, "conditional gradient with exact line search"),
+    InnerEntry(
+        "corrective", Corrective, "the nearest point in the hull of the atoms seen, which it keeps between steps"
+    ),
+    InnerEntry("exact", Exact, "one projection", Projectable),
+    InnerEntry("spectral", Spectral, "a partial SVD by subspace iteration", SpectralSet, _in_practice),
+)
+INNERS: dict[str, InnerEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inner:
@@ -21,8 +72,9 @@ def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inn
 
     Parameters
     ----------
-    name : {"auto", "condg", "corrective", "exact", "spectral"}
-        "auto": spectral on spectral sets, exact on other sets with a projection, else corrective.
+    name : str
+        A name from ``condgrad.INNERS``, or "auto": spectral on spectral sets, exact on other sets with a projection, else
+        corrective.
     domain : Domain
         The set.
     max_calls : int, default None
@@ -32,31 +84,42 @@ def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inn
     -------
     Inner
     """
-    projects, spectral = fits(domain, Projectable), fits(domain, SpectralSet)
-    if choice(name, [*INNERS, "auto"], "inner solver") != "auto":
-        suits(INNERS[name](), domain)
-    if name == "spectral" or (name == "auto" and spectral):
-        return Spectral() if max_calls is None else Spectral(min(max_calls, PASSES), GROWTH)
-    if name == "exact" or (name == "auto" and projects):
-        return Exact()
-    return CondG(max_calls) if name == "condg" else Corrective(max_calls)
+    if choice(name, [*INNERS, "auto"], "inner solver") == "auto":
+        name = "spectral" if fits(domain, SpectralSet) else "exact" if fits(domain, Projectable) else "corrective"
+    entry = INNERS[name]
+    _require(entry.needs, name, domain)
+    return entry.build(max_calls)
 
 
 def suits(solver: Inner, domain: Domain) -> None:
     """Raise TypeError if the inner solver needs a projection or a spectral set and ``domain`` is none."""
-    if isinstance(solver, Exact) and not fits(domain, Projectable):
+    entry = INNERS["spectral"] if isinstance(solver, Subspace) else _entry(solver)
+    if entry is not None:
+        _require(entry.needs, entry.name, domain)
+
+
+def _require(needs: type, name: str, domain: Domain) -> None:
+    if fits(domain, needs):
+        return
+    own = type(domain).__name__
+    if needs is Projectable:
         raise TypeError(
-            f"The exact inner solver needs a set that projects, {type(domain).__name__} does not: use 'corrective' or 'condg'."
+            f"The {name} inner solver needs a set that projects, {own} does not: use 'corrective' or 'condg'."
         )
-    if isinstance(solver, Spectral | Subspace) and not fits(domain, SpectralSet):
-        raise TypeError(
-            f"The spectral inner solver needs a spectral set such as NuclearBall, {type(domain).__name__} is none: use 'auto'."
-        )
+    if needs is SpectralSet:
+        raise TypeError(f"The {name} inner solver needs a spectral set such as NuclearBall, {own} is none: use 'auto'.")
+    lacking = " and no ".join(missing(domain, needs))
+    raise TypeError(f"The {name} inner solver needs a {needs.__name__}, {own} has no {lacking}: use 'auto'.")
+
+
+def _entry(solver: Inner) -> InnerEntry | None:
+    return next((entry for entry in INNERS.values() if type(solver) is entry.factory), None)
 
 
 def inner_name(solver: Inner) -> str:
-    """Return the name of an inner solver; for one that is not condgrad's own, the name of its class."""
-    return next((name for name, kind in INNERS.items() if type(solver) is kind), type(solver).__name__)
+    """Return the name of an inner solver; for one that is not registered, the name of its class."""
+    entry = _entry(solver)
+    return entry.name if entry else type(solver).__name__
 
 
 __all__ = [
@@ -64,6 +127,7 @@ __all__ = [
     "CondG",
     "Corrective",
     "Exact",
+    "InnerEntry",
     "Spectral",
     "Subspace",
     "absolute",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from math import inf, sqrt
 from typing import Any
@@ -11,50 +11,10 @@ import numpy as np
 
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
-from condgrad.linalg.simplex_qp import Factor, nearest_weights
-from condgrad.points import inner, norm2
+from condgrad.points import ActiveSet, inner, norm2
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
 from condgrad.runtime.signals import beat
-
-
-@dataclass(frozen=True)
-class Hull:
-    """A point as a convex combination of atoms, with their Gram matrix: what is kept between outer steps.
-
-    Atoms are kept as seen from ``origin``, a point of the set: far from 0 their Gram matrix would lose its digits.
-    """
-
-    origin: Point
-    atoms: tuple[Point, ...]
-    gram: np.ndarray
-    weights: np.ndarray
-    factor: Factor | None = None
-    """Of the Gram matrix of the atoms in use."""
-
-    def point(self) -> Point:
-        total = self.origin
-        for i in np.flatnonzero(self.weights):
-            total = total + float(self.weights[i]) * self.atoms[i]
-        return total
-
-    def with_atom(self, atom: Point) -> Hull:
-        """One more candidate, with weight 0."""
-        atom = atom - self.origin
-        row = np.array([inner(a, atom) for a in self.atoms])
-        gram = np.block([[self.gram, row[:, None]], [row[None, :], np.full((1, 1), norm2(atom))]])
-        return Hull(self.origin, (*self.atoms, atom), gram, np.append(self.weights, 0.0), self.factor)
-
-    def nearest(self, z: Point) -> Hull:
-        """The point of the hull that is nearest to z; atoms that it does not need are dropped."""
-        from_origin = z - self.origin
-        pull = np.array([inner(a, from_origin) for a in self.atoms])
-        weights, factor = nearest_weights(self.gram, pull, self.weights, self.factor)
-        used = np.flatnonzero(weights)
-        atoms = tuple(self.atoms[i] for i in used)
-        if factor is not None:  # the atoms get new numbers
-            factor = replace(factor, index=np.arange(len(used))) if np.array_equal(factor.index, used) else None
-        return Hull(self.origin, atoms, self.gram[np.ix_(used, used)], weights[used], factor)
 
 
 @dataclass(frozen=True)
@@ -78,10 +38,11 @@ class Corrective:
         if self.max_calls is not None:
             whole(self.max_calls, "max_calls")
 
-    def init(self, domain: Any, x: Point) -> Hull:
-        return Hull(x, (x - x,), np.zeros((1, 1)), np.ones(1))
+    def init(self, domain: Any, x: Point) -> ActiveSet:
+        """The active set of x alone."""
+        return ActiveSet.at(x)
 
-    def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: Hull) -> Prox:
+    def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: ActiveSet) -> Prox:
         """Solve the prox subproblem at u with gradient g and step size gamma, until ``stop`` allows the gap."""
         z = u - gamma * g
         hull = memory.with_atom(u)

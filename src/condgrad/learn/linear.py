@@ -39,7 +39,7 @@ from condgrad.learn.sample_weights import (
     row_weights,
     weighted_median,
 )
-from condgrad.learn.storage import Saved
+from condgrad.learn.storage import Storable
 from condgrad.objectives import Logistic, Loss, Sigmoid
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ MAX_LEVERAGE_ELEMENTS = 10_000_000
 """Maximum number of elements of X for which leverage points are searched: that needs a dense copy."""
 
 
-class _Linear(Saved, BaseEstimator):
+class _Linear(Storable, BaseEstimator):
     """Abstract base class of the regressor and the classifier."""
 
     def _problem(self, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> LinearProblem:

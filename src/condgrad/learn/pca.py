@@ -16,11 +16,11 @@ from condgrad.learn.completion.entries import check_magnitudes
 from condgrad.learn.completion.estimator import RobustCompletion
 from condgrad.learn.completion.folding import fold_in_rows
 from condgrad.learn.completion.robust_scale import OUTLIER_THRESHOLD, loss_for, loss_name
-from condgrad.learn.storage import Saved
+from condgrad.learn.storage import Storable
 from condgrad.points import LowRank
 
 
-class RobustPCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Split a matrix into a low-rank part, a sparse part of any size, and small errors.
 
     .. math:: X = 1 m' + L + S + E, \quad \min_{|L|_* \le r} \sum_{ij} \varphi(X_{ij} - m_j - L_{ij})

@@ -7,7 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+from condgrad.storage.stored import check_array, stored
 
+
+def _validate(factor: Factor) -> None:
+    n = len(factor.index)
+    check_array(factor.index, (n,), "index", "i")
+    check_array(factor.R, (n, n), "R")
+    check_array(factor.shift, (), "shift")
+    if np.min(factor.index, initial=0) < 0:
+        raise ValueError("the number of an atom is negative")
+
+
+@stored(validate=_validate)
 @dataclass(frozen=True)
 class Factor:
     """R'R = gram + shift over the atoms ``index``.

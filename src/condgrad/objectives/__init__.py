@@ -1,4 +1,4 @@
-"""Smooth functions to minimise, one family a file. One line in :data:`OBJECTIVES` buys a family every contract test."""
+"""Smooth functions to minimise, one family a file. One entry in :data:`OBJECTIVES` gives a family the contract checks."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from condgrad.objectives.quadratic import Quadratic
 from condgrad.objectives.sums import Sampled, Sum
 from condgrad.objectives.synthetic import PaperData, paper_data
 from condgrad.objectives.user import Function, FunctionExpectation, FunctionSum
+from condgrad.protocols import FiniteSum, Objective, fits
 
 __all__ = [
     "LOSSES",
@@ -54,26 +55,48 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ObjectiveEntry:
-    """A family of objectives as the documentation, the command line and the contract tests see it."""
+    """A family of objectives as the documentation, the command line, specs and the contract checks see it.
+
+    Parameters
+    ----------
+    name : str
+        Its name in specs and listings.
+    factory : callable
+        Builds the objective; its parameters are the keys of ``[problem]`` in a spec.
+    formula : str
+        F(x).
+    example : callable
+        ``example()``, a small instance that is checked.
+    arrays : tuple of str, default ()
+        Parameters that a spec gives as the name of a file that holds an array.
+    in_specs : bool, default True
+        Whether a spec may name it: not where a parameter is a function.
+    """
 
     name: str
     factory: Callable[..., Any]
     formula: str
-    kind: str
-    """'objective', 'finite sum' or 'expectation'"""
     example: Callable[[], Any]
+    arrays: tuple[str, ...] = ()
+    in_specs: bool = True
+
+    @property
+    def kind(self) -> str:
+        """'objective', 'finite sum' or 'expectation'"""
+        example = self.example()
+        if fits(example, FiniteSum):
+            return "finite sum"
+        return "objective" if fits(example, Objective) else "expectation"
 
 
 _ENTRIES = (
-    ObjectiveEntry("quadratic", Quadratic, "x'Qx / 2 + b'x + c", "objective", _examples.quadratic),
-    ObjectiveEntry("linear-model", LinearModel, "(1/n) sum_i phi(a_i'w, y_i)", "finite sum", _examples.linear_model),
+    ObjectiveEntry("quadratic", Quadratic, "x'Qx / 2 + b'x + c", _examples.quadratic),
+    ObjectiveEntry("linear-model", LinearModel, "(1/n) sum_i phi(a_i'w, y_i)", _examples.linear_model),
+    ObjectiveEntry("completion", Completion, "sum over observed (i, j) of phi(X_ij, Y_ij)", _examples.completion),
+    ObjectiveEntry("function", Function, "value(x)", _examples.function, in_specs=False),
+    ObjectiveEntry("function-sum", FunctionSum, "(1/n) sum_i f_i(x)", _examples.function_sum, in_specs=False),
     ObjectiveEntry(
-        "completion", Completion, "sum over observed (i, j) of phi(X_ij, Y_ij)", "finite sum", _examples.completion
-    ),
-    ObjectiveEntry("function", Function, "value(x)", "objective", _examples.function),
-    ObjectiveEntry("function-sum", FunctionSum, "(1/n) sum_i f_i(x)", "finite sum", _examples.function_sum),
-    ObjectiveEntry(
-        "function-expectation", FunctionExpectation, "E f(x, xi)", "expectation", _examples.function_expectation
+        "function-expectation", FunctionExpectation, "E f(x, xi)", _examples.function_expectation, in_specs=False
     ),
 )
 OBJECTIVES: dict[str, ObjectiveEntry] = {entry.name: entry for entry in _ENTRIES}

@@ -175,7 +175,12 @@ class Completion(Sum):
         return self._last.evaluation, self.pattern.remembered()
 
     def remember(self, remembered: Any) -> None:
-        self._last.evaluation, carrying = remembered
+        """Set what :meth:`remembered` returned; TypeError or ValueError for anything else, as a checkpoint may be forged."""
+        (point, value, grad), carrying = remembered
+        known = isinstance(grad, SparsePlusLowRank) and grad.pattern is self.pattern
+        if not isinstance(point, weakref.ref | None) or not isinstance(value, float) or not (known or grad is None):
+            raise TypeError("a point, its value and its gradient were expected")
+        self._last.evaluation = (point, value, grad)
         self.pattern.remember(carrying)
 
     def _point(self, x: np.ndarray) -> np.ndarray:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, final
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 
 from condgrad import checks, kernels
+from condgrad.storage.stored import stored
 
 
 class Loss(Protocol):
@@ -32,6 +33,12 @@ class Loss(Protocol):
     def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
 
+def _validate(loss: Any) -> None:
+    for name, value in vars(loss).items():
+        checks.positive(value, name)
+
+
+@stored
 @final
 @dataclass(frozen=True)
 class Squared:
@@ -50,6 +57,7 @@ class Squared:
         return z - y
 
 
+@stored(validate=_validate)
 @final
 @dataclass(frozen=True)
 class Huber:
@@ -75,6 +83,7 @@ class Huber:
         return np.clip(z - y, -self.delta, self.delta)
 
 
+@stored(validate=_validate)
 @final
 @dataclass(frozen=True)
 class Welsch:
@@ -111,6 +120,7 @@ class Welsch:
         return np.clip(z - y, -40 * width, 40 * width) / width
 
 
+@stored(validate=_validate)
 @final
 @dataclass(frozen=True)
 class Cauchy:
@@ -146,6 +156,7 @@ class Cauchy:
         return 2 / root * (t / root)
 
 
+@stored(validate=_validate)
 @final
 @dataclass(frozen=True)
 class GemanMcClure:
@@ -179,6 +190,7 @@ class GemanMcClure:
         return 2 / root * (t / root) * np.square(width / root)
 
 
+@stored
 @final
 @dataclass(frozen=True)
 class Logistic:
@@ -196,6 +208,7 @@ class Logistic:
         return -y * expit(-y * z)
 
 
+@stored
 @final
 @dataclass(frozen=True)
 class Sigmoid:
@@ -228,32 +241,61 @@ def check_loss(loss: Loss, y: np.ndarray) -> None:
 
 @dataclass(frozen=True)
 class LossEntry:
-    """A loss as the documentation, the command line and the contract tests see it."""
+    """A loss as the documentation, the command line, specs and the contract checks see it.
+
+    Parameters
+    ----------
+    name : str
+        Its name in specs and listings.
+    factory : callable
+        Builds the loss; it must have a default for each parameter.
+    formula : str
+        phi(z, y).
+    smoothness : str
+        Its constants L and l, as text.
+    exact : callable, default None
+        ``exact(z, y)``, the loss with its default parameters for two floats, written in another way, to compare with.
+    """
 
     name: str
     factory: Callable[..., Loss]
     formula: str
-    smoothness: str
-    convex: bool
-    labels: str
+    smoothness: str = ""
+    exact: Callable[[float, float], float] | None = None
+
+    @property
+    def convex(self) -> bool:
+        return self.factory().lower_smoothness == 0.0
+
+    @property
+    def labels(self) -> str:
+        """What y may be: 'real' or '+-1'."""
+        return self.factory().labels
 
 
 _ENTRIES = (
-    LossEntry("squared", Squared, "(z - y)^2 / 2", "L = 1", True, "real"),
-    LossEntry("huber", Huber, "c (|z - y| - c / 2), c = min(|z - y|, delta)", "L = 1", True, "real"),
-    LossEntry("welsch", Welsch, "1 - exp(-(z - y)^2 / sigma)", "L = 2 / sigma, l = 4 exp(-3/2) / sigma", False, "real"),
-    LossEntry("cauchy", Cauchy, "log(1 + (z - y)^2 / sigma)", "L = 2 / sigma, l = 1 / (4 sigma)", False, "real"),
+    LossEntry("squared", Squared, "(z - y)^2 / 2", "L = 1", lambda z, y: (z - y) ** 2 / 2),
     LossEntry(
-        "geman-mcclure",
-        GemanMcClure,
-        "(z - y)^2 / (sigma + (z - y)^2)",
-        "L = 2 / sigma, l = 1 / (2 sigma)",
-        False,
-        "real",
+        "huber", Huber, "c (|z - y| - c / 2), c = min(|z - y|, delta)", "L = 1",
+        lambda z, y: (z - y) ** 2 / 2 if abs(z - y) <= 1 else abs(z - y) - 0.5,
     ),
-    LossEntry("logistic", Logistic, "log(1 + exp(-y z))", "L = 1/4", True, "+-1"),
-    LossEntry("sigmoid", Sigmoid, "1 / (1 + exp(y z))", "L = l = 1 / (6 sqrt(3))", False, "+-1"),
-)
+    LossEntry(
+        "welsch", Welsch, "1 - exp(-(z - y)^2 / sigma)", "L = 2 / sigma, l = 4 exp(-3/2) / sigma",
+        lambda z, y: 1 - math.exp(-((z - y) ** 2)),
+    ),
+    LossEntry(
+        "cauchy", Cauchy, "log(1 + (z - y)^2 / sigma)", "L = 2 / sigma, l = 1 / (4 sigma)",
+        lambda z, y: math.log(1 + (z - y) ** 2),
+    ),
+    LossEntry(
+        "geman-mcclure", GemanMcClure, "(z - y)^2 / (sigma + (z - y)^2)", "L = 2 / sigma, l = 1 / (2 sigma)",
+        lambda z, y: (z - y) ** 2 / (1 + (z - y) ** 2),
+    ),
+    LossEntry("logistic", Logistic, "log(1 + exp(-y z))", "L = 1/4", lambda z, y: math.log(1 + math.exp(-y * z))),
+    LossEntry(
+        "sigmoid", Sigmoid, "1 / (1 + exp(y z))", "L = l = 1 / (6 sqrt(3))", lambda z, y: 1 / (1 + math.exp(y * z))
+    ),
+)  # fmt: skip
 LOSSES: dict[str, LossEntry] = {entry.name: entry for entry in _ENTRIES}
 
 

@@ -17,7 +17,7 @@ from condgrad.storage import atomic
 from condgrad.storage.atomic import write_text
 from condgrad.storage.files import read_json
 
-FORMAT = 2
+FORMAT = 3
 """Of the files of outcomes; a file of another format is not used."""
 MAKE_RUNS = ("runs.py", "worker.py", "pool.py")
 """The files of this folder that have a say in what comes of a run; the others choose runs and speak of them."""

@@ -13,11 +13,12 @@ from condgrad.paper.pool import Outcomes
 from condgrad.paper.runs import Outcome, Run, failed
 from condgrad.paper.sections import Told
 from condgrad.paper.verdicts import OURS, PAPER, RIVAL, TUNED, Claim, Row, best, judge, note, took
+from condgrad.protocols import COUNTERS
 from condgrad.report import Curve, Plot, Table, Text, quartiles
 from condgrad.report.plain import number
 from condgrad.spec import paper_matrix, to_twelve
 
-UNITS = ("cpu", "fo", "ifo", "lo")
+UNITS = ("cpu", "fo", "ifo", "lo", "ub")
 FRACTION = 0.3
 """R of the gaussian data, as a fraction of the matrix's nuclear norm."""
 
@@ -227,7 +228,7 @@ class Figure:
             "runs": len(outcomes),
             "cpu": known([quartiles(times)[1]])[0],
             "cpu range": known([min(times), max(times)]),
-            **{oracle: counted([a[oracle] for a in there]) for oracle in (self.gradients, "lo")},
+            **{oracle: counted([a[oracle] for a in there]) for oracle in (self.gradients, "lo", "ub")},
             "mapping at the end": float(quartiles([least(outcome) for outcome in outcomes])[1]),
             "cpu spent": float(quartiles([outcome["cpu"] for outcome in outcomes])[1]),
             "steps": int(quartiles([outcome["steps"] for outcome in outcomes])[1]),
@@ -243,15 +244,19 @@ class Figure:
         several = len(self.seeds) > 1
         gradients = self.gradients.upper()
         header = ["method", "setting", *(["reached", "CPU s", "range"] if several else ["CPU s"])]
-        header += [gradients, "LO", "mapping at the end", "CPU s in all"]
+        header += [gradients, "LO", "UB", "mapping at the end", "CPU s in all"]
         lines = []
         for row in rows:
             some = f"{row['reached']} of {row['runs']}" + (f", {row['failed']} failed" if row["failed"] else "")
             time = [some, row["cpu"], span(row["cpu range"])] if several else [row["cpu"]]
             ended = [row["mapping at the end"], row["cpu spent"]]
-            lines.append([row["method"], row["setting"] or None, *time, row[self.gradients], row["lo"], *ended])
+            lines.append(
+                [row["method"], row["setting"] or None, *time, row[self.gradients], row["lo"], row["ub"], *ended]
+            )
         seeds = f"Medians over {len(self.seeds)} seeds" if several else "One seed"
-        about = f"{seeds}. CPU s, {gradients} and LO: until the squared gradient mapping is at most {number(TARGET)}."
+        about = (
+            f"{seeds}. CPU s, {gradients}, LO and UB: until the squared gradient mapping is at most {number(TARGET)}."
+        )
         caption = f"Figure {self.name[3:]}, {generator} data: cost to the target"
         return Table(caption, header, lines, about if generator == self.generators[0] else "")
 
@@ -262,8 +267,8 @@ class Figure:
             for row in rows
             if row["method"] in drawn
         ]
-        gradients = {"fo": "full gradients (FO)", "ifo": "term gradients (IFO)"}[self.gradients]
-        units = {"cpu": "CPU seconds", self.gradients: gradients, "lo": "linear oracle calls (LO)"}
+        counters = (self.gradients, "lo", "ub")
+        units = {"cpu": "CPU seconds"} | {name: f"{COUNTERS[name]} ({name.upper()})" for name in counters}
         title = f"{self.title}, {generator} data"
         several = (
             f"Line: median over {len(self.seeds)} seeds; shade: quartiles." if len(self.seeds) > 1 else "One seed."

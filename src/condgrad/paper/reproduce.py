@@ -28,7 +28,7 @@ from condgrad.paper.recovery import Recovery
 from condgrad.paper.sections import Section, Told
 from condgrad.paper.tables import Tables
 from condgrad.paper.verdicts import ONE_SEED, RULE, Claim
-from condgrad.report import Block, Opening, Table, Text, surroundings, write
+from condgrad.report import Block, Opening, Table, Text, environment, write
 from condgrad.report.plain import shown
 from condgrad.report.text_table import table
 
@@ -154,14 +154,14 @@ def reproduce(
     made = make_all([*runs, *more], folder, jobs, "reproduce, tuned settings on the other seeds", made, fresh)
     told = [section.tell(made) for section in sections]
     facts = {
-        **{name: value for name, value in surroundings().items() if name not in ("machine", "date")},
+        **{name: value for name, value in environment().items() if name not in ("machine", "date")},
         **made.circumstances(),
         "threads": "one in each run; CPU seconds are of the run's process, which shares caches and memory with those beside it",
         "command": command,
         "form": form.name,
         "seeds": ", ".join(f"{part.name} {part.facts['seeds'][0]} to {part.facts['seeds'][-1]}" for part in told),
         "runs": len(made.known),
-        "report written": surroundings()["date"],
+        "report written": environment()["date"],
         "time": f"{duration(monotonic() - begun)}, without what was there already",
     }
     raw = {"facts": facts, **{part.name: part.facts for part in told}}

@@ -26,7 +26,7 @@ Run = Mapping[str, Any]
 Outcome = dict[str, Any]
 
 SECTIONS = ("problem", "set", "method", "stop")
-COLUMNS = ("k", "cpu", "seconds", "fo", "ifo", "lo", "values", "fun", "mapping")
+COLUMNS = ("k", "cpu", "seconds", "fo", "ifo", "lo", "ub", "values", "fun", "mapping")
 ENDED = ("status", "message", "steps", "counts", "cpu", "warnings")
 MADE = ("jobs", "machine", "date", "load")
 

@@ -27,29 +27,70 @@ def distance2(x: Any, y: Any) -> float:
 
 
 class Structured(ABC):
-    """Abstract: a matrix that is never written out, a value. Together with an array it becomes one."""
+    """Abstract: a point that is never written out, a value. Together with an array it becomes one.
+
+    A subclass has ``shape`` and the four abstract methods; ``+``, ``-``, ``*`` and ``/`` by numbers follow from them.
+
+    Examples
+    --------
+    A vector of few entries that are not 0:
+
+    >>> import numpy as np, condgrad as cg
+    >>> class Sparse(cg.Structured):
+    ...     def __init__(self, entries, size):
+    ...         self.entries, self.shape = entries, (size,)
+    ...     def scaled(self, factor):
+    ...         return Sparse({i: factor * v for i, v in self.entries.items()}, *self.shape)
+    ...     def plus(self, other):
+    ...         keys = self.entries | other.entries
+    ...         return Sparse({i: self.entries.get(i, 0) + other.entries.get(i, 0) for i in keys}, *self.shape)
+    ...     def inner(self, other):
+    ...         if isinstance(other, Sparse):
+    ...             return sum(v * other.entries.get(i, 0) for i, v in self.entries.items())
+    ...         return sum(v * other[i] for i, v in self.entries.items())
+    ...     def to_dense(self):
+    ...         return np.array([float(self.entries.get(i, 0)) for i in range(*self.shape)])
+    >>> class SparseSimplex:
+    ...     shape = (4,)
+    ...     def lmo(self, direction):
+    ...         return Sparse({int(np.argmin(np.asarray(direction))): 1.0}, 4)
+    >>> class Distance:
+    ...     def value(self, x):
+    ...         return float(np.sum((np.asarray(x) - [0.5, 0.7, 0, 0]) ** 2)) / 2
+    ...     def grad(self, x):
+    ...         return np.asarray(x) - [0.5, 0.7, 0, 0]
+    >>> result = cg.minimize(Distance(), SparseSimplex(), method="frank-wolfe", rule="line-search", tol=1e-6)
+    >>> type(result.x).__name__, np.asarray(result.x).round(3)
+    ('Sparse', array([0.4, 0.6, 0. , 0. ]))
+    """
 
     __array_ufunc__ = None  # so that array + structured asks __radd__ here
-    shape: tuple[int, int]
-    ndim = 2
+    shape: tuple[int, ...]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
 
     @abstractmethod
-    def scaled(self, factor: float) -> Any: ...
+    def scaled(self, factor: float) -> Any:
+        """``factor`` times the point."""
 
     @abstractmethod
-    def plus(self, other: Structured) -> Any:
-        """The sum with another structured matrix, or NotImplemented."""
+    def plus(self, other: Any) -> Any:
+        """The sum with another structured point, or NotImplemented."""
 
     @abstractmethod
     def inner(self, other: Any) -> float:
-        """<self, other>"""
+        """<self, other>, of an array or another structured point."""
 
     @abstractmethod
+    def to_dense(self) -> np.ndarray:
+        """The point as an array."""
+
     def low_rank_part(self) -> Any:
-        """The LowRank in it."""
-
-    @abstractmethod
-    def to_dense(self) -> np.ndarray: ...
+        """The LowRank in a matrix; only spectral sets ask for it."""
+        raise TypeError(f"A {type(self).__name__} has no part of low rank, which spectral sets need: use another set.")
 
     def distance2(self, other: Structured) -> float:
         """|self - other|^2"""

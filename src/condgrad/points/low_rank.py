@@ -8,10 +8,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from condgrad import kernels
-from condgrad.checks import read_only
+from condgrad.checks import read_only, real, whole
 from condgrad.linalg.qr import qr
 from condgrad.points.base import Structured
 from condgrad.points.pattern import Pattern
+from condgrad.storage.stored import check_array, stored
 
 TERMS = 16
 """A combination of more factor pairs than this is written as one pair."""
@@ -21,6 +22,19 @@ CANCELLED = 1e-6
 of large points keeps its digits, and no square is negative."""
 
 
+def _validate_factors(factors: Factors) -> None:
+    check_array(factors.U, factors.U.shape[:2], "U")
+    check_array(factors.V, (len(factors.V), factors.U.shape[1]), "V")
+    whole(factors.base, "base", least=0)
+    if not all(isinstance(number, float | None) for number in (factors.norm2, *factors.apart.values())):
+        raise TypeError("a norm or a distance is no number")
+    if factors.seen is not None:
+        pattern, values = factors.seen
+        if not isinstance(pattern, Pattern) or values.shape != (pattern.size,) or values.dtype != float:
+            raise ValueError("one float for each entry of the pattern was expected")
+
+
+@stored(fields=("U", "V", "base", "norm2", "seen", "apart"), validate=_validate_factors)
 class Factors:
     """U V', never changed: with its |.|^2 and its values on a pattern, once somebody has asked for them."""
 
@@ -89,6 +103,14 @@ def _factors(U: np.ndarray, V: np.ndarray, base: int, norm2: float | None) -> Fa
     return made
 
 
+def _validate_low_rank(x: LowRank) -> None:
+    for coefficient, factors in x.terms:
+        if not isinstance(factors, Factors) or (len(factors.U), len(factors.V)) != x.shape:
+            raise ValueError(f"factors of another shape than {x.shape}")
+        real(coefficient, "The coefficient of a term")
+
+
+@stored(fields=("terms", "shape"), validate=_validate_low_rank)
 class LowRank(Structured):
     """X = U V' for U of m x r and V of n x r, or a combination of a few of these: sums cost nothing until they are used.
 
@@ -100,6 +122,9 @@ class LowRank(Structured):
     (6.0, np.float64(2.0))
     """
 
+    shape: tuple[int, int]
+    _whole: tuple[np.ndarray, np.ndarray] | None = None
+
     def __init__(self, U: Any, V: Any):
         U, V = np.array(U, dtype=float, order="C"), np.array(V, dtype=float, order="C")
         if U.ndim != 2 or V.ndim != 2 or U.shape[1] != V.shape[1]:
@@ -107,8 +132,7 @@ class LowRank(Structured):
         self._hold(((1.0, Factors(U, V)),), (U.shape[0], V.shape[0]))
 
     def _hold(self, terms: tuple[tuple[float, Factors], ...], shape: tuple[int, int]) -> None:
-        self.terms, self.shape = terms, shape
-        self._whole: tuple[np.ndarray, np.ndarray] | None = None
+        self.terms, self.shape, self._whole = terms, shape, None
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.terms, self.shape

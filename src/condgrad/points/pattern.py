@@ -117,4 +117,8 @@ class Pattern:
         return list(self._carrying.factors)
 
     def remember(self, carrying: list[Any]) -> None:
-        self._carrying.factors = tuple(ref for ref in carrying if ref is not None)
+        """Set what :meth:`remembered` returned; TypeError for anything else, as a checkpoint may be forged."""
+        alive = tuple(ref for ref in carrying if ref is not None and ref() is not None)
+        if not all(hasattr(ref(), "seen") for ref in alive):
+            raise TypeError("weak references to factors were expected")
+        self._carrying.factors = alive

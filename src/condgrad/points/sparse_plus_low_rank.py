@@ -8,12 +8,27 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from condgrad import kernels
-from condgrad.checks import read_only
+from condgrad.checks import read_only, real
 from condgrad.points.base import Structured
 from condgrad.points.low_rank import CANCELLED, Factors, LowRank
 from condgrad.points.pattern import Pattern
+from condgrad.storage.stored import check_array, stored
 
 
+def _validate(x: SparsePlusLowRank) -> None:
+    if (
+        not isinstance(x.pattern, Pattern)
+        or not isinstance(x.low, LowRank)
+        or not x.pattern.shape == x.low.shape == x.shape
+    ):
+        raise ValueError("a pattern and a low-rank part of the same shape were expected")
+    check_array(x.values, (x.pattern.size,), "values")
+    real(x.scale, "scale")
+    if not all(isinstance(product, float) for product in x.met.values()):
+        raise TypeError("products that are no numbers")
+
+
+@stored(fields=("pattern", "values", "low", "scale", "shape", "met"), validate=_validate)
 class SparsePlusLowRank(Structured):
     """scale S + X, for S with ``values`` on the pattern and X of low rank: a gradient, or a point minus a step along one.
 

@@ -1,6 +1,6 @@
 """Reports: one HTML page that opens offline, with interactive plots, tables and the raw data, and figures for print beside it."""
 
-from condgrad.driver.environment import surroundings
+from condgrad.driver.environment import environment
 from condgrad.report.bands import quartiles
 from condgrad.report.blocks import Block, Curve, Opening, Picture, Plot, Table, Text
 from condgrad.report.folder import NoFigures, write
@@ -14,7 +14,7 @@ __all__ = [
     "Plot",
     "Table",
     "Text",
+    "environment",
     "quartiles",
-    "surroundings",
     "write",
 ]

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.driver.environment import surroundings
+from condgrad.driver.environment import environment
 from condgrad.driver.trace import COLUMNS
+from condgrad.protocols import COUNTERS
 from condgrad.report.blocks import Block, Curve, Plot, Table
 from condgrad.report.folder import write
 from condgrad.storage.files import read_bytes, read_json
@@ -22,13 +23,11 @@ MAX_TRACE_BYTES = 2**28
 """About a million rows: parsed they take many times as much."""
 UNITS = {
     "cpu": "CPU seconds",
-    "lo": "linear oracle calls (LO)",
-    "fo": "full gradients (FO)",
-    "sfo": "sample gradients (SFO)",
-    "ifo": "term gradients (IFO)",
-    "po": "projections (PO)",
+    **{name: f"{COUNTERS[name]} ({name.upper()})" for name in ("lo", "ub", "fo", "sfo", "ifo", "po")},
     "k": "steps",
 }
+LATER_COLUMNS = ("ub",)
+"""Columns that traces of older versions do not have. Upper bounds were counted as lo there: none are shown."""
 PROVEN = (
     "The mapping as the trace has it: measured where the spec says measure = true, else the upper bound that the method proves "
     "of itself. Compare methods that were measured."
@@ -84,12 +83,12 @@ def read_trace(path: Path) -> dict[str, np.ndarray]:
         rows = list(csv.DictReader(io.StringIO(read_bytes(path, MAX_TRACE_BYTES).decode(), newline="")))
     except (UnicodeDecodeError, csv.Error):
         raise ValueError(f"{path} is not a CSV file: {advice}.") from None
-    missing = [name for name in COLUMNS if not rows or name not in rows[0]]
+    missing = [name for name in COLUMNS if not rows or name not in (*rows[0], *LATER_COLUMNS)]
     if missing:
         lacks = f"has no column {', '.join(missing)}" if rows else "has no rows"
         raise ValueError(f"{path} is not the trace of a run, as it {lacks}: {advice}.")
     try:
-        columns = {name: np.array([float(row[name]) for row in rows]) for name in COLUMNS}
+        columns = {name: np.array([float(row.get(name, 0)) for row in rows]) for name in COLUMNS}
         sound = all(np.isfinite(columns[unit]).all() for unit in UNITS)
     except (TypeError, ValueError):
         sound = False
@@ -153,7 +152,7 @@ def report_runs(runs: Sequence[Run], out: Path, title: str, facts: Mapping[str, 
     plots = [Plot("convergence", "Convergence", y, units, curves, note=PROVEN)] if curves and units else []
     blocks: list[Block] = [*plots, table]
     raw = {name: {"summary": run.summary, "trace": run.trace} for run, name in zip(runs, names, strict=True)}
-    return write(out, title, blocks, {**facts, **surroundings()}, raw, figures)
+    return write(out, title, blocks, {**facts, **environment()}, raw, figures)
 
 
 def curve(run: Run, name: str, units: Mapping[str, str]) -> Curve:

@@ -7,7 +7,7 @@ from condgrad.solvers.ncgs import NCGS
 from condgrad.solvers.ncgs_ii import NCGSII
 from condgrad.solvers.ncgs_vr import NCGSVR
 from condgrad.solvers.projected_gradient import ProjectedGradient
-from condgrad.solvers.registry import METHODS, Method, build, cheapest_for_sum
+from condgrad.solvers.registry import METHODS, Cost, Method, Option, build, cheapest_for_sum
 from condgrad.solvers.schedules import Schedule, Setup, practical, theory
 from condgrad.solvers.smoothness import Backtracking
 from condgrad.solvers.stochastic_frank_wolfe import StochasticFrankWolfe
@@ -23,9 +23,11 @@ __all__ = [
     "RULES",
     "AcceleratedGradient",
     "Backtracking",
+    "Cost",
     "Direction",
     "FrankWolfe",
     "Method",
+    "Option",
     "ProjectedGradient",
     "Schedule",
     "Setup",

@@ -17,8 +17,10 @@ from condgrad.solvers.evaluation import grad_at
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
+from condgrad.storage.stored import stored
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class AcceleratedGradientState(State):
     slow: Point

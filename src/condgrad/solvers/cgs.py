@@ -22,8 +22,10 @@ from condgrad.solvers.evaluation import grad_at
 from condgrad.solvers.schedules import Schedule, Setup
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
+from condgrad.storage.stored import stored
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class CGSState(State):
     inner_x: Point

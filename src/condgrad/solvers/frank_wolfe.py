@@ -25,6 +25,7 @@ from condgrad.solvers.ncgs import check_step_scale
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.smoothness import NOISE, smoothness
 from condgrad.solvers.states import Descent, State
+from condgrad.storage.stored import stored
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Direction:
 Rule = Callable[[Direction], Any]
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class FrankWolfeState(State):
     curvature: float

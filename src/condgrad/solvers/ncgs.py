@@ -26,8 +26,10 @@ from condgrad.solvers.evaluation import Evaluation, Remembering, both_at, grad_a
 from condgrad.solvers.schedules import Schedule, Setup, practical
 from condgrad.solvers.smoothness import curvature_along, smoothness
 from condgrad.solvers.states import Descent, State
+from condgrad.storage.stored import stored
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class NCGSState(State):
     theta_ag: Point

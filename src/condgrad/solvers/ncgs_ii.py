@@ -25,8 +25,10 @@ from condgrad.solvers.ncgs import check_step_scale
 from condgrad.solvers.schedules import Schedule, Setup
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
+from condgrad.storage.stored import stored
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class NCGSIIState(State):
     theta: Point

@@ -22,8 +22,10 @@ from condgrad.points import norm2
 from condgrad.protocols import Inner, Point, Problem
 from condgrad.solvers.schedules import Schedule, Setup, theory
 from condgrad.solvers.states import State
+from condgrad.storage.stored import stored
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class NCGSVRState(State):
     snapshot: Any

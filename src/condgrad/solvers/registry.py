@@ -1,11 +1,10 @@
-"""The registry of methods: one entry here buys the contract tests, a CLI name and a row in the docs."""
+"""The registry of methods: one entry here gives a method the contract checks, a name for minimize, specs and listings."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,34 +28,115 @@ from condgrad.solvers.warm_start import WarmStart
 
 
 @dataclass(frozen=True)
+class Option:
+    """An option of a method.
+
+    Parameters
+    ----------
+    check : callable
+        ``check(value, what)``, which raises ValueError with a sentence about ``what``; None always means the method's own choice.
+    example : Any
+        A value other than the default, with which the method takes other steps or has other costs.
+    needs : mapping, default {}
+        Other options without which this one changes nothing.
+    """
+
+    check: Callable[[Any, str], Any]
+    example: Any
+    needs: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Cost(NamedTuple):
+    """What the cost of a stochastic method depends on."""
+
+    steps: int
+    n: int
+    """Number of terms of a finite sum; 0 for an expectation."""
+    batch: int
+    epoch: int
+    sample: int
+    distinct: Callable[[int], int]
+    """Number of different terms in the second batches of all steps, drawn out of so many."""
+
+
+@dataclass(frozen=True)
 class Method:
-    """A row of the registry."""
+    """A method as ``minimize``, the documentation, the command line, specs and the contract checks see it.
+
+    Parameters
+    ----------
+    name : str
+        Its name in ``minimize(method=)``, specs and listings.
+    title : str
+        Its name in text.
+    make : callable
+        ``make(problem, setup, **options) -> Solver``; each option has a default.
+    sees : {"gradient", "terms", "samples"}, default "gradient"
+        What it asks of the objective: full gradients, terms of a finite sum, samples of an expectation.
+    assumes : str, default "F L-smooth"
+        Assumptions of its theorem.
+    oracles : str, default "FO, LO"
+        Counters of the oracles that it calls.
+    bound : str, default ""
+        Oracle calls to a criterion of eps.
+    file : str, default ""
+        Its file, relative to the package; empty for a method that is registered from outside.
+    reference : str, default ""
+        Where it comes from.
+    slides : bool, default False
+        It solves prox subproblems, so it takes an inner solver.
+    projects : bool, default False
+        It needs a set with a projection.
+    output_law : callable, default None
+        ``output_law(steps, rng)``, the paper's random output: how many of N steps to run before reporting.
+    options : mapping of str to Option, default {}
+        The options of ``make``, in its order.
+    cost : callable, default None
+        ``cost(Cost)``, its term or sample gradients by the paper's arithmetic, to compare with.
+    convex : bool, default False
+        It is made for convex F only.
+    certifies : bool, default True
+        Deterministic methods: its steps prove a bound on the gradient mapping on their way.
+    needs_term_smoothness : bool, default False
+        It needs ``term_smoothness`` or ``mean_square_smoothness`` of a finite sum.
+    """
 
     name: str
     title: str
     make: Callable[..., Solver]
-    """(problem, setup, **options) -> solver"""
-    sees: str
-    """gradient, terms (of a finite sum) or samples (of an expectation)."""
-    assumes: str
-    oracles: str
-    bound: str
-    file: str
-    reference: str
+    sees: str = "gradient"
+    assumes: str = "F L-smooth"
+    oracles: str = "FO, LO"
+    bound: str = ""
+    file: str = ""
+    reference: str = ""
     slides: bool = False
-    """It solves prox subproblems, so it takes an inner solver."""
     projects: bool = False
     output_law: Callable[[int, np.random.Generator], int] | None = None
-    """The paper's random output: how many of N steps to run before reporting."""
+    options: Mapping[str, Option] = field(default_factory=dict)
+    cost: Callable[[Cost], int] | None = None
+    convex: bool = False
+    certifies: bool = True
+    needs_term_smoothness: bool = False
 
     @property
     def deterministic(self) -> bool:
         return self.sees == "gradient"
 
-    @property
-    def options(self) -> list[str]:
-        return list(inspect.signature(self.make).parameters)[2:]
 
+def batch_or_law(value: Any, what: str) -> Any:
+    """A batch size, or a function of the step that returns one."""
+    return value if callable(value) else whole(value, what)
+
+
+_BATCH, _EPOCH, _SAMPLE = Option(whole, 5), Option(whole, 3), Option(whole, 7)
+_GAP, _LAM, _STRETCH, _SCALE = (
+    Option(positive, 0.3),
+    Option(positive, 0.05),
+    Option(not_negative, 1.0),
+    Option(positive, 2.0),
+)
+_ADAPTIVE, _STORE, _REPLACE = Option(yes_or_no, False), Option(yes_or_no, True), Option(yes_or_no, False)
 
 _NCGS_PAPER = "Qu, Li, Xu 2017"
 _REDDI = "Reddi, Sra, Poczos, Smola 2016"
@@ -65,47 +145,71 @@ _ENTRIES = (
     Method(
         "ncgs", "NCGS, option I", ncgs, "gradient", "F L-smooth", "FO, LO", "FO 1/eps, LO 1/eps^2",
         "solvers/ncgs.py", f"{_NCGS_PAPER}, Algorithm 1", slides=True,
+        options={"stretch": _STRETCH, "adaptive": _ADAPTIVE, "step_scale": _SCALE},
     ),
     Method(
         "ncgs-ii", "NCGS, option II", ncgs_ii, "gradient", "F L-smooth, l-lower-smooth", "FO, LO", "FO 1/eps, LO 1/eps^2",
-        "solvers/ncgs_ii.py", f"{_NCGS_PAPER}, Algorithm 1", slides=True,
+        "solvers/ncgs_ii.py", f"{_NCGS_PAPER}, Algorithm 1", slides=True, options={"step_scale": _SCALE},
     ),
     Method(
         "stochastic-ncgs", "Stochastic NCGS", stochastic_ncgs, "samples", "F L-smooth, variance bounded", "SFO, LO",
         "SFO 1/eps^2, LO 1/eps^2", "solvers/stochastic_ncgs.py", f"{_NCGS_PAPER}, Algorithm 3", slides=True,
-        output_law=stopping_index,
+        output_law=stopping_index, options={"batch": Option(batch_or_law, 5), "replace": _REPLACE},
+        cost=lambda c: c.batch * c.steps,
     ),
     Method(
         "ncgs-vr", "NCGS-VR", ncgs_vr, "terms", "each term L-smooth", "IFO, LO", "IFO n^(2/3)/eps, LO 1/eps^2",
         "solvers/ncgs_vr.py", f"{_NCGS_PAPER}, Algorithm 4", slides=True, output_law=random_iterate,
+        options={
+            "epoch": _EPOCH, "batch": _BATCH, "lam": _LAM, "store": _STORE, "replace": _REPLACE, "adaptive": _ADAPTIVE,
+        },
+        cost=lambda c: c.steps // c.epoch * c.n + 2 * c.batch * c.steps, needs_term_smoothness=True,
     ),
     Method(
         "frank-wolfe", "Frank-Wolfe, non-convex", frank_wolfe, "gradient", "F L-smooth", "FO, LO",
         "FO 1/eps^2, LO 1/eps^2", "solvers/frank_wolfe.py", "Lacoste-Julien 2016",
+        options={
+            "rule": Option(lambda rule, what: check_rule(rule), "short"),
+            "step_scale": Option(positive, 2.0, needs={"rule": "short"}),
+        },
     ),
     Method(
         "sfw", "SFW", sfw, "samples", "F L-smooth, gradients bounded", "SFO, LO", "SFO 1/eps^4, LO 1/eps^2",
         "solvers/sfw.py", _REDDI, output_law=random_iterate,
+        options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE}, cost=lambda c: c.batch * c.steps,
     ),
     Method(
         "svfw", "SVFW", svfw, "terms", "each term L-smooth", "IFO, LO", "IFO n + n^(2/3)/eps^2, LO 1/eps^2",
         "solvers/svfw.py", _REDDI, output_law=random_iterate,
+        options={"epoch": _EPOCH, "batch": _BATCH, "store": _STORE, "initial_gap": _GAP, "replace": _REPLACE},
+        cost=lambda c: c.steps // c.epoch * c.n + 2 * c.batch * c.steps,
     ),
     Method(
         "sagafw", "SAGAFW", sagafw, "terms", "each term L-smooth", "IFO, LO",
         "IFO n + n^(1/3)/eps^2 (claimed), LO 1/eps^2", "solvers/sagafw.py", _REDDI, output_law=random_iterate,
+        options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE},
+        cost=lambda c: c.n + c.batch * c.steps + c.distinct(c.n),
     ),
     Method(
         "svfw-s", "SVFW-S", svfw_s, "samples", "each sample L-smooth, variance bounded", "SFO, LO",
         "SFO 1/eps^(10/3), LO 1/eps^2", "solvers/svfw.py", _REDDI, output_law=random_iterate,
+        options={"epoch": _EPOCH, "batch": _BATCH, "sample": _SAMPLE, "initial_gap": _GAP},
+        cost=lambda c: c.steps // c.epoch * c.sample + 2 * c.batch * c.steps,
     ),
     Method(
         "sagafw-s", "SAGAFW-S", sagafw_s, "samples", "each sample L-smooth, variance bounded", "SFO, LO",
         "SFO 1/eps^(8/3) (claimed), LO 1/eps^2", "solvers/sagafw.py", _REDDI, output_law=random_iterate,
+        options={"batch": _BATCH, "sample": _SAMPLE, "initial_gap": _GAP},
+        cost=lambda c: c.sample + c.batch * c.steps + c.distinct(c.sample),
     ),
     Method(
         "cgs", "Conditional gradient sliding", cgs, "gradient", "F convex, L-smooth (restarts: strongly convex)",
         "FO, LO", "FO 1/sqrt(eps), LO 1/eps in F - F*", "solvers/cgs.py", "Lan, Zhou 2016", slides=True,
+        convex=True, certifies=False,
+        options={
+            "strong_convexity": Option(not_negative, 2.0),
+            "initial_gap": Option(positive, 0.3, needs={"strong_convexity": 1.5}),
+        },
     ),
     Method(
         "projected-gradient", "Projected gradient", projected_gradient, "gradient", "F L-smooth, set projects", "FO, PO",
@@ -118,24 +222,9 @@ _ENTRIES = (
     ),
 )  # fmt: skip
 
+CONTRACTS: dict[str, type] = {"gradient": Objective, "terms": FiniteSum, "samples": Expectation}
+"""What a method that sees this asks of an objective."""
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
-
-
-OPTIONS: dict[str, Callable[[Any, str], Any]] = {
-    "batch": whole,
-    "epoch": whole,
-    "sample": whole,
-    "lam": positive,
-    "initial_gap": positive,
-    "strong_convexity": not_negative,
-    "stretch": not_negative,
-    "step_scale": positive,
-    "rule": lambda rule, what: check_rule(rule),
-    "adaptive": yes_or_no,
-    "store": yes_or_no,
-    "replace": yes_or_no,
-}
-"""What each option must be; None always means the method's own choice."""
 
 
 def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) -> Solver:
@@ -146,9 +235,8 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
         if option not in method.options:
             known = ", ".join(method.options) or "none"
             raise TypeError(f"Method '{name}' has no option '{option}': its options are {known}.")
-        grows = name == "stochastic-ncgs" and option == "batch" and callable(options[option])
-        if options[option] is not None and not grows:
-            OPTIONS[option](options[option], f"The option {option}")
+        if options[option] is not None:
+            method.options[option].check(options[option], f"The option {option}")
     if options.get("replace") is False and not fits(problem.objective, FiniteSum):
         raise TypeError(
             f"replace=False draws terms of a finite sum, {type(problem.objective).__name__} has none: leave it out."
@@ -162,11 +250,10 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
 def require(method: Method, problem: Problem) -> None:
     """Refuse a problem that the method cannot see, in a sentence that names both sides and a way out."""
     objective, domain = problem.objective, problem.domain
-    contract = {"gradient": Objective, "terms": FiniteSum, "samples": Expectation}
     needed = {"gradient": "value and grad", "terms": "a finite sum", "samples": "samples (draw, grad_terms)"}
-    if not fits(objective, contract[method.sees]):
+    if not fits(objective, CONTRACTS[method.sees]):
         others = [
-            m.name for m in METHODS.values() if fits(objective, contract[m.sees]) and not m.projects and m.name != "cgs"
+            m.name for m in METHODS.values() if fits(objective, CONTRACTS[m.sees]) and not m.projects and not m.convex
         ]
         fit = f"use {', '.join(others)}" if others else "see condgrad.Function, FunctionSum and FunctionExpectation"
         raise TypeError(
@@ -176,9 +263,10 @@ def require(method: Method, problem: Problem) -> None:
         raise TypeError(
             f"Method '{method.name}' projects, {type(domain).__name__} has no projection: use ncgs, which needs only its lmo."
         )
-    if method.name == "ncgs-vr" and objective.term_smoothness is None and objective.mean_square_smoothness is None:
+    constants = ("term_smoothness", "mean_square_smoothness")
+    if method.needs_term_smoothness and all(getattr(objective, name) is None for name in constants):
         raise ValueError(
-            f"Method 'ncgs-vr' needs the terms' smoothness: give term_smoothness= to {type(objective).__name__}."
+            f"Method '{method.name}' needs the terms' smoothness: give term_smoothness= to {type(objective).__name__}."
         )
     if not method.deterministic and not objective.smoothness:
         raise ValueError(

@@ -11,6 +11,7 @@ from condgrad.points import distance2, inner, norm2
 from condgrad.protocols import Point, Problem, Solver
 from condgrad.solvers.evaluation import Remembering
 from condgrad.solvers.states import Descent, State
+from condgrad.storage.stored import stored
 
 NOISE = 1e-12
 """Relative error granted to a value of F: differences below it say nothing about curvature."""
@@ -94,6 +95,7 @@ def curvature_along(descent: Descent, before: float, after: float) -> tuple[floa
     return scale * (after - before - linear), scale * NOISE * (abs(before) + abs(after) + abs(linear))
 
 
+@stored
 class Curvature(NamedTuple):
     """What the gradients that a run computes anyway tell of its L."""
 

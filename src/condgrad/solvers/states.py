@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from condgrad.certificate import Certificate
+from condgrad.checks import positive, whole
 from condgrad.protocols import Point
 from condgrad.solvers.evaluation import Evaluation
+from condgrad.storage.stored import stored
 
 
+@stored
 class Descent(NamedTuple):
     """Where a step took the gradient of F, and the y for which it relied on F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2."""
 
@@ -18,6 +21,14 @@ class Descent(NamedTuple):
     y: Point | None = None
 
 
+def _validate(state: State) -> None:
+    whole(state.k, "k", least=0)
+    positive(state.L, "L")
+    if state.descent is None and state.descent_fun is not None:
+        raise ValueError("descent_fun is F at a point that is not there")
+
+
+@stored(validate=_validate)
 @dataclass(frozen=True, kw_only=True)
 class State:
     """After ``k`` steps the method reports ``x``. Methods add what else they carry."""

@@ -19,8 +19,10 @@ from condgrad.points import inner
 from condgrad.protocols import Estimator, Objective, Point, Problem, fits
 from condgrad.solvers.schedules import Schedule, theory
 from condgrad.solvers.states import State
+from condgrad.storage.stored import stored
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class StochasticFrankWolfeState(State):
     memory: Any

@@ -20,8 +20,10 @@ from condgrad.protocols import Inner, Point, Problem
 from condgrad.solvers.ncgs_ii import two_steps
 from condgrad.solvers.schedules import Schedule, Setup
 from condgrad.solvers.states import State
+from condgrad.storage.stored import stored
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class StochasticNCGSState(State):
     theta: Point

@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, read with limits, and archives of arrays and plain data without pickle."""
+"""Files: written whole or not at all, read with limits; archives without pickle, and snapshots of stored objects in them."""

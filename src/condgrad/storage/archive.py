@@ -1,8 +1,8 @@
-"""A file of arrays and plain data, which can't run code, is never half written, and is not believed unless its checksums hold.
+"""A file of arrays and plain data that can't run code, is never half written, and is refused unless its checksums hold.
 
-It is a zip whose members are stored as they are: ``header.json`` (the kind of file, its version, the plain data, and the SHA-256
-of each array), ``header.sha256``, and the arrays as ``.npy``, so that ``numpy.load`` reads them too. Nothing is compressed:
-what a file takes in memory is known from its size, before any of it is taken.
+It is a zip file whose members are not compressed: ``header.json`` (the kind of file, its version, the plain data, and the SHA-256
+of each array), ``header.sha256``, and the arrays as ``.npy``, so that ``numpy.load`` reads them too. So the
+memory that a file takes is known from its size, before any of it is allocated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from condgrad.storage.files import CHUNK
 
 HEADER, SUM = "header.json", "header.sha256"
 NUMBERS = "biufc"
-"""The kinds of dtype that are numbers, and no pointers."""
+"""Kinds of dtype that hold numbers, not references."""
 
 
 class BadArchive(ValueError):
@@ -37,7 +37,7 @@ class BadArchive(ValueError):
 def write(
     path: str | Path, kind: str, version: int, data: Any, arrays: Mapping[str, np.ndarray], keep: bool = False
 ) -> None:
-    """Write ``data`` (what JSON can say, NaN and infinities too) and ``arrays`` of numbers, all or nothing.
+    """Write ``data`` (what JSON can represent, NaN and infinities too) and ``arrays`` of numbers, all or nothing.
 
     The file is made beside its place and moved there when it is safe on the disk: a reader finds the old one or the new one,
     whenever the machine stops. With ``keep`` the old one stays as PATH.previous (for a moment it is the only one).
@@ -52,7 +52,7 @@ def write(
 
 
 def _add(members: zipfile.ZipFile, name: str, array: np.ndarray) -> str:
-    """Write one array; the checksum of its member."""
+    """Write one array; return the checksum of its member."""
     if array.dtype.kind not in NUMBERS:
         raise TypeError(f"The array {name!r} has dtype {array.dtype}: an archive takes arrays of numbers.")
     array = array if array.flags.c_contiguous or array.flags.f_contiguous else array.copy()
@@ -66,7 +66,7 @@ def _add(members: zipfile.ZipFile, name: str, array: np.ndarray) -> str:
 
 
 class _Hashed:
-    """Passes bytes on, either way, and hashes them on the way."""
+    """Hashes the bytes that are read or written."""
 
     def __init__(self, file: IO[bytes]):
         self.file, self.sum = file, hashlib.sha256()
@@ -82,7 +82,7 @@ class _Hashed:
 
 
 def read(path: str | Path, kind: str, version: int) -> tuple[Any, dict[str, np.ndarray]]:
-    """The data and the arrays of a file that :func:`write` made; whatever else it is, BadArchive says in one sentence."""
+    """Return the data and the arrays of a file that :func:`write` made; BadArchive says why any other is refused."""
     if Path(path).is_dir():
         raise BadArchive(f"{path} can't be used: it is a folder, a file was expected.")
     try:
@@ -97,7 +97,8 @@ def read(path: str | Path, kind: str, version: int) -> tuple[Any, dict[str, np.n
         if header["version"] != version:
             age = "a newer" if header["version"] > version else "an older"
             raise BadArchive(
-                f"its format is version {header['version']}, of {age} condgrad; this one reads version {version}"
+                f"its format is version {header['version']}, of {age} condgrad; this one reads version {version}: write it again "
+                "with this one"
             )
         sums = header["arrays"]
         if set(members.namelist()) != {HEADER, SUM, *(f"{name}.npy" for name in sums)}:
@@ -107,7 +108,7 @@ def read(path: str | Path, kind: str, version: int) -> tuple[Any, dict[str, np.n
 
 @contextmanager
 def _refusing(path: str | Path) -> Iterator[None]:
-    """Whatever goes wrong in the parsers is the file's fault, and is said in one sentence."""
+    """Report errors of the parsers as BadArchive, in one sentence: the file is damaged."""
     try:
         yield
     except BadArchive as error:
@@ -123,7 +124,7 @@ def _refusing(path: str | Path) -> Iterator[None]:
 
 
 def _check_stored(members: zipfile.ZipFile) -> None:
-    """Members are stored as they are: then reading them takes no more memory than the file has bytes."""
+    """Refuse compressed members: without them reading takes no more memory than the file has bytes."""
     if any(
         info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size for info in members.infolist()
     ):

@@ -28,7 +28,7 @@ MAX_SINGLE_THREAD_ENTRIES = 500_000
 """Fits with fewer entries use one thread: each pass is so short that more threads do not pay off."""
 
 
-class RobustCompletion(Predicting, storage.Stored, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Complete a matrix: mean + row bias + column bias + a matrix of low rank, fitted with a loss that ignores outliers.
 
     .. math:: \min_{b, \|X\|_* \le r} \sum_{(i, j)} \phi(\mu + b_i + c_j + X_{ij} - Y_{ij})

@@ -11,7 +11,7 @@ import numpy as np
 from condgrad.checks import counted
 from condgrad.data import Cleanup, Observations
 from condgrad.learn.completion.estimator import RobustCompletion
-from condgrad.report import Block, Curve, Plot, Table, Text, surroundings, write
+from condgrad.report import Block, Curve, Plot, Table, Text, environment, write
 from condgrad.report.run_report import PROVEN, UNITS
 
 MAX_LISTED_OUTLIERS = 25
@@ -84,7 +84,7 @@ def report_fit(
         "parameters": {name: str(value) for name, value in parameters.items()},
     }
     parameter_text = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
-    return write(folder, title, blocks, {**facts, "parameters": parameter_text, **surroundings()}, raw, figures)
+    return write(folder, title, blocks, {**facts, "parameters": parameter_text, **environment()}, raw, figures)
 
 
 def fit_sentences(found: Mapping[str, Any]) -> str:

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import whole
 from condgrad.learn.completion.entries import id_pairs
-from condgrad.learn.storage import named
 
 TIMES = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)(, [\w/+:-]{1,60})?\]")
 """Types of labels that are saved as whole numbers and their type; others that are neither numbers nor strings become strings."""
@@ -139,46 +137,40 @@ def names_of(model: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
 # ------------------------------------------------------------------------------------------------------------- on disk
 
 
-def pack(name: str, index: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any] | None:
-    """An index as plain data, and an array of its numbers where it has numbers or times."""
+def pack(index: Any) -> dict[str, Any] | None:
+    """Return an index as its kind, an array of its numbers or texts, and its name; None of None."""
     if index is None:
         return None
-    found, kind = np.asarray(index), str(index.dtype)
+    labels, kind = np.asarray(index), str(index.dtype)
     if TIMES.fullmatch(kind):
-        arrays[name] = index.asi8
-    elif found.dtype.kind in "iuf":
-        kind, arrays[name] = "number", found
+        labels = index.asi8
+    elif labels.dtype.kind in "iuf":
+        kind = "number"
     else:
-        kind = "text"
-    texts = [str(label) for label in index.tolist()] if kind == "text" else None
-    if texts is not None and index.is_unique and len(set(texts)) < len(texts):
-        again = next(text for text in texts if texts.count(text) > 1)
-        raise ValueError(
-            f"Two labels are both {again!r} as text, such as a number and a string, and would be one in the file: rename one."
-        )
-    return {"kind": kind, "texts": texts, "name": None if index.name is None else str(index.name)}
+        kind, texts = "text", [str(label) for label in index.tolist()]
+        labels = np.array(texts, object)
+        if index.is_unique and len(set(texts)) < len(texts):
+            again = next(text for text in texts if texts.count(text) > 1)
+            raise ValueError(
+                f"Two labels are both {again!r} as text, such as a number and a string, and would be one in the file: rename one."
+            )
+    return {"kind": kind, "labels": labels, "name": None if index.name is None else str(index.name)}
 
 
-def unpack(name: str, data: Any, arrays: dict[str, np.ndarray], size: int) -> Any:
-    """What ``pack`` was given."""
+def unpack(data: Any, size: int) -> Any:
+    """Return the index that ``pack`` was given, if it has ``size`` labels."""
     if data is None:
         return None
     from pandas import DatetimeIndex, Index, TimedeltaIndex
 
-    kind, title = data["kind"], data["name"]
-    if title is not None and not isinstance(title, str):
-        raise TypeError("an index whose name is no text")
-    if kind == "text":
-        index: Any = Index(named(data["texts"], "O"), name=title)
-    elif kind == "number":
-        index = Index(arrays[name], name=title)
-    elif (times := TIMES.fullmatch(kind)) and arrays[name].dtype == np.int64:
-        unit, zone = times[2], times[3]
-        moments = arrays[name].view(f"{'M' if times[1] == 'datetime64' else 'm'}8[{unit}]")
-        index = DatetimeIndex(moments, name=title) if times[1] == "datetime64" else TimedeltaIndex(moments, name=title)
-        index = index if zone is None else index.tz_localize("UTC").tz_convert(zone[2:])
-    else:
+    kind, labels, name = data["kind"], data["labels"], data["name"]
+    if not isinstance(name, str | None) or labels.shape != (size,):
+        raise TypeError(f"an index of {size} labels was expected")
+    times = TIMES.fullmatch(kind)
+    if kind in ("text", "number") and (labels.dtype.kind == "O") == (kind == "text"):
+        return Index(labels, name=name)
+    if times is None or labels.dtype != np.int64:
         raise ValueError("labels of an unknown kind")
-    if whole(len(index), "labels", least=0) != size:
-        raise ValueError("not one label for each")
-    return index
+    letter, made = ("M", DatetimeIndex) if times[1] == "datetime64" else ("m", TimedeltaIndex)
+    index: Any = made(labels.view(f"{letter}8[{times[2]}]"), name=name)
+    return index if times[3] is None else index.tz_localize("UTC").tz_convert(times[3][2:])

@@ -7,9 +7,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from condgrad.checks import whole
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.robust_scale import median_scale
 from condgrad.objectives.losses import Loss, value_and_deriv
+from condgrad.storage.stored import stored
 
 MIN_IMPROVEMENT = 1e-4
 """Relative decrease of the held-out loss from which a model counts as better."""
@@ -18,6 +20,11 @@ MAX_SCALE_DROP = 0.7
 others as outliers before they are fitted."""
 
 
+def _validate(fit: Radius) -> None:
+    whole(fit.rank, "rank", least=0)
+
+
+@stored(validate=_validate)
 class Radius(NamedTuple):
     """One fit of the path, to the entries that are not held out, and its errors on those that are."""
 

@@ -1,0 +1,206 @@
+"""Parts from outside the package: own sets, objectives, losses, methods and inner solvers that have a name."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from condgrad.checks import choice
+from condgrad.domains import DOMAINS, DomainEntry
+from condgrad.inner import INNERS, InnerEntry
+from condgrad.objectives import LOSSES, OBJECTIVES, Loss, LossEntry, ObjectiveEntry
+from condgrad.protocols import Domain, Expectation, Inner, Objective, missing
+from condgrad.solvers import METHODS, Method
+
+GROUP = "condgrad"
+"""Entry points of this group are loaded the first time that a name is looked for which is not the library's own."""
+TABLES: dict[str, dict[str, Any]] = {
+    "set": DOMAINS,
+    "objective": OBJECTIVES,
+    "loss": LOSSES,
+    "method": METHODS,
+    "inner": INNERS,
+}
+RESERVED = {"method": ("auto",), "inner": ("auto",)}
+
+
+class PluginWarning(UserWarning):
+    """An entry point of the group ``condgrad`` could not be loaded."""
+
+
+def register(kind: str, name: str, factory: Callable[..., Any], **details: Any) -> Any:
+    """Make an own part known by name, to ``minimize``, specs, the command line's listings and the contract checks.
+
+    Parameters
+    ----------
+    kind : {"set", "objective", "loss", "method", "inner"}
+        What it is.
+    name : str
+        Its name: new, not empty, and without ``:``.
+    factory : callable
+        A class or function that builds the part from the keys of a spec: of a loss and of an inner solver with a default for each
+        parameter; of a method ``make(problem, setup, **options)``, which returns a solver.
+    **details : Any
+        Fields of its entry: :class:`condgrad.domains.DomainEntry`, :class:`condgrad.objectives.ObjectiveEntry`,
+        :class:`condgrad.objectives.LossEntry`, :class:`condgrad.solvers.Method`, :class:`condgrad.inner.InnerEntry`. A set and
+        an objective need ``example``, a function without parameters that builds a small one, on which its members are checked.
+
+    Returns
+    -------
+    DomainEntry, ObjectiveEntry, LossEntry, Method or InnerEntry
+        The entry in the registry.
+
+    Raises
+    ------
+    ValueError
+        For a name that is taken, or a detail that is missing or that the entry does not have.
+    TypeError
+        If the part lacks a member that its contract requires.
+
+    Notes
+    -----
+    A package registers its parts by an entry point of the group ``condgrad``, which names a function without parameters that
+    calls ``register``. It is called when a name is looked for that is not the library's own, and for listings and specs.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> class Corners:
+    ...     def __init__(self, shape, size=1.0):
+    ...         self.shape, self.size = cg.checks.as_shape(shape, "Corners"), size
+    ...     def lmo(self, direction):
+    ...         return np.where(direction > 0, 0.0, self.size)
+    >>> entry = cg.register("set", "corners", Corners, example=lambda: Corners(3), notation="{x : 0 <= x_i <= size}")
+    >>> cg.DOMAINS["corners"] is entry, entry.parameters
+    (True, ('shape', 'size'))
+    >>> del cg.DOMAINS["corners"]
+    """
+    table = TABLES[choice(kind, TABLES, "kind of part")]
+    if not isinstance(name, str) or not name or ":" in name or name in RESERVED.get(kind, ()):
+        raise ValueError(f"The name of the {kind} is {name!r}: give a word without ':' that is not 'auto'.")
+    if name in table:
+        raise ValueError(f"The name of the {_said(kind)} {name!r} is taken: register yours under another name.")
+    if not callable(factory):
+        raise TypeError(f"The factory of {name!r} is {factory!r}, a class or a function was expected.")
+    entry = ENTRIES[kind](name, factory, details)
+    table[name] = entry
+    return entry
+
+
+def _said(kind: str) -> str:
+    return "inner solver" if kind == "inner" else kind
+
+
+def _set(name: str, factory: Callable[..., Any], details: dict[str, Any]) -> DomainEntry:
+    details = {"notation": "", "oracle": "", **details}
+    if "example" in details and "examples" not in details:
+        example = details.pop("example")
+        details["examples"] = lambda: {"": example()}
+    entry: DomainEntry = _made(DomainEntry, "set", name, factory, details, needed="example", field="examples")
+    for label, built in entry.examples().items():
+        _complete(built, f"set {name!r}{f' ({label})' if label else ''}", Domain)
+    return entry
+
+
+def _objective(name: str, factory: Callable[..., Any], details: dict[str, Any]) -> ObjectiveEntry:
+    details = {"formula": "", **details}
+    entry: ObjectiveEntry = _made(
+        ObjectiveEntry, "objective", name, factory, details, needed="example", field="example"
+    )
+    _complete(entry.example(), f"objective {name!r}", Objective, Expectation)
+    return entry
+
+
+def _loss(name: str, factory: Callable[..., Any], details: dict[str, Any]) -> LossEntry:
+    entry: LossEntry = _made(LossEntry, "loss", name, factory, {"formula": "", **details})
+    _complete(_default("loss", name, factory), f"loss {name!r}", Loss)
+    return entry
+
+
+def _inner(name: str, factory: Callable[..., Any], details: dict[str, Any]) -> InnerEntry:
+    entry: InnerEntry = _made(InnerEntry, "inner", name, factory, details)
+    _complete(_default("inner solver", name, factory), f"inner solver {name!r}", Inner)
+    return entry
+
+
+def _method(name: str, make: Callable[..., Any], details: dict[str, Any]) -> Method:
+    entry: Method = _made(Method, "method", name, None, {"title": name, "make": make, **details})
+    parameters = list(inspect.signature(make).parameters.values())
+    options = [p.name for p in parameters[2:]]
+    if len(parameters) < 2 or any(p.default is p.empty for p in parameters[2:]):
+        raise TypeError(
+            f"The method {name!r} is built by {make.__name__}({', '.join(p.name for p in parameters)}): "
+            "make(problem, setup, **options) was expected, with a default for each option."
+        )
+    if options != list(entry.options):
+        raise ValueError(
+            f"The method {name!r} has the options {', '.join(options) or 'none'}, its entry describes "
+            f"{', '.join(entry.options) or 'none'}: give options={{name: Option(check, example)}} in this order."
+        )
+    choice(entry.sees, ("gradient", "terms", "samples"), f"sees of the method {name!r}")
+    return entry
+
+
+ENTRIES: dict[str, Callable[[str, Callable[..., Any], dict[str, Any]], Any]] = {
+    "set": _set,
+    "objective": _objective,
+    "loss": _loss,
+    "method": _method,
+    "inner": _inner,
+}
+
+
+def _made(
+    entry: Any, kind: str, name: str, factory: Any, details: dict[str, Any], needed: str = "", field: str = ""
+) -> Any:
+    """The entry, with a sentence for a detail that it does not have or that is missing."""
+    known = [key for key in inspect.signature(entry).parameters if key not in ("name", "factory")]
+    for key in details:
+        choice(key, known, "detail", f" of the {_said(kind)} {name!r}")
+    if field and field not in details:
+        raise ValueError(
+            f"The {kind} {name!r} is registered without an example: give {needed}=, a function that builds one."
+        )
+    given = details if factory is None else {"factory": factory, **details}
+    return entry(name=name, **given)
+
+
+def _default(kind: str, name: str, factory: Callable[..., Any]) -> Any:
+    try:
+        return factory()
+    except TypeError as error:
+        raise TypeError(
+            f"The {kind} {name!r} can't be built without arguments ({error}): give each parameter a default."
+        ) from None
+
+
+def _complete(thing: Any, what: str, *contracts: type) -> None:
+    if lacking := missing(thing, *contracts):
+        raise TypeError(
+            f"The {what} is of type {type(thing).__name__}, which has no {' and no '.join(lacking)}: add it."
+        )
+
+
+@cache
+def load_plugins() -> None:
+    """Load the entry points of the group ``condgrad``, once; one that fails costs a warning."""
+    for point in entry_points(group=GROUP):
+        try:
+            point.load()()
+        except Exception as error:
+            sentence = (
+                f"The entry point {point.name!r} ({point.value}) could not be loaded: {type(error).__name__}: {error}"
+            )
+            warnings.warn(sentence, PluginWarning, stacklevel=2)
+
+
+def known(kind: str, name: Any = None) -> dict[str, Any]:
+    """The registry of one kind of part; with the plugins', unless ``name`` is found without them."""
+    table = TABLES[kind]
+    if not isinstance(name, str) or name not in table:
+        load_plugins()
+    return table

@@ -1,0 +1,331 @@
+"""Objects as a tree of plain data and arrays, and back: what checkpoints and model files hold.
+
+Only instances of stored classes (:func:`condgrad.stored`) are serialised, under the names of their classes. To restore them
+imports nothing and runs no constructor. What was one object is one object again: points recognise their terms, and what
+has been computed of them, by identity. Some of these caches decide the last bits of what is computed next, so they are
+serialised too, and weak references with them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from condgrad.storage.archive import NUMBERS, BadArchive
+from condgrad.storage.stored import CLASSES, NAMES, StoredClass, check_array, stored_bases
+
+PLAIN = (NoneType, bool, int, float, str)
+SCALARS = {np.dtype(kind).str: np.dtype(kind).type for kind in ("?", *"bhilqBHILQefd")}
+"""Types of single numbers, by their names in a file."""
+ABSTRACT: dict[Any, Any] = {kind: kind for kind in (str, np.ndarray, NoneType)}
+ABSTRACT |= {int: Integral, float: Real, bool: (bool, np.bool_)}
+"""What a field with one of these annotations may hold."""
+MAX_PADDING = 2**26
+"""Characters by which an array of strings may exceed the file's: numpy pads each string to the length of the longest."""
+MAX_REASON = 200
+"""Characters of the reason in a refusal: it may quote the file."""
+FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RecursionError)
+"""What a file that does not fit together makes of the code that reads it."""
+
+
+class AnyPoint:
+    """The type of a field that is annotated ``Point``: a finite array of floats or a stored point, of the run's shape."""
+
+
+@dataclass(frozen=True)
+class Serialised:
+    """An object, serialised.
+
+    Attributes
+    ----------
+    tree : None, bool, int, float, str or list
+        What JSON can represent. ``["node", i]`` refers to ``nodes[i]``.
+    nodes : list
+        Arrays and instances of stored classes. Each refers only to those before it.
+    arrays : dict of str to ndarray
+        The arrays, by the number of their node.
+    """
+
+    tree: Any
+    nodes: list[Any]
+    arrays: dict[str, np.ndarray]
+
+
+def snapshot(thing: Any, shared: Mapping[str, Any] | None = None) -> Serialised:
+    """Serialise an object; later changes of it, but for those of its arrays in place, do not show.
+
+    Parameters
+    ----------
+    thing : object
+        Anything that :func:`condgrad.stored` lists.
+    shared : mapping of str to object, default None
+        Objects that are not serialised but referred to by name: they belong to the problem.
+
+    Raises
+    ------
+    TypeError
+        If it holds an instance of a class that is not stored, or an object that contains itself.
+    """
+    return _Writer(shared or {}).serialised(thing)
+
+
+class _Writer:
+    def __init__(self, shared: Mapping[str, Any]):
+        self.nodes: list[Any] = []
+        self.arrays: dict[str, np.ndarray] = {}
+        self.numbers: dict[int, int] = {}
+        self.alive: list[Any] = []
+        """Objects that have a number: one that a property made would be freed, and its id used again."""
+        self.open: set[int] = set()
+        self.shared = {id(thing): name for name, thing in shared.items()}
+        self.weak: list[tuple[Any, list[Any]]] = []
+
+    def serialised(self, thing: Any) -> Serialised:
+        tree = self.take(thing)
+        for reference, entry in self.weak:  # only what something else holds too
+            if isinstance(reference, weakref.ref):
+                entry += [self.numbers[id(target)] for target in (reference(),) if id(target) in self.numbers]
+            else:
+                pairs = [(key, value) for key, value in reference.items() if id(key) in self.numbers]
+                entry += [[self.numbers[id(key)], self.take(value)] for key, value in pairs]
+        return Serialised(tree, self.nodes, self.arrays)
+
+    def take(self, thing: Any) -> Any:
+        kind = type(thing)
+        if kind in PLAIN:
+            return thing
+        if kind in (tuple, list):
+            return [kind.__name__, *map(self.take, thing)]
+        if kind is dict:
+            return ["dict", *([self.take(key), self.take(value)] for key, value in thing.items())]
+        if id(thing) in self.numbers:
+            return ["node", self.numbers[id(thing)]]
+        if isinstance(thing, np.generic) and thing.dtype.str in SCALARS:
+            return ["number", thing.dtype.str, thing.item()]
+        if isinstance(thing, np.str_):
+            return str(thing)
+        if id(thing) in self.shared:
+            return ["shared", self.shared[id(thing)]]
+        if isinstance(thing, weakref.ref) and not self.open:
+            entry: list[Any] = ["weak"]
+            self.weak.append((thing, entry))
+            return entry
+        if id(thing) in self.open:
+            raise TypeError(f"A {kind.__name__} contains itself, which no file can hold.")
+        self.open.add(id(thing))
+        self.nodes.append(self.node(thing))
+        self.open.remove(id(thing))
+        self.alive.append(thing)
+        self.numbers[id(thing)] = number = len(self.nodes) - 1
+        return ["node", number]
+
+    def node(self, thing: Any) -> list[Any]:
+        kind = type(thing)
+        if kind is np.ndarray and thing.dtype.kind in NUMBERS:
+            axes = sorted(range(thing.ndim), key=lambda axis: -abs(thing.strides[axis]))  # its layout in memory
+            self.arrays[str(len(self.nodes))] = thing.transpose(axes)
+            return ["array", axes, bool(thing.flags.writeable)]
+        if kind is np.ndarray:
+            items = thing.tolist()
+            if thing.ndim != 1 or thing.dtype.kind not in "UO" or not all(isinstance(item, str) for item in items):
+                raise TypeError(f"An array of dtype {thing.dtype} can't be written to a file: numbers and strings can.")
+            return ["strings", thing.dtype.kind, items]
+        if kind is WeakKeyDictionary:
+            node: list[Any] = ["weak keys"]
+            self.weak.append((thing, node))
+            return node
+        if kind not in CLASSES:
+            raise TypeError(
+                f"A {kind.__name__} can't be written to a file: put the decorator @condgrad.stored above its class, or keep "
+                "numbers, strings, arrays of numbers, tuples, lists, dicts and points in its place."
+            )
+        entry = CLASSES[kind]
+        there = getattr(thing, "__dict__", {})
+        if lost := [name for name in there if name not in entry.names and name[0] != "_"]:
+            raise TypeError(
+                f"A {kind.__name__} has the attribute {lost[0]}, which its @stored does not name: add it to fields=, or begin "
+                "its name with an underscore if it need not be stored."
+            )
+        names = (*entry.fields, *(name for name in entry.caches if name in there))
+        return ["object", entry.name, {name: self.take(getattr(thing, name)) for name in names}]
+
+
+def restore(
+    serialised: Serialised, shared: Mapping[str, Any] | None = None, shape: tuple[int, ...] | None = None
+) -> Any:
+    """Return the object that :func:`snapshot` serialised; call it inside of :func:`refusing`, as the file may be forged.
+
+    Parameters
+    ----------
+    serialised : Serialised
+    shared : mapping of str to object, default None
+        The objects that are referred to by name.
+    shape : tuple of int, default None
+        The shape that points must have. None: any.
+    """
+    return _Reader(serialised, shared or {}).restored(shape)
+
+
+@contextmanager
+def refusing(path: Any) -> Iterator[None]:
+    """Report errors in the block as BadArchive, in one sentence: what the file at ``path`` holds does not fit together."""
+    try:
+        yield
+    except FAULTS as error:
+        said = " ".join(str(error)[: 2 * MAX_REASON].split())[:MAX_REASON].rstrip(".")
+        reason = said if type(error) in (ValueError, TypeError) and said else type(error).__name__
+        raise BadArchive(f"{path} can't be used: what it holds does not fit together ({reason}).") from error
+
+
+class _Reader:
+    def __init__(self, serialised: Serialised, shared: Mapping[str, Any]):
+        self.serialised, self.shared = serialised, shared
+        self.made: list[Any] = []
+        self.weak: list[tuple[WeakKeyDictionary[Any, Any], list[Any]]] = []
+
+    def restored(self, shape: tuple[int, ...] | None) -> Any:
+        for node in self.serialised.nodes:
+            self.made.append(self.node(node))
+        thing = self.put(self.serialised.tree)
+        for dictionary, pairs in self.weak:
+            for number, value in pairs:
+                dictionary[self.at(number)] = self.put(value)
+        for made in self.made:
+            if type(made) in CLASSES:
+                validate(made, shape)
+        return thing
+
+    def at(self, number: Any) -> Any:
+        if type(number) is not int or not 0 <= number < len(self.made):
+            raise ValueError(f"something refers to object {number!r:.20}, which does not come before it")
+        return self.made[number]
+
+    def put(self, tree: Any) -> Any:
+        match tree:
+            case None | bool() | int() | float() | str():
+                return tree
+            case ["node", number]:
+                return self.at(number)
+            case ["tuple", *items]:
+                return tuple(map(self.put, items))
+            case ["list", *items]:
+                return list(map(self.put, items))
+            case ["dict", *pairs]:
+                return {self.put(key): self.put(value) for key, value in pairs}
+            case ["number", dtype, bool() | int() | float() as value]:
+                with np.errstate(all="raise"):
+                    return SCALARS[dtype](value)
+            case ["shared", name]:
+                return self.shared[name]
+            case ["weak", *numbers]:
+                return weakref.ref(self.at(*numbers)) if numbers else None
+        raise ValueError(f"{tree!r:.40} is no value")
+
+    def node(self, node: Any) -> Any:
+        match node:
+            case ["array", list() as axes, bool() as writeable] if sorted(axes) == [*range(len(axes))]:
+                array = self.serialised.arrays[str(len(self.made))].transpose(np.argsort(axes).tolist())
+                array.flags.writeable = writeable
+                return array
+            case ["strings", "U" | "O" as kind, list() as items]:
+                return _strings(kind, items)
+            case ["weak keys", *pairs]:
+                self.weak.append((WeakKeyDictionary(), pairs))
+                return self.weak[-1][0]
+            case ["object", name, dict() as fields] if name in NAMES:
+                return _instance(NAMES[name], {field: self.put(value) for field, value in fields.items()})
+            case ["object", name, _]:
+                raise ValueError(f"the class {name!r:.60} is not stored here: import the module that defines it")
+        raise ValueError(f"{node!r:.40} is no object")
+
+
+def _instance(entry: StoredClass, fields: dict[str, Any]) -> Any:
+    cls: Any = entry.cls
+    if not set(entry.fields) <= set(fields) <= entry.names:
+        raise ValueError(f"{cls.__name__} has other fields")
+    if issubclass(cls, tuple):
+        return tuple.__new__(cls, (fields[name] for name in entry.fields))
+    made = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def _strings(kind: str, items: list[Any]) -> np.ndarray:
+    """A 1-d array of strings that takes not much more memory than they did in the file."""
+    lengths = [len(item) for item in items if isinstance(item, str)]
+    if len(lengths) < len(items):
+        raise TypeError("a list of strings was expected")
+    if kind == "U" and max(lengths, default=0) * len(items) > MAX_PADDING + 64 * sum(lengths):
+        raise ValueError("one string is far longer than the others")
+    return np.array(items, kind)
+
+
+# ----------------------------------------------------------------------------------------------------------- validation
+
+
+def validate(thing: Any, shape: tuple[int, ...] | None) -> None:
+    """Compare the fields of a stored object with their annotations, then call the ``validate`` of its class and of its bases.
+
+    Points must have the ``shape``; None: any. Fields are looked at, never computed with: points cache what is computed of them,
+    and last bits depend on these caches.
+    """
+    for name, kind in annotations_of(type(thing)).items():
+        if name in CLASSES[type(thing)].fields:
+            check_type(getattr(thing, name), kind, f"{type(thing).__name__}.{name}", shape)
+    for base in stored_bases(type(thing)):
+        if base.validate is not None:
+            try:
+                base.validate(thing)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{base.cls.__name__}: {error}") from error
+
+
+def annotations_of(thing: Any) -> dict[str, Any]:
+    """The annotations of a class or function as types; none where one of them can't be evaluated."""
+    try:
+        return get_type_hints(thing, localns={"Point": AnyPoint})
+    except (NameError, TypeError):  # such as a name that only a type checker imports
+        return {}
+
+
+def check_type(value: Any, kind: Any, what: str, shape: tuple[int, ...] | None = None) -> None:
+    """Raise TypeError or ValueError if a value does not have the annotated type."""
+    origin, parts = get_origin(kind) or kind, get_args(kind)
+    expected = ABSTRACT.get(origin, origin if origin in CLASSES else object)
+    if origin in (Union, UnionType):
+        if value is not None and len(parts) == 2 and NoneType in parts:
+            check_type(value, next(part for part in parts if part is not NoneType), what, shape)
+        elif value is None and NoneType not in parts:
+            raise TypeError(f"{what} is None")
+    elif origin in (tuple, list) and parts:
+        many = origin is list or parts[-1] is ...
+        if type(value) is not origin or (not many and len(value) != len(parts)):
+            raise TypeError(f"{what} is {_shown(value)}, a {origin.__name__} was expected")
+        for at, item in enumerate(value):
+            check_type(item, parts[0] if many else parts[at], f"{what}[{at}]", shape)
+    elif origin is AnyPoint:
+        if isinstance(value, np.ndarray):
+            check_array(value, value.shape if shape is None else shape, what)
+        elif type(value) not in CLASSES or not hasattr(value, "inner"):
+            raise TypeError(f"{what} is {_shown(value)}, a point was expected")
+        elif shape is not None and value.shape != shape:
+            raise ValueError(f"{what} has shape {value.shape!r:.40}, {shape} was expected")
+    elif (
+        not isinstance(value, expected)
+        or (origin in (int, float) and isinstance(value, bool))
+        or (origin is float and isinstance(value, int) and abs(value) >= 2**63)  # no array of floats takes it
+    ):
+        raise TypeError(f"{what} is {_shown(value)}, a {origin.__name__} was expected")
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r:.40}" if type(value) in PLAIN else f"of type {type(value).__name__}"

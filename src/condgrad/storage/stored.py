@@ -1,0 +1,146 @@
+"""Which classes can be written to a file: those that say ``@stored`` where they are defined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from functools import cached_property
+from inspect import get_annotations
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+C = TypeVar("C", bound=type)
+
+
+@dataclass(frozen=True)
+class StoredClass:
+    """How the instances of a class are written and validated."""
+
+    cls: type
+    name: str
+    fields: tuple[str, ...]
+    caches: tuple[str, ...]
+    """Cached properties of a dataclass. Last bits may depend on them, so they are written where they have been computed."""
+    validate: Callable[[Any], object] | None
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All that a file may hold of an instance."""
+        return frozenset((*self.fields, *self.caches))
+
+
+CLASSES: dict[type, StoredClass] = {}
+NAMES: dict[str, StoredClass] = {}
+
+
+@overload
+def stored(cls: C, /) -> C: ...
+@overload
+def stored(
+    *, fields: tuple[str, ...] | None = None, validate: Callable[[Any], object] | None = None, name: str | None = None
+) -> Callable[[C], C]: ...
+def stored(
+    cls: Any = None,
+    /,
+    *,
+    fields: tuple[str, ...] | None = None,
+    validate: Callable[[Any], object] | None = None,
+    name: str | None = None,
+) -> Any:
+    """Decorate a class so that checkpoints and model files can hold its instances.
+
+    A file names the class and holds the values of its fields. When it is read, the class must have been defined by then
+    (nothing is imported), its constructor does not run, and the fields are validated: against their annotations where
+    these are ``int``, ``float``, ``bool``, ``str``, ``np.ndarray``, ``Point``, a stored class, or a tuple, list or
+    optional of these; then by ``validate``. Stored base classes validate their part first. Annotations that can't be
+    evaluated when the file is read, such as names that only a type checker imports, are not compared.
+
+    Fields may hold None, numbers, strings, tuples, lists, dicts, arrays of numbers or strings, and stored objects. An
+    object that is referred to twice is one object again.
+
+    Parameters
+    ----------
+    cls : type
+        A dataclass, a ``NamedTuple``, or any other class if ``fields`` is given. Put ``@stored`` above ``@dataclass``.
+    fields : tuple of str, default None
+        The attributes that make up an instance. None: the fields of the dataclass or ``NamedTuple``. Attributes whose
+        name begins with an underscore need not be listed if the class has a default for them.
+    validate : callable, default None
+        ``validate(instance)`` raises ValueError or TypeError for an instance that no program has written: a file may be
+        forged. It should look at shapes, finiteness and invariants, and must not change the instance.
+    name : str, default None
+        The name in the file. None: the top-level package and the qualified name of the class, so that the class may move
+        to another module of its package.
+
+    Returns
+    -------
+    type
+        The class itself.
+
+    Raises
+    ------
+    TypeError
+        If the fields are not known, or if another class has the name already.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import condgrad as cg
+    >>> from condgrad.solvers.states import State
+    >>> @cg.stored
+    ... @dataclass(frozen=True, kw_only=True)
+    ... class MomentumState(State):
+    ...     average: cg.LowRank
+    """
+    if cls is None:
+        return lambda cls: _register(cls, fields, validate, name)
+    return _register(cls, fields, validate, name)
+
+
+def _register(cls: Any, fields: tuple[str, ...] | None, validate: Any, name: str | None) -> Any:
+    name = f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}" if name is None else name
+    known = NAMES.get(name)
+    if known is not None and (known.cls.__module__, known.cls.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise TypeError(
+            f"The class {known.cls.__module__}.{known.cls.__qualname__} is stored under the name {name!r} already: "
+            f"give {cls.__module__}.{cls.__qualname__} another one by @stored(name=...)."
+        )
+    caches: tuple[str, ...] = ()
+    if fields is None and hasattr(cls, "__dataclass_fields__"):
+        if "__dataclass_fields__" not in vars(cls) and get_annotations(cls):
+            raise TypeError(f"The fields of {cls.__name__} are not known yet: put @stored above @dataclass.")
+        fields = tuple(field.name for field in dataclass_fields(cls))
+        members = {member: value for base in cls.__mro__ for member, value in vars(base).items()}
+        caches = tuple(member for member, value in members.items() if isinstance(value, cached_property))
+    elif fields is None:
+        fields = getattr(cls, "_fields", None)
+    if fields is None:
+        raise TypeError(
+            f"{cls.__name__} is neither a dataclass nor a NamedTuple: name its attributes, as in @stored(fields=('U', 'V'))."
+        )
+    CLASSES[cls] = NAMES[name] = StoredClass(cls, name, tuple(fields), caches, validate)
+    return cls
+
+
+def check_array(array: Any, shape: tuple[int, ...], what: str, kinds: str = "f") -> None:
+    """Raise ValueError unless an array holds finite numbers and has the shape; for ``validate`` functions.
+
+    Parameters
+    ----------
+    array : array-like
+    shape : tuple of int
+    what : str
+        What the array is, for the message.
+    kinds : str, default "f"
+        Accepted kinds of dtype; "iuf": whole numbers too.
+    """
+    found = np.asarray(array)
+    if found.dtype.kind not in kinds or found.shape != shape or not np.isfinite(found).all():
+        raise ValueError(f"{what} is no array of finite numbers of shape {shape}")
+
+
+def stored_bases(cls: type) -> Iterator[StoredClass]:
+    """The stored classes that a class derives from, itself last."""
+    return (CLASSES[base] for base in reversed(cls.__mro__) if base in CLASSES)

@@ -1,0 +1,367 @@
+"""The contract of a set, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import NotGiven, as_shape
+from condgrad.protocols import Domain, has, missing
+from condgrad.testing.report import Check, CheckReport, Noted, Skipped, report, require
+
+SCALES = (1e-300, 1e-200, 1e-8, 1e8, 1e200, 1e300)
+"""Factors of a direction that must not change which points minimise it."""
+POINTS = 20
+"""Random points of the set that one answer is compared with."""
+
+
+def check_domain(
+    domain: Any,
+    *,
+    sample: Callable[[Any, np.random.Generator], Any] | None = None,
+    least: Callable[[Any, np.ndarray], float] | None = None,
+    vertices: Callable[[Any], np.ndarray] | None = None,
+    tolerance: float = 1e-9,
+    trials: int = 40,
+    seed: int = 0,
+    strict: bool = False,
+) -> CheckReport:
+    """Check an own set against the contract of sets.
+
+    Parameters
+    ----------
+    domain : Domain
+        The set: at least ``lmo`` and ``shape``. Further members that it has are checked too.
+    sample : callable, default None
+        ``sample(domain, rng)``, a random point of the set, made without its oracle. None: convex combinations of the oracle's
+        own answers, which can't show that it overlooks a part of the set.
+    least : callable, default None
+        ``least(domain, g)``, the minimum of <g, x> over the set.
+    vertices : callable, default None
+        ``vertices(domain)``, an array of all vertices of a polytope.
+    tolerance : float, default 1e-9
+        Relative error that is granted to the oracle.
+    trials : int, default 40
+        Number of random directions.
+    seed : int, default 0
+        Seed of all random numbers.
+    strict : bool, default False
+        Raise ContractError if a check fails.
+
+    Returns
+    -------
+    CheckReport
+        What was checked, what failed and how; printed, a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from condgrad.testing import check_domain
+    >>> class Wrong:
+    ...     shape = (3,)
+    ...     def lmo(self, direction):
+    ...         return np.eye(3)[np.argmax(direction)]
+    >>> check_domain(Wrong()).failures[0].check
+    'lmo is no worse than its answers to other directions'
+    """
+    return report(
+        f"Set {type(domain).__name__}", _Set(domain, sample, least, vertices, tolerance, trials, seed).checks(), strict
+    )
+
+
+class _Set:
+    def __init__(self, domain: Any, sample: Any, least: Any, vertices: Any, tolerance: float, trials: int, seed: int):
+        self.domain, self.given_sample, self.least, self.vertices = domain, sample, least, vertices
+        self.tolerance, self.trials, self.seed = tolerance, trials, seed
+
+    def checks(self) -> Iterator[Check]:
+        yield "members", self.members
+        if missing(self.domain, Domain):
+            return
+        yield "lmo answers with a finite point of the shape", self.answers_are_points
+        yield "lmo answers with points of the set", self.answers_are_inside
+        yield "lmo is no worse than its answers to other directions", self.no_worse_than_remembered
+        yield "lmo is minimal over random points of the set", self.minimal
+        yield "lmo reaches the known minimum", self.known_minimum
+        yield "lmo answers with vertices", self.answers_are_vertices
+        yield "lmo repeats its answers and does not write into directions", self.repeats
+        yield "zero direction", self.zero
+        yield "tied directions", self.tied
+        yield "tiny and huge directions", self.homogeneous
+        yield "directions with NaN", self.nan
+        yield "directions of another shape", self.wrong_shapes
+        yield "start", self.start
+        yield "contains", self.contains
+        yield "diameter", self.diameter
+        yield "max_norm", self.max_norm
+        yield "project", self.project
+
+    # ------------------------------------------------------------------------------------------------------- helpers
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return as_shape(self.domain.shape, type(self.domain).__name__)
+
+    def rng(self, *numbers: int) -> np.random.Generator:
+        return np.random.default_rng((self.seed, *numbers))
+
+    def lmo(self, direction: np.ndarray) -> np.ndarray:
+        return np.asarray(self.domain.lmo(direction), dtype=float)
+
+    def directions(self) -> Iterator[np.ndarray]:
+        """Normal ones, and ones with many zeros and ties; read-only, so that an oracle that writes into them fails."""
+        for i in range(self.trials):
+            rng = self.rng(1, i)
+            g = rng.standard_normal(self.shape) if i % 2 else rng.integers(-2, 3, self.shape).astype(float)
+            g.setflags(write=False)
+            yield g
+
+    @cached_property
+    def answers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Directions and the oracle's answers, asked once."""
+        return [(g, self.lmo(g).copy()) for g in self.directions()]
+
+    @cached_property
+    def size(self) -> float:
+        """The largest norm of a point: stated, or seen."""
+        seen = max(float(np.linalg.norm(v)) for _, v in self.answers)
+        try:
+            return float(self.domain.max_norm) if has(self.domain, "max_norm") else seen
+        except NotGiven:
+            return seen
+
+    @cached_property
+    def width(self) -> float:
+        first = self.answers[0][1]
+        seen = max(float(np.linalg.norm(v - first)) for _, v in self.answers)
+        try:
+            return float(self.domain.diameter) if has(self.domain, "diameter") else seen
+        except NotGiven:
+            return seen
+
+    def sample(self, rng: np.random.Generator) -> np.ndarray:
+        if self.given_sample is not None:
+            return np.asarray(self.given_sample(self.domain, rng), dtype=float)
+        chosen = rng.integers(len(self.answers), size=3)
+        return sum(w * self.answers[i][1] for w, i in zip(rng.dirichlet(np.ones(3)), chosen, strict=True))
+
+    def member(self, x: np.ndarray, **how: float) -> bool:
+        """Whether the set contains x; where it can't tell, the check is left out."""
+        if not has(self.domain, "contains"):
+            raise Skipped("the set has no contains")
+        try:
+            return bool(self.domain.contains(x, **how))
+        except NotGiven:
+            raise Skipped("the set was given neither contains nor project") from None
+
+    # -------------------------------------------------------------------------------------------------------- checks
+
+    def members(self) -> None:
+        lacking = missing(self.domain, Domain)
+        require(not lacking, f"it has no {' and no '.join(lacking)}")
+
+    def answers_are_points(self) -> None:
+        for g, v in self.answers:
+            require(v.shape == self.shape, f"answered with shape {v.shape}, {self.shape} was expected")
+            require(np.isfinite(v).all(), f"answered with NaN or Inf to the direction {short(g)}")
+
+    def answers_are_inside(self) -> None:
+        for g, v in self.answers:
+            require(self.member(v), f"contains does not accept the answer {short(v)} to {short(g)}")
+
+    def no_worse_than_remembered(self) -> None:
+        points = np.stack([v.ravel() for _, v in self.answers])
+        for g, v in self.answers:
+            values = points @ g.ravel()
+            excess = float(np.vdot(g, v) - values.min())
+            slack = self.tolerance * float(np.linalg.norm(g)) * self.size
+            better = short(points[int(values.argmin())].reshape(self.shape))
+            require(
+                excess <= slack,
+                f"to {short(g)} it answered {short(v)}, its own answer {better} is better by {excess:.3g}",
+            )
+
+    def minimal(self) -> str:
+        for i, (g, v) in enumerate(self.answers):
+            rng, slack = self.rng(2, i), self.tolerance * float(np.linalg.norm(g)) * self.size
+            for _ in range(POINTS):
+                x = self.sample(rng)
+                excess = float(np.vdot(g, v) - np.vdot(g, x))
+                require(
+                    excess <= slack,
+                    f"to {short(g)} it answered {short(v)}, the point {short(x)} is better by {excess:.3g}",
+                )
+        return (
+            "" if self.given_sample else "points are combinations of its own answers; give sample= for independent ones"
+        )
+
+    def known_minimum(self) -> None:
+        if self.least is None and self.vertices is None:
+            raise Skipped("give least= or vertices=")
+        for g, v in self.answers:
+            if self.least is not None:
+                known = float(self.least(self.domain, g))
+            else:
+                known = min(float(np.vdot(g, corner)) for corner in self.vertices(self.domain))
+            off, slack = abs(float(np.vdot(g, v)) - known), self.tolerance * (abs(known) + 1e-3 * self.size)
+            require(off <= slack, f"to {short(g)} its value is {float(np.vdot(g, v)):.6g}, the minimum is {known:.6g}")
+
+    def answers_are_vertices(self) -> None:
+        if self.vertices is None:
+            raise Skipped("give vertices= of a polytope")
+        corners = self.vertices(self.domain)
+        for g in (np.zeros(self.shape), *(g for g, _ in self.answers)):
+            v = self.lmo(g)
+            require(any(np.array_equal(v, corner) for corner in corners), f"{short(v)} is no vertex")
+
+    def repeats(self) -> None:
+        for g, v in self.answers[:10]:
+            again = self.domain.lmo(g.copy())
+            require(
+                np.array_equal(np.asarray(again), v),
+                f"two answers to {short(g)}: {short(v)} and {short(np.asarray(again))}",
+            )
+            shared = isinstance(again, np.ndarray) and np.shares_memory(self.domain.lmo(g), g)
+            require(not shared, "the answer shares its memory with the direction")
+
+    def zero(self) -> None:
+        v = self.lmo(np.zeros(self.shape))
+        require(v.shape == self.shape and np.isfinite(v).all(), f"answered {short(v)}, a point of the set was expected")
+        require(
+            not has(self.domain, "contains") or self.member(v), f"answered {short(v)}, which contains does not accept"
+        )
+
+    def tied(self) -> None:
+        """All entries equal, of either sign, and two of them."""
+        for g in (
+            np.ones(self.shape),
+            -np.ones(self.shape),
+            np.arange(np.prod(self.shape)).reshape(self.shape) // 2 * 1.0,
+        ):
+            v = self.lmo(g)
+            require(v.shape == self.shape and np.isfinite(v).all(), f"answered {short(v)} to {short(g)}")
+            values = [float(np.vdot(g, other)) for _, other in self.answers]
+            excess, slack = float(np.vdot(g, v)) - min(values), self.tolerance * float(np.linalg.norm(g)) * self.size
+            require(excess <= slack, f"to {short(g)} it answered {short(v)}, another answer is better by {excess:.3g}")
+
+    def homogeneous(self) -> None:
+        for g, v in self.answers[1:8:2]:
+            g = np.round(g, 1)  # so that no entry is lost among the smallest floats
+            v = self.lmo(g)
+            for scale in SCALES:
+                other = self.lmo(scale * g)
+                fine = other.shape == self.shape and np.isfinite(other).all()
+                require(fine, f"answered {short(other)} to {scale:g} times {short(g)}")
+                off = abs(float(np.vdot(g, other - v)))
+                slack = max(self.tolerance, 1e-9) * float(np.linalg.norm(g)) * self.size
+                require(
+                    off <= slack, f"{scale:g} times {short(g)} is answered by {short(other)}, {short(g)} by {short(v)}"
+                )
+
+    def nan(self) -> str:
+        g = np.ones(self.shape)
+        g.flat[0] = np.nan
+        try:
+            v = self.lmo(g)
+        except (ValueError, ArithmeticError):  # LinAlgError is a ValueError
+            return "refused"
+        require(v.shape == self.shape, f"answered with shape {v.shape}")
+        return "answered"
+
+    def wrong_shapes(self) -> None:
+        first, *rest = self.shape
+        for shape in ((first + 1, *rest), (*self.shape, 2), (first + 7,)):
+            if shape == self.shape:
+                continue
+            try:
+                self.domain.lmo(np.ones(shape))
+            except (ValueError, TypeError, IndexError):
+                continue
+            raise Noted(f"a direction of shape {shape} was answered; user_set(lmo, shape) would refuse it")
+
+    def start(self) -> None:
+        if not has(self.domain, "start"):
+            raise Skipped("the set has no start")
+        x = np.asarray(self.domain.start(), dtype=float)
+        require(x.shape == self.shape and np.isfinite(x).all(), f"start() is {short(x)}")
+        require(not has(self.domain, "contains") or self.member(x), f"contains does not accept start(), {short(x)}")
+
+    def contains(self) -> None:
+        for i, (g, v) in enumerate(self.answers):
+            x = self.sample(self.rng(3, i))
+            require(self.member(x), f"the point {short(x)} of the set is not accepted")
+            if g.any():
+                outside = v - 1e-4 * (self.width or self.size) * g / np.linalg.norm(g)
+                require(
+                    not self.member(outside),
+                    f"{short(outside)} is accepted, which lies beyond the minimum in {short(g)}",
+                )
+                require(self.member(outside, tolerance=10.0), "its tolerance is not relative to the size of the set")
+        bad = np.array(self.answers[0][1])
+        for value in (np.nan, np.inf):
+            bad.flat[0] = value
+            try:
+                accepted = self.member(bad)
+            except (ValueError, ArithmeticError):
+                continue
+            require(not accepted, f"a point with {value} in it is accepted")
+
+    def diameter(self) -> str:
+        if not has(self.domain, "diameter"):
+            raise Skipped("the set has no diameter")
+        try:
+            stated = float(self.domain.diameter)
+        except NotGiven:
+            raise Skipped("the set was given no diameter") from None
+        pairs = [(self.lmo(g), self.lmo(-g)) for g, _ in self.answers]
+        pairs += [(self.sample(self.rng(4, i)), self.sample(self.rng(5, i))) for i in range(self.trials)]
+        seen = max(float(np.linalg.norm(x - y)) for x, y in pairs)
+        require(
+            seen <= stated * (1 + 1e-9) + 1e-15 * self.size, f"it is {stated:.6g}, but two points are {seen:.6g} apart"
+        )
+        return f"the largest distance seen is {seen:.6g} of {stated:.6g}"
+
+    def max_norm(self) -> str:
+        if not has(self.domain, "max_norm"):
+            raise Skipped("the set has no max_norm")
+        try:
+            stated = float(self.domain.max_norm)
+        except NotGiven:
+            raise Skipped("the set was given no diameter") from None
+        points = [v for _, v in self.answers] + [self.sample(self.rng(6, i)) for i in range(self.trials)]
+        seen = max(float(np.linalg.norm(x)) for x in points)
+        require(seen <= stated * (1 + 1e-9), f"it is {stated:.6g}, but a point has the norm {seen:.6g}")
+        return f"the largest norm seen is {seen:.6g} of {stated:.6g}"
+
+    def project(self) -> None:
+        if not has(self.domain, "project"):
+            raise Skipped("the set has no project")
+        for i, (g, _) in enumerate(self.answers):
+            known = self.sample(self.rng(7, i))
+            kept = np.asarray(self.domain.project(known), dtype=float)
+            off, slack = float(np.linalg.norm(kept - known)), 1e-12 * (float(np.linalg.norm(known)) + self.size)
+            slack = max(slack, 1e-3 * self.tolerance * self.size)
+            require(off <= slack, f"it moves the point {short(known)} of the set by {off:.3g}")
+            for scale in (0.1, 1.0, 10.0, 1e5):
+                x = known + scale * g
+                x.setflags(write=False)
+                p = np.asarray(self.domain.project(x), dtype=float)
+                size = float(np.linalg.norm(x)) + self.size
+                require(p.shape == self.shape and np.isfinite(p).all(), f"project({short(x)}) is {short(p)}")
+                inside = not has(self.domain, "contains") or self.member(p)
+                require(inside, f"project({short(x)}) is {short(p)}, outside of the set")
+                again = float(np.linalg.norm(np.asarray(self.domain.project(p)) - p))
+                require(again <= 1e-12 * size, f"projecting twice moves {short(p)} by {again:.3g}")
+                # p is nearest exactly if no point of the set makes an acute angle with x - p
+                angle = float(np.vdot(x - p, self.lmo(p - x) - p))
+                slack = max(1e-11, 1e-2 * self.tolerance) * size * (self.width or self.size)
+                require(angle <= slack, f"project({short(x)}) is {short(p)}, which is not the nearest point")
+
+
+def short(x: np.ndarray) -> str:
+    """An array in a few characters."""
+    shown = np.array2string(np.asarray(x), precision=3, threshold=6, edgeitems=2, separator=", ")
+    return " ".join(shown.split())

@@ -1,0 +1,136 @@
+"""Active sets, and points of a type of one's own in a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgrad as cg
+from condgrad.points import inner, norm2
+
+
+class Sparse(cg.Structured):
+    """A vector of few entries that are not 0."""
+
+    def __init__(self, entries: dict[int, float], size: int):
+        self.entries, self.shape = entries, (size,)
+
+    def scaled(self, factor: float) -> Sparse:
+        return Sparse({i: factor * v for i, v in self.entries.items()}, *self.shape)
+
+    def plus(self, other: Any) -> Any:
+        if not isinstance(other, Sparse):
+            return NotImplemented
+        keys = self.entries | other.entries
+        return Sparse({i: self.entries.get(i, 0.0) + other.entries.get(i, 0.0) for i in keys}, *self.shape)
+
+    def inner(self, other: Any) -> float:
+        if isinstance(other, Sparse):
+            return sum(v * other.entries.get(i, 0.0) for i, v in self.entries.items())
+        return float(sum(v * other[i] for i, v in self.entries.items()))
+
+    def to_dense(self) -> np.ndarray:
+        return np.array([self.entries.get(i, 0.0) for i in range(*self.shape)])
+
+
+N, CENTRE = 6, np.array([0.5, 0.7, 0.0, -0.3, 0.1, 0.0])
+
+
+class SparseSimplex:
+    shape = (N,)
+
+    def lmo(self, direction: Any) -> Sparse:
+        return Sparse({int(np.argmin(np.asarray(direction))): 1.0}, N)
+
+
+@dataclass(frozen=True)
+class Distance:
+    smoothness: float = 1.0
+
+    def value(self, x: Any) -> float:
+        return float(np.sum((np.asarray(x) - CENTRE) ** 2)) / 2
+
+    def grad(self, x: Any) -> Any:
+        return np.asarray(x) - CENTRE
+
+
+NEAREST = cg.Simplex(N).project(CENTRE)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"method": "frank-wolfe", "rule": "line-search", "tol": 1e-4},
+        {"method": "frank-wolfe", "rule": "short", "tol": 1e-4},
+        {"method": "ncgs", "inner": "corrective", "tol": 1e-8},
+        {"method": "ncgs-ii", "inner": "corrective", "tol": 1e-6},
+        {"method": "cgs", "inner": "condg", "tol": 1e-3},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("L", [1.0, None])
+def test_a_foreign_point_runs(asked: dict[str, Any], L: float | None) -> None:
+    result = cg.minimize(Distance(L), SparseSimplex(), max_steps=3000, **asked)  # type: ignore[arg-type]
+    assert result.status == "converged", result.message
+    assert np.allclose(np.asarray(result.x), NEAREST, atol=0.05)
+    dense = cg.minimize(cg.Function(Distance().value, Distance().grad, N, L), cg.Simplex(N), np.eye(N)[0], **asked)
+    assert dense.status == "converged"
+
+
+def test_iterates_keep_their_type_where_steps_only_combine_points() -> None:
+    seen: list[Any] = []
+    cg.minimize(
+        Distance(), SparseSimplex(), method="frank-wolfe", rule="short", max_steps=5, tol=1e-12,
+        callback=lambda record, x: seen.append(type(x)),
+    )  # fmt: skip
+    assert set(seen) == {Sparse}
+
+
+def test_a_structured_point_without_a_part_of_low_rank_says_so() -> None:
+    x = Sparse({0: 1.0}, 3)
+    assert (
+        x.ndim == 1 and np.array_equal(np.ones(3) + x, [2.0, 1.0, 1.0]) and np.array_equal(x - np.ones(3), [0, -1, -1])
+    )
+    with pytest.raises(TypeError, match="A Sparse has no part of low rank, which spectral sets need"):
+        x.low_rank_part()
+
+
+@pytest.mark.parametrize("kind", ["arrays", "structured"])
+def test_atoms_are_found_again(kind: str) -> None:
+    corners = [np.eye(N)[i] if kind == "arrays" else Sparse({i: 1.0}, N) for i in range(N)]
+    hull = cg.ActiveSet.at(corners[0])
+    for corner in corners[1:4]:
+        hull = hull.with_atom(corner)
+    for i in range(4):
+        again = np.eye(N)[i] if kind == "arrays" else Sparse({i: 1.0}, N)
+        assert hull.find(again) == i and norm2(hull.atom(i) - again) == 0.0
+    assert hull.find(corners[4]) is None
+    assert np.array_equal(np.asarray(hull.point()), np.eye(N)[0]), "atoms that are added have no weight"
+
+
+def test_weights_are_set_and_atoms_without_one_are_dropped() -> None:
+    hull = cg.ActiveSet.at(np.eye(3)[0]).with_atom(np.eye(3)[1]).with_atom(np.eye(3)[2])
+    moved = hull.with_weights([0.25, 0.0, 0.75])
+    assert np.allclose(moved.point(), [0.25, 0.0, 0.75]) and len(moved.atoms) == 2 == len(moved.gram)
+    assert moved.find(np.eye(3)[1]) is None and moved.find(np.eye(3)[2]) == 1
+    exact = [[inner(a, b) for b in moved.atoms] for a in moved.atoms]
+    assert np.array_equal(moved.gram, exact) and len(hull.atoms) == 3
+    for wrong in ([1.0, 0.0], [1.5, -0.5, 0.0], [0.5, 0.1, 0.1], [np.nan, 0.5, 0.5]):
+        with pytest.raises(
+            ValueError, match=r"^The weights are .* for each of 3 atoms was expected, with the sum 1\.$"
+        ):
+            hull.with_weights(wrong)
+
+
+def test_the_nearest_point_of_the_hull() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        z = rng.standard_normal(4)
+        hull = cg.ActiveSet.at(np.eye(4)[0])
+        for corner in np.eye(4)[1:]:
+            hull = hull.with_atom(corner)
+        nearest = hull.nearest(z)
+        assert np.allclose(nearest.point(), cg.Simplex(4).project(z), atol=1e-9) and nearest.weights.min() > 0

@@ -1,0 +1,348 @@
+"""The contract checks find what is wrong, say it in words, and raise only if they are asked to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgrad as cg
+from condgrad.inner import absolute
+from condgrad.protocols import Prox
+from condgrad.solvers import FrankWolfe
+from condgrad.solvers.states import State
+from condgrad.testing import (
+    ContractError,
+    check_domain,
+    check_inner,
+    check_loss,
+    check_method,
+    check_objective,
+)
+
+SIMPLEX = cg.Simplex(4)
+
+
+class Own:
+    """The simplex, with some members replaced."""
+
+    def __init__(self, without: tuple[str, ...] = (), **replaced: Any):
+        members = ("shape", "lmo", "start", "contains", "diameter", "max_norm", "project")
+        vars(self).update({name: getattr(SIMPLEX, name) for name in members if name not in without} | replaced)
+
+
+def scribbling(g: Any) -> Any:
+    g[0] = 0.0
+    return SIMPLEX.lmo(g)
+
+
+def alternating() -> Any:
+    asked: list[int] = []
+
+    def lmo(g: Any) -> Any:
+        asked.append(1)
+        return np.roll(SIMPLEX.lmo(g), len(asked) % 2)
+
+    return lmo
+
+
+def normalising(g: Any) -> Any:
+    return -g / np.sqrt(np.sum(g * g))
+
+
+BALL = cg.L2Ball(4)
+SETS: dict[str, tuple[Any, str, str]] = {
+    "no lmo": (Own(without=("lmo",)), "members", "it has no lmo"),
+    "maximises": (
+        Own(lmo=lambda g: SIMPLEX.lmo(-g)),
+        "lmo is no worse than its answers to other directions",
+        "is better by",
+    ),
+    "overlooks a vertex": (
+        Own(lmo=lambda g: np.append(cg.Simplex(3).lmo(g[:3]), 0.0)),
+        "lmo is minimal over random points of the set",
+        "is better by",
+    ),
+    "answers outside": (
+        Own(lmo=lambda g: 1.1 * SIMPLEX.lmo(g)),
+        "lmo answers with points of the set",
+        "does not accept",
+    ),
+    "another shape": (
+        Own(lmo=lambda g: SIMPLEX.lmo(g)[:3]),
+        "lmo answers with a finite point of the shape",
+        "shape (3,)",
+    ),
+    "NaN": (Own(lmo=lambda g: np.full(4, np.nan)), "lmo answers with a finite point of the shape", "NaN or Inf"),
+    "writes into the direction": (Own(lmo=scribbling), "lmo answers with a finite point of the shape", "read-only"),
+    "changes its mind": (
+        Own(lmo=alternating()),
+        "lmo repeats its answers and does not write into directions",
+        "two answers to",
+    ),
+    "divides by 0": (Own(lmo=lambda g: SIMPLEX.lmo(g) / (1.0 if g.any() else np.nan)), "zero direction", "answered"),
+    "breaks ties badly": (
+        Own(lmo=lambda g: SIMPLEX.lmo(-g) if np.ptp(g) == 0 or g[0] == g[1] < g[2] else SIMPLEX.lmo(g)),
+        "tied directions",
+        "better by",
+    ),
+    "sees the size": (
+        Own(lmo=lambda g: SIMPLEX.lmo(g if np.abs(g).max() > 1e-100 else -g)),
+        "tiny and huge directions",
+        "is answered by",
+    ),
+    "overflows": (
+        Own(without=("contains", "start", "project", "diameter", "max_norm"), lmo=normalising),
+        "tiny and huge directions",
+        "",
+    ),
+    "fails on NaN": (
+        Own(lmo=lambda g: SIMPLEX.lmo(g) if np.isfinite(g).all() else {}["nan"]),
+        "directions with NaN",
+        "raised KeyError",
+    ),
+    "starts outside": (Own(start=lambda: np.zeros(4)), "start", "does not accept start()"),
+    "contains everything": (Own(contains=lambda x, tolerance=1e-9: True), "contains", "is accepted"),
+    "contains little": (
+        Own(contains=lambda x, tolerance=1e-9: SIMPLEX.contains(x, tolerance) and x.max() > 0.7),
+        "contains",
+        "is not accepted",
+    ),
+    "a small diameter": (Own(diameter=1.0), "diameter", "it is 1, but two points are 1.41"),
+    "a small norm": (Own(max_norm=0.5), "max_norm", "but a point has the norm 1"),
+    "projects elsewhere": (Own(project=lambda x: SIMPLEX.lmo(-x)), "project", "it moves the point"),
+    "projects not to the nearest": (
+        Own(project=lambda x: x if SIMPLEX.contains(x) else SIMPLEX.lmo(-x)),
+        "project",
+        "which is not the nearest point",
+    ),
+    "does not project": (Own(project=lambda x: x), "project", "outside of the set"),
+}
+
+
+def failed(report: Any, check: str, words: str) -> None:
+    assert not report.passed
+    found = {finding.check: finding.detail for finding in report.failures}
+    assert check in found and words in found[check], str(report)
+    text = str(report)
+    assert "FAILED" in text and check in text and report.subject in text.splitlines()[0]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", SETS)
+def test_what_is_wrong_with_a_set_is_found(name: str) -> None:
+    domain, check, words = SETS[name]
+    sample = None if name == "overflows" else (lambda _, rng: rng.dirichlet(np.full(4, 0.5)))
+    failed(check_domain(domain, sample=sample), check, words)
+    with pytest.raises(ContractError, match="FAILED"):
+        check_domain(domain, sample=sample, strict=True)
+
+
+def test_a_right_set_passes_with_what_it_has() -> None:
+    assert check_domain(Own(), strict=True).passed
+    bare = check_domain(Own(without=("start", "contains", "diameter", "max_norm", "project")))
+    skipped = {finding.check for finding in bare.findings if finding.outcome == "not checked"}
+    assert bare.passed and {"start", "contains", "diameter", "max_norm", "project"} < skipped
+    careless = check_domain(Own(lmo=lambda g: np.eye(4)[np.argmin(np.ravel(g)) % 4]))
+    assert careless.passed and [finding.check for finding in careless.notes] == ["directions of another shape"]
+    known = check_domain(Own(), least=lambda _, g: g.min(), vertices=lambda _: np.eye(4))
+    assert known.passed and len([f for f in known.findings if f.outcome == "not checked"]) == 0
+    wrong = check_domain(Own(), least=lambda _, g: g.min() - 0.1, vertices=lambda _: np.eye(4)[:3])
+    assert {f.check for f in wrong.failures} == {"lmo reaches the known minimum", "lmo answers with vertices"}
+
+
+Q = np.diag([1.0, 2.0, -1.0])
+
+
+class F:
+    """x'Qx / 2, with some members replaced."""
+
+    def __init__(self, without: tuple[str, ...] = (), **replaced: Any):
+        f = cg.Quadratic(Q)
+        members = ("shape", "value", "grad", "smoothness", "lower_smoothness")
+        vars(self).update({name: getattr(f, name) for name in members if name not in without} | replaced)
+
+
+def a_sum(**replaced: Any) -> Any:
+    rng = np.random.default_rng(0)
+    f = cg.LinearModel(rng.standard_normal((7, 3)), rng.standard_normal(7), cg.Welsch())
+    members = ("shape", "value", "grad", "smoothness", "lower_smoothness", "lower_bound", "draw", "grad_terms")
+    members += ("term_rows", "assemble", "n_terms", "term_smoothness", "mean_square_smoothness")
+    own = F()
+    vars(own).update({name: getattr(f, name) for name in members} | replaced)
+    return own
+
+
+OBJECTIVES: dict[str, tuple[Any, str, str]] = {
+    "no grad": (F(without=("grad",)), "members", "it has no grad"),
+    "a value of NaN": (F(value=lambda x: np.nan), "value is a finite number", "nan"),
+    "a value for each entry": (F(value=lambda x: x), "value is a finite number", "a number was expected"),
+    "a gradient of another shape": (F(grad=lambda x: np.ones(2)), "grad is a finite point of the shape", "shape (2,)"),
+    "twice the gradient": (F(grad=lambda x: 2 * Q @ x), "the gradient is that of the value", "grad makes"),
+    "a small L": (F(smoothness=1.0), "smoothness", "it is 1, but"),
+    "a small l": (F(lower_smoothness=0.1), "lower_smoothness", "bends down more"),
+    "a high bound": (F(lower_bound=0.0), "lower_bound", "but F is"),
+    "another pair": (
+        F(value_and_grad=lambda x: (0.0, Q @ x)),
+        "value_and_grad agrees with value and grad",
+        "another value",
+    ),
+    "terms that do not average": (
+        a_sum(grad=lambda x: np.ones(3)),
+        "the terms average to the gradient",
+        "not the mean of the terms'",
+    ),
+    "a draw without a seed": (
+        a_sum(draw=lambda size, rng: np.random.default_rng().integers(7, size=size)),
+        "draw is seeded",
+        "two batches from one seed",
+    ),
+    "terms that are never drawn": (
+        a_sum(draw=lambda size, rng: rng.integers(6, size=size)),
+        "draw is uniform over the terms",
+        "more often than others",
+    ),
+    "a small constant of the terms": (
+        a_sum(term_smoothness=0.1, mean_square_smoothness=0.1),
+        "term_smoothness and mean_square_smoothness",
+        "changes faster",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_what_is_wrong_with_an_objective_is_found(name: str) -> None:
+    objective, check, words = OBJECTIVES[name]
+    failed(check_objective(objective), check, words)
+
+
+def test_a_right_objective_passes_with_what_it_has() -> None:
+    assert check_objective(F(), strict=True).passed and check_objective(a_sum(), strict=True).passed
+    bare = F(without=("shape", "smoothness", "lower_smoothness"))
+    assert check_objective(bare, cg.Simplex(3), strict=True).passed
+    unseen = check_objective(bare)
+    assert unseen.passed and any("give a domain" in finding.detail for finding in unseen.findings)
+
+
+@dataclass(frozen=True)
+class Loss:
+    smoothness: float = 1.0
+    lower_smoothness: float = 0.0
+    lower_bound: float = 0.0
+    labels: str = "real"
+    factor: float = 1.0
+
+    def value(self, z: Any, y: Any) -> Any:
+        with np.errstate(over="ignore"):
+            return np.square(z - y) / 2
+
+    def deriv(self, z: Any, y: Any) -> Any:
+        return self.factor * (z - y)
+
+
+@pytest.mark.parametrize(
+    ("loss", "check", "words"),
+    [
+        (object(), "members", "no value"),
+        (Loss(labels="words"), "labels are 'real' or '+-1'", "'words'"),
+        (Loss(factor=2.0), "deriv is the derivative of value", "differences make"),
+        (
+            Loss(smoothness=0.5),
+            "smoothness and lower_smoothness are the extremes of the second derivative",
+            "reaches 1",
+        ),
+        (Loss(lower_bound=0.1), "value is at least lower_bound", "but a value is 0"),
+    ],
+)
+def test_what_is_wrong_with_a_loss_is_found(loss: Any, check: str, words: str) -> None:
+    failed(check_loss(loss), check, words)
+    assert check_loss(Loss(), exact=lambda z, y: (z - y) ** 2 / 2, strict=True).passed
+    assert not check_loss(Loss(), exact=lambda z, y: (z - y) ** 2).passed
+
+
+@dataclass(frozen=True)
+class Inner:
+    how: str = ""
+
+    def init(self, domain: Any, x: Any) -> None:
+        return None
+
+    def solve(self, domain: Any, g: Any, u: Any, gamma: float, stop: Any, memory: Any) -> Prox:
+        if self.how == "lazy":
+            return Prox(u, 1e9, None)
+        found = cg.CondG().solve(domain, g, u, gamma, absolute(1e-6), None)
+        if self.how == "outside":
+            return Prox(1.5 * found.point, found.gap, None)
+        if self.how == "boasts":
+            return Prox(u, 0.0, None)
+        return found
+
+
+@pytest.mark.parametrize(
+    ("solver", "check", "words"),
+    [
+        (object(), "members", "no init and no solve"),
+        (Inner("outside"), "the prox point lies in the set", "outside of the set"),
+        (Inner("boasts"), "the gap is at least the true one", "it says 0, the true gap is"),
+        (Inner("lazy"), "the gap is as small as was asked for", "was asked for"),
+    ],
+)
+def test_what_is_wrong_with_an_inner_solver_is_found(solver: Any, check: str, words: str) -> None:
+    failed(check_inner(solver, {"simplex": SIMPLEX}), check, words)
+
+
+@dataclass(frozen=True)
+class Solver:
+    how: str = ""
+
+    def init(self, problem: Any, x0: Any) -> State:
+        return State(x=x0, L=problem.objective.smoothness)
+
+    def step(self, problem: Any, state: State) -> State:
+        s = problem.domain.lmo(problem.objective.grad(state.x))
+        x, k = state.x + 2 / (state.k + 2) * (s - state.x), state.k + 1
+        if self.how == "outside":
+            x = 1.1 * x
+        if self.how == "counts by 2":
+            k += 1
+        if self.how == "random":
+            x = x + 1e-12 * np.random.default_rng().standard_normal(x.shape)
+        if self.how == "in place":
+            state.x.flags.writeable = True
+            state.x[:] = x
+        return replace(state, k=k, x=x)
+
+
+@pytest.mark.parametrize(
+    ("solver", "check", "words"),
+    [
+        (object(), "members", "no init and no step"),
+        ("nowhere", "members", "there is no method 'nowhere'"),
+        (Solver("outside"), "iterates stay in the set", "outside of the set"),
+        (Solver("counts by 2"), "states count steps from the start", "k runs [0, 2, 4"),
+        (Solver("random"), "a step is pure", "leads to two states"),
+        (Solver("random"), "runs repeat", "differ"),
+        (Solver("in place"), "a step is pure", "changed the state"),
+    ],
+)
+def test_what_is_wrong_with_a_method_is_found(solver: Any, check: str, words: str) -> None:
+    report = check_method(solver, steps=4)
+    label = check if check == "members" else f"indefinite quadratic: {check}"
+    failed(report, label, words)
+
+
+def test_a_right_method_passes() -> None:
+    assert check_method(Solver(), strict=True).passed and not check_method(Solver()).notes
+    assert check_method(FrankWolfe("short"), {"own": cg.Problem(F(), Own3())}, strict=True).passed
+
+
+class Own3:
+    shape = (3,)
+
+    def lmo(self, direction: Any) -> Any:
+        return np.eye(3)[int(np.argmin(direction))]
+
+    def contains(self, x: Any, tolerance: float = 1e-9) -> bool:
+        return cg.Simplex(3).contains(x, tolerance)
