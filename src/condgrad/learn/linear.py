@@ -88,7 +88,7 @@ class _Linear(Storable, BaseEstimator):
             return None
         return self.radius if self.radius == "auto" else self.radius * problem.design.unit
 
-    def _set_fitted(self, problem: LinearProblem, fit: Fit, steps: list[Step], radius: float | None) -> None:
+    def _set_results(self, problem: LinearProblem, fit: Fit, steps: list[Step], radius: float | None) -> None:
         """Set the fitted attributes that the regressor and the classifier share, and warn if the fit did not converge."""
         coef, self.intercept_ = problem.design.to_user(fit.x)
         self.coef_ = coef.T
@@ -115,7 +115,7 @@ class _Linear(Storable, BaseEstimator):
         partial, (radius, fit) = unfitted_copy(self), problem.last_fit[0]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            partial._set_fitted(problem, fit, [], None if self.constraint is None else radius)
+            partial._set_results(problem, fit, [], None if self.constraint is None else radius)
         partial.status_ = "interrupted"
         return partial
 
@@ -285,7 +285,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
                 problem.zero(),
                 unconstrained=self.constraint == "auto",
             )
-        self._set_fitted(problem, fit, steps, radius)
+        self._set_results(problem, fit, steps, radius)
         self.intercept_ = self.intercept_ + middle
         self.sigma_ = median_scale(problem.errors(fit.x), weights) if self.loss == "squared" else sigma
         errors = given @ self.coef_.T + self.intercept_ - observed
@@ -478,7 +478,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
             elif self.loss == "sigmoid":
                 start = problem.fit(Logistic(), radius, start).x
             fit = problem.fit(loss, radius, start)
-        self._set_fitted(problem, fit, steps, radius)
+        self._set_results(problem, fit, steps, radius)
         return self
 
     def _path(self, train: LinearProblem, held_out: LinearProblem, loss: Loss) -> list[Step]:

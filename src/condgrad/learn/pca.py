@@ -143,13 +143,13 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         def partial_fit(interruption: KeyboardInterrupt) -> Self | None:
             found = getattr(interruption, "partial_fit", None)
-            return None if found is None else unfitted_copy(self)._set_fitted(found, X, requested)
+            return None if found is None else unfitted_copy(self)._set_results(found, X, requested)
 
         with attach_partial_fit(partial_fit):
             completion.fit(X)
-        return self._set_fitted(completion, X, requested)
+        return self._set_results(completion, X, requested)
 
-    def _set_fitted(self, found: RobustCompletion, X: np.ndarray, requested: int | None) -> Self:
+    def _set_results(self, found: RobustCompletion, X: np.ndarray, requested: int | None) -> Self:
         """Set the fitted attributes from the completion of X."""
         observed = ~np.isnan(X)
         self.radius_, self.sigma_, self.multiplier_ = found.radius_, found.sigma_, found.multiplier_

@@ -243,7 +243,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
             if certify is not None:
                 model = fit.certify(model, certify, steps)
-        self._set_fitted(model, fit, given)
+        self._set_results(model, fit, given)
         fit.report(f"fitted, rank {len(self.singular_values_)}, radius {self.radius_:.4g}, sigma {self.sigma_:.4g}", 0)
         return self
 
@@ -254,10 +254,10 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         partial, model = unfitted_copy(self), fit.partial_model
         if model.rank is not None:  # singular values are unshrunk
             model = replace(model, radius=float(model.x.svd()[1].sum()))
-        partial._set_fitted(model, fit, given)
+        partial._set_results(model, fit, given)
         return partial
 
-    def _set_fitted(self, model: Model, fit: Fit, given: Entries) -> None:
+    def _set_results(self, model: Model, fit: Fit, given: Entries) -> None:
         """Set the fitted attributes."""
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
         self.index_, self.columns_ = given.index, given.columns
