@@ -125,6 +125,15 @@ def restore(image: Image, fit: RobustCompletion, correct: bool = True) -> Restor
 def read(path: str | os.PathLike[str]) -> Image:
     """Read a grey or colour image. Pixels that are transparent, or NaN in images of floats, are missing.
 
+    Parameters
+    ----------
+    path : str or path-like
+        A file in a format that pillow reads without another program.
+
+    Returns
+    -------
+    Image
+
     Raises
     ------
     BadImage
@@ -145,7 +154,13 @@ def read(path: str | os.PathLike[str]) -> Image:
 
 
 def read_mask(path: str | os.PathLike[str]) -> np.ndarray:
-    """Read a mask: True where the image is neither black nor transparent; of shape (height, width)."""
+    """Read a mask from an image file.
+
+    Returns
+    -------
+    ndarray of bool of shape (height, width)
+        True where the image is neither black nor transparent.
+    """
     return np.asarray((read(path).pixels > 0).any(axis=2))
 
 

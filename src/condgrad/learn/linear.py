@@ -252,6 +252,18 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         -------
         RobustLinearRegressor
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the data or the weights are invalid. The estimator is then unchanged.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the last fit did not converge within ``max_iter`` steps.
+        UserWarning
+            If the coefficients follow leverage points, or if nearly half of the targets are outliers.
         """
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
@@ -449,6 +461,17 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         -------
         SigmoidClassifier
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the data or the weights are invalid, or there are fewer than two classes. The estimator is then
+            unchanged.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the last fit did not converge within ``max_iter`` steps.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)

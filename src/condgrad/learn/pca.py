@@ -119,6 +119,16 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -------
         RobustPCA
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid, or a column of X has no entry. The estimator is then unchanged.
+
+        Warns
+        -----
+        UserWarning
+            If L has fewer than ``n_components`` components.
         """
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
         requested = None if self.n_components is None else whole(self.n_components, "n_components")

@@ -23,8 +23,8 @@ class ProgressReporter:
 
     def __init__(self, shown: bool) -> None:
         self.shown = shown and not switched_off() and not logger.isEnabledFor(logging.INFO)
-        self.begun = self.last = monotonic()
-        self.due = self.begun + SECONDS_TO_FIRST_LINE
+        self.started = self.last = monotonic()
+        self.due = self.started + SECONDS_TO_FIRST_LINE
 
     def __call__(self, line: str, rounds: int) -> None:
         logger.info("RobustCompletion: %s", line)
@@ -36,7 +36,7 @@ class ProgressReporter:
             self.due = now + (SECONDS_BETWEEN_LINES if sys.stderr.isatty() else EVERY_ELSEWHERE)
             remaining = duration(took * rounds)
             print(
-                f"RobustCompletion: {line}  [{duration(now - self.begun)}, about {remaining} left]",
+                f"RobustCompletion: {line}  [{duration(now - self.started)}, about {remaining} left]",
                 file=sys.stderr,
                 flush=True,
             )

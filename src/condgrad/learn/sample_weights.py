@@ -122,7 +122,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, number: np.ndarray, we
     unknown, missing = set(class_weight) - known, known - set(class_weight)
     if unknown and missing:
         raise ValueError(
-            f"class_weight has {sorted(unknown, key=str)[0]!r}, which is no class, and lacks the class "
+            f"class_weight has {sorted(unknown, key=str)[0]!r}, which is not a class of y, and lacks the class "
             f"{sorted(missing, key=str)[0]!r}: give the classes of y."
         )
     return np.array([float(class_weight.get(one, 1.0)) for one in classes.tolist()])

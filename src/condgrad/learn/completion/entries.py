@@ -137,7 +137,7 @@ def from_list(X: Any, y: Any = None) -> Entries:
 
 
 def positions_as_matrix(X: Any) -> Any:
-    """Convert Observations without names to a matrix, or, if most rows or columns are empty, to entries named by position."""
+    """Convert Observations without names to a matrix, or, if most rows and columns are empty, to entries named by position."""
     if isinstance(X, Observations) and X.row_ids is None:
         return X.compact() if X.mostly_empty else X.matrix()
     return X

@@ -176,6 +176,12 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         -------
         RobustCompletion
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid, there is no entry, or an entry is given twice, is not finite or has a magnitude
+            above 1e100. The estimator is then unchanged.
         """
         continued = self.warm_start and hasattr(self, "singular_values_")
         given = self._read(X, y, reset=True)
@@ -199,6 +205,11 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         -------
         RobustCompletion
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            As in ``fit``; also if X has names and the model was fitted to a matrix without them.
         """
         if not hasattr(self, "singular_values_"):
             return self.fit(X, y)
@@ -383,6 +394,11 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         -------
         RobustCompletion
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a row is known already, or a column is not.
         """
         check_is_fitted(self)
         index = None

@@ -67,7 +67,7 @@ class Predicting:
         ----------
         X : array-like or DataFrame of shape (n, 2), or Observations
             Rows and columns by name if the entries had names, by label if the model was fitted to a wide DataFrame, else by
-            position; also the result of ``condgrad.data.load(..., values=False)``. An unknown row or column has bias 0 and no
+            position. Also the result of ``condgrad.data.load(..., values=False)``. An unknown row or column has bias 0 and no
             low-rank part: the prediction is then the mean plus the bias of the other.
 
         Returns
@@ -206,6 +206,11 @@ class Predicting:
             columns; ``columns[i].compressed()`` drops them.
         predictions : ndarray of shape (m, l)
             Predictions at these columns, NaN where columns are masked.
+
+        Raises
+        ------
+        ValueError
+            If a row is unknown.
         """
         check_is_fitted(self)
         if self.index_ is None:
