@@ -29,7 +29,9 @@ MOST = 2.0
 def told(entries: Completion, model: RobustCompletion, radius: float) -> None:
     """One fit, from biases alone, at this radius and the model's scale."""
     fit = Fit(entries, model.loss, None, "both", np.random.default_rng(0))
-    begin = replace(fit.start(entries), loss=loss_for(model.loss, model.sigma_), sigma=model.sigma_, radius=radius)
+    begin = replace(
+        fit.biases_only(entries), loss=loss_for(model.loss, model.sigma_), sigma=model.sigma_, radius=radius
+    )
     fit.finish(begin, 400, model.tol)
 
 

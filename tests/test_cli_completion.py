@@ -220,7 +220,7 @@ def test_an_interrupted_fit_ends_with_a_sentence(
     def interrupted(*arguments: Any, **more: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("condgrad.learn.completion.path.refitted", interrupted)
+    monkeypatch.setattr("condgrad.learn.completion.path.refit_biases", interrupted)
     capsys.readouterr()
     assert main(["complete", str(folder / "ratings.csv"), "--out", str(tmp_path / "m.npz")]) == 130
     assert capsys.readouterr().err == "condgrad: Interrupted from the keyboard.\n" and not (tmp_path / "m.npz").exists()

@@ -82,10 +82,10 @@ def test_what_fill_refuses(picture: Any, tmp_path: Path, capsys: pytest.CaptureF
     told = refused(capsys, "fill", tmp_path / "in.png", "--mask", tmp_path / "small.png", "--out", out)
     assert "The mask has shape (10, 10), but (48, 64) was expected" in told
     (tmp_path / "words.png").write_text("no picture")
-    assert "is no picture" in refused(capsys, "fill", tmp_path / "words.png", "--out", out)
+    assert "is not an image" in refused(capsys, "fill", tmp_path / "words.png", "--out", out)
     assert "--invert needs --mask" in refused(capsys, "fill", tmp_path / "in.png", "--invert", "--out", out)
     pillow.fromarray(np.full((48, 64), 255, np.uint8)).save(tmp_path / "all.png")
-    assert "Every pixel is lost" in refused(
+    assert "Every pixel is missing" in refused(
         capsys, "fill", tmp_path / "in.png", "--mask", tmp_path / "all.png", "--out", out
     )
     mask = ["--mask", tmp_path / "mask.png"]

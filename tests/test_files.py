@@ -323,7 +323,7 @@ def test_a_picture_starts_no_other_program(tmp_path: Path) -> None:
     from condgrad.learn import images
 
     pillow.fromarray(np.zeros((8, 9, 3), np.uint8)).save(tmp_path / "x.eps")
-    with pytest.raises(images.BadImage, match="is no picture, or damaged"):
+    with pytest.raises(images.BadImage, match="is not an image, or damaged"):
         images.read(tmp_path / "x.eps")
 
 

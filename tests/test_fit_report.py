@@ -10,7 +10,7 @@ import pytest
 from condgrad.data import load
 from condgrad.learn import RobustCompletion
 from condgrad.learn.completion.path import Radius
-from condgrad.learn.completion.report import in_words, path_plot, validation_words
+from condgrad.learn.completion.report import fit_sentences, path_plot, validation_sentences
 from condgrad.report import Curve, Plot
 from condgrad.report.bands import bands
 
@@ -69,7 +69,7 @@ def test_the_path_has_a_curve_for_each_loss_and_one_for_the_chosen_fit() -> None
 def test_the_curve_the_caption_and_the_text_speak_of_one_fit() -> None:
     model = with_path()
     (path,) = path_plot(model)
-    (said,) = validation_words(model)
+    (said,) = validation_sentences(model)
     assert isinstance(path, Plot) and path.y == "RMSE on held-out entries"
     assert "radius 15.5, rank 3, RMSE 1.375 and MAE 0.875" in path.note
     assert (
@@ -82,10 +82,10 @@ def test_the_curve_the_caption_and_the_text_speak_of_one_fit() -> None:
 def test_nothing_is_said_to_be_held_out_where_nothing_was() -> None:
     found = dict.fromkeys(("entries", "rows", "columns", "rank", "outliers"), 1)
     found |= {"observed": 1.0, "radius": 1.0, "sigma": 1.0, "held-out entries": None}  # type: ignore[dict-item]
-    assert "held-out" not in in_words(found) and "held-out" in in_words({**found, "held-out entries": 5})
+    assert "held-out" not in fit_sentences(found) and "held-out" in fit_sentences({**found, "held-out entries": 5})
     model = RobustCompletion()
     model.best_index_, model.path_ = None, []
-    assert validation_words(model) == [] and model.validation_rmse_ is None and model.validation_mae_ is None
+    assert validation_sentences(model) == [] and model.validation_rmse_ is None and model.validation_mae_ is None
 
 
 @pytest.fixture(scope="module")

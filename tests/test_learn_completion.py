@@ -77,21 +77,21 @@ def test_biases_of_columns_alone() -> None:
 
 
 def test_biases_are_where_reweighting_leaves_them() -> None:
-    """Each is the mean of what the others leave over, weighted by belief, with some entries more that say 0."""
+    """Each bias is the weighted mean of the residuals without it, with inlier weights and a ridge penalty."""
     _, holes = problem(noise=0.1)
     rows, cols, values = table(holes + np.linspace(0, 2, 40))
     pattern, loss = Pattern(rows, cols, holes.shape), cg.Welsch(4.0)
     found = biases.Biases(0.0, np.zeros(60), np.zeros(40))
     for _ in range(300):
-        left = values - pattern.sample(*found.factors())
-        found = biases.refitted(found, pattern, left, loss, "both", turns=2)[0]
+        residuals = values - pattern.sample(*found.factors())
+        found = biases.refit_biases(found, pattern, residuals, loss, "both", iterations=2)[0]
     weights = np.exp(-((values - (found.mean + found.rows[rows] + found.cols[cols])) ** 2) / 4.0)
     assert np.isclose(found.mean, np.average(values - found.rows[rows] - found.cols[cols], weights=weights))
     of_rows = np.bincount(rows, weights * (values - found.mean - found.cols[cols])) / (
-        np.bincount(rows, weights) + biases.ROWS
+        np.bincount(rows, weights) + biases.ROW_RIDGE
     )
     of_cols = np.bincount(cols, weights * (values - found.mean - found.rows[rows])) / (
-        np.bincount(cols, weights) + biases.COLUMNS
+        np.bincount(cols, weights) + biases.COLUMN_RIDGE
     )
     assert np.allclose(found.rows, of_rows) and np.allclose(found.cols, of_cols)
 
@@ -99,7 +99,7 @@ def test_biases_are_where_reweighting_leaves_them() -> None:
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint16])
 def test_whole_numbers_are_ids_in_order(kind: type) -> None:
     for ids in ([3, 0, 2, 2, 1], [5, 9, 9, 7, 5], [0, 120, 7, 7, 0]):
-        given = entries.listed((np.array(ids, kind), np.array(ids, kind), np.ones(5)))
+        given = entries.from_list((np.array(ids, kind), np.array(ids, kind), np.ones(5)))
         assert given.row_ids is not None and given.row_ids.dtype == kind
         assert given.row_ids.tolist() == sorted(set(ids)) and given.row_ids[given.rows].tolist() == ids
 
@@ -139,7 +139,7 @@ def test_the_columns_of_a_table_are_found_by_their_names(noisy: tuple) -> None:
     ],
 )
 def test_a_table_whose_order_is_not_clear_is_refused(frame: dict) -> None:
-    with pytest.raises(ValueError, match="are row, column and value is not clear: name them so"):
+    with pytest.raises(ValueError, match="are row, column and value: name them so"):
         RobustCompletion().fit(pd.DataFrame(frame))
 
 
@@ -356,7 +356,7 @@ def test_validation_errors_are_of_the_fit_that_has_not_seen_the_entries(
     train, held = seen["train"], seen["held"]
     places = set(zip(held.rows.tolist(), held.cols.tolist(), strict=True))
     assert not places & set(zip(train.pattern.rows.tolist(), train.pattern.cols.tolist(), strict=True))
-    predicted = seen["model"].at(held.rows, held.cols)
+    predicted = seen["model"].predict(held.rows, held.cols)
     if ratings:
         assert np.abs(predicted).max() > 2, "there is something to clip"
         predicted = np.clip(predicted, -2, 2)

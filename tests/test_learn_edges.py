@@ -263,7 +263,7 @@ def test_a_wide_frame_is_a_matrix_and_melted_it_has_names() -> None:
 def test_three_columns_that_may_be_a_matrix_are_asked_about(frame: dict) -> None:
     pd = pytest.importorskip("pandas")
     given = pd.DataFrame(frame)
-    told = "are row, column and value is not clear: name them so, or give a matrix of three columns as an array, by to_numpy"
+    told = "are row, column and value: name them so, or give a matrix of three columns as an array, by to_numpy"
     with pytest.raises(ValueError, match=told):
         RobustCompletion().fit(given)
     assert RobustCompletion().fit(given.to_numpy()).fill().shape == (3, 3)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.forging import forge
 
 from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
-from condgrad.learn.linear_problem import Design, Fits
+from condgrad.learn.linear_problem import Design, LinearProblem
 from condgrad.learn.robust_start import clipped_scale, m_scale, robust_start
 from condgrad.objectives import Welsch
 from condgrad.storage.archive import BadArchive
@@ -111,9 +111,9 @@ def test_a_fit_without_a_ball_keeps_its_start():
     """The first ball was as large as the Euclidean norm of the start, which an l1 ball of that radius does not hold."""
     for seed in range(5):
         X, y, _ = contaminated("one-sided targets", 0.4, seed=seed)
-        fits = Fits(Design.of(X, True), y[:, None], "l1", None, 1e-6, 2000)
-        start = robust_start(fits.design.A, fits.Y, 0)
-        found = fits.at(Welsch(9.0), None, start, 0.1)
+        problem = LinearProblem(Design.of(X, True), y[:, None], "l1", None, 1e-6, 2000)
+        start = robust_start(problem.design.A, problem.Y, 0)
+        found = problem.fit(Welsch(9.0), None, start, 0.1)
         assert not found.binding and np.linalg.norm(found.x - start) < 0.02 * np.linalg.norm(start)
 
 

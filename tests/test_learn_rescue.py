@@ -10,10 +10,10 @@ import pytest
 import condgrad as cg
 from condgrad.learn import RobustCompletion
 from condgrad.learn.completion.biases import Biases
-from condgrad.learn.completion.folding import folded
+from condgrad.learn.completion.folding import fold_in_rows
 from condgrad.learn.completion.model import Model
-from condgrad.learn.completion.rescue import rescued
-from condgrad.learn.completion.robust_scale import bounds
+from condgrad.learn.completion.rescue import rescue
+from condgrad.learn.completion.robust_scale import value_range
 from condgrad.points import LowRank
 
 
@@ -104,7 +104,7 @@ def lost_in(axis: int, far: float = 50.0) -> tuple[cg.Completion, Model, np.ndar
 @pytest.mark.parametrize("which", ["both", None])
 def test_what_is_lost_is_fitted_to_what_the_others_have_taught(axis: int, which: str | None) -> None:
     objective, model, truth = lost_in(axis)
-    found = rescued(objective, model, which)
+    found = rescue(objective, model, which)
     assert relative(model.x.to_dense(), truth) > 0.5
     U, V = found.factors()
     assert np.allclose(U @ V.T, truth, atol=0.2)
@@ -118,17 +118,17 @@ def test_what_is_lost_is_fitted_beside_the_biases_of_the_others_with_one_of_its_
     of_cols = np.where(np.arange(25) < 2, 40.0, 0.0)
     known = replace(model, biases=Biases(5.0, of_rows, np.zeros(25)))
     given = objective.replaced(objective.values + 5.0 + of_rows[rows] + of_cols[cols])
-    U, V = rescued(given, known, "columns").factors()
+    U, V = rescue(given, known, "columns").factors()
     assert np.allclose(U @ V.T, truth + 5.0 + of_rows[:, None] + of_cols, atol=0.2)
 
 
-def test_what_is_believed_stays_as_it_is_and_so_does_what_fits_nothing() -> None:
+def test_inliers_are_kept_and_so_are_rows_that_no_refit_improves() -> None:
     objective, model, _ = lost_in(0, far=1.0)
-    assert rescued(objective, model, "both") is model
+    assert rescue(objective, model, "both") is model
     objective, model, _ = lost_in(0)
     values, rows = objective.values.copy(), objective.pattern.rows
     values[rows < 2] = 1e3 * np.random.default_rng(0).normal(size=int((rows < 2).sum()))
-    left = rescued(objective.replaced(values), model, "both")
+    left = rescue(objective.replaced(values), model, "both")
     assert np.allclose(left.x.to_dense(), model.x.to_dense())
 
 
@@ -138,7 +138,7 @@ def test_a_row_of_few_entries_is_not_rescued() -> None:
     few = (rows > 1) | (cols < 4)
     assert 0 < ((rows < 1) & few).sum() < 6
     part = cg.Completion(rows[few], cols[few], objective.values[few], objective.shape, objective.loss)
-    assert np.allclose(rescued(part, model, "both").x.to_dense(), model.x.to_dense())
+    assert np.allclose(rescue(part, model, "both").x.to_dense(), model.x.to_dense())
 
 
 def test_folding_takes_a_price_for_each_component() -> None:
@@ -146,8 +146,8 @@ def test_folding_takes_a_price_for_each_component() -> None:
     V = np.linalg.qr(rng.normal(size=(40, 2)))[0]
     cols, left = np.arange(40), V @ [3.0, 5.0]
     entries = np.zeros(40, int), cols, left
-    free = folded(V, np.ones(2), entries, 1, cg.Squared(), np.array([0.0, 0.0]), ridge=None)[1]
-    dear = folded(V, np.ones(2), entries, 1, cg.Squared(), np.array([0.0, 1.0]), ridge=None)[1]
+    free = fold_in_rows(V, np.ones(2), entries, 1, cg.Squared(), np.array([0.0, 0.0]), ridge=None)[1]
+    dear = fold_in_rows(V, np.ones(2), entries, 1, cg.Squared(), np.array([0.0, 1.0]), ridge=None)[1]
     assert np.allclose(free, [[3.0, 5.0]]) and np.allclose(dear, [[3.0, 2.5]])
 
 
@@ -159,11 +159,11 @@ def test_bounds_are_values_that_many_share() -> None:
         (0.0, np.inf): np.maximum(rng.normal(size=5000), 0.0),
     }
     for expected, values in cases.items():
-        assert bounds(values, np.ones(5000, dtype=bool)) == expected
+        assert value_range(values, np.ones(5000, dtype=bool)) == expected
         far = np.concatenate([[-99.0] * 40, values])
-        assert bounds(far, far > -99.0) == expected, "only among those that are believed"
+        assert value_range(far, far > -99.0) == expected, "only among the inliers"
     few = np.array([1.0, 2.0, 3.0])
-    assert bounds(few, few > 0) == (-np.inf, np.inf) == bounds(few, few > 9)
+    assert value_range(few, few > 0) == (-np.inf, np.inf) == value_range(few, few > 9)
 
 
 def test_predictions_pass_the_largest_value_that_was_seen_where_it_is_no_bound() -> None:

@@ -11,7 +11,7 @@ from condgrad.learn.completion import folding
 from condgrad.learn.completion.biases import Biases
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.path import Fit
-from condgrad.learn.completion.robust_scale import coarseness
+from condgrad.learn.completion.robust_scale import quantization_step
 from condgrad.points import LowRank
 
 
@@ -132,16 +132,16 @@ def test_a_constant_with_some_that_are_wrong_is_a_constant() -> None:
 
 def test_a_step_is_the_least_between_values_that_many_share() -> None:
     rng = np.random.default_rng(0)
-    assert coarseness(rng.normal(size=5000)) == 0.0
-    assert coarseness(rng.integers(1, 11, 5000) / 2) == 0.5
-    assert coarseness(np.append(rng.integers(0, 2, 5000), [0.3, 1e6]).astype(float)) == 1.0
-    assert coarseness(np.append(rng.normal(size=900), np.full(100, -9999.0))) == 0.0, "a sentinel is no step"
+    assert quantization_step(rng.normal(size=5000)) == 0.0
+    assert quantization_step(rng.integers(1, 11, 5000) / 2) == 0.5
+    assert quantization_step(np.append(rng.integers(0, 2, 5000), [0.3, 1e6]).astype(float)) == 1.0
+    assert quantization_step(np.append(rng.normal(size=900), np.full(100, -9999.0))) == 0.0, "a sentinel is no step"
     rain = np.where(rng.random(5000) < 0.6, 0.0, rng.exponential(size=5000))
-    assert 0.5 < coarseness(rain) < 0.9
-    assert coarseness(np.where(rng.random(5000) < 0.9, 0.0, rng.normal(size=5000))) == 0.0, "so few may be wrong"
-    assert coarseness(np.ones(3)) == coarseness(np.array([2.0])) == 0.0
+    assert 0.5 < quantization_step(rain) < 0.9
+    assert quantization_step(np.where(rng.random(5000) < 0.9, 0.0, rng.normal(size=5000))) == 0.0, "so few may be wrong"
+    assert quantization_step(np.ones(3)) == quantization_step(np.array([2.0])) == 0.0
     many = rng.integers(0, 5, 1_000_000).astype(float)
-    assert coarseness(many) == 1.0
+    assert quantization_step(many) == 1.0
 
 
 # ------------------------------------------------------------------------------------------------------------- folding
@@ -157,11 +157,11 @@ def test_rows_are_folded_in_the_same_beside_any_others(monkeypatch: pytest.Monke
     left = rng.normal(size=7)[rows] + rng.normal(size=len(rows))
 
     def fold(rows: np.ndarray, cols: np.ndarray, left: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
-        return folding.folded(columns, singular, (rows, cols, left), m, cg.Welsch(9.0), 0.1, ridge=3.0)
+        return folding.fold_in_rows(columns, singular, (rows, cols, left), m, cg.Welsch(9.0), 0.1, ridge=3.0)
 
     together = fold(rows, cols, left, 7)
     order = rng.permutation(len(rows))
-    monkeypatch.setattr(folding, "BLOCK", 50)
+    monkeypatch.setattr(folding, "MAX_BLOCK_ELEMENTS", 50)
     for bias, factors in (fold(rows, cols, left, 7), fold(rows[order], cols[order], left[order], 7)):
         assert np.allclose(bias, together[0], atol=1e-6) and np.allclose(factors, together[1], atol=1e-6)
     for row in range(7):

@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 
 import condgrad as cg
 from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
-from condgrad.learn.sample_weights import held_out, median, shuffled
+from condgrad.learn.sample_weights import held_out_rows, holdout_keys, weighted_median
 
 
 def data(n: int = 80, d: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -135,17 +135,17 @@ def test_the_weighted_median_is_that_of_repeated_rows() -> None:
         n = rng.integers(1, 9)
         values, weights = rng.integers(0, 5, (n, 2)).astype(float), rng.integers(1, 4, n)
         assert np.array_equal(
-            median(values, weights.astype(float)), np.median(np.repeat(values, weights, axis=0), axis=0)
+            weighted_median(values, weights.astype(float)), np.median(np.repeat(values, weights, axis=0), axis=0)
         )
 
 
 def test_what_is_held_out_is_a_share_of_the_weight() -> None:
     keys = np.random.default_rng(0).permutation(1000).astype(np.uint64)
     weights = np.random.default_rng(1).uniform(0.1, 5.0, 1000)
-    held = held_out(keys, weights, 0.2)
+    held = held_out_rows(keys, weights, 0.2)
     assert weights[held].sum() / weights.sum() == pytest.approx(0.2, abs=0.005)
-    assert held_out(keys, None, 0.2).sum() == 200
-    assert held_out(keys[:2], np.array([1e9, 1.0]), 0.2).sum() == held_out(keys[:1], None, 0.2).sum() == 1
+    assert held_out_rows(keys, None, 0.2).sum() == 200
+    assert held_out_rows(keys[:2], np.array([1e9, 1.0]), 0.2).sum() == held_out_rows(keys[:1], None, 0.2).sum() == 1
 
 
 def test_a_weighted_linear_model_is_that_of_repeated_rows() -> None:
@@ -197,7 +197,7 @@ def test_equal_rows_draw_one_number_in_any_order_and_number() -> None:
         X, Y = rng.integers(-1, 2, (n, 3)).astype(float), rng.integers(0, 2, (n, 2)).astype(float)
 
         def keys(X: Any, Y: np.ndarray, seed: int = seed) -> np.ndarray:
-            return shuffled(X, Y, np.random.RandomState(seed))
+            return holdout_keys(X, Y, np.random.RandomState(seed))
 
         found, rows = keys(X, Y), np.c_[Y, X]
         assert np.array_equal(found[:, None] == found, (rows[:, None] == rows).all(axis=2))

@@ -206,7 +206,7 @@ def complete(arguments: Any) -> int:
 
 def predict(arguments: Any) -> int:
     from condgrad.learn import RobustCompletion
-    from condgrad.learn.completion.entries import pair_places
+    from condgrad.learn.completion.entries import pair_positions
     from condgrad.learn.completion.table_labels import names_of
 
     if (arguments.top is None) == (arguments.pairs is None):
@@ -222,7 +222,7 @@ def predict(arguments: Any) -> int:
     given = read(arguments, arguments.pairs, values=False)
     row_ids, col_ids = names(given.row_ids, given.rows), names(given.col_ids, given.cols)
     known, shape = names_of(model), (len(model.row_biases_), len(model.col_biases_))
-    rows, cols = pair_places(given, known, shape)
+    rows, cols = pair_positions(given, known, shape)
     if arguments.columns is None and not arguments.no_header:
         check_header(given, (rows >= 0) & (cols >= 0), (rows < 0) & (cols < 0))
     tell(given.cleanup, sys.stderr)
@@ -236,7 +236,7 @@ def predict(arguments: Any) -> int:
                 file=sys.stderr,
             )
     turned = replace(given, rows=given.cols, cols=given.rows, row_ids=given.col_ids, col_ids=given.row_ids)
-    if (rows < 0).all() and (cols < 0).all() and (np.minimum(*pair_places(turned, known, shape)) >= 0).any():
+    if (rows < 0).all() and (cols < 0).all() and (np.minimum(*pair_positions(turned, known, shape)) >= 0).any():
         print(
             "condgrad: the model has seen none of these rows and columns, but some the other way round: if the pairs are "
             "column and row, say so by --columns 1,0.",

@@ -74,12 +74,12 @@ def check_size(shape: tuple[int, int]) -> None:
 
 def write_wide(path: Path, given: Observations, model: RobustCompletion, keep: str, raw: bool = False) -> None:
     """The completed matrix as wide CSV, its rows and columns in the order of the file; observed values keep all their digits."""
-    from condgrad.learn.completion.entries import places
+    from condgrad.learn.completion.entries import positions
 
     (m, n), filled = given.shape, model.fill(keep)
     row_ids, col_ids = (np.arange(m), np.arange(n)) if given.row_ids is None else (given.row_ids, given.col_ids)
     assert col_ids is not None and given.values is not None
-    rows, cols = places(row_ids, model.row_ids_, m), places(col_ids, model.col_ids_, n)
+    rows, cols = positions(row_ids, model.row_ids_, m), positions(col_ids, model.col_ids_, n)
     ends = np.searchsorted(given.rows, np.arange(m + 1), sorter=(order := np.argsort(given.rows, kind="stable")))
     with replacing(housed(path)) as file:
         text = codecs.getwriter("utf-8")(file)

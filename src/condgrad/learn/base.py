@@ -1,4 +1,4 @@
-"""What the fits of all estimators share: a refused one changes nothing, and a seed is a seed."""
+"""Helpers of all estimators: a fit that fails leaves the estimator unchanged, an interrupted one attaches its partial result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def all_or_nothing(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """A method after whose failure the estimator is what it was: half of it would be of the old data, half of the new."""
+    """Decorate a method so that an exception restores the estimator's attributes, which would be partly of the old data."""
 
     @wraps(method)
     def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -35,10 +35,10 @@ def all_or_nothing(method: Callable[Concatenate[S, P], T]) -> Callable[Concatena
 
 
 @contextmanager
-def attaching(partial_fit: Callable[[KeyboardInterrupt], Any]) -> Iterator[None]:
-    """Ctrl-C in the block leaves it with ``partial_fit`` attached: None where that is interrupted too.
+def attach_partial_fit(partial_fit: Callable[[KeyboardInterrupt], Any]) -> Iterator[None]:
+    """Attach the result of ``partial_fit`` to a KeyboardInterrupt that is raised in the block.
 
-    After SIGTERM nothing is attached: the process ends.
+    The result is None if ``partial_fit`` is interrupted too. After SIGTERM nothing is attached, because the process ends.
     """
     try:
         yield
@@ -53,19 +53,19 @@ def attaching(partial_fit: Callable[[KeyboardInterrupt], Any]) -> Iterator[None]
         raise
 
 
-READ = ("n_features_in_", "feature_names_in_", "classes_")
-"""What an estimator learns of its data before it fits them."""
+DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_")
+"""Attributes that are set from the data before the fit."""
 
 
-def unfitted(estimator: T) -> T:
-    """A copy that has read the data of the present fit, and nothing of an earlier one."""
+def unfitted_copy(estimator: T) -> T:
+    """A copy with the parameters and data attributes of the estimator, and without results of an earlier fit."""
     copy = clone(estimator)
-    vars(copy).update({name: value for name, value in vars(estimator).items() if name in READ})
+    vars(copy).update({name: value for name, value in vars(estimator).items() if name in DATA_ATTRIBUTES})
     return copy
 
 
 def seed_of(random_state: Any) -> int:
-    """A whole number is the seed itself, None is 0; of a RandomState the next number."""
+    """The seed of a random_state: an integer itself, 0 for None, the next random number of a RandomState."""
     if random_state is None:
         return 0
     state = check_random_state(random_state)

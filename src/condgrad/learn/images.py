@@ -1,4 +1,7 @@
-"""Pictures with lost and wrong pixels, as matrices: the channels of colour stand side by side, so that they share their rows."""
+"""Restoration of images with missing and wrong pixels by matrix completion.
+
+The colour channels of an image are put side by side in one matrix, so that they share row factors.
+"""
 
 from __future__ import annotations
 
@@ -16,43 +19,63 @@ from condgrad.runtime.extras import needed_for
 from condgrad.storage.atomic import replacing
 from condgrad.storage.files import Limits, open_file, size_of
 
-PIXELS = 100_000_000
-"""More than this is refused before memory is taken."""
-
+MAX_PIXELS = 100_000_000
+"""Maximum number of pixels of an image, checked before memory is allocated."""
 
 SAMPLE_BYTES = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
-"""Bytes of one number of a pixel, by pillow's modes; 1 in all others."""
-DEEP = (".png", ".tif", ".tiff")
-"""Names of formats for 16 bits; floats need the last two."""
+"""Bytes per channel of a pixel, by pillow's mode; 1 in all other modes."""
+SUFFIXES_16_BIT = (".png", ".tif", ".tiff")
+"""File suffixes of formats with 16 bits per channel; floats need one of the last two."""
 
 
 class BadImage(ValueError):
-    """A file that is no picture, or one that can't be used."""
+    """A file that is not an image, or an image that can't be used."""
 
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """Height x width x channels (one for grey); NaN where a pixel is lost. ``top`` is white."""
+    """An image.
+
+    Attributes
+    ----------
+    pixels : ndarray of shape (height, width, channels)
+        One channel for grey; NaN where a pixel is missing.
+    top : float
+        Value of white; infinite for floats.
+    kind : {"L", "I;16", "F", "RGB"}
+        Kind of pixels, by pillow's mode.
+    """
 
     pixels: np.ndarray
     top: float
     kind: str
-    """L, I;16, F or RGB, as pillow calls them."""
 
     @property
     def lost(self) -> np.ndarray:
-        """Height x width."""
+        """Mask of the missing pixels, of shape (height, width)."""
         return np.isnan(self.pixels).any(axis=2)
 
     def without(self, mask: np.ndarray) -> Image:
-        """With the pixels of the mask lost too."""
+        """Copy of the image in which the pixels of the mask, of shape (height, width), are missing too."""
         same_shape(mask.shape, self.pixels.shape[:2], "The mask")
         return Image(np.where(mask[:, :, None], np.nan, self.pixels), self.top, self.kind)
 
 
 @dataclass(frozen=True, eq=False)
 class Restored:
-    """The picture without holes; which pixels were filled, and which were corrected, as the fit did not believe them."""
+    """A restored image.
+
+    Attributes
+    ----------
+    image : Image
+        The image without missing pixels.
+    filled : ndarray of bool of shape (height, width)
+        Pixels that were missing.
+    corrected : ndarray of bool of shape (height, width)
+        Pixels that were replaced because they are outliers.
+    fit : RobustCompletion
+        The fitted estimator.
+    """
 
     image: Image
     filled: np.ndarray
@@ -61,10 +84,29 @@ class Restored:
 
 
 def restore(image: Image, fit: RobustCompletion, correct: bool = True) -> Restored:
-    """Fill what is lost; replace what the fit does not believe, unless ``correct`` is False; leave all else as it is."""
+    """Fill missing pixels and replace outliers; keep all other pixels.
+
+    Parameters
+    ----------
+    image : Image
+        The image; at least one pixel must not be missing.
+    fit : RobustCompletion
+        The estimator, which is fitted to the image.
+    correct : bool, default True
+        Whether outliers are replaced.
+
+    Returns
+    -------
+    Restored
+
+    Raises
+    ------
+    BadImage
+        If all pixels are missing.
+    """
     height, width, channels = image.pixels.shape
     if image.lost.all():
-        raise BadImage("Every pixel is lost, but some were expected to be there: is the mask the other way round?")
+        raise BadImage("Every pixel is missing, but at least one must be known: is the mask inverted?")
     side_by_side = image.pixels.transpose(0, 2, 1).reshape(height, channels * width)
     model = fit.fit(side_by_side)
     found = model.fill(keep="inliers" if correct else "observed")
@@ -81,36 +123,57 @@ def restore(image: Image, fit: RobustCompletion, correct: bool = True) -> Restor
 
 
 def read(path: str | os.PathLike[str]) -> Image:
-    """A picture of grey or colour; a pixel that is transparent, or NaN where pixels are floats, is lost."""
+    """Read a grey or colour image. Pixels that are transparent, or NaN in images of floats, are missing.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file in a format that pillow reads without another program.
+
+    Returns
+    -------
+    Image
+
+    Raises
+    ------
+    BadImage
+        If the file is not an image, is damaged or too large, or has infinite pixels.
+    """
     opened = _open(Path(path))
-    clear, kind = None, _kind(opened, Path(path))
+    transparent, kind = None, _kind(opened, Path(path))
     if "A" in opened.getbands() or "transparency" in opened.info:
-        clear = np.asarray(with_alpha := opened.convert("RGBA"))[:, :, 3] == 0
-        opened = with_alpha if kind == "RGB" else opened  # a palette's colours have an alpha each
-        if kind == "I;16":  # pillow tells which grey is transparent, but does not make it so
-            clear = np.asarray(opened) == opened.info["transparency"]
+        transparent = np.asarray(with_alpha := opened.convert("RGBA"))[:, :, 3] == 0
+        opened = with_alpha if kind == "RGB" else opened  # each colour of a palette has its own alpha
+        if kind == "I;16":  # pillow has the transparent grey value in info, but no alpha channel
+            transparent = np.asarray(opened) == opened.info["transparency"]
     pixels = np.asarray(opened if kind in ("F", "I;16") else opened.convert(kind), dtype=float)
     image = Image(pixels.reshape(*pixels.shape[:2], -1), {"F": np.inf, "I;16": 65535.0}.get(kind, 255.0), kind)
     if np.isinf(image.pixels).any():
-        raise BadImage(f"{path} has pixels that are infinite: NaN stands for lost pixels.")
-    return image if clear is None else image.without(clear)
+        raise BadImage(f"{path} has infinite pixels, but finite ones were expected: use NaN for missing pixels.")
+    return image if transparent is None else image.without(transparent)
 
 
 def read_mask(path: str | os.PathLike[str]) -> np.ndarray:
-    """Where a mask is not black; transparent is black."""
+    """Read a mask from an image file.
+
+    Returns
+    -------
+    ndarray of bool of shape (height, width)
+        True where the image is neither black nor transparent.
+    """
     return np.asarray((read(path).pixels > 0).any(axis=2))
 
 
 def check_name(image: Image, path: str | os.PathLike[str]) -> None:
-    """Refuses a name whose format can't hold such pixels, before there is anything to lose."""
+    """Raise BadImage if the file format of the path can't hold the pixels of the image."""
     suffix = Path(path).suffix.lower()
-    if suffix not in {"F": DEEP[1:], "I;16": DEEP}.get(image.kind, _suffixes()):
+    if suffix not in {"F": SUFFIXES_16_BIT[1:], "I;16": SUFFIXES_16_BIT}.get(image.kind, _suffixes()):
         known = {"F": "a .tiff", "I;16": "a .png or .tiff"}.get(image.kind, "a .png, .tiff or .jpg")
         raise BadImage(f"Pixels of the kind {image.kind} can't be written to {path}: give the name of {known}.")
 
 
 def write(image: Image, path: str | os.PathLike[str]) -> None:
-    """In the format that the name tells, with the depth that the picture had; all or nothing."""
+    """Write the image atomically, in the format of the path's suffix and with its kind of pixels."""
     with needed_for("Pictures"):
         import PIL.Image
 
@@ -126,7 +189,7 @@ def write(image: Image, path: str | os.PathLike[str]) -> None:
 
 
 def _suffixes() -> set[str]:
-    """Those of the formats that pillow writes."""
+    """File suffixes of the formats that pillow writes."""
     with needed_for("Pictures"):
         import PIL.Image
 
@@ -134,7 +197,7 @@ def _suffixes() -> set[str]:
 
 
 def _kind(opened: Any, path: Path) -> str:
-    """As pixels are to be read: grey stays grey, deep stays deep, everything else is colour."""
+    """Kind of pixels to convert to: grey, 16-bit and float images keep theirs, all others become RGB."""
     mode = opened.mode
     if mode in ("F", "I;16", "RGB", "L"):
         return mode
@@ -144,17 +207,20 @@ def _kind(opened: Any, path: Path) -> str:
 
 
 def _open(path: Path) -> Any:
+    """Open and decode an image with pillow, within limits on its size."""
     with needed_for("Pictures"):
         import PIL.Image
     with open_file(path) as file:
         try:
             opened = PIL.Image.open(file, formats=_formats())
-            taken = opened.width * opened.height * len(opened.getbands()) * SAMPLE_BYTES.get(opened.mode, 1)
-            if opened.width * opened.height > PIXELS:
-                raise BadImage(f"{path} has {opened.width} x {opened.height} pixels: at most {PIXELS:,} can be taken.")
-            if taken > (allowed := Limits().allowed(size_of(file))):
+            unpacked = opened.width * opened.height * len(opened.getbands()) * SAMPLE_BYTES.get(opened.mode, 1)
+            if opened.width * opened.height > MAX_PIXELS:
                 raise BadImage(
-                    f"{path} unpacks to {taken:,} bytes of pixels, at most {allowed:,} are allowed for a file of its size: "
+                    f"{path} has {opened.width} x {opened.height} pixels: at most {MAX_PIXELS:,} can be taken."
+                )
+            if unpacked > (allowed := Limits().allowed(size_of(file))):
+                raise BadImage(
+                    f"{path} unpacks to {unpacked:,} bytes of pixels, at most {allowed:,} are allowed for a file of its size: "
                     "check where it comes from, or save it as TIFF without compression."
                 )
             opened.load()
@@ -162,13 +228,13 @@ def _open(path: Path) -> Any:
             raise
         except (OSError, SyntaxError, ValueError, EOFError, PIL.Image.DecompressionBombError, MemoryError):
             raise BadImage(
-                f"{path} is no picture, or damaged: give a PNG, TIFF, JPEG or what else pillow reads."
+                f"{path} is not an image, or damaged: give a PNG, TIFF, JPEG or another format that pillow reads."
             ) from None
     return opened
 
 
 def _formats() -> list[str]:
-    """Those that pillow reads by itself: for EPS it starts another program."""
+    """Formats that pillow reads without another program, which it would start for EPS."""
     import PIL.Image
 
     PIL.Image.init()

@@ -1,4 +1,4 @@
-"""Linear regression that gross errors in y do not move, and classification that mislabelled rows do not."""
+"""Linear regression that is robust to gross errors, and linear classification that is robust to wrong labels."""
 
 from __future__ import annotations
 
@@ -17,28 +17,46 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad.checks import choice, counted, positive, whole, yes_or_no
-from condgrad.learn.base import all_or_nothing, attaching, seed_of, unfitted
-from condgrad.learn.completion.robust_scale import CONVEX, LOSSES, NOT_BELIEVED, spread
-from condgrad.learn.linear_problem import Design, Fits
-from condgrad.learn.radius_search import ROUGH, Fit, Step, chosen, path, refined, rising, robust_fit
-from condgrad.learn.robust_start import decided_by_leverage, dense, suits
-from condgrad.learn.sample_weights import gathered, held_out, median, of_classes, row_weights, shuffled
+from condgrad.learn.base import all_or_nothing, attach_partial_fit, seed_of, unfitted_copy
+from condgrad.learn.completion.robust_scale import CONVEX_LOSSES, LOSSES, OUTLIER_THRESHOLD, median_scale
+from condgrad.learn.linear_problem import Design, LinearProblem
+from condgrad.learn.radius_search import (
+    PATH_TOLERANCE_FACTOR,
+    Fit,
+    Step,
+    best_step,
+    fit_path,
+    increasing_radii,
+    refine_path,
+    robust_fit,
+)
+from condgrad.learn.robust_start import contradicted_leverage, dense, supports_robust_start
+from condgrad.learn.sample_weights import (
+    class_weights,
+    held_out_rows,
+    holdout_keys,
+    merge_equal_rows,
+    row_weights,
+    weighted_median,
+)
 from condgrad.learn.storage import Storable
 from condgrad.objectives import Logistic, Loss, Sigmoid
 
 logger = logging.getLogger(__name__)
 
-HELD_OUT = 0.2
-MANY_OUTLIERS = 0.45
-"""Share of outliers above which a fit warns: a redescending loss can't tell two halves of the data apart."""
-MOST_NUMBERS = 10_000_000
-"""Features times rows up to which leverage points are looked for: a dense copy of them is made."""
+HELD_OUT_SHARE = 0.2
+"""Share of the weight of the rows that is held out to choose the radius."""
+MAX_OUTLIER_SHARE = 0.45
+"""Share of outliers above which a fit warns: with about one half, either half of the rows may be fitted."""
+MAX_LEVERAGE_ELEMENTS = 10_000_000
+"""Maximum number of elements of X for which leverage points are searched: that needs a dense copy."""
 
 
 class _Linear(Storable, BaseEstimator):
-    """Abstract: what the regressor and the classifier have in common."""
+    """Abstract base class of the regressor and the classifier."""
 
-    def _fits(self, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> Fits:
+    def _problem(self, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> LinearProblem:
+        """Validate the parameters and set up the problem."""
         positive(self.tol, "tol")
         whole(self.max_iter, "max_iter")
         if self.radius != "auto":
@@ -52,29 +70,29 @@ class _Linear(Storable, BaseEstimator):
         design = Design.of(X, self.fit_intercept, weights, yes_or_no(self.scale, "scale"))
         constraint = "l1" if self.constraint == "auto" else self.constraint
         seed = seed_of(self.random_state)
-        return Fits(design, Y, constraint, self.groups, self.tol, self.max_iter, weights, seed)
+        return LinearProblem(design, Y, constraint, self.groups, self.tol, self.max_iter, weights, seed)
 
     def _keys(self, X: Any, Y: np.ndarray) -> np.ndarray:
-        """A number for each row, by which equal rows are found and rows are held out."""
-        return shuffled(X, Y, check_random_state(self.random_state))
+        """A key for each row, equal for equal rows, by which rows are held out."""
+        return holdout_keys(X, Y, check_random_state(self.random_state))
 
-    def _split(self, fits: Fits, keys: np.ndarray) -> tuple[Fits, Fits]:
-        """Rows to fit on, to a rough tolerance, and rows held out; of a single row, it is both."""
-        held = held_out(keys, fits.weights, HELD_OUT)
-        rough, train = ROUGH * self.tol, ~held if len(held) > 1 else held
-        return fits.rows(np.flatnonzero(train), rough), fits.rows(np.flatnonzero(held), rough)
+    def _split(self, problem: LinearProblem, keys: np.ndarray) -> tuple[LinearProblem, LinearProblem]:
+        """Problems of the training rows, with a rough tolerance, and of the held-out rows. A single row is both."""
+        held_out = held_out_rows(keys, problem.weights, HELD_OUT_SHARE)
+        rough, train = PATH_TOLERANCE_FACTOR * self.tol, ~held_out if len(held_out) > 1 else held_out
+        return problem.select_rows(np.flatnonzero(train), rough), problem.select_rows(np.flatnonzero(held_out), rough)
 
-    def _radius(self, fits: Fits) -> Any:
-        """In the units of the design; None where there is no constraint."""
+    def _radius(self, problem: LinearProblem) -> Any:
+        """The given radius, in units of the design matrix; None if there is no constraint."""
         if self.constraint is None:
             return None
-        return self.radius if self.radius == "auto" else self.radius * fits.design.unit
+        return self.radius if self.radius == "auto" else self.radius * problem.design.unit
 
-    def _settle(self, fits: Fits, fit: Fit, steps: list[Step], radius: float | None) -> None:
-        """The fitted attributes that do not depend on the kind of y."""
-        coef, self.intercept_ = fits.design.to_user(fit.x)
+    def _set_results(self, problem: LinearProblem, fit: Fit, steps: list[Step], radius: float | None) -> None:
+        """Set the fitted attributes that the regressor and the classifier share, and warn if the fit did not converge."""
+        coef, self.intercept_ = problem.design.to_user(fit.x)
         self.coef_ = coef.T
-        unit = fits.design.unit
+        unit = problem.design.unit
         self.radius_ = None if radius is None else radius / unit
         self.path_ = np.array([(step.radius / unit, step.score) for step in steps if step.radius is not None]).reshape(
             -1, 2
@@ -90,18 +108,19 @@ class _Linear(Storable, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _partial(self, fits: Fits) -> Self | None:
-        """A copy that has the coefficients of the fit which was finished last when another one was interrupted."""
-        if not fits.reached:
+    def _partial_estimator(self, problem: LinearProblem) -> Self | None:
+        """A copy of an interrupted estimator with the coefficients of the last fit that finished; None if none did."""
+        if not problem.last_fit:
             return None
-        partial, (radius, fit) = unfitted(self), fits.reached[0]
+        partial, (radius, fit) = unfitted_copy(self), problem.last_fit[0]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            partial._settle(fits, fit, [], None if self.constraint is None else radius)
+            partial._set_results(problem, fit, [], None if self.constraint is None else radius)
         partial.status_ = "interrupted"
         return partial
 
     def _scores(self, X: Any) -> np.ndarray:
+        """Compute w'x + b for each row and task."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return X @ self.coef_.T + self.intercept_
@@ -128,15 +147,15 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         enough.
     constraint : {"auto", "l1", "l2", "group", "nuclear"} or None, default "auto"
         Norm of the ball: "l1" (few coefficients), "l2", "group" (few features or groups of them, for all tasks together),
-        "nuclear" (tasks that share a few directions). None: no ball. "auto": "l1" where held-out rows clearly prefer such a
-        ball, where a radius is given, and with fewer than 5 rows for a coefficient or more than 500 features; else None.
+        "nuclear" (tasks that share a few directions). None: no ball. "auto": "l1" if the held-out loss is clearly smaller
+        with such a ball, if a radius is given, or with fewer than 5 rows per coefficient or more than 500 features; else None.
     radius : float or "auto", default "auto"
         Radius r of the ball. "auto": the best on held-out rows along a path of radii.
     groups : array-like of shape (n_features,), default None
         Label of the group of each feature, for constraint="group". None: every feature is a group.
     sigma : float, default None
-        Standard deviation of ordinary errors, the same for all tasks. None: estimated by a scale that nearly half of the
-        errors can't move.
+        Standard deviation of the errors of inliers, the same for all tasks. None: estimated by a robust scale, for which
+        nearly half of the errors may be outliers.
     fit_intercept : bool, default True
         Whether the model has an intercept b, which is not in the ball.
     scale : bool, default True
@@ -148,7 +167,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     max_iter : int, default 2000
         Maximum number of steps of each fit.
     random_state : int, RandomState instance or None, default 0
-        Decides which rows are held out and which subsets of rows give a robust start.
+        Decides which rows are held out and which subsets of rows are drawn for a robust start.
 
     Attributes
     ----------
@@ -159,11 +178,11 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     radius_ : float or None
         Radius of the ball, as given or found; None if there is no ball.
     sigma_ : float
-        Standard deviation of ordinary errors, as given or found.
+        Standard deviation of the errors of inliers, as given or found.
     leverage_ : ndarray of bool of shape (n_samples,), or None
         Which rows have features far outside the bulk of the rows; False for rows of weight 0. A warning is given if the
         coefficients follow such rows and the other rows contradict them. None for the convex losses, and with fewer than 4
-        rows for a coefficient, more than 500 features or more than 10 million numbers in X.
+        rows per coefficient, more than 500 features or more than 10 million numbers in X.
     path_ : ndarray of shape (p, 2)
         Radius and held-out loss of each fit of the path.
     outliers_ : ndarray of bool of shape (n_samples,) or (n_samples, n_tasks)
@@ -226,13 +245,25 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         y : array-like of shape (n_samples,) or (n_samples, n_tasks)
             Targets.
         sample_weight : array-like of shape (n_samples,), default None
-            Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, also where rows are held out and where
-            sigma is estimated; one of weight 0 as none. None: all are 1.
+            Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, also when rows are held out and sigma is
+            estimated; a row of weight 0 is ignored. None: all are 1.
 
         Returns
         -------
         RobustLinearRegressor
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the data or the weights are invalid. The estimator is then unchanged.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the last fit did not converge within ``max_iter`` steps.
+        UserWarning
+            If the coefficients follow leverage points, or if nearly half of the targets are outliers.
         """
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
@@ -240,40 +271,40 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         choice(self.loss, LOSSES, "loss")
         given, observed = X, np.asarray(y, dtype=float).reshape(len(y), -1)
         weight = row_weights(sample_weight, X)
-        there = weight > 0  # a row of weight 0 must not draw a number, as if it were not there
-        X, Y = (given, observed) if there.all() else (given[there], observed[there])
+        used = weight > 0  # rows of weight 0 get no key, so that the keys of the others are the same without them
+        X, Y = (given, observed) if used.all() else (given[used], observed[used])
         keys = self._keys(X, Y)
-        rows, weights = gathered(weight[there], keys)
-        middle = median(Y[rows], weights) if self.fit_intercept else np.zeros(Y.shape[1])
-        fits = self._fits(X[rows], Y[rows] - middle, weights)
+        rows, weights = merge_equal_rows(weight[used], keys)
+        middle = weighted_median(Y[rows], weights) if self.fit_intercept else np.zeros(Y.shape[1])
+        problem = self._problem(X[rows], Y[rows] - middle, weights)
         sigma = None if self.sigma is None else positive(self.sigma, "sigma")
 
         def partial_fit(interruption: KeyboardInterrupt) -> Self | None:
-            partial = self._partial(fits)
+            partial = self._partial_estimator(problem)
             if partial is not None:
                 partial.intercept_ = partial.intercept_ + middle
                 if y.ndim == 1:
                     partial.coef_, partial.intercept_ = partial.coef_[0], partial.intercept_[0]
             return partial
 
-        with attaching(partial_fit):
+        with attach_partial_fit(partial_fit):
             fit, radius, sigma, steps = robust_fit(
-                fits,
-                lambda: self._split(fits, keys[rows]),
+                problem,
+                lambda: self._split(problem, keys[rows]),
                 self.loss,
-                self._radius(fits),
+                self._radius(problem),
                 sigma,
-                fits.zero(),
+                problem.zero(),
                 unconstrained=self.constraint == "auto",
             )
-        self._settle(fits, fit, steps, radius)
+        self._set_results(problem, fit, steps, radius)
         self.intercept_ = self.intercept_ + middle
-        self.sigma_ = spread(fits.errors(fit.x), weights) if self.loss == "squared" else sigma
+        self.sigma_ = median_scale(problem.errors(fit.x), weights) if self.loss == "squared" else sigma
         errors = given @ self.coef_.T + self.intercept_ - observed
-        self.outliers_ = np.abs(errors) > NOT_BELIEVED * self.sigma_
-        self._look_at_leverage(fits, fit.x, there, keys, keys[rows])
+        self.outliers_ = np.abs(errors) > OUTLIER_THRESHOLD * self.sigma_
+        self._check_leverage(problem, fit.x, used, keys, keys[rows])
         share = np.average(self.outliers_.mean(axis=1), weights=weight)
-        if share > MANY_OUTLIERS and self.sigma is None and self.radius == "auto":
+        if share > MAX_OUTLIER_SHARE and self.sigma is None and self.radius == "auto":
             warnings.warn(
                 f"{share:.0%} of the targets are more than 3 sigma_ ({self.sigma_:.3g}) from the fit: it may not have found the "
                 "structure of most rows. Look at outliers_, or use loss='huber'.",
@@ -284,20 +315,24 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
             self.coef_, self.intercept_, self.outliers_ = self.coef_[0], self.intercept_[0], self.outliers_[:, 0]
         return self
 
-    def _look_at_leverage(
-        self, fits: Fits, W: np.ndarray, there: np.ndarray, keys: np.ndarray, fitted: np.ndarray
+    def _check_leverage(
+        self, problem: LinearProblem, W: np.ndarray, used: np.ndarray, keys: np.ndarray, fitted: np.ndarray
     ) -> None:
-        """Set ``leverage_``, and warn where the coefficients rest on leverage points that the other rows contradict."""
-        A, self.leverage_ = fits.design.A, None
-        if self.loss in CONVEX or not suits(*A.shape) or A.shape[0] * A.shape[1] > MOST_NUMBERS:
+        """Set ``leverage_``, and warn if the coefficients fit leverage points that the other rows contradict."""
+        A, self.leverage_ = problem.design.A, None
+        if (
+            self.loss in CONVEX_LOSSES
+            or not supports_robust_start(*A.shape)
+            or A.shape[0] * A.shape[1] > MAX_LEVERAGE_ELEMENTS
+        ):
             return
-        leverage, decided = decided_by_leverage(dense(A), fits.Y, W, self.sigma_, fits.weights)
-        self.leverage_ = np.zeros(len(there), dtype=bool)
-        self.leverage_[there] = np.isin(keys, fitted[leverage])
-        if decided:
+        leverage, contradicted = contradicted_leverage(dense(A), problem.Y, W, self.sigma_, problem.weights)
+        self.leverage_ = np.zeros(len(used), dtype=bool)
+        self.leverage_[used] = np.isin(keys, fitted[leverage])
+        if contradicted:
             warnings.warn(
-                f"The coefficients follow {counted(decided, 'row')} with extreme features (see leverage_), and the rows with "
-                "ordinary features contradict them: check these rows, or fit without them.",
+                f"The coefficients follow {counted(contradicted, 'row')} with extreme features (see leverage_), and the rows "
+                "with ordinary features contradict them: check these rows, or fit without them.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -323,7 +358,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
     .. math:: \min_{|W| \le r,\, b} \; \frac1n \sum_i \sum_c \varphi(w_c'x_i + b_c, y_{ic}), \quad y_{ic} = \pm 1
 
     The sigmoid loss 1 / (1 + exp(y z)) is a smooth count of the mistakes: a mislabelled row costs at most 1. With more than two
-    classes each is fitted against the rest, with the coefficients of all of them in one ball.
+    classes each is fitted against the rest (one-versus-rest), with the coefficients of all classes in one ball.
 
     Parameters
     ----------
@@ -347,8 +382,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
     random_state : int, RandomState instance or None, default 0
         Decides which rows are held out.
     class_weight : dict, "balanced" or None, default None
-        Weights of the classes, by which those of their rows are multiplied; a class that a dict does not name has weight 1.
-        "balanced": in inverse proportion to the weight that the rows of a class have together.
+        Weights of the classes, by which the weights of their rows are multiplied; 1 for a class that the dict does not have.
+        "balanced": inversely proportional to the total weight of the rows of the class.
 
     Attributes
     ----------
@@ -419,13 +454,24 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default None
-            Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, one of weight 0 as none; a class all of
-            whose rows have weight 0 is not known. None: all are 1.
+            Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, a row of weight 0 is ignored. A class
+            whose rows all have weight 0 is unknown. None: all are 1.
 
         Returns
         -------
         SigmoidClassifier
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the data or the weights are invalid, or there are fewer than two classes. The estimator is then
+            unchanged.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the last fit did not converge within ``max_iter`` steps.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
@@ -444,34 +490,34 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         columns = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         Y = np.column_stack([np.where(number == column, 1.0, -1.0) for column in columns])
         keys = self._keys(X, Y)
-        of_class = of_classes(self.class_weight, self.classes_, number, given)
-        rows, weights = gathered(row_weights(given * of_class[number], X), keys)
-        fits = self._fits(X[rows], Y[rows], weights)
-        radius, start, steps = self._radius(fits), fits.zero(), []
-        with attaching(lambda interruption: self._partial(fits)):
+        of_class = class_weights(self.class_weight, self.classes_, number, given)
+        rows, weights = merge_equal_rows(row_weights(given * of_class[number], X), keys)
+        problem = self._problem(X[rows], Y[rows], weights)
+        radius, start, steps = self._radius(problem), problem.zero(), []
+        with attach_partial_fit(lambda interruption: self._partial_estimator(problem)):
             if radius == "auto":
-                steps = self._path(*self._split(fits, keys[rows]), loss)
-                radius, start = chosen(steps).radius, chosen(steps).fit.x
+                steps = self._path(*self._split(problem, keys[rows]), loss)
+                radius, start = best_step(steps).radius, best_step(steps).fit.x
             elif self.loss == "sigmoid":
-                start = fits.at(Logistic(), radius, start).x
-            fit = fits.at(loss, radius, start)
-        self._settle(fits, fit, steps, radius)
+                start = problem.fit(Logistic(), radius, start).x
+            fit = problem.fit(loss, radius, start)
+        self._set_results(problem, fit, steps, radius)
         return self
 
-    def _path(self, train: Fits, held: Fits, loss: Loss) -> list[Step]:
-        """Each radius from the logistic loss's fit, which has no bad minima."""
+    def _path(self, train: LinearProblem, held_out: LinearProblem, loss: Loss) -> list[Step]:
+        """Follow the path of radii. At each, the sigmoid loss starts from the fit with the logistic loss, which is convex."""
         convex = train.zero()
 
         def fit(radius: float, _: np.ndarray) -> tuple[Fit, float]:
             nonlocal convex
-            found = train.at(Logistic(), radius, convex)
+            found = train.fit(Logistic(), radius, convex)
             convex = found.x
             if self.loss == "sigmoid":
-                found = train.at(loss, radius, convex)
-            losses = loss.value(held.design.A @ found.x, held.Y).sum(axis=1)
-            return found, float(np.average(losses, weights=held.weights))
+                found = train.fit(loss, radius, convex)
+            losses = loss.value(held_out.design.A @ found.x, held_out.Y).sum(axis=1)
+            return found, float(np.average(losses, weights=held_out.weights))
 
-        return refined(path(rising(train.first_radius(1.0)), fit, convex), fit)
+        return refine_path(fit_path(increasing_radii(train.first_radius(1.0)), fit, convex), fit)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         (classes,) = self.classes_.shape
@@ -479,7 +525,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         return super()._shapes() | {"coef_": (tasks, self.n_features_in_), "intercept_": (tasks,)}
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Compute w'x + b for each row, which is positive for a class and negative for the rest.
+        """Compute w'x + b for each row, which is positive for a class and negative for the others.
 
         Parameters
         ----------
@@ -513,7 +559,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Compute the probability of each class, for loss="logistic" only.
 
-        With more than two classes, these are the probabilities of each against the rest, divided by their sum.
+        With more than two classes, these are the one-versus-rest probabilities, divided by their sum.
 
         Parameters
         ----------

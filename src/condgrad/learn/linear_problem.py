@@ -1,4 +1,4 @@
-"""Fits of linear models to the same data: in units in which data and tolerances have the scale 1."""
+"""Fits of linear models to one data set under a norm constraint, in units in which the data have scale 1."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from scipy.sparse import csr_array, diags_array, hstack, issparse
 from condgrad.checks import choice
 from condgrad.domains import GroupBall, L1Ball, L2Ball, NuclearBall, user_set
 from condgrad.driver import minimize
-from condgrad.learn.completion.robust_scale import coarseness, spread
+from condgrad.learn.completion.robust_scale import median_scale, quantization_step
 from condgrad.learn.radius_search import Fit
-from condgrad.learn.robust_start import robust_start, suits
+from condgrad.learn.robust_start import robust_start, supports_robust_start
 from condgrad.objectives import LinearModel, Loss, Squared
 from condgrad.objectives._matrices import spectral_norm
 
 CONSTRAINTS = ("l1", "l2", "group", "nuclear")
-GROWTHS = 30
+MAX_RADIUS_GROWTHS = 30
 """Maximum number of times the radius is quadrupled to find one that is not active."""
-ROUNDING = 1e-12
-"""A feature that varies by less than this, relative to its mean, is constant but for rounding."""
+MIN_RELATIVE_DEVIATION = 1e-12
+"""A feature with a smaller standard deviation, relative to its mean, is constant up to rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The features in units in which they have a largest mean square of 1, and a column of ones where there is an intercept.
+    """Design matrix: the features, divided by a common unit, and a column of ones if there is an intercept.
 
-    Dense features are centred first: that changes the intercept only, and a much better conditioned problem remains. With
-    ``scale`` each feature is then divided by its standard deviation (a sparse one, which is not centred, by its largest absolute
-    value), so that neither the ball nor the tolerance depends on units. A coefficient of A is the user's times the scale of
-    its feature, times ``unit``; the intercepts are the last row.
+    In this unit, the largest mean square of a linear combination with coefficients of norm 1 is 1. Dense features are centred
+    first, which changes the intercept only and improves the condition number. With ``scale`` each feature is then divided by its
+    standard deviation (a sparse one, which is not centred, by its largest absolute value), so that neither the ball nor the
+    tolerance depends on units. A coefficient of a column of A is that of the given feature times its scale times ``unit``. The
+    last row of the coefficients are the intercepts.
     """
 
     A: Any
@@ -45,6 +46,7 @@ class Design:
 
     @classmethod
     def of(cls, X: Any, intercept: bool, weights: np.ndarray | None = None, scale: bool = False) -> Design:
+        """The design matrix of the features X."""
         n, d = X.shape
         sparse: bool = issparse(X)
         centre = np.average(X, axis=0, weights=weights) if intercept and not sparse else np.zeros(d)
@@ -52,7 +54,9 @@ class Design:
         scales = np.ones(d)
         if scale:
             scales = abs(A).max(axis=0).toarray() if sparse else np.sqrt(np.average(A**2, axis=0, weights=weights))
-            scales = np.where(scales > ROUNDING * np.abs(centre), scales, 1.0)  # a constant feature says nothing
+            scales = np.where(
+                scales > MIN_RELATIVE_DEVIATION * np.abs(centre), scales, 1.0
+            )  # a constant feature has no scale
             A = A @ diags_array(1 / scales) if sparse else A / scales
         weighted = A if weights is None else diags_array(np.sqrt(weights / weights.mean())) @ A
         unit = spectral_norm(weighted) / math.sqrt(n) or 1.0
@@ -62,7 +66,8 @@ class Design:
             A = csr_array(hstack([A, csr_array(ones)])) if sparse else np.hstack([A, ones])
         return cls(A, centre, scales, unit, intercept)
 
-    def rows(self, chosen: np.ndarray) -> Design:
+    def select_rows(self, chosen: np.ndarray) -> Design:
+        """The design matrix of some rows, in the same units."""
         return replace(self, A=self.A[chosen])
 
     def to_user(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -72,8 +77,8 @@ class Design:
 
 
 @dataclass(frozen=True, eq=False)
-class Fits:
-    """Fits of Y, a column for each task, under one kind of constraint."""
+class LinearProblem:
+    """Linear regression of Y, with a column for each task, under one kind of constraint."""
 
     design: Design
     Y: np.ndarray
@@ -82,11 +87,11 @@ class Fits:
     tol: float
     max_iter: int
     weights: np.ndarray | None = None
-    """Of the rows; None where all are equal."""
+    """Weights of the rows; None: all are equal."""
     seed: int = 0
-    """Decides which subsets of rows give a robust start."""
-    reached: list[tuple[float, Fit]] = field(default_factory=list)
-    """The radius and the fit that was finished last, on these rows or some of them: what there is when a fit is interrupted."""
+    """Decides which subsets of rows are drawn for a robust start."""
+    last_fit: list[tuple[float, Fit]] = field(default_factory=list)
+    """Radius and fit of the last run that finished, on these rows or some of them: returned if the search is interrupted."""
 
     def __post_init__(self) -> None:
         if self.constraint is not None:
@@ -94,22 +99,25 @@ class Fits:
 
     @cached_property
     def _model(self) -> LinearModel:
-        """The data, with norms of the features that all fits share."""
+        """The data, with the norms of the rows, which all fits share."""
         return LinearModel(self.design.A, self.Y, Squared(), self.weights)
 
-    def rows(self, chosen: np.ndarray, tol: float) -> Fits:
+    def select_rows(self, chosen: np.ndarray, tol: float) -> LinearProblem:
+        """The problem of some rows, with another tolerance."""
         weights = None if self.weights is None else self.weights[chosen]
-        return replace(self, design=self.design.rows(chosen), Y=self.Y[chosen], tol=tol, weights=weights)
+        return replace(self, design=self.design.select_rows(chosen), Y=self.Y[chosen], tol=tol, weights=weights)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the coefficients under the constraint."""
+        """Shape of the coefficients under the constraint, which are all but the intercepts."""
         return self.design.A.shape[1] - self.design.intercept, self.Y.shape[1]
 
     def zero(self) -> np.ndarray:
+        """Coefficients and intercepts of 0."""
         return np.zeros((self.design.A.shape[1], self.Y.shape[1]))
 
     def ball(self, radius: float) -> Any:
+        """The domain of the coefficients; an l2 ball if there is no constraint."""
         match self.constraint:
             case "l1":
                 return L1Ball(self.shape, radius)
@@ -120,51 +128,65 @@ class Fits:
             case _:
                 return L2Ball(self.shape, radius)
 
-    def at(self, loss: Loss, radius: float | None, start: np.ndarray, scale: float = 1.0) -> Fit:
-        """The fit of Y / scale, times the scale. Without a radius the ball grows until it does not bind."""
+    def fit(self, loss: Loss, radius: float | None, start: np.ndarray, scale: float = 1.0) -> Fit:
+        """Fit Y divided by the scale; the coefficients returned are multiplied by the scale.
+
+        Without a radius the ball is enlarged until it is not binding.
+        """
         if radius is not None:
-            return self._within(loss, radius, start, scale)
-        radius = max(2 * self.norm(start), self._mean_size(), scale)  # a smaller ball would cut the start off
-        for _ in range(GROWTHS):
-            fit = self._within(loss, radius, start, scale)
+            return self._fit_in_ball(loss, radius, start, scale)
+        radius = max(2 * self.norm(start), self._mean_absolute(), scale)  # the ball must contain the start
+        for _ in range(MAX_RADIUS_GROWTHS):
+            fit = self._fit_in_ball(loss, radius, start, scale)
             if not fit.binding:
                 break
             radius, start = 4 * radius, fit.x
         return fit
 
-    def _within(self, loss: Loss, radius: float, start: np.ndarray, scale: float) -> Fit:
+    def _fit_in_ball(self, loss: Loss, radius: float, start: np.ndarray, scale: float) -> Fit:
+        """Fit with this radius, and record the fit in ``last_fit``."""
         F = self._model.replaced(self.Y / scale, loss)
         ball = self.ball(radius / scale)
         domain = ball
         if self.design.intercept:
-            reach = float(np.abs(F.y).max()) + ball.radius * float(F._row_norms.max())
-            domain = with_intercept(ball, reach)
+            intercept_bound = float(np.abs(F.y).max()) + ball.radius * float(F._row_norms.max())
+            domain = with_intercept(ball, intercept_bound)
         x0 = domain.project(start / scale)
-        asked: dict[str, Any] = {"tol": self.tol, "max_steps": self.max_iter, "every": 10}
-        result = minimize(F, domain, x0, progress=False, on_interrupt="raise", **asked)
-        held = ball.norm(result.x[: self.shape[0]]) >= (1 - 1e-6) * ball.radius
-        self.reached[:] = [(radius, Fit(scale * result.x, result, bool(held)))]
-        return self.reached[0][1]
+        options: dict[str, Any] = {"tol": self.tol, "max_steps": self.max_iter, "every": 10}
+        result = minimize(F, domain, x0, progress=False, on_interrupt="raise", **options)
+        binding = ball.norm(result.x[: self.shape[0]]) >= (1 - 1e-6) * ball.radius
+        self.last_fit[:] = [(radius, Fit(scale * result.x, result, bool(binding)))]
+        return self.last_fit[0][1]
 
     def errors(self, W: np.ndarray) -> np.ndarray:
+        """Predictions minus targets, of shape (rows, tasks)."""
         return self.design.A @ W - self.Y
 
-    def spread(self) -> float:
-        return spread(self.Y, self.weights) or self._mean_size() or 1.0
+    def median_scale(self) -> float:
+        """Robust scale of the targets, never 0."""
+        return median_scale(self.Y, self.weights) or self._mean_absolute() or 1.0
 
-    def _mean_size(self) -> float:
+    def _mean_absolute(self) -> float:
         return float(np.average(np.abs(self.Y).mean(axis=1), weights=self.weights))
 
     def robust_start(self) -> np.ndarray | None:
-        return robust_start(self.design.A, self.Y, self.seed, self.weights) if suits(*self.design.A.shape) else None
+        """Coefficients from which a redescending loss can start; None if there are too few rows or too many features."""
+        return (
+            robust_start(self.design.A, self.Y, self.seed, self.weights)
+            if supports_robust_start(*self.design.A.shape)
+            else None
+        )
 
-    def coarseness(self) -> float:
-        return min(coarseness(y) for y in self.Y.T)
+    def quantization_step(self) -> float:
+        """Smallest quantization step of any task; 0 if one is not quantized."""
+        return min(quantization_step(y) for y in self.Y.T)
 
     def norm(self, W: np.ndarray) -> float:
+        """Norm of the coefficients without the intercepts."""
         return float(self.ball(1.0).norm(W[: self.shape[0]]))
 
     def first_radius(self, scale: float) -> float:
+        """Step length of least squares from 0 towards the first vertex, for targets clipped at the scale."""
         A, n = self.design.A, len(self.Y)
         weights = np.ones(n) if self.weights is None else self.weights / self.weights.mean()
         down = A.T @ (weights[:, None] * np.clip(self.Y, -scale, scale)) / n
@@ -174,20 +196,20 @@ class Fits:
         return (-float(np.vdot(vertex, down)) / curvature if curvature > 0 else 0.0) or 1.0
 
 
-def with_intercept(ball: Any, reach: float) -> Any:
-    """The ball for all rows but the last, and for that one, the intercepts, an interval so large that it never binds."""
+def with_intercept(ball: Any, intercept_bound: float) -> Any:
+    """The product of the ball with a box for the last row, the intercepts, that is so large that it is never binding."""
     d, k = ball.shape
 
     def each(of_ball: Callable[..., Any], of_last: Callable[..., Any]) -> Callable[..., Any]:
         return lambda x: np.vstack([of_ball(x[:d]), of_last(x[d:])])
 
     return user_set(
-        lmo=each(ball.lmo, lambda g: -reach * np.sign(g)),
-        project=each(ball.project, lambda b: b.clip(-reach, reach)),
+        lmo=each(ball.lmo, lambda g: -intercept_bound * np.sign(g)),
+        project=each(ball.project, lambda b: b.clip(-intercept_bound, intercept_bound)),
         shape=(d + 1, k),
-        diameter=math.hypot(ball.diameter, 2 * reach * math.sqrt(k)),
+        diameter=math.hypot(ball.diameter, 2 * intercept_bound * math.sqrt(k)),
         start=np.zeros((d + 1, k)),
         contains=lambda x, tolerance: (
-            ball.contains(x[:d], tolerance) and np.abs(x[d:]).max() <= reach * (1 + tolerance)
+            ball.contains(x[:d], tolerance) and np.abs(x[d:]).max() <= intercept_bound * (1 + tolerance)
         ),
     )

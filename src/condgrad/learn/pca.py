@@ -1,4 +1,4 @@
-"""A matrix as low rank plus sparse: robust principal components."""
+"""Robust principal component analysis: a matrix as the sum of a low-rank and a sparse part."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad.checks import positive, whole
-from condgrad.learn.base import all_or_nothing, attaching, unfitted
-from condgrad.learn.completion.entries import check_sizes
+from condgrad.learn.base import all_or_nothing, attach_partial_fit, unfitted_copy
+from condgrad.learn.completion.entries import check_magnitudes
 from condgrad.learn.completion.estimator import RobustCompletion
-from condgrad.learn.completion.folding import folded
-from condgrad.learn.completion.robust_scale import NOT_BELIEVED, loss_for, loss_name
+from condgrad.learn.completion.folding import fold_in_rows
+from condgrad.learn.completion.robust_scale import OUTLIER_THRESHOLD, loss_for, loss_name
 from condgrad.learn.storage import Storable
 from condgrad.points import LowRank
 
@@ -38,7 +38,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     radius : float or "auto", default "auto"
         Radius r of the nuclear-norm ball. "auto": the best on held-out entries along a path of radii.
     sigma : float, default None
-        Standard deviation of ordinary errors. None: estimated from the median error on held-out entries.
+        Standard deviation of the errors of inliers. None: estimated from the median error on held-out entries.
     center : bool, default True
         Whether the model has a mean m.
     tol : float, default 1e-4
@@ -119,17 +119,27 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -------
         RobustPCA
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid, or a column of X has no entry. The estimator is then unchanged.
+
+        Warns
+        -----
+        UserWarning
+            If L has fewer than ``n_components`` components.
         """
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
-        asked = None if self.n_components is None else whole(self.n_components, "n_components")
-        if asked is not None and asked > min(X.shape):
+        requested = None if self.n_components is None else whole(self.n_components, "n_components")
+        if requested is not None and requested > min(X.shape):
             raise ValueError(
-                f"n_components={asked} was given, but X has {X.shape[0]} rows and {X.shape[1]} columns: give at most "
+                f"n_components={requested} was given, but X has {X.shape[0]} rows and {X.shape[1]} columns: give at most "
                 f"{min(X.shape)}, or None."
             )
-        seen = ~np.isnan(X)
-        if not seen.any(axis=0).all():
-            raise ValueError(f"Column {int(np.argmin(seen.any(axis=0)))} of X has no entry, only NaN: drop it.")
+        observed = ~np.isnan(X)
+        if not observed.any(axis=0).all():
+            raise ValueError(f"Column {int(np.argmin(observed.any(axis=0)))} of X has no entry, only NaN: drop it.")
         completion = RobustCompletion(
             loss_name(self.loss),
             sigma="auto" if self.sigma is None else positive(self.sigma, "sigma"),
@@ -143,40 +153,40 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         def partial_fit(interruption: KeyboardInterrupt) -> Self | None:
             found = getattr(interruption, "partial_fit", None)
-            return None if found is None else unfitted(self)._settle(found, X, asked)
+            return None if found is None else unfitted_copy(self)._set_results(found, X, requested)
 
-        with attaching(partial_fit):
+        with attach_partial_fit(partial_fit):
             completion.fit(X)
-        return self._settle(completion, X, asked)
+        return self._set_results(completion, X, requested)
 
-    def _settle(self, found: RobustCompletion, X: np.ndarray, asked: int | None) -> Self:
-        """The attributes, from the completion of the entries of X."""
-        seen = ~np.isnan(X)
+    def _set_results(self, found: RobustCompletion, X: np.ndarray, requested: int | None) -> Self:
+        """Set the fitted attributes from the completion of X."""
+        observed = ~np.isnan(X)
         self.radius_, self.sigma_, self.multiplier_ = found.radius_, found.sigma_, found.multiplier_
-        self.path_ = np.array([tried[:3] for tried in found.path_]).reshape(-1, 3)
+        self.path_ = np.array([point[:3] for point in found.path_]).reshape(-1, 3)
         scores, V = found.row_factors_, found.components_.T
         self.mean_ = found.mean_ + found.col_biases_
         if self.center:
             middle = scores.mean(axis=0)
             self.mean_, scores = self.mean_ + V @ middle, scores - middle
-        self.low_rank_ = self._keep(LowRank(scores, V), asked) + self.mean_
-        errors = np.where(seen, X - self.low_rank_, 0.0)
-        self.outliers_ = np.abs(errors) > NOT_BELIEVED * self.sigma_
+        self.low_rank_ = self._set_components(LowRank(scores, V), requested) + self.mean_
+        errors = np.where(observed, X - self.low_rank_, 0.0)
+        self.outliers_ = np.abs(errors) > OUTLIER_THRESHOLD * self.sigma_
         self.sparse_ = np.where(self.outliers_, errors, 0.0)
         return self
 
-    def _keep(self, x: LowRank, asked: int | None) -> np.ndarray:
-        """The components, and what they are of x."""
+    def _set_components(self, x: LowRank, requested: int | None) -> np.ndarray:
+        """Set the attributes of the components that are kept; return the part of x that they make up."""
         left, values, right = x.svd()
         m, n = x.shape
-        if not len(values):  # of 0, one that says nothing
+        if not len(values):  # x is 0: keep one component with singular value 0
             left, values, right = np.zeros((m, 1)), np.zeros(1), np.eye(n, 1)
         kept = int(np.sum(values > self.sigma_ * (math.sqrt(m) + math.sqrt(n))))  # the largest singular value of noise
-        kept = max(1, kept if asked is None else min(asked, len(values)))
-        if asked is not None and kept < asked:
+        kept = max(1, kept if requested is None else min(requested, len(values)))
+        if requested is not None and kept < requested:
             warnings.warn(
-                f"n_components={asked} was asked for, and the low-rank part that was found has rank {kept}: n_components_ is "
-                f"{kept}. A larger radius allows a larger rank.",
+                f"n_components={requested} was asked for, and the low-rank part that was found has rank {kept}: n_components_ "
+                f"is {kept}. A larger radius allows a larger rank.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -191,7 +201,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Parameters
         ----------
         X : array-like of shape (k, n)
-            Rows, of the matrix that was fitted or new.
+            Rows of the fitted matrix, or new ones.
 
         Returns
         -------
@@ -200,13 +210,23 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         rows, cols = np.nonzero(~np.isnan(X))
-        check_sizes(X[rows, cols], lambda k: (int(rows[k]), int(cols[k])))
+        check_magnitudes(X[rows, cols], lambda k: (int(rows[k]), int(cols[k])))
         entries = rows, cols, X[rows, cols] - self.mean_[cols]
         columns, loss = self.components_.T, loss_for(self.loss, self.sigma_)
-        return folded(columns, self.singular_values_, entries, len(X), loss, self.multiplier_, ridge=None)[1]
+        return fold_in_rows(columns, self.singular_values_, entries, len(X), loss, self.multiplier_, ridge=None)[1]
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Compute the rows, of n columns, from their scores X, of shape (k, n_components_)."""
+        """Compute rows from their scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (k, n_components_)
+            Scores, as returned by ``transform``.
+
+        Returns
+        -------
+        ndarray of shape (k, n)
+        """
         check_is_fitted(self)
         return np.asarray(X) @ self.components_ + self.mean_
 

@@ -1,4 +1,4 @@
-"""The radius of a ball and the size of errors, found on held-out data along a path of radii."""
+"""Search for the radius of a ball and the scale of the errors, by the loss on held-out data along a path of radii."""
 
 from __future__ import annotations
 
@@ -10,80 +10,86 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from condgrad.driver import Result
-from condgrad.learn.completion.robust_scale import CONVEX, loss_for, spread
+from condgrad.learn.completion.robust_scale import CONVEX_LOSSES, loss_for, median_scale
 from condgrad.learn.robust_start import clipped_scale
 from condgrad.objectives import Loss
 from condgrad.protocols import Point
 
-RATIO, PATIENCE, LONGEST = 1.5, 5, 40
-"""Of the path of radii: how they grow, after how many that are worse, or do not bind, it ends, and at the latest."""
-WORSE = 2e-3
-"""By this share a held-out loss must be above the best to count as worse: of those that do not, the smallest radius is taken."""
-ROUNDS = 3
-"""So often the path is refined about the radius chosen."""
-ROUGH = 10.0
-"""Fits on the path are made to a tolerance so many times larger."""
-NOISELESS = 1e-2
-"""Errors are taken to be at least this share of the spread of the data: below, there is nothing to be robust against."""
-SETTLED = 0.95
-"""Sigma is found when another fit with it would make it no smaller than this share."""
+RADIUS_RATIO, PATIENCE, MAX_RADII = 1.5, 5, 40
+"""Ratio of neighbouring radii of the path, the number of radii that are worse or not binding which ends it, and its maximum
+length."""
+WORSE_SHARE = 2e-3
+"""A held-out loss above the best by more than this share is worse. The smallest radius that is not worse is chosen."""
+REFINEMENT_ROUNDS = 3
+"""Number of times the path is refined around the chosen radius."""
+PATH_TOLERANCE_FACTOR = 10.0
+"""Factor on the tolerance for the fits of the path, which need not be accurate."""
+MIN_SCALE_SHARE = 1e-2
+"""Lower bound on the scale of the errors, relative to the scale of the data: smaller errors need no robust loss."""
+SETTLED_SCALE = 0.95
+"""The search for sigma ends when the ratio of the new sigma to the old one is above this."""
 
-
-NEAR = 1
-"""So many radii on each side of the best are tried again with a smaller sigma."""
+NEIGHBOURS = 1
+"""Number of radii on each side of the best that are fitted again with a smaller sigma."""
 
 
 class Fit(NamedTuple):
+    """Coefficients, and the result of the run that found them."""
+
     x: Point
     result: Result
     binding: bool
-    """Whether the constraint holds x back."""
+    """Whether x is on the boundary of the ball."""
 
 
 class Data(Protocol):
-    """What can be fitted under a constraint and looked at afterwards."""
+    """Data that can be fitted under a constraint, and evaluated."""
 
     @property
     def weights(self) -> np.ndarray | None:
-        """Of the rows; None where all are equal."""
+        """Weights of the rows; None: all are equal."""
 
-    def at(self, loss: Loss, radius: Any, start: Point, scale: float) -> Fit:
-        """The fit of the data / scale, times the scale."""
+    def fit(self, loss: Loss, radius: Any, start: Point, scale: float) -> Fit:
+        """Fit the data divided by the scale; the coefficients returned are multiplied by the scale."""
 
     def errors(self, x: Point) -> np.ndarray:
-        """Those of x, a column for each task."""
+        """Errors of the coefficients x, with a column for each task."""
 
-    def spread(self) -> float:
-        """Of the data, never 0: the unit to begin with."""
+    def median_scale(self) -> float:
+        """Scale of the data, never 0: the first unit of the errors."""
 
     def first_radius(self, scale: float) -> float:
-        """Where least squares would end along the first vertex, of the data cut at the scale."""
+        """Step length of least squares from 0 towards the first vertex, for data clipped at the scale."""
 
     def robust_start(self) -> Point | None:
-        """Coefficients from which a redescending loss can begin; None where the data have too few rows for one."""
+        """Coefficients from which a redescending loss can start; None if there are too few rows to find any."""
 
     def norm(self, x: Point) -> float:
-        """Radius of the smallest ball that holds x."""
+        """Radius of the smallest ball that contains x."""
 
-    def coarseness(self) -> float:
-        """The step between values of the data, as the 1 of counts; 0 where there is none."""
+    def quantization_step(self) -> float:
+        """The step between values of the data, such as 1 for counts; 0 if they are not quantized."""
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
+    """One fit of the path and its held-out loss, ``score``."""
+
     radius: Any
     score: float
     fit: Fit
 
 
-class Found(NamedTuple):
+class RobustFit(NamedTuple):
+    """The final fit, with its radius and scale, and the path that led to them."""
+
     fit: Fit
     radius: Any
     sigma: float
     steps: list[Step]
 
 
-Scored = Callable[[Any, Point], tuple[Fit, float]]
+FitAndScore = Callable[[Any, Point], tuple[Fit, float]]
 """(radius, start) -> the fit and its held-out loss."""
 
 
@@ -95,158 +101,171 @@ def robust_fit(
     sigma: float | None,
     zero: Point,
     unconstrained: bool = False,
-) -> Found:
-    """The fit, with the radius found where it is "auto", and sigma where it is None and the loss has one.
+) -> RobustFit:
+    """Fit the data; search for the radius if it is "auto", and for sigma if it is None and the loss depends on it.
 
-    With ``unconstrained`` the fit without a ball is a candidate beside the radii.
+    With ``unconstrained`` the fit without a ball is also a candidate.
     """
     steps: list[Step] = []
-    start, scale = zero, sigma or data.spread()
+    start, scale = zero, sigma or data.median_scale()
     if radius == "auto" or (sigma is None and loss != "squared"):
-        train, held = split()
-        begin = None if loss in CONVEX else train.robust_start()
+        train, held_out = split()
+        begin = None if loss in CONVEX_LOSSES else train.robust_start()
         if begin is None:
-            steps, scale = _search(train, held, loss, radius, sigma, scale, zero)
-            best = chosen(steps)
+            steps, scale = _search_with_pilot(train, held_out, loss, radius, sigma, scale, zero)
+            best = best_step(steps)
         else:
-            least = max(NOISELESS * scale, data.coarseness() / 2)
-            steps, best, scale = _search_from(begin, train, held, loss, radius, sigma, least, unconstrained)
+            least = max(MIN_SCALE_SHARE * scale, data.quantization_step() / 2)
+            steps, best, scale = _search_from_robust_start(
+                begin, train, held_out, loss, radius, sigma, least, unconstrained
+            )
         radius, start = best.radius, best.fit.x
-    elif loss not in CONVEX:
+    elif loss not in CONVEX_LOSSES:
         begin = data.robust_start()
-        start = data.at(loss_for("huber", 1.0), radius, zero, scale).x if begin is None else begin
-    return Found(data.at(loss_for(loss, 1.0), radius, start, scale), radius, scale, steps)
+        start = data.fit(loss_for("huber", 1.0), radius, zero, scale).x if begin is None else begin
+    return RobustFit(data.fit(loss_for(loss, 1.0), radius, start, scale), radius, scale, steps)
 
 
-def _search(
-    train: Data, held: Data, name: str, radius: Any, sigma: float | None, scale: float, zero: Point
+def _search_with_pilot(
+    train: Data, held_out: Data, name: str, radius: Any, sigma: float | None, scale: float, zero: Point
 ) -> tuple[list[Step], float]:
-    """Along the radii with Huber's loss, which has no bad minima and finds sigma; then with the loss, from each of its fits, and,
-    while its errors are smaller still, near the best of them again."""
+    """Follow the path with a pilot loss, then with the given loss. Returns the path and the scale.
+
+    The pilot is Huber's loss, which is convex (the squared loss, if that is given); its fits determine sigma. The fits with the
+    given loss start from those of the pilot. While their errors are smaller than sigma, the radii around the best one are fitted
+    again with a smaller sigma.
+    """
     auto = radius == "auto"
-    radii = rising(train.first_radius(scale)) if auto else [radius]
+    radii = increasing_radii(train.first_radius(scale)) if auto else [radius]
     pilot_name = "squared" if name == "squared" else "huber"
     fixed = sigma or (scale if name == "squared" else None)
-    spreads = [scale]
+    scales = [scale]
 
     def pilot(radius: Any, start: Point) -> tuple[Fit, float]:
-        width = fixed or min(spreads)
-        fit = train.at(loss_for(pilot_name, 1.0), radius, start, width)
-        errors = held.errors(fit.x)
+        width = fixed or min(scales)
+        fit = train.fit(loss_for(pilot_name, 1.0), radius, start, width)
+        errors = held_out.errors(fit.x)
         if fixed:
-            return fit, mean_loss(loss_for(pilot_name, width), errors, held.weights)
-        spreads.append(max(spread(errors, held.weights), NOISELESS * scale))
-        return fit, spreads[-1]
+            return fit, mean_loss(loss_for(pilot_name, width), errors, held_out.weights)
+        scales.append(max(median_scale(errors, held_out.weights), MIN_SCALE_SHARE * scale))
+        return fit, scales[-1]
 
-    steps = path(radii, pilot, zero)
-    if name in CONVEX and fixed:
-        return (refined(steps, pilot) if auto else steps), fixed
-    starts, best = {step.radius: step.fit.x for step in steps}, chosen(steps).radius
+    steps = fit_path(radii, pilot, zero)
+    if name in CONVEX_LOSSES and fixed:
+        return (refine_path(steps, pilot) if auto else steps), fixed
+    starts, best = {step.radius: step.fit.x for step in steps}, best_step(steps).radius
     while not fixed:
-        before = min(spreads)
+        before = min(scales)
         starts[best] = pilot(best, starts[best])[0].x
-        if spreads[-1] > SETTLED * before:
-            fixed = min(spreads)
+        if scales[-1] > SETTLED_SCALE * before:
+            fixed = min(scales)
 
-    def again(starts: dict[Any, Point], width: float) -> tuple[list[Step], float]:
-        """Along these radii with the loss, and the spread of the errors that are left."""
+    def fit_radii(starts: dict[Any, Point], width: float) -> tuple[list[Step], float]:
+        """The path of these radii with the given loss, and the scale of its held-out errors."""
 
         def robust(radius: Any, start: Point) -> tuple[Fit, float]:
-            if radius not in starts:  # a fit at a smaller radius may be a bad place to begin: Huber's never is
-                starts[radius] = train.at(loss_for("huber", 1.0), radius, start, width).x
-            fit = train.at(loss_for(name, 1.0), radius, starts[radius], width)
-            return fit, mean_loss(loss_for(name, width), held.errors(fit.x), held.weights)
+            if radius not in starts:  # a fit at a smaller radius may be a bad start; that of the convex loss is not
+                starts[radius] = train.fit(loss_for("huber", 1.0), radius, start, width).x
+            fit = train.fit(loss_for(name, 1.0), radius, starts[radius], width)
+            return fit, mean_loss(loss_for(name, width), held_out.errors(fit.x), held_out.weights)
 
-        steps = path(list(starts), robust, zero)
-        steps = refined(steps, robust) if auto else steps
-        return steps, max(spread(held.errors(chosen(steps).fit.x), held.weights), NOISELESS * scale)
+        steps = fit_path(list(starts), robust, zero)
+        steps = refine_path(steps, robust) if auto else steps
+        return steps, max(
+            median_scale(held_out.errors(best_step(steps).fit.x), held_out.weights), MIN_SCALE_SHARE * scale
+        )
 
-    steps, left = again(starts, fixed)
-    while sigma is None and left < SETTLED * fixed:
-        narrower, still_left = again(_near(steps), left)
-        if still_left > left:  # too narrow to see the data
+    steps, error_scale = fit_radii(starts, fixed)
+    while sigma is None and error_scale < SETTLED_SCALE * fixed:
+        narrower, new_scale = fit_radii(_neighbours(steps), error_scale)
+        if new_scale > error_scale:  # the loss is so narrow that it ignores most of the data
             break
-        steps, fixed, left = narrower, left, still_left
+        steps, fixed, error_scale = narrower, error_scale, new_scale
     return steps, fixed
 
 
-def _search_from(
+def _search_from_robust_start(
     start: Point,
     train: Data,
-    held: Data,
+    held_out: Data,
     name: str,
     radius: Any,
     sigma: float | None,
     least: float,
     unconstrained: bool,
 ) -> tuple[list[Step], Step, float]:
-    """From a robust start: fits at falling radii, each begun at the next larger one, and scored with one width of the loss.
+    """Follow the path from a robust start, by decreasing radii: each fit starts from that at the next larger radius.
 
-    Returns the path, the step that is chosen (without a radius where that is not clearly worse), and the scale.
+    All are scored with the same width of the loss. Returns the path, the chosen step and the scale. With ``unconstrained`` the
+    fit without a ball is chosen unless the best ball is clearly better.
     """
-    width = sigma or max(_scale_at(start, train, held), least)
-    begun_at: dict[float, Point] = {}
+    width = sigma or max(_inlier_scale(start, train, held_out), least)
+    fitted: dict[float, Point] = {}
 
     def fit(radius: Any, _: Point) -> tuple[Fit, float]:
         size = math.inf if radius is None else radius
-        larger = min((other for other in begun_at if other >= size), default=None)
-        found = train.at(loss_for(name, 1.0), radius, start if larger is None else begun_at[larger], width)
-        begun_at[size] = found.x
-        return found, mean_loss(loss_for(name, width), held.errors(found.x), held.weights)
+        larger = min((other for other in fitted if other >= size), default=None)
+        found = train.fit(loss_for(name, 1.0), radius, start if larger is None else fitted[larger], width)
+        fitted[size] = found.x
+        return found, mean_loss(loss_for(name, width), held_out.errors(found.x), held_out.weights)
 
     if radius != "auto":
-        steps = path([radius], fit, start)
+        steps = fit_path([radius], fit, start)
         best = steps[0]
     else:
-        largest = train.norm(start) * RATIO or 1.0
-        steps = path([largest / RATIO**k for k in range(LONGEST)], fit, start)[::-1]
-        steps = refined(steps, fit)
-        best = ball = chosen(steps)
+        largest = train.norm(start) * RADIUS_RATIO or 1.0
+        steps = fit_path([largest / RADIUS_RATIO**k for k in range(MAX_RADII)], fit, start)[::-1]
+        steps = refine_path(steps, fit)
+        best = ball = best_step(steps)
         if unconstrained:
-            (free,) = path([None], fit, start)
-            losses = [row_losses(loss_for(name, width), held.errors(step.fit.x)) for step in (ball, free)]
-            # the ball is kept only where it is better by more than chance
-            best = ball if clearly_positive(losses[1] - losses[0], held.weights) else free
+            (free,) = fit_path([None], fit, start)
+            losses = [row_losses(loss_for(name, width), held_out.errors(step.fit.x)) for step in (ball, free)]
+            # the ball is kept only if it is significantly better
+            best = ball if clearly_positive(losses[1] - losses[0], held_out.weights) else free
     if sigma is None:
-        width = max(_scale_at(best.fit.x, train, held), least)
+        width = max(_inlier_scale(best.fit.x, train, held_out), least)
     return steps, best, width
 
 
-def _scale_at(x: Point, train: Data, held: Data) -> float:
-    """Scale of the inliers' errors on all rows; training errors are enlarged by what fitting has taken from them.
+def _inlier_scale(x: Point, train: Data, held_out: Data) -> float:
+    """Scale of the errors of the inliers among all rows. Training errors are corrected for the degrees of freedom of the fit.
 
-    The held-out rows alone are too few: among 40 of them there may be 21 outliers where 45 % of all rows are.
+    The held-out rows alone are too few: if 45 % of all rows are outliers, 21 of 40 held-out rows may be.
     """
     shrunk = math.sqrt(1 - min(len(x) / len(train.errors(x)), 0.5))
-    errors = np.concatenate([held.errors(x), train.errors(x) / shrunk])
-    weights = None if held.weights is None or train.weights is None else np.concatenate([held.weights, train.weights])
+    errors = np.concatenate([held_out.errors(x), train.errors(x) / shrunk])
+    weights = (
+        None if held_out.weights is None or train.weights is None else np.concatenate([held_out.weights, train.weights])
+    )
     return clipped_scale(errors, weights)
 
 
-def _near(steps: list[Step]) -> dict[Any, Point]:
-    """The radii about the chosen one, with their fits to begin at."""
-    at = steps.index(chosen(steps))
-    return {step.radius: step.fit.x for step in steps[max(at - NEAR, 0) : at + NEAR + 1]}
+def _neighbours(steps: list[Step]) -> dict[Any, Point]:
+    """The radii around the chosen one, each with its fit as a start."""
+    at = steps.index(best_step(steps))
+    return {step.radius: step.fit.x for step in steps[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]}
 
 
 def row_losses(loss: Loss, errors: np.ndarray) -> np.ndarray:
+    """Loss of each row, summed over the tasks."""
     return loss.value(errors, np.zeros_like(errors)).sum(axis=1)
 
 
 def mean_loss(loss: Loss, errors: np.ndarray, weights: np.ndarray | None) -> float:
+    """Weighted mean of the losses of the rows."""
     return float(np.average(row_losses(loss, errors), weights=weights))
 
 
 def clearly_positive(differences: np.ndarray, weights: np.ndarray | None) -> bool:
-    """Whether the mean is above 1.5 times its standard error: by chance it is in one case of fifteen."""
+    """Whether the weighted mean is above 1.5 times its standard error, which has a probability of 1/15 if the true mean is 0."""
     weights = np.ones(len(differences)) if weights is None else weights
     mean = np.average(differences, weights=weights)
     variance = np.average((differences - mean) ** 2, weights=weights)
     return bool(mean > 1.5 * math.sqrt(variance * (weights @ weights)) / weights.sum())
 
 
-def path(radii: Iterable[Any], fit: Scored, start: Point) -> list[Step]:
-    """Fits along rising radii, each begun where the last one ended, until larger ones help no more."""
+def fit_path(radii: Iterable[Any], fit: FitAndScore, start: Point) -> list[Step]:
+    """Fit at each radius in turn, starting from the previous fit, until PATIENCE radii are worse or not binding."""
     steps: list[Step] = []
     best, since = math.inf, 0
     for radius in radii:
@@ -254,23 +273,23 @@ def path(radii: Iterable[Any], fit: Scored, start: Point) -> list[Step]:
         start = found.x
         steps.append(Step(radius, score, found))
         since = 0 if score < best else since
-        since += score > best * (1 + WORSE) or not found.binding
+        since += score > best * (1 + WORSE_SHARE) or not found.binding
         best = min(best, score)
         if since >= PATIENCE:
             break
     return steps
 
 
-def chosen(steps: list[Step]) -> Step:
-    """The smallest radius that is not worse than the best."""
+def best_step(steps: list[Step]) -> Step:
+    """The first step of the path whose score is not worse than the best."""
     best = min(step.score for step in steps)
-    return next(step for step in steps if step.score <= best * (1 + WORSE))
+    return next(step for step in steps if step.score <= best * (1 + WORSE_SHARE))
 
 
-def refined(steps: list[Step], fit: Scored) -> list[Step]:
-    """The path with more radii about the chosen one: on each side halfway to its neighbour, then once more, and again."""
-    for _ in range(ROUNDS):
-        at = steps.index(chosen(steps))
+def refine_path(steps: list[Step], fit: FitAndScore) -> list[Step]:
+    """Add radii to the path, in each round one on each side of the chosen radius: the geometric mean with its neighbour."""
+    for _ in range(REFINEMENT_ROUNDS):
+        at = steps.index(best_step(steps))
         for above in (at + 1, at):
             if 0 < above < len(steps):
                 below = steps[above - 1]
@@ -280,5 +299,6 @@ def refined(steps: list[Step], fit: Scored) -> list[Step]:
     return steps
 
 
-def rising(first: float) -> list[float]:
-    return [first / 4 * RATIO**k for k in range(LONGEST)]
+def increasing_radii(first: float) -> list[float]:
+    """Radii of the path in increasing order, from a quarter of the first one on."""
+    return [first / 4 * RADIUS_RATIO**k for k in range(MAX_RADII)]

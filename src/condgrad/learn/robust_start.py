@@ -1,8 +1,8 @@
-"""Starting coefficients for robust regression: several candidates, scored by a scale that half of the rows can't move.
+"""Starting coefficients for robust regression: several candidates, compared by a scale with a breakdown point of one half.
 
-A redescending loss keeps the solution that it starts near. Least squares, Huber's loss and least absolute deviations all follow
-rows whose *features* are wrong, so a start must come from something that does not: least absolute deviations on the rows with
-ordinary features, and exact fits of small random subsets. Every candidate is refined towards an S-estimate (Rousseeuw and Yohai
+A redescending loss has many local minima and finds one near its start. Least squares, Huber's loss and least absolute deviations
+are all sensitive to wrong *features*. So the candidates are: least absolute deviations, the same on the rows with ordinary
+features only, and exact fits of small random subsets. Every candidate is refined towards an S-estimate (Rousseeuw and Yohai
 1984; the iterations of Salibian-Barrera and Yohai 2006), and the one with the smallest scale is returned.
 """
 
@@ -16,63 +16,63 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import issparse
 from scipy.stats import chi2
 
-from condgrad.learn.completion.robust_scale import coarseness
-from condgrad.learn.sample_weights import median
+from condgrad.learn.completion.robust_scale import quantization_step
+from condgrad.learn.sample_weights import weighted_median
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Constants of the search for a start, each with its reason."""
+    """Constants of the search for a start."""
 
     rows_per_column: int = 4
-    """Rows per coefficient below which half of the rows can be fitted nearly exactly, so that the scale says nothing."""
+    """Minimum number of rows per coefficient: with fewer, half of the rows can be fitted nearly exactly by any candidate."""
     max_rows: int = 5000
-    """Rows that are looked at; more would cost time and hardly change which candidate wins."""
+    """Maximum number of rows that are used; more would cost time and hardly change which candidate is the best."""
     max_columns: int = 500
-    """Coefficients up to which dense normal equations are solved in every iteration."""
+    """Maximum number of coefficients: dense normal equations are solved in every iteration."""
     subsets: int = 200
-    """Random subsets with as many rows as coefficients: with 5 coefficients and 40 % outliers 8 % of them are clean."""
+    """Number of random subsets with as many rows as coefficients: with 5 coefficients and 40 % outliers, 8 % are clean."""
     max_subset: int = 20
-    """Coefficients up to which subsets are drawn: larger ones are hardly ever clean."""
+    """Maximum number of coefficients for which subsets are drawn: larger subsets are hardly ever clean."""
     refined: int = 5
-    """Subsets that are refined, those with the smallest median error."""
+    """Number of subsets that are refined: those with the smallest median error."""
     iterations: int = 30
-    """Iterations of each refinement at most; the scale rarely changes after a dozen."""
+    """Maximum number of iterations of each refinement; the scale rarely changes after a dozen."""
     ordinary: float = 0.99
-    """Share of normal features that is regarded as ordinary; the others are leverage points."""
+    """Quantile of the distances of normally distributed features above which a row is a leverage point."""
 
 
 SETTINGS = Settings()
 BISQUARE = 1.547
 """Tukey's bisquare with this constant gives an M-scale with breakdown 1/2 that is the standard deviation of normal errors."""
-CLIP, CLIPPED_DEVIATION = 2.5, 0.9546
-"""Errors beyond 2.5 scales are left out of a clipped standard deviation, which is 0.9546 for normal errors."""
-LEAST_CLIPPED = 0.4
-"""Clipping stops at this share of the median-based scale: 45 % of gross errors inflate that one by a factor of 2.4."""
+CLIP_SCALES, CLIPPED_DEVIATION = 2.5, 0.9546
+"""Errors above 2.5 scales are excluded from a clipped standard deviation, which is 0.9546 for standard normal errors."""
+MIN_CLIPPED_SHARE = 0.4
+"""Lower bound on the clipped scale, relative to the median-based scale: 45 % of gross errors inflate that by a factor of 2.4."""
 
 
-def suits(rows: int, columns: int) -> bool:
-    """Whether there are enough rows, and few enough coefficients, for a scale of training errors to mean something."""
+def supports_robust_start(rows: int, columns: int) -> bool:
+    """Whether there are enough rows, and few enough coefficients, to compare candidates by the scale of training errors."""
     return rows >= SETTINGS.rows_per_column * columns and columns <= SETTINGS.max_columns
 
 
 def dense(A: Any) -> np.ndarray:
-    """The features as an ndarray, whatever they are."""
+    """The features, an ndarray or a sparse array, as an ndarray."""
     sparse: bool = issparse(A)
     return A.toarray() if sparse else A
 
 
 def leverage_points(A: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Which rows have features far outside the bulk of the rows.
+    """Mask of the rows whose features are far outside the bulk of the rows.
 
     Distances are measured along the eigenvectors of the spatial sign covariance matrix, in units of the median absolute
-    deviation along each: neither is moved by less than half of the rows.
+    deviation along each. Both have a breakdown point of one half.
     """
-    X = A - median(A, weights)
+    X = A - weighted_median(A, weights)
     length = np.linalg.norm(X, axis=1)
     signs = X / np.where(length > 0, length, 1.0)[:, None]
     X = X @ np.linalg.eigh(signs.T @ (weights[:, None] * signs))[1]
-    scale = 1.4826 * median(np.abs(X), weights)
+    scale = 1.4826 * weighted_median(np.abs(X), weights)
     scale = np.where(
         scale > 0, scale, 1.2533 * np.average(np.abs(X), axis=0, weights=weights)
     )  # most values are equal, as in 0/1 features
@@ -106,42 +106,43 @@ def robust_start(A: Any, Y: np.ndarray, seed: int, weights: np.ndarray | None = 
         A, Y, weights = A[some], Y[some], weights[some]
     A = dense(A)
     ordinary = ~leverage_points(A, weights)
-    return np.column_stack([_for_one_task(A, y, weights, ordinary, rng) for y in Y.T])
+    return np.column_stack([_start_for_one_task(A, y, weights, ordinary, rng) for y in Y.T])
 
 
-def _for_one_task(
+def _start_for_one_task(
     A: np.ndarray, y: np.ndarray, weights: np.ndarray, ordinary: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
+    """The refined candidate with the smallest scale."""
     candidates = [least_absolute_deviations(A, y, weights)]
     if len(A) > ordinary.sum() > A.shape[1]:
         candidates.append(least_absolute_deviations(A[ordinary], y[ordinary], weights[ordinary]))
     if A.shape[1] <= SETTINGS.max_subset:
         candidates += _from_subsets(A, y, weights, rng)
-    floor = coarseness(y) / 2
-    refined = [_towards_s_estimate(A, y, weights, w, floor) for w in candidates]
+    floor = quantization_step(y) / 2
+    refined = [_refine_to_s_estimate(A, y, weights, w, floor) for w in candidates]
     return min(refined, key=lambda found: found[1])[0]
 
 
-def decided_by_leverage(
+def contradicted_leverage(
     A: np.ndarray, Y: np.ndarray, W: np.ndarray, sigma: float, weights: np.ndarray | None
 ) -> tuple[np.ndarray, int]:
-    """Which rows are leverage points, and how many of them the coefficients W follow where the other rows contradict them.
+    """Mask of the leverage points, and the number of them that W fits although the other rows contradict them.
 
-    The other rows are fitted by themselves. The leverage points that W fits decide W if most of them are further from that
-    fit than three times the standard error of a prediction there. Points with features that no other row has can't be
-    contradicted, and are left out.
+    The other rows are fitted separately. They contradict the leverage points that W fits if most of these are farther from that
+    fit than three times the standard error of a prediction there. Points along directions in which no other row varies can't be
+    contradicted, and are excluded.
     """
     weights = np.ones(len(Y)) if weights is None else weights
     leverage = leverage_points(A, weights)
     others = ~leverage
-    if not suits(others.sum(), A.shape[1]):
+    if not supports_robust_start(others.sum(), A.shape[1]):
         return leverage, 0
     for y, w in zip(Y.T, W.T, strict=True):
         followed = np.flatnonzero(leverage & (np.abs(A @ w - y) <= 3 * sigma))
         if not len(followed):
             continue
         ordinary = A[others], y[others], weights[others]
-        start, _ = _towards_s_estimate(*ordinary, least_absolute_deviations(*ordinary))
+        start, _ = _refine_to_s_estimate(*ordinary, least_absolute_deviations(*ordinary))
         inliers = others & (np.abs(A @ start - y) <= 3 * sigma)
         if inliers.sum() <= A.shape[1]:
             continue
@@ -164,36 +165,36 @@ def _from_subsets(A: np.ndarray, y: np.ndarray, weights: np.ndarray, rng: np.ran
     """Exact fits of random subsets with as many rows as coefficients: those with the smallest median absolute error."""
     subsets = [rng.choice(len(A), A.shape[1], replace=False) for _ in range(SETTINGS.subsets)]
     W = np.array([np.linalg.lstsq(A[subset], y[subset], rcond=None)[0] for subset in subsets]).T
-    order = np.argsort(median(np.abs(A @ W - y[:, None]), weights))
+    order = np.argsort(weighted_median(np.abs(A @ W - y[:, None]), weights))
     return list(W[:, order[: SETTINGS.refined]].T)
 
 
 def least_absolute_deviations(A: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Coefficients that minimise the sum of absolute errors, by iteratively reweighted least squares."""
-    w = _weighted(A, y, weights)
+    w = _weighted_least_squares(A, y, weights)
     for _ in range(SETTINGS.iterations):
         errors = np.abs(A @ w - y)
         smallest = 1e-3 * _median(errors, weights)
         if smallest == 0:
             break
-        w = _weighted(A, y, weights / np.maximum(errors, smallest))
+        w = _weighted_least_squares(A, y, weights / np.maximum(errors, smallest))
     return w
 
 
-def _towards_s_estimate(
+def _refine_to_s_estimate(
     A: np.ndarray, y: np.ndarray, weights: np.ndarray, w: np.ndarray, floor: float = 0.0
 ) -> tuple[np.ndarray, float]:
-    """The coefficients after iterations that lower the M-scale of their errors, and that scale.
+    """The coefficients after iterations that reduce the M-scale of their errors, and that scale.
 
-    Below ``floor`` (half a step, where y is on steps such as counts) the scale says nothing: there the mean of the bisquare at
-    the floor, in units of the floor, takes its place.
+    Scales below ``floor`` (half a step, if y is quantized) are not compared: there, the mean of the bisquare at the floor,
+    times the floor, is minimised instead.
     """
     best, scale, criterion = w, *_criterion(A @ w - y, weights, floor, None)
     for _ in range(SETTINGS.iterations):
         if scale == 0:
             break
         share = (A @ best - y) / (BISQUARE * scale)
-        w = _weighted(A, y, weights * np.maximum(1 - share**2, 0.0) ** 2)
+        w = _weighted_least_squares(A, y, weights * np.maximum(1 - share**2, 0.0) ** 2)
         after, criterion_after = _criterion(A @ w - y, weights, floor, scale)
         if not criterion_after < (1 - 1e-4) * criterion:
             break
@@ -202,7 +203,7 @@ def _towards_s_estimate(
 
 
 def _criterion(errors: np.ndarray, weights: np.ndarray, floor: float, start: float | None) -> tuple[float, float]:
-    """The scale of the errors, at least the floor, and what is minimised: the scale, or a smaller number at the floor."""
+    """The scale of the errors, at least the floor, and the number that is minimised: the scale, or a smaller one at the floor."""
     scale = m_scale(errors, weights, start)
     if scale >= floor:
         return scale, scale
@@ -210,8 +211,8 @@ def _criterion(errors: np.ndarray, weights: np.ndarray, floor: float, start: flo
     return floor, 2 * floor * float(np.average(square * (3 + square * (square - 3)), weights=weights))
 
 
-def _weighted(A: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted least squares by the normal equations; where these are singular, the smallest of the solutions."""
+def _weighted_least_squares(A: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted least squares by the normal equations; the solution of minimum norm if these are singular."""
     weighted = (weights / weights.max())[:, None] * A
     try:
         factor = cho_factor(weighted.T @ A, check_finite=False)
@@ -224,11 +225,12 @@ def _weighted(A: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _median(values: np.ndarray, weights: np.ndarray) -> float:
-    return float(median(values[:, None], weights)[0])
+    """Weighted median of a vector."""
+    return float(weighted_median(values[:, None], weights)[0])
 
 
 def m_scale(errors: np.ndarray, weights: np.ndarray, start: float | None = None) -> float:
-    """M-scale of the errors with Tukey's bisquare and a breakdown of 1/2; 0 where half of them are 0.
+    """M-scale of the errors with Tukey's bisquare and a breakdown point of 1/2; 0 if half of the errors are 0.
 
     It is the root in s of mean(rho(error / s)) = 1/2, found by Newton's method for log s from ``start`` (default: the
     median-based scale).
@@ -251,10 +253,10 @@ def m_scale(errors: np.ndarray, weights: np.ndarray, start: float | None = None)
 
 
 def clipped_scale(errors: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Standard deviation of the inliers among the errors, where up to 45 % of them may be gross.
+    """Standard deviation of the inliers among the errors; up to 45 % of the errors may be outliers.
 
-    The median-based scale grows with the share of outliers. Errors beyond 2.5 scales are therefore left out, and the deviation
-    of the others, corrected for that, is the next scale.
+    The median-based scale grows with the share of outliers. So errors above 2.5 scales are excluded, and the standard deviation
+    of the others, corrected for the truncation, is the next scale.
 
     Parameters
     ----------
@@ -266,9 +268,9 @@ def clipped_scale(errors: np.ndarray, weights: np.ndarray | None = None) -> floa
     weights = np.repeat(weights, errors.shape[1])
     errors = np.abs(errors).ravel()
     scale = 1.4826 * _median(errors, weights)
-    least = LEAST_CLIPPED * scale
+    least = MIN_CLIPPED_SHARE * scale
     for _ in range(50):
-        inliers = errors <= CLIP * scale
+        inliers = errors <= CLIP_SCALES * scale
         deviation = float(np.sqrt(np.average(errors[inliers] ** 2, weights=weights[inliers])))
         before, scale = scale, max(deviation / CLIPPED_DEVIATION, least)
         if abs(scale - before) <= 1e-3 * before:

@@ -1,4 +1,4 @@
-"""Weights of rows: a row of weight 2 is a row that stands there twice, one of weight 0 is none."""
+"""Sample weights: a row of weight 2 is equivalent to two equal rows, a row of weight 0 to no row."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
-STRATUM = 5
-"""Rows of which one is held out, where a fifth of them is."""
+STRATUM_SIZE = 5
+"""Rows of a stratum: with a held-out share of one fifth, one row of each is held out."""
 
 
 def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
-    """A weight for each row, none negative and not all 0."""
+    """Validate the weights of the rows: none negative, not all 0. None: all are 1."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if weights.min() < 0 or not weights.any():
         raise ValueError(
@@ -23,13 +23,14 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
     return weights
 
 
-def shuffled(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """A number for each row, by which rows are held out: random, but the same for equal rows, in any order and any units.
+def holdout_keys(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """A key for each row; the rows with the smallest keys are held out.
 
-    Rows are ordered by Y, ties by the features one after the other. Of each ``STRATUM`` distinct rows in that order, one has a
-    number among the smallest, one among the next, and so on: what is held out has the same distribution of Y as the rest.
+    Keys are random, equal for equal rows, and independent of the order of the rows and of units. Rows are ordered by Y, ties by
+    the features one after the other. Of each ``STRATUM_SIZE`` distinct rows in that order, one has a key among the smallest
+    fifth, one among the next, and so on, so that held-out rows have the same distribution of Y as the others.
     """
-    order = Order(len(Y))
+    order = RowOrder(len(Y))
     for column in Y.T:
         order.refine(column[order.tied])
     sparse: bool = issparse(X)
@@ -42,22 +43,22 @@ def shuffled(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
             order.refine(X[order.tied, j])
     _, distinct = np.unique(order.rank, return_inverse=True)
     drawn = rng.permutation(distinct.max() + 1)
-    stratum = np.arange(len(drawn)) // STRATUM
+    stratum = np.arange(len(drawn)) // STRATUM_SIZE
     within = np.empty(len(drawn), dtype=np.int64)
-    within[np.lexsort((drawn, stratum))] = np.arange(len(drawn)) % STRATUM
+    within[np.lexsort((drawn, stratum))] = np.arange(len(drawn)) % STRATUM_SIZE
     number = np.empty(len(drawn), dtype=np.int64)
     number[np.lexsort((drawn, within))] = np.arange(len(drawn))
     return number[distinct]
 
 
-class Order:
-    """Ranks of rows, equal for rows that no column so far tells apart; ``tied`` are those that share their rank."""
+class RowOrder:
+    """Ranks of rows, equal for rows that are equal in all columns so far; ``tied`` are the rows that share their rank."""
 
     def __init__(self, size: int):
         self.rank, self.tied = np.zeros(size, dtype=np.int64), np.arange(size)
 
     def refine(self, column: np.ndarray) -> None:
-        """Break ties by one more column, given for the tied rows."""
+        """Break ties by one more column, whose values are given for the tied rows only."""
         if not self.tied.size:
             return
         by = np.lexsort((column, self.rank[self.tied]))
@@ -66,27 +67,27 @@ class Order:
         same_rank = np.diff(old, prepend=old[0] - 1) == 0
         first = np.maximum.accumulate(np.where(same_rank, 0, np.arange(len(old))))
         new = same_rank & (np.diff(column, prepend=column[0]) != 0)
-        apart = np.maximum.accumulate(np.where(new | ~same_rank, np.arange(len(old)), 0))
-        self.rank[tied] = old + apart - first  # a rank is the number of rows before: those of others stay
+        group = np.maximum.accumulate(np.where(new | ~same_rank, np.arange(len(old)), 0))
+        self.rank[tied] = old + group - first  # a rank is the number of smaller rows, so other ranks stay valid
         counts = np.bincount(self.rank[tied] - self.rank[tied].min())
         self.tied = np.sort(tied[counts[self.rank[tied] - self.rank[tied].min()] > 1])
 
 
-def gathered(weights: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray | None]:
-    """(rows to take, their weights): each of equal rows once with the sum of their weights, and none of weight 0.
+def merge_equal_rows(weights: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray | None]:
+    """Rows to use and their weights: equal rows become one with the sum of their weights, rows of weight 0 are dropped.
 
-    Weights that are all equal are None. Rows that are neither repeated nor weighted stay as they are.
+    Weights that are all equal are returned as None. If then no row was merged or dropped, the rows are slice(None).
     """
-    there = np.flatnonzero(weights)
-    _, first, group = np.unique(keys[there], return_index=True, return_inverse=True)
-    if len(first) == len(there) and np.ptp(weights[there]) == 0:
-        return (slice(None) if len(there) == len(weights) else there), None
-    total = np.bincount(group, weights[there])
-    return there[first], None if np.ptp(total) == 0 else total
+    nonzero = np.flatnonzero(weights)
+    _, first, group = np.unique(keys[nonzero], return_index=True, return_inverse=True)
+    if len(first) == len(nonzero) and np.ptp(weights[nonzero]) == 0:
+        return (slice(None) if len(nonzero) == len(weights) else nonzero), None
+    total = np.bincount(group, weights[nonzero])
+    return nonzero[first], None if np.ptp(total) == 0 else total
 
 
-def held_out(keys: np.ndarray, weights: np.ndarray | None, share: float) -> np.ndarray:
-    """Which rows are held out: about this share of the weight, at least one row, and not all."""
+def held_out_rows(keys: np.ndarray, weights: np.ndarray | None, share: float) -> np.ndarray:
+    """Mask of the held-out rows: those with the smallest keys, about this share of the weight, at least one row and not all."""
     order = np.argsort(keys, kind="stable")
     weight = np.cumsum(np.ones(len(keys)) if weights is None else weights[order])
     count = 1 + int(np.argmin(np.abs(weight - share * weight[-1])))
@@ -95,8 +96,8 @@ def held_out(keys: np.ndarray, weights: np.ndarray | None, share: float) -> np.n
     return held
 
 
-def median(values: np.ndarray, weights: np.ndarray | None) -> Any:
-    """The median of each column; with weights that of rows that stand there as often as their weights say."""
+def weighted_median(values: np.ndarray, weights: np.ndarray | None) -> Any:
+    """Median of each column; with weights, each row counts as often as its weight says."""
     if weights is None:
         return np.median(values, axis=0)
     order = np.argsort(values, axis=0, kind="stable")
@@ -108,8 +109,8 @@ def median(values: np.ndarray, weights: np.ndarray | None) -> Any:
     return (ordered[lower, columns] + ordered[np.minimum(upper, len(values) - 1), columns]) / 2
 
 
-def of_classes(class_weight: Any, classes: np.ndarray, number: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weight of each class, by None, a dict, or "balanced": in inverse proportion to the weight of its rows."""
+def class_weights(class_weight: Any, classes: np.ndarray, number: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weight of each class: 1 for None, as given by a dict, or inversely proportional to the weight of its rows ("balanced")."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
@@ -121,7 +122,7 @@ def of_classes(class_weight: Any, classes: np.ndarray, number: np.ndarray, weigh
     unknown, missing = set(class_weight) - known, known - set(class_weight)
     if unknown and missing:
         raise ValueError(
-            f"class_weight has {sorted(unknown, key=str)[0]!r}, which is no class, and lacks the class "
+            f"class_weight has {sorted(unknown, key=str)[0]!r}, which is not a class of y, and lacks the class "
             f"{sorted(missing, key=str)[0]!r}: give the classes of y."
         )
     return np.array([float(class_weight.get(one, 1.0)) for one in classes.tolist()])

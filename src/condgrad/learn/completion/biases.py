@@ -1,4 +1,4 @@
-"""mean + row_i + column_j, fitted to what the rest of the model leaves over, as far as the loss believes it."""
+"""Biases mean + row_i + column_j, fitted to the residuals of the rest of the model by reweighted least squares."""
 
 from __future__ import annotations
 
@@ -10,24 +10,31 @@ from condgrad import kernels
 from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.points import Pattern
 
-ROWS, COLUMNS = 3.0, 1.5
-"""A row's bias is drawn to 0 as if it had so many more entries that say 0; a column's likewise, where rows have one too."""
+ROW_RIDGE, COLUMN_RIDGE = 3.0, 1.5
+"""Ridge penalty of a row bias, in units of one entry of weight 1; and of a column bias in models that also have row biases."""
 TINY = 1e-150
+"""Smallest residual and smallest sum of weights that are divided by: below, this number is used instead."""
 
 
-def belief(loss: Loss, t: np.ndarray) -> np.ndarray:
-    """phi'(t)/t, relative to its value at 0: 1 for what is believed, 0 for what is not. Weighted so, squares pull as phi does."""
-    moved = np.where(np.abs(t) < TINY, TINY, t)
-    weights = value_and_deriv(loss, moved, np.zeros(len(t)), np.empty(0))[1]
-    weights /= moved
+def inlier_weights(loss: Loss, residuals: np.ndarray) -> np.ndarray:
+    """Inlier weight phi'(t)/(t phi''(0)) of each residual t, from 0 (ignored) to 1.
+
+    With these weights, the weighted squares have the same gradient as the loss.
+    """
+    nonzero = np.where(np.abs(residuals) < TINY, TINY, residuals)
+    weights = value_and_deriv(loss, nonzero, np.zeros(len(residuals)), np.empty(0))[1]
+    weights /= nonzero
     weights /= loss.smoothness
     return np.clip(weights, 0.0, 1.0, out=weights)
 
 
-def beliefs(loss: Loss, pattern: Pattern, left: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """The loss of residuals at the entries of a pattern, the belief in each, and of each row its sum, also times residual."""
-    value, slopes = value_and_deriv(loss, left, np.zeros(len(left)), np.empty(0))
-    return value, *kernels.believed(pattern.indptr, left, slopes, loss.smoothness)
+def loss_and_inlier_weights(
+    loss: Loss, pattern: Pattern, residuals: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """The loss of residuals at the entries of a pattern, their inlier weights, and for each row the sum of the weights and the
+    sum of weight times residual."""
+    value, slopes = value_and_deriv(loss, residuals, np.zeros(len(residuals)), np.empty(0))
+    return value, *kernels.believed(pattern.indptr, residuals, slopes, loss.smoothness)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,34 +46,38 @@ class Biases:
     cols: np.ndarray
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """U and V of rank 2 with U V' the biases: what samples a matrix of low rank samples them as well."""
+        """U and V of rank 2 with U V' the matrix of biases, so that they can be sampled like a low-rank matrix."""
         U, V = np.ones((len(self.rows), 2)), np.ones((len(self.cols), 2))
         U[:, 0], V[:, 1] = self.rows + self.mean, self.cols
         return U, V
 
 
-def refitted(
-    biases: Biases, pattern: Pattern, left: np.ndarray, loss: Loss, which: str, turns: int = 1
+def refit_biases(
+    biases: Biases, pattern: Pattern, residuals: np.ndarray, loss: Loss, which: str, iterations: int = 1
 ) -> tuple[Biases, float]:
-    """The biases again, from ``left``: what values, the model without them and they leave over; and the loss of that.
+    """Update the biases by weighted least squares with inlier weights: the mean, the rows and the columns in turn.
 
-    Weighted by belief, by turns. ``which`` is "both" or "columns": then rows have none, and columns are not drawn to 0.
+    ``residuals`` are those of the whole model, with the present biases. ``which`` is "both", or "columns": then there are no
+    row biases, and column biases have no ridge penalty. Also returns the loss of the residuals, before the update.
     """
-    with_rows, ridge = which == "both", COLUMNS if which == "both" else 0.0
-    value, weights, row_weight, row_pull = beliefs(loss, pattern, left)
+    with_rows, ridge = which == "both", COLUMN_RIDGE if which == "both" else 0.0
+    value, weights, row_weight, row_sum = loss_and_inlier_weights(loss, pattern, residuals)
     mean, rows, cols = biases.mean, biases.rows, biases.cols
-    by_row, by_col = np.zeros(len(rows)), np.zeros(len(cols))  # how far they have moved
-    for turn in range(turns):
-        if turn:
-            row_pull = kernels.row_pulls(pattern.indptr, pattern.indices, weights, left, by_col) - by_row * row_weight
-        shift = row_pull.sum() / max(row_weight.sum(), TINY)
-        mean, by_row = mean + shift, by_row + shift
+    row_change, col_change = np.zeros(len(rows)), np.zeros(len(cols))
+    for iteration in range(iterations):
+        if iteration:
+            row_sum = (
+                kernels.row_pulls(pattern.indptr, pattern.indices, weights, residuals, col_change)
+                - row_change * row_weight
+            )
+        shift = row_sum.sum() / max(row_weight.sum(), TINY)
+        mean, row_change = mean + shift, row_change + shift
         if with_rows:
-            step = (row_pull - shift * row_weight - ROWS * rows) / (row_weight + ROWS)
-            rows, by_row = rows + step, by_row + step
-        col_weight, col_pull = kernels.col_pulls(
-            pattern.cuts, pattern.indices, weights, left, by_row, pattern.shape[1], pattern.width
+            step = (row_sum - shift * row_weight - ROW_RIDGE * rows) / (row_weight + ROW_RIDGE)
+            rows, row_change = rows + step, row_change + step
+        col_weight, col_sum = kernels.col_pulls(
+            pattern.cuts, pattern.indices, weights, residuals, row_change, pattern.shape[1], pattern.width
         )
-        step = (col_pull - by_col * col_weight - ridge * cols) / np.maximum(col_weight + ridge, TINY)
-        cols, by_col = cols + step, by_col + step
+        step = (col_sum - col_change * col_weight - ridge * cols) / np.maximum(col_weight + ridge, TINY)
+        cols, col_change = cols + step, col_change + step
     return Biases(mean, rows, cols), value

@@ -1,4 +1,4 @@
-"""The observed entries of a matrix, whichever way they are given: a sparse matrix, an array with NaN, a table, three arrays."""
+"""The observed entries of a matrix, read from any accepted input: a sparse matrix, an array with NaN, a table or three arrays."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from condgrad.checks import NonFinite, counted
 from condgrad.data import Observations
 from condgrad.data.delimited import role
 
-LARGEST, SMALLEST = 1e100, 1e-100
-"""The largest entry of a matrix is within these: the engine multiplies three such numbers, and four are beyond floats."""
-CROWDED = 4
-"""Ids up to so many times the number of entries are ticked off rather than sorted, which takes longer than to read them."""
+MAX_MAGNITUDE, MIN_MAGNITUDE = 1e100, 1e-100
+"""Bounds on the largest absolute value of a matrix: the solver computes products of three values, which must be finite."""
+MAX_ID_PER_ENTRY = 4
+"""Whole-number ids up to this multiple of the number of entries are found with a mask, which is faster than sorting."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Values at (row, column); where rows and columns have names, ``row_ids`` and ``col_ids`` tell them, sorted."""
+    """Values at positions (row, column); ``row_ids`` and ``col_ids`` are the sorted names of rows and columns, None if none."""
 
     rows: np.ndarray
     cols: np.ndarray
@@ -30,8 +30,9 @@ class Entries:
     row_ids: np.ndarray | None = None
     col_ids: np.ndarray | None = None
     index: Any = None
-    """Labels of the rows, and below of the columns, of a wide DataFrame: in the order of the matrix, whatever they are."""
+    """Row labels of a wide DataFrame, in the order of the matrix."""
     columns: Any = None
+    """Column labels of a wide DataFrame."""
 
     def __post_init__(self) -> None:
         bad = ~np.isfinite(self.values)
@@ -39,32 +40,32 @@ class Entries:
             raise NonFinite(
                 f"{bad.sum()} of {counted(len(bad), 'value')} are NaN or infinity: leave out what is not known."
             )
-        check_sizes(self.values, self.name)
+        check_magnitudes(self.values, self.name)
 
     def name(self, k: int) -> tuple[Any, Any]:
-        """The row and the column of entry k, by name where there are names."""
+        """Row and column of entry k: names if there are names, else positions."""
         return named(self.rows[k], self.row_ids).item(), named(self.cols[k], self.col_ids).item()
 
-    def some(self) -> Self:
-        """Refuses none at all, which nothing can be learned from."""
+    def require_nonempty(self) -> Self:
+        """Raise ValueError if there is no entry."""
         if not len(self.values):
             raise ValueError(
-                "Found no observed entry (0 sample(s)), at least one was expected: NaN stands for what is missing."
+                "Found no observed entry (0 sample(s)), at least one was expected: NaN marks a missing entry."
             )
         return self
 
-    def visible(self) -> Self:
-        """Refuses entries that are all next to nothing, unless they are 0: their squares would be."""
-        if 0 < np.abs(self.values).max() < SMALLEST:
+    def require_magnitude(self) -> Self:
+        """Raise ValueError if the largest absolute value is so small that its square underflows, unless it is 0."""
+        if 0 < np.abs(self.values).max() < MIN_MAGNITUDE:
             k = np.flatnonzero(self.values)[0]
             raise ValueError(
-                f"Entry {self.name(k)} is {self.values[k]:g} and no other has a size of {SMALLEST:g} or more, as was expected: "
-                "multiply all values by the same number, as a change of units does."
+                f"Entry {self.name(k)} is {self.values[k]:g} and no other has a size of {MIN_MAGNITUDE:g} or more, as was "
+                "expected: multiply all values by the same number, as a change of units does."
             )
         return self
 
-    def once(self) -> Self:
-        """Refuses an entry that is given more than once, by its name."""
+    def require_unique(self) -> Self:
+        """Raise ValueError if an entry is given more than once."""
         order = np.lexsort((self.cols, self.rows))
         rows, cols = self.rows[order], self.cols[order]
         same = (np.diff(rows) == 0) & (np.diff(cols) == 0)
@@ -77,83 +78,83 @@ class Entries:
         return self
 
 
-def check_sizes(values: np.ndarray, name: Callable[[int], Any]) -> None:
-    """Refuses an entry that is too large to compute with, by its name."""
-    if len(large := np.flatnonzero(np.abs(values) > LARGEST)):
+def check_magnitudes(values: np.ndarray, name: Callable[[int], Any]) -> None:
+    """Raise ValueError for a value that is too large to compute with; ``name`` returns the name of entry k."""
+    if len(large := np.flatnonzero(np.abs(values) > MAX_MAGNITUDE)):
         raise ValueError(
-            f"Entry {name(large[0])} is {values[large[0]]:g}, but sizes up to {LARGEST:g} were expected: divide all values by "
-            "the same number, as a change of units does, or leave it out if it is wrong."
+            f"Entry {name(large[0])} is {values[large[0]]:g}, but sizes up to {MAX_MAGNITUDE:g} were expected: divide all values "
+            "by the same number, as a change of units does, or leave it out if it is wrong."
         )
 
 
 def named(places: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
-    """What stands at these places, by name where there are names."""
+    """Names of rows or columns at these positions; the positions themselves if ``ids`` is None."""
     return places if ids is None else ids[places]
 
 
-def is_listed(X: Any, y: Any) -> bool:
-    """Are these entries one by one (a table, three arrays, pairs with their values), or a matrix?"""
+def is_entry_list(X: Any, y: Any) -> bool:
+    """Whether the input is a list of entries (a table, three arrays, pairs with their values) and not a matrix."""
     if isinstance(X, tuple | Observations):
         return True
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     width = shape[1] if len(shape) == 2 and not sp.issparse(X) else 0
     if width > 2 and hasattr(X, "columns"):
         if y is None:
-            return _known(X.columns, 3) is not None or (width == 3 and not _has_row_labels(X))
-        chosen = _known(X.columns, 2)  # a matrix may come with a y, which it ignores, and have columns a, b, ... i, j
+            return _columns_by_role(X.columns, 3) is not None or (width == 3 and not _has_row_labels(X))
+        chosen = _columns_by_role(X.columns, 2)  # not a matrix with an ignored y and columns a, b, ... i, j
         return chosen is not None and all(len(str(X.columns[place])) > 2 for place in chosen)
     return width == 2 and y is not None
 
 
 def _has_row_labels(X: Any) -> bool:
-    """A DataFrame of numbers whose rows have names or times is a matrix: a list of entries has no such labels."""
+    """Whether a DataFrame of numbers has names or times as row labels: then it is a matrix, as a list of entries has none."""
     labels = getattr(X, "index", None)
     numbers = all(getattr(dtype, "kind", "O") in "biuf" for dtype in getattr(X, "dtypes", ["O"]))
     return labels is not None and getattr(labels, "dtype", np.dtype(int)).kind not in "iufb" and numbers
 
 
-def listed(X: Any, y: Any = None) -> Entries:
-    """From (rows, columns, values), a table of these, or pairs and their values y."""
+def from_list(X: Any, y: Any = None) -> Entries:
+    """Entries from (rows, columns, values), a table of these, or pairs and their values y."""
     if isinstance(X, Observations):
-        return _loaded(X)
+        return _from_observations(X)
     if isinstance(X, tuple):
         if len(X) != 3:
             raise ValueError(f"A tuple of {len(X)} was given: (rows, columns, values) was expected.")
         parts = list(X)
     else:
-        parts = columns(X, 3) if y is None else [*columns(X, 2), y]
+        parts = table_columns(X, 3) if y is None else [*table_columns(X, 2), y]
     rows, cols, values = (np.asarray(part) for part in parts)
     if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
         raise ValueError(
             f"Rows, columns and values have shapes {rows.shape}, {cols.shape} and {values.shape}: give lists of the same length."
         )
-    row_ids, rows = _unique(rows, "row")
-    col_ids, cols = _unique(cols, "column")
-    if y is None or hasattr(X, "columns"):  # an array with y may be any numbers: so ask the checks of scikit-learn
-        _whole(row_ids, "row")
-        _whole(col_ids, "column")
-    return Entries(rows, cols, _numbers(values), (len(row_ids), len(col_ids)), row_ids, col_ids)
+    row_ids, rows = _unique_ids(rows, "row")
+    col_ids, cols = _unique_ids(cols, "column")
+    if y is None or hasattr(X, "columns"):  # scikit-learn's estimator checks pass arrays of any numbers with a y
+        _check_whole(row_ids, "row")
+        _check_whole(col_ids, "column")
+    return Entries(rows, cols, _as_numbers(values), (len(row_ids), len(col_ids)), row_ids, col_ids)
 
 
-def unnamed(X: Any) -> Any:
-    """A file of positions is a matrix, as it has no names; one that is nearly empty is entries named by their positions."""
+def positions_as_matrix(X: Any) -> Any:
+    """Convert Observations without names to a matrix, or, if most rows and columns are empty, to entries named by position."""
     if isinstance(X, Observations) and X.row_ids is None:
         return X.compact() if X.mostly_empty else X.matrix()
     return X
 
 
-def _loaded(X: Observations) -> Entries:
-    """Each name is looked at once, not once for each entry."""
+def _from_observations(X: Observations) -> Entries:
+    """Entries from Observations: names are sorted once, not once for each entry."""
     if X.values is None or X.row_ids is None or X.col_ids is None:
         raise ValueError(
             "Observations with values and names were expected: load the file with values=True and ids=True."
         )
-    (row_ids, rows), (col_ids, cols) = _unique(X.row_ids, "row"), _unique(X.col_ids, "column")
+    (row_ids, rows), (col_ids, cols) = _unique_ids(X.row_ids, "row"), _unique_ids(X.col_ids, "column")
     return Entries(rows[X.rows], cols[X.cols], X.values, X.shape, row_ids, col_ids)
 
 
 def from_matrix(X: Any) -> Entries:
-    """From a sparse matrix, whose stored entries are what is observed, or an array in which NaN is what is not."""
+    """Entries from a sparse matrix, whose stored entries are observed, or from an array in which NaN is missing."""
     if not sp.issparse(X):
         rows, cols = np.nonzero(~np.isnan(X))
         return Entries(rows, cols, X[rows, cols], X.shape)
@@ -163,38 +164,38 @@ def from_matrix(X: Any) -> Entries:
         ordered = ordered.copy()
         ordered.sum_duplicates()
     if ordered.nnz < given.nnz:
-        whole = given.tocoo()
-        Entries(whole.row, whole.col, whole.data, whole.shape).once()
+        coo = given.tocoo()
+        Entries(coo.row, coo.col, coo.data, coo.shape).require_unique()
     X = ordered
     rows = np.repeat(np.arange(X.shape[0], dtype=X.indices.dtype), np.diff(X.indptr))
     return Entries(rows, X.indices, X.data, X.shape)
 
 
-def columns(X: Any, needed: int) -> list[np.ndarray]:
-    """The columns of a table, in the order of row, column and value, or of an array. Among more columns, known names tell."""
+def table_columns(X: Any, needed: int) -> list[np.ndarray]:
+    """The columns of a table or an array in the order row, column, value. Of more columns, those with known names are used."""
     if hasattr(X, "columns"):
-        chosen = _known(X.columns, needed) if X.shape[1] > needed else None
+        chosen = _columns_by_role(X.columns, needed) if X.shape[1] > needed else None
         take = range(X.shape[1]) if chosen is None else chosen
         whole = None if hasattr(X, "iloc") else np.asarray(X)
         found = [X.iloc[:, j].to_numpy() if whole is None else whole[:, j] for j in take]
-        return _in_order(found, X.columns) if chosen is None else found
+        return _ordered_columns(found, X.columns) if chosen is None else found
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"Expected a 2D array of pairs (row, column), got shape {X.shape}. Reshape your data.")
     return list(X.T)
 
 
-def _known(header: Any, needed: int) -> list[int] | None:
-    """Where row, column and value stand, if one name each says so: tables of ratings have times and more besides."""
+def _columns_by_role(header: Any, needed: int) -> list[int] | None:
+    """Positions of the row, column and value columns, if exactly one column has a known name for each; else None."""
     roles = [role(str(name)) for name in header]
     wanted = range(needed)
     return [roles.index(part) for part in wanted] if all(roles.count(part) == 1 for part in wanted) else None
 
 
-def _in_order(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
-    """By the names that files have too; by position where no name and no kind of number speaks against it.
+def _ordered_columns(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
+    """Order the columns by known names, else by position. Raise ValueError if names or types of numbers contradict that.
 
-    Three columns of numbers without such a name may be a matrix as well, unless only the last one has fractions.
+    Three columns of numbers without known names may also be a matrix, unless only the last one has fractions.
     """
     roles = [role(str(name)) for name in header]
     if sorted(roles, key=str) == list(range(len(found))):
@@ -206,33 +207,33 @@ def _in_order(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
     matrix = len(kinds) == 3 and set(kinds) <= set("biuf") and not ids_and_values and set(roles) == {None}
     if swapped or fractions_first or matrix:
         raise ValueError(
-            f"Which of the columns {', '.join(map(str, header))} are row, column and value is not clear: name them so"
+            f"It is not clear which of the columns {', '.join(map(str, header))} are row, column and value: name them so"
             f"{', or give a matrix of three columns as an array, by to_numpy()' if matrix else ''}."
         )
     return found
 
 
-def pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The ids in an array or a table of two columns, or of more with known names."""
-    found = columns(X, 2)
+def id_pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column ids from an array or a table of two columns, or of more columns with known names."""
+    found = table_columns(X, 2)
     if len(found) != 2:
         raise ValueError(f"Pairs (row, column) were expected, but got {counted(len(found), 'column')}: give two.")
     return found[0], found[1]
 
 
-def pair_places(
+def pair_positions(
     X: Any, known: tuple[np.ndarray | None, np.ndarray | None], shape: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where the rows and the columns of pairs stand among the known ones; -1 for those that are new."""
+    """Positions of the rows and columns of pairs among the known ones; -1 if unknown."""
     if isinstance(X, Observations):
         rows, cols = X.positions(*known)
         return np.where(rows < shape[0], rows, -1), np.where(cols < shape[1], cols, -1)
-    rows, cols = pairs(X)
-    return places(rows, known[0], shape[0]), places(cols, known[1], shape[1])
+    rows, cols = id_pairs(X)
+    return positions(rows, known[0], shape[0]), positions(cols, known[1], shape[1])
 
 
-def places(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
-    """Where each id stands among the known ones; -1 for those that are new."""
+def positions(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
+    """Position of each id among the known ones, or itself if ``known`` is None; -1 if unknown."""
     ids = np.atleast_1d(np.asarray(ids))
     if known is None:
         if ids.dtype.kind == "f" and (ids == np.floor(ids)).all():
@@ -241,66 +242,66 @@ def places(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
             raise TypeError(f"Rows and columns are known by their numbers, but got {ids.dtype}: give whole numbers.")
         return np.where((ids >= 0) & (ids < size), ids, -1)
     if known.dtype.kind == "U":
-        ids = _strings(ids)
+        ids = _as_strings(ids)
     elif ids.dtype.kind not in "biuf":
         try:
             ids = ids.astype(known.dtype)
         except (TypeError, ValueError):
             raise TypeError("The ids are not numbers, but the model was fitted with numbers: give these.") from None
     if known.dtype.kind in "iuf" and _are_whole(known):
-        _whole(ids, "row and column")
+        _check_whole(ids, "row and column")
     found = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     return np.where(known[found] == ids, found, -1)
 
 
-def merged(old: Entries, new: Entries) -> Entries:
-    """The entries of both, under the names of both; where both have one, the new one."""
+def merge(old: Entries, new: Entries) -> Entries:
+    """Union of the entries of both; an entry of both has its new value."""
     if old.row_ids is None:
         shape, row_ids, col_ids = (max(old.shape[0], new.shape[0]), old.shape[1]), None, None
         rows, cols = np.concatenate([new.rows, old.rows]), np.concatenate([new.cols, old.cols])
     else:
-        row_ids, rows = _united(old.row_ids, new.row_ids, old.rows, new.rows)
-        col_ids, cols = _united(old.col_ids, new.col_ids, old.cols, new.cols)
+        row_ids, rows = _merge_ids(old.row_ids, new.row_ids, old.rows, new.rows)
+        col_ids, cols = _merge_ids(old.col_ids, new.col_ids, old.cols, new.cols)
         shape = len(row_ids), len(col_ids)
     flat, first = np.unique(rows.astype(np.int64) * shape[1] + cols, return_index=True)
     values = np.concatenate([new.values, old.values])[first]
     return Entries(flat // shape[1], flat % shape[1], values, shape, row_ids, col_ids)
 
 
-def _united(
+def _merge_ids(
     old: np.ndarray | None, new: np.ndarray | None, old_places: np.ndarray, new_places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The names of both, and where the entries, new ones first, stand among these."""
+    """Union of the names, and the positions among them of the entries, new ones first."""
     assert old is not None and new is not None
     if old.dtype.kind == "U":
-        new = _strings(new)
+        new = _as_strings(new)
     elif new.dtype.kind == "U":
         raise TypeError("The ids are strings, but the model was fitted with numbers: give these.")
     ids = np.union1d(old, new)
     return ids, np.concatenate([np.searchsorted(ids, new)[new_places], np.searchsorted(ids, old)[old_places]])
 
 
-def _unique(ids: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """The sorted ids and the place of each among them: strings, unless all are numbers."""
+def _unique_ids(ids: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct ids and the position of each entry's id among them. Ids become strings unless all are numbers."""
     if ids.dtype.kind == "O":
         kinds = {type(i) for i in ids.tolist()}
-        ids = ids.astype(np.int64) if kinds <= {int} else _strings(ids)
+        ids = ids.astype(np.int64) if kinds <= {int} else _as_strings(ids)
     elif ids.dtype.kind not in "biufU":
-        ids = _strings(ids)
+        ids = _as_strings(ids)
     if ids.dtype.kind == "f" and not np.isfinite(ids).all():
-        raise NonFinite(f"A {what} id is NaN or infinity: leave out entries whose place is not known.")
-    if ids.dtype.kind == "i" and len(ids) and ids.min() >= 0 and ids.max() <= CROWDED * len(ids):
-        there = np.zeros(int(ids.max()) + 1, dtype=bool)
-        there[ids] = True
-        known = np.flatnonzero(there).astype(ids.dtype)
-        if len(known) == len(there) and ids.dtype.itemsize >= 4:
+        raise NonFinite(f"A {what} id is NaN or infinity: leave out entries without a row or column.")
+    if ids.dtype.kind == "i" and len(ids) and ids.min() >= 0 and ids.max() <= MAX_ID_PER_ENTRY * len(ids):
+        used = np.zeros(int(ids.max()) + 1, dtype=bool)
+        used[ids] = True
+        known = np.flatnonzero(used).astype(ids.dtype)
+        if len(known) == len(used) and ids.dtype.itemsize >= 4:
             return known, ids
-        return known, (np.cumsum(there) - 1)[ids]
+        return known, (np.cumsum(used) - 1)[ids]
     return np.unique(ids, return_inverse=True)
 
 
-def _whole(ids: np.ndarray, what: str) -> None:
-    """Refuses what was meant as values."""
+def _check_whole(ids: np.ndarray, what: str) -> None:
+    """Raise ValueError for ids with fractions, which are probably values."""
     if not _are_whole(ids):
         odd = ids[ids != np.floor(ids)][0].item()
         raise ValueError(
@@ -312,11 +313,11 @@ def _are_whole(ids: np.ndarray) -> bool:
     return ids.dtype.kind != "f" or bool((ids == np.floor(ids)).all())
 
 
-def _strings(ids: np.ndarray) -> np.ndarray:
+def _as_strings(ids: np.ndarray) -> np.ndarray:
     return np.array([str(i) for i in ids.tolist()], dtype=np.str_) if len(ids) else np.empty(0, "U1")
 
 
-def _numbers(values: np.ndarray) -> np.ndarray:
+def _as_numbers(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: give real numbers.")
     try:

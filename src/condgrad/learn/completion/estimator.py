@@ -1,4 +1,4 @@
-"""A matrix with holes and outliers, completed."""
+"""RobustCompletion: completion of a matrix with missing entries and outliers."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad import checks, kernels
-from condgrad.learn.base import all_or_nothing, attaching, seed_of, unfitted
+from condgrad.learn.base import all_or_nothing, attach_partial_fit, seed_of, unfitted_copy
 from condgrad.learn.completion import entries, storage
-from condgrad.learn.completion.biases import Biases, beliefs
+from condgrad.learn.completion.biases import Biases, loss_and_inlier_weights
 from condgrad.learn.completion.entries import Entries
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.path import Fit
-from condgrad.learn.completion.prediction import SPARSE, Predicting
-from condgrad.learn.completion.robust_scale import bounds, loss_name
-from condgrad.learn.completion.table_labels import in_rows_of, joined, labels_of, matched, named_by
-from condgrad.learn.progress import Telling
+from condgrad.learn.completion.prediction import SPARSE_FORMATS, Predicting
+from condgrad.learn.completion.robust_scale import loss_name, value_range
+from condgrad.learn.completion.table_labels import append_labels, labels_of, match_labels, named_by, renumber_new_rows
+from condgrad.learn.progress import ProgressReporter
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
 from condgrad.points import LowRank
 
-SMALL = 500_000
-"""Entries below which a fit stays on one thread: passes are so short that a second one mostly waits."""
+MAX_SINGLE_THREAD_ENTRIES = 500_000
+"""Fits with fewer entries use one thread: each pass is so short that more threads do not pay off."""
 
 
 class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -34,34 +34,34 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     .. math:: \min_{b, \|X\|_* \le r} \sum_{(i, j)} \phi(\mu + b_i + c_j + X_{ij} - Y_{ij})
 
     over the observed entries. By default phi is the smoothed l0 (Welsch) loss, with the scale estimated from errors on held-out
-    entries. The radius r is chosen along a path of radii by the error on a tenth of the entries, which are held out; the chosen
+    entries. The radius r is chosen along a path of radii by the error on a tenth of the entries, which are held out. The chosen
     model is then refitted to all entries.
 
     Parameters
     ----------
     loss : {"welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"} or Loss, default "welsch"
-        Loss phi of the errors; "smoothed-l0" is another name of "welsch". An object such as ``cg.Welsch(8.0)`` has
-        its own scale.
+        Loss phi of the errors; "smoothed-l0" is another name of "welsch". A loss object such as ``cg.Welsch(8.0)`` has
+        its own width.
     sigma : float or "auto", default "auto"
-        Scale (standard deviation) of ordinary errors, in units of the data. "auto": estimated.
+        Scale (standard deviation) of the errors of inliers, in units of the data. "auto": estimated on held-out entries.
     radius : float or "auto", default "auto"
         Radius r of the nuclear-norm ball. "auto": chosen on held-out entries.
     biases : bool or "columns", default True
         Whether the model has a mean and biases of rows and columns; "columns": no row biases, as in PCA.
     clip : bool, default True
-        Clip predictions to the range of the data if that range looks like a hard limit, as for ratings: at least 0.1
-        % of the inliers equal the minimum (or the maximum).
+        Clip predictions to the range of the data if that range looks like a hard limit, as for ratings: at least
+        0.1 % of the inliers equal the minimum (or the maximum).
     tol : float, default 1e-3
         The last fit ends when two steps reduce the loss by less than this share.
     max_steps : int, default 40
         Maximum number of steps of the last fit.
     certify : float, default None
-        Continue until the squared gradient mapping of the last fit is at most this, proven by
-        ``result_.certificate``. None: nothing is proven, which is several times as fast.
+        Continue until the squared gradient mapping of the last fit is certified to be at most this, see
+        ``result_.certificate``. None: no certificate, which is several times as fast.
     warm_start : bool, default False
         Start each fit from the model, radius and sigma of the fit before.
     random_state : int, RandomState instance or None, default None
-        Decides which entries are held out; None stands for 0, so that two fits agree.
+        Decides which entries are held out; None is the same as 0, so that fits are reproducible.
     verbose : bool, default False
         Print a progress line on stderr for fits that take more than two seconds.
 
@@ -70,21 +70,21 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     radius_ : float
         Radius of the nuclear-norm ball, as given or found.
     sigma_ : float
-        Scale of ordinary errors, as given or found.
+        Scale of the errors of inliers, as given or found.
     path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error)
-        One record for each fit of the path, which does not see the held-out entries: ``error`` is what radii are
-        compared by, a root mean square in which a held-out entry counts by its inlier weight under ``loss``; ``rmse``
-        and ``mae`` are those of the predictions at all held-out entries; ``free`` is True where singular values are
-        not limited by the ball. Empty with a radius and a loss object.
+        One record for each fit of the path, which does not use the held-out entries. Radii are compared by ``error``, a
+        root mean square in which a held-out entry counts by its inlier weight under ``loss``. ``rmse`` and ``mae`` are
+        those of the predictions at all held-out entries. ``free`` is True if the singular values are unshrunk: not
+        limited by the ball. Empty with a radius and a loss object.
     best_index_ : int or None
-        Index into ``path_`` of the fit whose radius was chosen; None where nothing was held out.
+        Index into ``path_`` of the fit whose radius was chosen; None if nothing was held out.
     validation_rmse_, validation_mae_ : float or None
         Root mean squared and mean absolute error of the predictions (clipped as ``predict`` clips) at the held-out
-        entries, outliers included, by the fit ``path_[best_index_]``, which has not seen them. The model itself is
-        then refitted to all entries. None where nothing was held out; ``partial_fit`` and ``warm_start`` keep those
+        entries, outliers included, by the fit ``path_[best_index_]``, which does not use them. The model itself is
+        then refitted to all entries. None if nothing was held out; ``partial_fit`` and ``warm_start`` keep the errors
         of the fit that chose the radius.
     validation_median_error_ : float or None
-        Median absolute error of the same predictions: the typical error, which outliers hardly change.
+        Median absolute error of the same predictions: a typical error, which outliers hardly change.
     n_validation_ : int
         Number of entries that were held out.
     losses_ : list of float
@@ -102,18 +102,18 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     col_biases_ : ndarray of shape (n,)
         Bias of each column.
     outliers_ : record array of (row, column, value, predicted, score)
-        Entries with an inlier weight below 0.5, largest errors first, by name where there are names. The score is 1
+        Entries with an inlier weight below 0.5, largest errors first, with names if there are any. The score is 1
         minus the inlier weight phi'(t)/(t phi''(0)) of the error t.
     range_ : tuple of (float, float)
-        Bounds of predictions, infinite where the data have none.
+        Range to which predictions are clipped, infinite if the data have no limit.
     multiplier_ : float
         Multiplier of the constraint on the nuclear norm, used when new rows are folded in.
     result_ : Result
-        Result of the last run of the engine: its trace, counts and certificate.
+        Result of the last run of the solver: its trace, counts and certificate.
     row_ids_, col_ids_ : ndarray or None
-        Sorted names of rows and columns; None where the entries came without names.
+        Sorted names of rows and columns; None if the entries had no names.
     index_, columns_ : pandas.Index or None
-        Row and column labels of the wide DataFrame that was fitted; None where it was not one.
+        Row and column labels if the model was fitted to a wide DataFrame; else None.
 
     Examples
     --------
@@ -165,10 +165,10 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         X : array-like, sparse matrix, DataFrame, Observations, or tuple (rows, columns, values)
             A matrix of shape (m, n) in which NaN is missing; a scipy sparse matrix, whose stored entries, also zeros,
             are observed; a DataFrame of (row, column, value); the result of ``condgrad.data.load``; or pairs of shape
-            (n, 2) with values y. Of a DataFrame with more columns and one known name each for these three, such as
-            userId, movieId and rating, the rest is ignored. Any other DataFrame is a matrix, whose index and columns
-            name its rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``, ``partial_fit`` and
-            ``fold_in``.
+            (n, 2) with values y. If a DataFrame has more columns and exactly one known name for each of these three,
+            such as userId, movieId and rating, its other columns are ignored. Any other DataFrame is a matrix, whose
+            index and columns name its rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``,
+            ``partial_fit`` and ``fold_in``.
         y : array-like of shape (n,), default None
             Values at the pairs X; ignored with a matrix.
 
@@ -176,17 +176,23 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         -------
         RobustCompletion
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid, there is no entry, or an entry is given twice, is not finite or has a magnitude
+            above 1e100. The estimator is then unchanged.
         """
-        again = self.warm_start and hasattr(self, "singular_values_")
+        continued = self.warm_start and hasattr(self, "singular_values_")
         given = self._read(X, y, reset=True)
-        last = self._carried(given) if again else None
+        last = self._extended_model(given) if continued else None
         return self._fit(given, last)
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Continue the fit with more entries. Entries that are known already get their new value.
+        """Continue the fit with more entries. Known entries get their new values.
 
-        Sigma and the radius are kept; where singular values are not shrunk, the rank is kept in place of the radius.
+        Sigma and the radius are kept; the rank in place of the radius if singular values are unshrunk.
 
         Parameters
         ----------
@@ -199,18 +205,24 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         -------
         RobustCompletion
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            As in ``fit``; also if X has names and the model was fitted to a matrix without them.
         """
         if not hasattr(self, "singular_values_"):
             return self.fit(X, y)
         seen = self._seen.pattern
         known = Entries(seen.rows, seen.cols, self._seen.values, seen.shape, self.row_ids_, self.col_ids_)
-        new = self._read(X, y, reset=False).once()
-        given = replace(entries.merged(known, new), index=new.index, columns=new.columns)
-        return self._fit(given, self._carried(given))
+        new = self._read(X, y, reset=False).require_unique()
+        given = replace(entries.merge(known, new), index=new.index, columns=new.columns)
+        return self._fit(given, self._extended_model(given))
 
     def _fit(self, given: Entries, last: Model | None) -> Self:
-        sigma = None if self._auto(self.sigma, "sigma") else checks.positive(self.sigma, "sigma")
-        radius = np.inf if self._auto(self.radius, "radius") else checks.positive(self.radius, "radius")
+        """Validate the parameters and fit the entries, from the model ``last`` or along a path of radii."""
+        sigma = None if self._is_auto(self.sigma, "sigma") else checks.positive(self.sigma, "sigma")
+        radius = np.inf if self._is_auto(self.radius, "radius") else checks.positive(self.radius, "radius")
         steps, tol = checks.whole(self.max_steps, "max_steps"), checks.positive(self.tol, "tol")
         certify = None if self.certify is None else checks.positive(self.certify, "certify")
         if not isinstance(self.clip, bool | np.bool_):
@@ -220,64 +232,66 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             check_loss(loss, np.ones(1))
             if loss.labels != "real":
                 raise ValueError(
-                    f"{type(loss).__name__} is made for labels -1 and 1: give a loss of real values, as 'welsch'."
+                    f"{type(loss).__name__} is a loss for labels -1 and 1: give a loss for real values, such as 'welsch'."
                 )
         try:
-            everything = Completion(given.rows, given.cols, given.visible().values, given.shape)
+            all_entries = Completion(given.rows, given.cols, given.require_magnitude().values, given.shape)
         except ValueError:
-            given.once()  # tells names, not positions
+            given.require_unique()  # its message has names, not positions
             raise
         rng = np.random.default_rng(seed_of(self.random_state))
-        fit = Fit(everything, loss, sigma, self._biases(), rng, Telling(bool(self.verbose)), clip=bool(self.clip))
-        limit = 1 if everything.n_terms < SMALL else None
-        with kernels.at_most(limit), attaching(lambda interruption: self._partial(fit, given)):
+        fit = Fit(
+            all_entries, loss, sigma, self._biases(), rng, ProgressReporter(bool(self.verbose)), clip=bool(self.clip)
+        )
+        limit = 1 if all_entries.n_terms < MAX_SINGLE_THREAD_ENTRIES else None
+        with kernels.at_most(limit), attach_partial_fit(lambda interruption: self._partial_estimator(fit, given)):
             if last is not None:
                 model, fit.path = last, list(self.path_)
-                fit.chosen, fit.held_out = self.best_index_, self.n_validation_
+                fit.best_index, fit.n_held_out = self.best_index_, self.n_validation_
             else:
                 known = np.isfinite(radius) and not isinstance(loss, str)
-                model = fit.approach(radius) if known else fit.follow(radius)
+                model = fit.fit_up_to(radius) if known else fit.follow(radius)
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
             if certify is not None:
-                model = fit.certified(model, certify, steps)
-        self._settle(model, fit, given)
-        fit.tell(f"fitted, rank {len(self.singular_values_)}, radius {self.radius_:.4g}, sigma {self.sigma_:.4g}", 0)
+                model = fit.certify(model, certify, steps)
+        self._set_results(model, fit, given)
+        fit.report(f"fitted, rank {len(self.singular_values_)}, radius {self.radius_:.4g}, sigma {self.sigma_:.4g}", 0)
         return self
 
-    def _partial(self, fit: Fit, given: Entries) -> Self | None:
-        """A copy that has the model which an interrupted fit had reached."""
-        if fit.reached is None:
+    def _partial_estimator(self, fit: Fit, given: Entries) -> Self | None:
+        """A copy of an interrupted estimator with the best model so far; None if there is none."""
+        if fit.partial_model is None:
             return None
-        partial, model = unfitted(self), fit.reached
-        if model.rank is not None:  # the ball does not bind
+        partial, model = unfitted_copy(self), fit.partial_model
+        if model.rank is not None:  # singular values are unshrunk
             model = replace(model, radius=float(model.x.svd()[1].sum()))
-        partial._settle(model, fit, given)
+        partial._set_results(model, fit, given)
         return partial
 
-    def _settle(self, model: Model, fit: Fit, given: Entries) -> None:
-        """The fitted attributes."""
+    def _set_results(self, model: Model, fit: Fit, given: Entries) -> None:
+        """Set the fitted attributes."""
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
         self.index_, self.columns_ = given.index, given.columns
         self.losses_ = fit.losses
-        self.best_index_, self.n_validation_ = fit.chosen, fit.held_out
+        self.best_index_, self.n_validation_ = fit.best_index, fit.n_held_out
         self.path_, self.radius_, self.sigma_, self.result_ = fit.path, model.radius, model.sigma, model.result
         left, self.singular_values_, right = model.x.svd()
         self.row_factors_, self.components_ = left * self.singular_values_, right.T
         self.mean_, self.row_biases_, self.col_biases_ = model.biases.mean, model.biases.rows, model.biases.cols
         self._loss, self._rank = model.loss, model.rank
-        self._seen = seen = fit.everything.replaced(loss=model.loss)
-        self.multiplier_ = self._multiplier(seen.replaced(fit.left(seen, model)), model.x)
-        left = fit.left(seen, model) - model.x.at(seen.pattern)
-        trust = beliefs(model.loss, seen.pattern, left)[1]
-        trusted = trust >= 0.5
-        self.range_ = bounds(seen.values, trusted)
-        worst = np.flatnonzero(~trusted)
-        worst = worst[np.argsort(-np.abs(left[worst]), kind="stable")]
+        self._seen = seen = fit.all_entries.replaced(loss=model.loss)
+        self.multiplier_ = self._multiplier(seen.replaced(fit.without_biases(seen, model)), model.x)
+        residuals = fit.without_biases(seen, model) - model.x.at(seen.pattern)
+        weights = loss_and_inlier_weights(model.loss, seen.pattern, residuals)[1]
+        inlier = weights >= 0.5
+        self.range_ = value_range(seen.values, inlier)
+        worst = np.flatnonzero(~inlier)
+        worst = worst[np.argsort(-np.abs(residuals[worst]), kind="stable")]
         values = seen.values[worst]
         self._outlier_places = seen.pattern.row_of(worst), seen.pattern.cols[worst]
         rows = entries.named(self._outlier_places[0], named_by(self.row_ids_, self.index_))
         cols = entries.named(self._outlier_places[1], named_by(self.col_ids_, self.columns_))
-        self.outliers_ = storage.records(rows, cols, values, values - left[worst], 1 - trust[worst])
+        self.outliers_ = storage.records(rows, cols, values, values - residuals[worst], 1 - weights[worst])
 
     @property
     def validation_rmse_(self) -> float | None:
@@ -295,7 +309,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return None if self.best_index_ is None else self.path_[self.best_index_].median_error
 
     def _multiplier(self, residual: Completion, x: LowRank) -> float:
-        """Of the ball, at x."""
+        """Multiplier of the constraint on the nuclear norm at x."""
         norm = float(self.singular_values_.sum())
         return max(-residual.grad(x).inner(x) / norm, 0.0) if norm else 0.0
 
@@ -304,30 +318,33 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             return checks.choice(self.biases, ("columns",), "choice of biases")
         return "both" if self.biases else None
 
-    def _auto(self, value: Any, what: str) -> bool:
+    def _is_auto(self, value: Any, what: str) -> bool:
+        """Whether a parameter is "auto"; raises ValueError for another string."""
         if isinstance(value, str) and value != "auto":
             raise ValueError(f"{what} is {value!r}: give 'auto' or a number above 0.")
         return isinstance(value, str)
 
     def _read(self, X: Any, y: Any, reset: bool) -> Entries:
-        """The entries; a matrix is looked at by scikit-learn first."""
-        X = entries.unnamed(X)
-        if entries.is_listed(X, y):
+        """Read the entries of X and y; scikit-learn validates a matrix first. ``reset`` in a new fit."""
+        X = entries.positions_as_matrix(X)
+        if entries.is_entry_list(X, y):
             if not reset and self.row_ids_ is None:
                 raise ValueError(
-                    "The model was fitted to a matrix, which has no names: give a matrix of as many columns."
+                    "The model was fitted to a matrix, which has no names: give a matrix with as many columns."
                 )
             if reset:
                 self.n_features_in_ = 3 if y is None else 2
-                self.__dict__.pop("feature_names_in_", None)  # of a matrix before
-            return entries.listed(X, y).some()
+                self.__dict__.pop("feature_names_in_", None)  # from an earlier fit to a matrix
+            return entries.from_list(X, y).require_nonempty()
         index, columns = labels_of(X)
-        X = validate_data(self, X, reset=reset, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
-        given = entries.from_matrix(X).some()
-        return replace(given, index=index, columns=columns) if reset else self._placed(given, index, columns)
+        X = validate_data(
+            self, X, reset=reset, accept_sparse=SPARSE_FORMATS, dtype=np.float64, ensure_all_finite="allow-nan"
+        )
+        given = entries.from_matrix(X).require_nonempty()
+        return replace(given, index=index, columns=columns) if reset else self._align_rows(given, index, columns)
 
-    def _placed(self, given: Entries, index: Any, columns: Any) -> Entries:
-        """The entries of a matrix, in the rows of the one that was fitted: by label where that was a DataFrame."""
+    def _align_rows(self, given: Entries, index: Any, columns: Any) -> Entries:
+        """The entries of a matrix, with the row numbers of the fitted one: matched by label if that was a DataFrame."""
         if self.index_ is None:
             return given
         if index is None:
@@ -343,33 +360,33 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             )
         if index.equals(self.index_):
             return replace(given, index=index, columns=columns)
-        rows, places = joined(self.index_, index)
+        rows, places = append_labels(self.index_, index)
         return replace(given, rows=places[given.rows], shape=(len(rows), len(columns)), index=rows, columns=columns)
 
-    def _carried(self, given: Entries) -> Model:
-        """The model as it stands, for the rows and columns of these entries; new rows are folded in, new columns begin at 0."""
+    def _extended_model(self, given: Entries) -> Model:
+        """The fitted model for the rows and columns of these entries: new rows are folded in, new columns are 0."""
         m, n = given.shape
-        row_ids = matched(given.index, self.index_, m) if given.row_ids is None else given.row_ids
-        col_ids = matched(given.columns, self.columns_, n) if given.col_ids is None else given.col_ids
-        rows = entries.places(row_ids, self.row_ids_, len(self.row_biases_))
-        cols = entries.places(col_ids, self.col_ids_, len(self.col_biases_))
+        row_ids = match_labels(given.index, self.index_, m) if given.row_ids is None else given.row_ids
+        col_ids = match_labels(given.columns, self.columns_, n) if given.col_ids is None else given.col_ids
+        rows = entries.positions(row_ids, self.row_ids_, len(self.row_biases_))
+        cols = entries.positions(col_ids, self.col_ids_, len(self.col_biases_))
         new, known_col = np.flatnonzero(rows < 0), cols >= 0
         factors, row_biases = self.row_factors_[rows], self.row_biases_[rows]
-        theirs = np.isin(given.rows, new) & known_col[given.cols]
-        part = (np.searchsorted(new, given.rows[theirs]), cols[given.cols[theirs]], given.values[theirs])
-        row_biases[new], factors[new] = self._folded(*part, len(new))
+        of_new_rows = np.isin(given.rows, new) & known_col[given.cols]
+        part = (np.searchsorted(new, given.rows[of_new_rows]), cols[given.cols[of_new_rows]], given.values[of_new_rows])
+        row_biases[new], factors[new] = self._fold_in(*part, len(new))
         x = LowRank(factors, self.components_.T[cols] * known_col[:, None])
         biases = Biases(self.mean_, row_biases, self.col_biases_[cols] * known_col)
         return Model(x, biases, self._loss, self.sigma_, self.radius_, self._rank)
 
     def fold_in(self, X: Any, y: Any = None) -> Self:
-        """Add new rows without refitting the model: a robust regression on the components for each.
+        """Add new rows without refitting the model: each by a robust regression on the components.
 
         Parameters
         ----------
         X : as in ``fit``
-            The new rows. Those of a matrix are numbered after the known ones; entries with names must have new row names, and a
-            DataFrame new labels. Unknown columns are refused.
+            The new rows. Rows of a matrix are numbered after the known ones; entries with names must have new row names, and a
+            DataFrame new labels. Columns must be known.
         y : array-like of shape (n,), default None
             Values of the entries, if X has pairs.
 
@@ -377,33 +394,38 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         -------
         RobustCompletion
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a row is known already, or a column is not.
         """
         check_is_fitted(self)
         index = None
         if self.index_ is not None:
             if labels_of(X)[0] is None:
                 raise ValueError("The model was fitted to a DataFrame: give new rows as one, whose index names them.")
-            given = self._read(in_rows_of(self.index_, X), None, reset=False)
+            given = self._read(renumber_new_rows(self.index_, X), None, reset=False)
             if (known := given.rows < len(self.index_)).any():
                 label = self.index_[given.rows[known][0]]
                 raise ValueError(f"Row {label!r} is known already: use partial_fit for its new entries.")
             index, m = given.index, len(self.index_)
             given = replace(given, rows=given.rows - m, shape=(len(index) - m, given.shape[1]))
         else:
-            given = self._read(X, y, reset=False).once()
+            given = self._read(X, y, reset=False).require_unique()
         if given.row_ids is not None and given.col_ids is not None:
-            known = entries.places(given.row_ids, self.row_ids_, 0) >= 0
+            known = entries.positions(given.row_ids, self.row_ids_, 0) >= 0
             if known.any():
                 raise ValueError(
                     f"Row {given.row_ids[known].tolist()[0]!r} is known already: use partial_fit for its new entries."
                 )
-            cols = entries.places(given.col_ids, self.col_ids_, 0)
+            cols = entries.positions(given.col_ids, self.col_ids_, 0)
             if (cols < 0).any():
                 raise ValueError(
                     f"Column {given.col_ids[cols < 0].tolist()[0]!r} is not known: folding in adds rows only."
                 )
             given = replace(given, cols=cols[given.cols], shape=(given.shape[0], len(self.col_biases_)))
-        new_biases, new_factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
+        new_biases, new_factors = self._fold_in(given.rows, given.cols, given.values, given.shape[0])
         old, m = self._seen.pattern, len(self.row_biases_)
         biases, factors = np.append(self.row_biases_, new_biases), np.concatenate([self.row_factors_, new_factors])
         rows, cols = np.append(old.rows, given.rows + m), np.append(old.cols, given.cols)

@@ -1,4 +1,4 @@
-"""New rows for a model whose columns stay as they are: a small robust regression for each."""
+"""Biases and factors of new rows for a model whose columns stay fixed: one small robust regression for each row."""
 
 from __future__ import annotations
 
@@ -6,95 +6,99 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.learn.completion.biases import belief
+from condgrad.learn.completion.biases import inlier_weights
 from condgrad.objectives.losses import Loss
 
-FIRST, TURNS = 10, 40
-"""Turns of reweighting with a convex loss, and in all."""
-WIDEST = 60
-"""So often, twice each, a loss gets wider at most."""
-LEAST = 1e-12
-"""A price in any case, in units of the factors."""
-BLOCK = 2**21
-"""Numbers that the regressions which are solved together take, about."""
+CONVEX_ITERATIONS, MAX_ITERATIONS = 10, 40
+"""Iterations of reweighted least squares with Huber's loss, before a loss that is not convex, and the maximum in all."""
+MAX_DOUBLINGS = 60
+"""Maximum number of times the width of a loss is doubled."""
+MIN_PENALTY = 1e-12
+"""Ridge penalty that is always added, relative to the size of the factors, so that the solution is unique."""
+MAX_BLOCK_ELEMENTS = 2**21
+"""Elements, about, of the regression matrices that are solved together, which bounds the memory needed."""
 
 
-def folded(
+def fold_in_rows(
     columns: np.ndarray,
     singular: np.ndarray,
     entries: tuple[np.ndarray, np.ndarray, np.ndarray],
     m: int,
     loss: Loss,
-    price: Any,
+    penalty: Any,
     ridge: float | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Biases and factors of m rows, given by entries: rows, columns, and what mean and column biases leave over there.
+    """Biases and factors of m rows, given by entries (row, column, value minus mean minus column bias).
 
-    At a solution over a nuclear ball with multiplier ``price``, the row u of U = P S^(1/2) minimises sum phi(b + <u, v_j>, t_j) +
-    price |u|^2 / 2, v_j the rows of Q S^(1/2): so a row that was fitted is folded in where it stood. By reweighted squares.
-    A bias b is drawn to 0 as if it had ``ridge`` more entries that say 0; with None there is none.
+    At a solution over a nuclear ball with multiplier ``penalty``, the row u of U = P S^(1/2) minimises
+    sum phi(b + <u, v_j>, t_j) + penalty |u|^2 / 2, v_j the rows of Q S^(1/2). So a row of the fitted matrix, folded in, gets the
+    factors that it had. Solved by reweighted least squares. ``penalty`` is a number, or an array with one for each component.
+    A bias b has the ridge penalty ``ridge``, in units of one entry; None: there is no bias.
     """
-    rows, cols, left = entries
+    rows, cols, targets = entries
     order = np.argsort(rows, kind="stable")
-    cols, left = cols[order], left[order]
+    cols, targets = cols[order], targets[order]
     ends = np.searchsorted(rows[order], np.arange(m + 1))
     root = np.sqrt(singular)
     V = np.column_stack([np.full(len(columns), float(ridge is not None)), columns * root])
-    prices = np.append(loss.smoothness * (ridge or 0.0), np.full(len(root), price))
-    prices += loss.smoothness * np.append(LEAST, LEAST * singular)  # so that there is one answer, in any unit
-    found, counts = np.zeros((m, V.shape[1])), np.diff(ends)
-    by_size, at = np.argsort(counts, kind="stable"), m  # rows of about one length are solved together
+    penalties = np.append(loss.smoothness * (ridge or 0.0), np.full(len(root), penalty))
+    penalties += loss.smoothness * np.append(MIN_PENALTY, MIN_PENALTY * singular)
+    solutions, counts = np.zeros((m, V.shape[1])), np.diff(ends)
+    by_size, at = np.argsort(counts, kind="stable"), m  # rows with similar numbers of entries are solved together
     while at:
         longest = max(counts[by_size[at - 1]], 1)
-        part = by_size[max(at - max(BLOCK // (longest * V.shape[1]), 1), 0) : at]
+        part = by_size[max(at - max(MAX_BLOCK_ELEMENTS // (longest * V.shape[1]), 1), 0) : at]
         A, T = np.zeros((len(part), longest, V.shape[1])), np.zeros((len(part), longest))
         for a, row in enumerate(part):
             its = slice(ends[row], ends[row + 1])
-            A[a, : counts[row]], T[a, : counts[row]] = V[cols[its]], left[its]
-        found[part] = _regressions(A, T, counts[part], loss, prices)
+            A[a, : counts[row]], T[a, : counts[row]] = V[cols[its]], targets[its]
+        solutions[part] = _robust_regressions(A, T, counts[part], loss, penalties)
         at -= len(part)
-    return found[:, 0], found[:, 1:] * root
+    return solutions[:, 0], solutions[:, 1:] * root
 
 
-def _regressions(A: np.ndarray, T: np.ndarray, counts: np.ndarray, loss: Loss, prices: np.ndarray) -> np.ndarray:
-    """argmin over u of sum phi(A_i u, T_i) + <u, prices u> / 2, for each i; beyond ``counts``, A and T are 0.
+def _robust_regressions(
+    A: np.ndarray, T: np.ndarray, counts: np.ndarray, loss: Loss, penalties: np.ndarray
+) -> np.ndarray:
+    """argmin over u of sum phi(A_i u, T_i) + <u, penalties u> / 2, for each i. Only the first ``counts[i]`` rows are nonzero.
 
-    A loss that is not convex would stay where it begins, drawn to outliers: it begins where Huber's loss ends that is as narrow
-    as the row's median error. Where that is large the loss is too, so that at least half of a row is looked at.
+    With a loss that is not convex, the result depends on the start, which outliers would determine. So it starts from the
+    solution with Huber's loss, of the width of the row's median error. If that error is large, the loss is widened so that at
+    least half of the entries of a row count.
     """
-    found, weights, width = np.zeros((len(A), A.shape[2])), np.ones_like(T), np.ones(len(A))
-    first = 0 if loss.lower_smoothness == 0 else FIRST
-    going = np.arange(len(A))
-    for turn in range(TURNS):
-        A_, T_ = A[going], T[going]
-        pull = loss.smoothness * (A_ * weights[:, :, None]).transpose(0, 2, 1)
-        before, u = found[going], np.linalg.solve(pull @ A_ + np.diag(prices), pull @ T_[:, :, None])
-        found[going], left = u[:, :, 0], T_ - (A_ @ u)[:, :, 0]
-        if turn < first:
-            size = np.maximum(_medians(np.abs(left), counts), 1e-300)
-            weights = size[:, None] / np.maximum(np.abs(left), size[:, None])
-            if turn == first - 1:
-                width = _widths(loss, size)
+    solutions, weights, width = np.zeros((len(A), A.shape[2])), np.ones_like(T), np.ones(len(A))
+    first = 0 if loss.lower_smoothness == 0 else CONVEX_ITERATIONS
+    active = np.arange(len(A))
+    for iteration in range(MAX_ITERATIONS):
+        A_, T_ = A[active], T[active]
+        weighted = loss.smoothness * (A_ * weights[:, :, None]).transpose(0, 2, 1)
+        before, u = solutions[active], np.linalg.solve(weighted @ A_ + np.diag(penalties), weighted @ T_[:, :, None])
+        solutions[active], residuals = u[:, :, 0], T_ - (A_ @ u)[:, :, 0]
+        if iteration < first:
+            size = np.maximum(_row_medians(np.abs(residuals), counts), 1e-300)
+            weights = size[:, None] / np.maximum(np.abs(residuals), size[:, None])
+            if iteration == first - 1:
+                width = _loss_widths(loss, size)
             continue
-        moving = np.abs(found[going] - before).max(axis=1) > 1e-6 * np.abs(found[going]).max(axis=1)
-        if turn == first:
+        moving = np.abs(solutions[active] - before).max(axis=1) > 1e-6 * np.abs(solutions[active]).max(axis=1)
+        if iteration == first:
             moving[:] = True
-        going, left, width, counts = going[moving], left[moving], width[moving], counts[moving]
-        if not len(going):
+        active, residuals, width, counts = active[moving], residuals[moving], width[moving], counts[moving]
+        if not len(active):
             break
-        weights = belief(loss, (left / width[:, None]).ravel()).reshape(left.shape)
-    return found
+        weights = inlier_weights(loss, (residuals / width[:, None]).ravel()).reshape(residuals.shape)
+    return solutions
 
 
-def _medians(sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Of the first ``counts`` of each row."""
+def _row_medians(sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Median of the first ``counts[i]`` numbers of each row i; 0 for a row with none."""
     sizes = np.sort(np.where(np.arange(sizes.shape[1]) < counts[:, None], sizes, np.inf), axis=1)
     return np.where(counts > 0, sizes[np.arange(len(sizes)), np.maximum(counts - 1, 0) // 2], 0.0)
 
 
-def _widths(loss: Loss, sizes: np.ndarray) -> np.ndarray:
-    """How many times as wide, by powers of 2, the loss has to be to believe an error of this size by half."""
+def _loss_widths(loss: Loss, sizes: np.ndarray) -> np.ndarray:
+    """Smallest power of 2 by which the loss must be widened so that an error of each size has an inlier weight >= 1/2."""
     width = np.ones(len(sizes))
-    for _ in range(WIDEST):
-        width[belief(loss, sizes / width) < 0.5] *= 2
+    for _ in range(MAX_DOUBLINGS):
+        width[inlier_weights(loss, sizes / width) < 0.5] *= 2
     return width

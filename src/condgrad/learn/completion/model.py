@@ -1,4 +1,4 @@
-"""What a completion is made of: a matrix of low rank, biases, and the loss that they were fitted with."""
+"""The model of a completion: a low-rank matrix, biases, and the loss that they were fitted with."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ class Model:
     biases: Biases
     loss: Loss
     sigma: float
+    """Scale of ordinary errors, which determines the width of the loss."""
     radius: float = 0.0
     rank: int | None = None
-    """The rank that x may have, where it is not the radius that limits it."""
+    """Maximum rank of x if its singular values are unshrunk; None if the radius limits x."""
     state: NCGSState | None = None
-    """Of the engine, which led to x."""
+    """State of the solver after the last step; None: the solver starts from x."""
     value: float = np.nan
-    """Of the loss, before the biases were refitted."""
+    """Loss before the last refit of the biases."""
     result: Result | None = None
+    """Result of the last run of the solver on all entries."""
 
-    def begun(self, solver: NCGS, problem: Problem) -> NCGSState:
-        """The state to begin with: that in which the last steps ended, for what the problem is now."""
+    def solver_state(self, solver: NCGS, problem: Problem) -> NCGSState:
+        """The state to start from: that of the last step, if there is one, adapted to the smoothness of this problem."""
         if self.state is None:
             return solver.init(problem, self.x)
         L = problem.objective.smoothness
@@ -51,10 +53,11 @@ class Model:
             descent_fun=None,
         )
 
-    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    def predict(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """Predictions at the entries (rows, cols)."""
         return kernels.sample_at(rows, cols, *self.factors())
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """U and V with U V' all that the model predicts."""
+        """U and V with U V' the matrix of all predictions, biases included."""
         U, V = (np.concatenate(parts, axis=1) for parts in zip(self.x.factors(), self.biases.factors(), strict=True))
         return U, V

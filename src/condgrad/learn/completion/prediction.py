@@ -1,4 +1,4 @@
-"""What a fitted RobustCompletion answers: predictions at pairs, the whole matrix, other rows, the best columns."""
+"""Predictions of a fitted RobustCompletion: at pairs, for the whole matrix, for other rows, and the best columns of a row."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from condgrad import checks
 from condgrad.data import Observations
 from condgrad.learn.completion import entries
-from condgrad.learn.completion.biases import ROWS, belief
+from condgrad.learn.completion.biases import ROW_RIDGE, inlier_weights
 from condgrad.learn.completion.entries import Entries
-from condgrad.learn.completion.folding import folded
+from condgrad.learn.completion.folding import fold_in_rows
 from condgrad.learn.completion.recommendation import best_columns
 from condgrad.learn.completion.table_labels import (
-    framed,
     label_array,
     label_pairs,
-    label_places,
+    label_positions,
     labels_of,
     named_by,
     names_of,
+    to_frame,
 )
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
 
-SPARSE = ["csr", "csc", "coo"]
-"""Left as they are by scikit-learn, which would add up what a COO matrix holds more than once."""
-KEEP = ("inliers", "observed", "nothing")
+SPARSE_FORMATS = ["csr", "csc", "coo"]
+"""Formats that scikit-learn must not convert: it would add up duplicate entries of a COO matrix."""
+KEEP_CHOICES = ("inliers", "observed", "nothing")
+"""Observed entries that ``fill`` keeps."""
 
 
 class Predicting:
-    """Abstract: the answers of a fitted completion, whose parts have the names of RobustCompletion's attributes."""
+    """Abstract: predictions from the fitted attributes of RobustCompletion."""
 
     mean_: float
     row_biases_: np.ndarray
@@ -52,9 +53,11 @@ class Predicting:
     _loss: Loss
 
     def _read(self, X: Any, y: Any, reset: bool) -> Entries:
+        """Read the entries of X and y; ``reset`` in a new fit."""
         raise NotImplementedError
 
     def _biases(self) -> str | None:
+        """Biases of the model: "both", "columns" or None."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> np.ndarray:
@@ -64,7 +67,7 @@ class Predicting:
         ----------
         X : array-like or DataFrame of shape (n, 2), or Observations
             Rows and columns by name if the entries had names, by label if the model was fitted to a wide DataFrame, else by
-            position; also the result of ``condgrad.data.load(..., values=False)``. An unknown row or column has bias 0 and no
+            position. Also the result of ``condgrad.data.load(..., values=False)``. An unknown row or column has bias 0 and no
             low-rank part: the prediction is then the mean plus the bias of the other.
 
         Returns
@@ -74,17 +77,19 @@ class Predicting:
         check_is_fitted(self)
         if self.index_ is None or isinstance(X, Observations):
             shape = len(self.row_biases_), len(self.col_biases_)
-            return self._at(*entries.pair_places(X, names_of(self), shape))
+            return self._predict_at(*entries.pair_positions(X, names_of(self), shape))
         rows, cols = label_pairs(X)
-        return self._at(label_places(rows, self.index_, "row"), label_places(cols, self.columns_, "column"))
+        return self._predict_at(
+            label_positions(rows, self.index_, "row"), label_positions(cols, self.columns_, "column")
+        )
 
-    def _at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Predictions at positions; -1 for what is not known."""
-        found = np.full(len(i), self.mean_)
-        found += np.where(i >= 0, self.row_biases_[i], 0.0) + np.where(j >= 0, self.col_biases_[j], 0.0)
+    def _predict_at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Predictions at positions (i, j); -1 stands for an unknown row or column."""
+        predictions = np.full(len(i), self.mean_)
+        predictions += np.where(i >= 0, self.row_biases_[i], 0.0) + np.where(j >= 0, self.col_biases_[j], 0.0)
         known = (i >= 0) & (j >= 0)
-        found[known] += np.einsum("ij,ij->i", self.row_factors_[i[known]], self.components_.T[j[known]])
-        return self._clipped(found)
+        predictions[known] += np.einsum("ij,ij->i", self.row_factors_[i[known]], self.components_.T[j[known]])
+        return self._clip(predictions)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Compute the coefficient of determination R^2 of predictions.
@@ -105,40 +110,44 @@ class Predicting:
         i, j = given.rows, given.cols
         if given.row_ids is not None and given.col_ids is not None:
             i, j = (
-                entries.places(given.row_ids, self.row_ids_, m)[i],
-                entries.places(given.col_ids, self.col_ids_, n)[j],
+                entries.positions(given.row_ids, self.row_ids_, m)[i],
+                entries.positions(given.col_ids, self.col_ids_, n)[j],
             )
-        return float(r2_score(given.values, self._at(np.where(i < m, i, -1), np.where(j < n, j, -1))))
+        return float(r2_score(given.values, self._predict_at(np.where(i < m, i, -1), np.where(j < n, j, -1))))
 
     def transform(self, X: Any) -> Any:
-        """Complete the rows of a matrix, each folded in as a new one.
+        """Complete the rows of a matrix, each folded in as a new row.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (k, n)
-            With as many columns as the matrix that was fitted; NaN, or what a sparse matrix does not store, is missing.
+            The rows, with as many columns as the fitted matrix; NaN, or an entry that a sparse matrix does not store, is missing.
 
         Returns
         -------
         ndarray or DataFrame of shape (k, n)
-            X with predictions in place of what is missing and of outliers; of a DataFrame one with its index and columns.
+            X with predictions in place of missing entries and outliers; a DataFrame with the index and columns of X if X is one.
         """
         check_is_fitted(self)
         index, columns = labels_of(X)
-        X = validate_data(self, X, reset=False, accept_sparse=SPARSE, dtype=np.float64, ensure_all_finite="allow-nan")
+        X = validate_data(
+            self, X, reset=False, accept_sparse=SPARSE_FORMATS, dtype=np.float64, ensure_all_finite="allow-nan"
+        )
         given = entries.from_matrix(X)
-        biases, factors = self._folded(given.rows, given.cols, given.values, given.shape[0])
-        found = self._clipped(factors @ self.components_ + biases[:, None] + self.col_biases_ + self.mean_)
-        return framed(self._kept(found, given.rows, given.cols, given.values, "inliers"), index, columns)
+        biases, factors = self._fold_in(given.rows, given.cols, given.values, given.shape[0])
+        predictions = self._clip(factors @ self.components_ + biases[:, None] + self.col_biases_ + self.mean_)
+        return to_frame(
+            self._keep_observed(predictions, given.rows, given.cols, given.values, "inliers"), index, columns
+        )
 
     def fill(self, keep: str = "inliers") -> Any:
-        """Complete the matrix that was fitted.
+        """Complete the fitted matrix.
 
         Parameters
         ----------
         keep : {"inliers", "observed", "nothing"}, default "inliers"
-            Which observed entries stay in their places: those with an inlier weight of at least one half, all, or none.
-            Predictions are in all other places.
+            Observed entries that keep their values: those with an inlier weight of at least one half, all, or none. All other
+            entries are predictions.
 
         Returns
         -------
@@ -146,31 +155,37 @@ class Predicting:
             A DataFrame with index ``index_`` and columns ``columns_`` if the model was fitted to a wide DataFrame.
         """
         check_is_fitted(self)
-        checks.choice(keep, KEEP, "choice of what to keep")
-        found = self.row_factors_ @ self.components_
-        found += self.row_biases_[:, None]
-        found += self.col_biases_ + self.mean_
+        checks.choice(keep, KEEP_CHOICES, "choice of what to keep")
+        predictions = self.row_factors_ @ self.components_
+        predictions += self.row_biases_[:, None]
+        predictions += self.col_biases_ + self.mean_
         pattern = self._seen.pattern
-        found = self._kept(self._clipped(found), pattern.rows, pattern.cols, self._seen.values, keep)
-        return framed(found, self.index_, self.columns_)
+        predictions = self._keep_observed(self._clip(predictions), pattern.rows, pattern.cols, self._seen.values, keep)
+        return to_frame(predictions, self.index_, self.columns_)
 
-    def _kept(self, found: np.ndarray, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, keep: str) -> np.ndarray:
+    def _keep_observed(
+        self, predictions: np.ndarray, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, keep: str
+    ) -> np.ndarray:
+        """Replace predictions by observed values, as ``keep`` says, in place."""
         if keep == "nothing":
-            return found
-        trusted = (
-            belief(self._loss, values - found[rows, cols]) >= 0.5 if keep == "inliers" else np.ones(len(rows), bool)
+            return predictions
+        kept = (
+            inlier_weights(self._loss, values - predictions[rows, cols]) >= 0.5
+            if keep == "inliers"
+            else np.ones(len(rows), bool)
         )
-        found[rows[trusted], cols[trusted]] = values[trusted]
-        return found
+        predictions[rows[kept], cols[kept]] = values[kept]
+        return predictions
 
-    def _clipped(self, found: np.ndarray) -> np.ndarray:
-        return np.clip(found, *self.range_, out=found) if self.clip else found
+    def _clip(self, predictions: np.ndarray) -> np.ndarray:
+        """Clip predictions to ``range_`` in place, if ``clip`` is True."""
+        return np.clip(predictions, *self.range_, out=predictions) if self.clip else predictions
 
-    def _folded(self, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """Biases and factors of m rows with these entries."""
-        left, ridge = values - self.mean_ - self.col_biases_[cols], ROWS if self._biases() == "both" else None
-        columns, entries = self.components_.T, (rows, cols, left)
-        return folded(columns, self.singular_values_, entries, m, self._loss, self.multiplier_, ridge)
+    def _fold_in(self, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+        """Fold in m rows with these entries: their biases and factors."""
+        residuals, ridge = values - self.mean_ - self.col_biases_[cols], ROW_RIDGE if self._biases() == "both" else None
+        columns, entries = self.components_.T, (rows, cols, residuals)
+        return fold_in_rows(columns, self.singular_values_, entries, m, self._loss, self.multiplier_, ridge)
 
     def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ma.MaskedArray, np.ndarray]:
         """Find the columns with the largest predictions for each row.
@@ -190,24 +205,29 @@ class Predicting:
             Columns, best first, with l <= k the largest number that any of the rows has. A row with fewer ends with masked
             columns; ``columns[i].compressed()`` drops them.
         predictions : ndarray of shape (m, l)
-            Their predictions, NaN where columns are masked.
+            Predictions at these columns, NaN where columns are masked.
+
+        Raises
+        ------
+        ValueError
+            If a row is unknown.
         """
         check_is_fitted(self)
         if self.index_ is None:
-            i = entries.places(rows, self.row_ids_, len(self.row_biases_))
+            i = entries.positions(rows, self.row_ids_, len(self.row_biases_))
         else:
-            i = label_places(rows, self.index_, "row")
+            i = label_positions(rows, self.index_, "row")
         if (i < 0).any():
             raise ValueError(
                 f"Row {label_array(rows)[i < 0].tolist()[0]!r} is not known: fold it in first, or leave it out."
             )
 
         def predicted(rows: np.ndarray) -> np.ndarray:
-            found = self.row_factors_[rows] @ self.components_
-            found += self.col_biases_ + self.mean_ + self.row_biases_[rows, None]
-            return found
+            predictions = self.row_factors_[rows] @ self.components_
+            predictions += self.col_biases_ + self.mean_ + self.row_biases_[rows, None]
+            return predictions
 
         best, values = best_columns(i, predicted, self._seen.pattern, checks.whole(k, "k"), exclude_seen)
         columns, none = entries.named(best, named_by(self.col_ids_, self.columns_)), best < 0
-        columns[none] = "" if columns.dtype.kind == "U" else np.array(-1).astype(columns.dtype)  # below the mask
-        return np.ma.MaskedArray(columns, mask=none), self._clipped(values)
+        columns[none] = "" if columns.dtype.kind == "U" else np.array(-1).astype(columns.dtype)  # values under the mask
+        return np.ma.MaskedArray(columns, mask=none), self._clip(values)

@@ -1,4 +1,4 @@
-"""The columns that a model predicts the most for, row by row."""
+"""The columns with the largest predictions for each row."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ import numpy as np
 
 from condgrad.points import Pattern
 
-BLOCK = 2**22
-"""Predictions that are made at a time."""
+MAX_BLOCK_PREDICTIONS = 2**22
+"""Predictions computed at a time, which bounds the memory needed."""
 
 
 def best_columns(
-    rows: np.ndarray, predicted: Callable[[np.ndarray], np.ndarray], seen: Pattern, k: int, exclude_seen: bool
+    rows: np.ndarray, predict: Callable[[np.ndarray], np.ndarray], observed: Pattern, k: int, exclude_observed: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(columns, predictions), best first, as wide as k or as the row that has most left; -1 and NaN where one has no more.
+    """Columns and their predictions, largest first, as arrays of shape (len(rows), l).
 
-    ``predicted`` gives all columns of some rows, in an array of its own.
+    l is the smaller of k and the largest number of columns that any of the rows can have. A row with fewer columns ends with
+    -1 and NaN. ``predict`` returns a new array with the predictions at all columns of the given rows.
     """
-    n = seen.shape[1]
-    left = n - np.diff(seen.indptr)[rows] * exclude_seen
-    k = min(k, int(left.max(initial=0)))
+    n = observed.shape[1]
+    available = n - np.diff(observed.indptr)[rows] * exclude_observed
+    k = min(k, int(available.max(initial=0)))
     best, values = np.full((len(rows), k), -1, dtype=np.int64), np.full((len(rows), k), np.nan)
     if k == 0:
         return best, values
-    for at in range(0, len(rows), size := max(BLOCK // n, 1)):
+    for at in range(0, len(rows), size := max(MAX_BLOCK_PREDICTIONS // n, 1)):
         part = slice(at, at + size)
-        found = predicted(rows[part])
-        if exclude_seen:
+        predictions = predict(rows[part])
+        if exclude_observed:
             for a, row in enumerate(rows[part]):
-                found[a, seen.indices[seen.indptr[row] : seen.indptr[row + 1]]] = -np.inf
-        top = np.argpartition(-found, k - 1, axis=1)[:, :k]
-        order = np.argsort(-np.take_along_axis(found, top, axis=1), axis=1, kind="stable")
+                predictions[a, observed.indices[observed.indptr[row] : observed.indptr[row + 1]]] = -np.inf
+        top = np.argpartition(-predictions, k - 1, axis=1)[:, :k]
+        order = np.argsort(-np.take_along_axis(predictions, top, axis=1), axis=1, kind="stable")
         best[part] = np.take_along_axis(top, order, axis=1)
-        values[part] = np.take_along_axis(found, best[part], axis=1)
-    gone = np.arange(k) >= left[:, None]
-    best[gone], values[gone] = -1, np.nan
+        values[part] = np.take_along_axis(predictions, best[part], axis=1)
+    unavailable = np.arange(k) >= available[:, None]
+    best[unavailable], values[unavailable] = -1, np.nan
     return best, values

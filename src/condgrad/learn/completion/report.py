@@ -1,4 +1,4 @@
-"""A fit of RobustCompletion as a report: what was read, how the radius was chosen, what was found, which entries are outliers."""
+"""Report of a fit of RobustCompletion: the data, the choice of the radius, the model and its outliers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from condgrad.learn.completion.estimator import RobustCompletion
 from condgrad.report import Block, Curve, Plot, Table, Text, environment, write
 from condgrad.report.run_report import PROVEN, UNITS
 
-SHOWN = 25
-"""Outliers that the page lists; the raw data have more."""
-KEPT = 1000
+MAX_LISTED_OUTLIERS = 25
+"""Maximum number of outliers listed on the page."""
+MAX_STORED_OUTLIERS = 1000
+"""Maximum number of outliers in the raw data of the report."""
 
 
 def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
-    """What the fit found, as plain data."""
+    """Summary of the fit as plain data, for JSON and for the report."""
     m, n = given.shape
     certificate = model.result_ and model.result_.certificate
     return {
@@ -43,6 +44,7 @@ def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
 
 
 def _status(model: RobustCompletion) -> str:
+    """How the certifying run ended, in words."""
     if model.certify is None or model.result_ is None:
         return "fitted, not certified"
     return str(model.result_.status).replace("_", " ")
@@ -59,34 +61,34 @@ def report_fit(
 ) -> Path:
     """Write the report into the folder, with figures for print if asked; return the path of its page."""
     parameters = {name: value for name, value in model.get_params().items() if value is not None}
-    told = {name: value for name, value in found.items() if value is not None}
+    known = {name: value for name, value in found.items() if value is not None}
     blocks: list[Block] = [
-        Text("The fit", [in_words(found), *validation_words(model), *caveats(found)]),
-        Table("What was found", list(told), [list(told.values())]),
+        Text("The fit", [fit_sentences(found), *validation_sentences(model), *caveats(found)]),
+        Table("What was found", list(known), [list(known.values())]),
         Text("How it came about", []),
         *path_plot(model),
         *convergence(model),
         *spectrum(model),
-        Text("Outliers", [outlier_words(found)]),
+        Text("Outliers", [outlier_sentence(found)]),
         *outlier_table(model),
         Text("What was read", [str(given.cleanup).splitlines()[0] + "."]),
         *cleanup_table(given.cleanup),
     ]
     raw = {
         "found": found,
-        "path": [tried._asdict() for tried in model.path_],
+        "path": [point._asdict() for point in model.path_],
         "losses": model.losses_,
         "singular values": model.singular_values_,
-        "outliers": outliers(model, KEPT),
+        "outliers": outliers(model, MAX_STORED_OUTLIERS),
         "cleanup": given.cleanup.summary(),
         "parameters": {name: str(value) for name, value in parameters.items()},
     }
-    said = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
-    return write(folder, title, blocks, {**facts, "parameters": said, **environment()}, raw, figures)
+    parameter_text = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+    return write(folder, title, blocks, {**facts, "parameters": parameter_text, **environment()}, raw, figures)
 
 
-def in_words(found: Mapping[str, Any]) -> str:
-    """The model and its errors; sigma is the typical error on held-out entries where there were any."""
+def fit_sentences(found: Mapping[str, Any]) -> str:
+    """Sentences on the model and its errors. Sigma is called the typical error on held-out entries if there are any."""
     held_out = found["held-out entries"]
     typical = "The typical error is" if held_out is None else "The typical error on held-out entries is"
     return (
@@ -98,14 +100,14 @@ def in_words(found: Mapping[str, Any]) -> str:
     )
 
 
-def validation_words(model: RobustCompletion) -> list[str]:
-    """What the held-out errors are of: the fit of the path that was chosen, not the model that was refitted to all entries."""
+def validation_sentences(model: RobustCompletion) -> list[str]:
+    """Sentences on the held-out errors, which are those of the chosen fit and not of the model refitted to all entries."""
     if model.best_index_ is None:
         return []
     chosen = model.path_[model.best_index_]
     return [
         f"To choose the radius, {counted(model.n_validation_, 'entry')} {_are(model.n_validation_)} held out. The chosen fit "
-        f"(radius {chosen.radius:.4g}, rank {chosen.rank}), which has not seen them, predicts half of them within "
+        f"(radius {chosen.radius:.4g}, rank {chosen.rank}), which does not use them, predicts half of them within "
         f"{chosen.median_error:.4g} (median absolute error). With all outliers included, the RMSE is {chosen.rmse:.4g} and the "
         f"MAE {chosen.mae:.4g}. It was then refitted to all entries: that is the "
         f"model that is saved, of rank {len(model.singular_values_)}; its radius differs slightly from the "
@@ -122,43 +124,46 @@ def _are(number: int) -> str:
 
 
 def share(found: Mapping[str, Any]) -> float:
+    """Share of the entries that are outliers."""
     return found["outliers"] / found["entries"]
 
 
 def caveats(found: Mapping[str, Any]) -> list[str]:
-    """What a reader should look at."""
-    told = []
+    """Warnings about results that may be unreliable."""
+    sentences = []
     if found["rank"] == 0:
-        told.append("Nothing of low rank was found that helps to predict held-out entries: the model is biases alone.")
+        sentences.append("No low-rank part was found that reduces the held-out error: the model has biases only.")
     if share(found) > 0.3:
-        told.append("This share of outliers is unusual: sigma may be too small, or the data are not of low rank.")
+        sentences.append("This share of outliers is unusual: sigma may be too small, or the data are not of low rank.")
     if found["entries"] < 3 * (found["rows"] + found["columns"]):
-        told.append("There are fewer than three entries for each row and column: most of the model rests on little.")
-    return told
+        sentences.append(
+            "There are fewer than three entries for each row and column: most parameters rest on very few."
+        )
+    return sentences
 
 
 def path_plot(model: RobustCompletion) -> list[Block]:
-    """RMSE on held-out entries along the path: a curve for each loss, within the ball and free of it; and the fit chosen."""
+    """Plot of the held-out RMSE along the path, with a curve for each loss and for shrunk and unshrunk singular values."""
     if not model.path_:
         return []
     curves: dict[str, dict[str, list[float]]] = {}
-    for number, tried in enumerate(model.path_, start=1):
-        label = f"{tried.loss}, " + ("singular values not shrunk" if tried.free else "within the ball")
+    for number, point in enumerate(model.path_, start=1):
+        label = f"{point.loss}, " + ("singular values not shrunk" if point.free else "within the ball")
         columns = curves.setdefault(label, {"radius": [], "round": [], "y": []})
-        for name, value in (("radius", tried.radius), ("round", number), ("y", tried.rmse)):
+        for name, value in (("radius", point.radius), ("round", number), ("y", point.rmse)):
             columns[name].append(value)
-    note = "Each point is a fit that has not seen the held-out entries; all of these count, outliers included."
+    note = "Each point is a fit that does not use the held-out entries. The RMSE includes outliers among these."
     if model.best_index_ is not None:
         chosen = model.path_[model.best_index_]
         curves["chosen"] = {"radius": [chosen.radius], "round": [model.best_index_ + 1], "y": [chosen.rmse]}
         note += (
             f" The chosen fit has radius {chosen.radius:.4g}, rank {chosen.rank}, RMSE {chosen.rmse:.4g} and MAE "
             f"{chosen.mae:.4g}. Fits are compared by a root mean square in which an entry counts by its inlier weight, so that "
-            "outliers do not choose the radius: the chosen fit need not have the least RMSE."
+            "outliers do not affect the choice: the chosen fit need not have the smallest RMSE."
         )
-        leader = model.path_[0].loss
-        if leader != chosen.loss:
-            note += f" {leader.capitalize()}'s loss, which never quite ignores an entry, is used first."
+        pilot = model.path_[0].loss
+        if pilot != chosen.loss:
+            note += f" {pilot.capitalize()}'s loss, which gives every entry some weight, is used first."
     return [
         Plot(
             "path",
@@ -174,7 +179,7 @@ def path_plot(model: RobustCompletion) -> list[Block]:
 
 
 def convergence(model: RobustCompletion) -> list[Block]:
-    """The loss of the fit on all entries, and what the certifying run measured."""
+    """Plots of the loss of the last fit, and of the gradient mapping of the certifying run if there was one."""
     rounds = np.arange(1, len(model.losses_) + 1)
     loss = Plot(
         "loss",
@@ -182,7 +187,7 @@ def convergence(model: RobustCompletion) -> list[Block]:
         "loss",
         {"round": "round (steps, then a refit of the biases)"},
         [Curve("loss", [{"round": rounds, "y": model.losses_}])],
-        note=f"The rounds end when one brings the loss down by less than {model.tol:g} of itself.",
+        note=f"The fit ends when a round reduces the loss by a share of less than {model.tol:g}.",
         as_given=True,
         scales=("linear", "linear"),
     )
@@ -202,6 +207,7 @@ def convergence(model: RobustCompletion) -> list[Block]:
 
 
 def spectrum(model: RobustCompletion) -> list[Block]:
+    """Plot of the singular values."""
     values = model.singular_values_
     if not len(values):
         return []
@@ -213,19 +219,21 @@ def spectrum(model: RobustCompletion) -> list[Block]:
             "singular value",
             {"number": "index of the singular value"},
             [Curve("singular value", [{"number": numbers, "y": values}])],
-            note=f"The first {_most(values)} of {len(values)} hold nine tenths of their sum of squares.",
+            note=f"The first {_leading_values(values)} of {len(values)} hold nine tenths of their sum of squares.",
             as_given=True,
             scales=("linear", "log"),
         )
     ]
 
 
-def _most(values: np.ndarray) -> int:
+def _leading_values(values: np.ndarray) -> int:
+    """Number of leading singular values with nine tenths of the sum of squares."""
     squares = np.cumsum(values**2)
     return 1 + int(np.searchsorted(squares, 0.9 * squares[-1]))
 
 
-def outlier_words(found: Mapping[str, Any]) -> str:
+def outlier_sentence(found: Mapping[str, Any]) -> str:
+    """Sentences on the number of outliers and their scores."""
     if not found["outliers"]:
         return "Every entry has an inlier weight of at least 0.5."
     return (
@@ -234,21 +242,27 @@ def outlier_words(found: Mapping[str, Any]) -> str:
     )
 
 
-def outliers(model: RobustCompletion, most: int) -> list[list[Any]]:
-    """(row, column, observed, predicted, score), by name, the strongest first."""
-    worst = model.outliers_[:most]
+def outliers(model: RobustCompletion, limit: int) -> list[list[Any]]:
+    """(row, column, observed, predicted, score) of the outliers with the largest errors; rows and columns by name."""
+    worst = model.outliers_[:limit]
     return [list(line) for line in worst.tolist()]
 
 
 def outlier_table(model: RobustCompletion) -> list[Block]:
-    rows = [[str(row), str(col), *numbers] for row, col, *numbers in outliers(model, SHOWN)]
-    left = len(model.outliers_) - len(rows)
-    note = f"{left:,} more: the raw data have the first {KEPT:,}, the model's outliers_ all." if left else ""
+    """Table of the outliers with the largest errors."""
+    rows = [[str(row), str(col), *numbers] for row, col, *numbers in outliers(model, MAX_LISTED_OUTLIERS)]
+    remaining = len(model.outliers_) - len(rows)
+    note = (
+        f"{remaining:,} more: the raw data have the first {MAX_STORED_OUTLIERS:,}, the model's outliers_ all."
+        if remaining
+        else ""
+    )
     header = ["row", "column", "observed", "predicted", "score"]
     return [Table("The strongest outliers", header, rows, note)] if rows else []
 
 
 def cleanup_table(cleanup: Cleanup) -> list[Block]:
+    """Table of the faults of the input file."""
     rows = [
         [fault.kind, fault.count, fault.done, "; ".join(f"{line}: {what}" for line, what in fault.examples)]
         for fault in cleanup.faults

@@ -1,7 +1,8 @@
-"""Rows and columns that are given up as a whole, fitted by themselves.
+"""Rescue: a separate refit of rows and columns for which the loss treats most of the entries as outliers.
 
-Wrong entries are scattered. A row of which the loss disbelieves more than half is not full of outliers: it varies more than the
-others, and a loss as narrow as these ask for no longer sees it. What the others have taught, their columns, still fits it.
+Outliers are assumed to be scattered. So a row with more than half of its entries treated as outliers is not full of wrong
+values: its values vary more than those of other rows, and a loss with the width that suits the others ignores it. The columns
+that the other rows have determined still fit it.
 """
 
 from __future__ import annotations
@@ -11,87 +12,89 @@ from dataclasses import replace
 import numpy as np
 
 from condgrad import kernels
-from condgrad.learn.completion.biases import COLUMNS, ROWS, beliefs
-from condgrad.learn.completion.folding import folded
+from condgrad.learn.completion.biases import COLUMN_RIDGE, ROW_RIDGE, loss_and_inlier_weights
+from condgrad.learn.completion.folding import fold_in_rows
 from condgrad.learn.completion.model import Model
 from condgrad.objectives import Completion
 from condgrad.points import LowRank
 
 RIDGES: dict[str | None, tuple[float | None, float | None]] = {
-    "both": (ROWS, COLUMNS),
+    "both": (ROW_RIDGE, COLUMN_RIDGE),
     "columns": (None, 0.0),
     None: (None, None),
 }
-"""How biases of rows and of columns are drawn to 0, where there are any."""
-FAINTEST = 1e-100
-"""A singular value counts as this at least, where it divides."""
+"""Ridge penalties of row and column biases, by the biases that the model has; None: no such biases."""
+MIN_SINGULAR_VALUE = 1e-100
+"""Smallest singular value that is divided by: a smaller one is replaced by this number."""
 
 
-def rescued(objective: Completion, model: Model, which: str | None) -> Model:
+def rescue(objective: Completion, model: Model, which: str | None) -> Model:
     """Refit every row, then every column, for which the loss treats more than half of the entries as outliers.
 
-    ``which`` biases there are: "both", "columns" or none.
+    ``which`` biases the model has: "both", "columns" or None.
     """
     for axis, ridge in enumerate(RIDGES[which]):
-        lost = _lost(objective, model, axis)
-        if len(lost):
-            model = _fitted_alone(objective, model, axis, lost, ridge)
+        outlying = _outlying(objective, model, axis)
+        if len(outlying):
+            model = _refit(objective, model, axis, outlying, ridge)
     return model
 
 
-def _lost(objective: Completion, model: Model, axis: int) -> np.ndarray:
-    """The rows (or columns) of which most entries are outliers, if they have enough entries."""
+def _outlying(objective: Completion, model: Model, axis: int) -> np.ndarray:
+    """Rows (axis 0) or columns (axis 1) with mostly outliers and at least twice as many entries as parameters."""
     pattern = objective.pattern
-    left = objective.values - pattern.sample(*model.factors())
-    _, weights, trust, _ = beliefs(model.loss, pattern, left)
+    residuals = objective.values - pattern.sample(*model.factors())
+    _, weights, total, _ = loss_and_inlier_weights(model.loss, pattern, residuals)
     counts = np.diff(pattern.indptr)
     if axis == 1:
         m, n = pattern.shape
-        trust, _ = kernels.col_pulls(pattern.cuts, pattern.indices, weights, left, np.zeros(m), n, pattern.width)
+        total, _ = kernels.col_pulls(pattern.cuts, pattern.indices, weights, residuals, np.zeros(m), n, pattern.width)
         counts = np.bincount(pattern.indices, minlength=n)
-    return np.flatnonzero((trust < counts / 2) & (counts >= 2 * _numbers(model)))
+    return np.flatnonzero((total < counts / 2) & (counts >= 2 * _parameters_per_row(model)))
 
 
-def _fitted_alone(objective: Completion, model: Model, axis: int, lost: np.ndarray, ridge: float | None) -> Model:
-    """The model with these rows folded in anew, where the middle of a row's errors becomes half as large or less.
+def _refit(objective: Completion, model: Model, axis: int, outlying: np.ndarray, ridge: float | None) -> Model:
+    """Refit these rows (or columns) with the rest of the model fixed. Keep a refit that at least halves the median error.
 
-    The price is that of normal factors, as large as they are now on average: a row need not be like the others, but it must not
-    follow a few entries at any price.
+    The penalty is that of a normal prior for the factors with their present mean square: a row may differ from the others, but
+    must not fit a few of its entries with extreme factors.
     """
     pattern, across_axis = objective.pattern, 1 - axis
     P, values, Q = model.x.svd()
     sides, biases = (P, Q), (model.biases.rows, model.biases.cols)
     places = (pattern.rows, pattern.cols)
-    of_lost = np.zeros(pattern.shape[axis], dtype=bool)
-    of_lost[lost] = True
-    theirs = of_lost[places[axis]]
-    own, other = np.searchsorted(lost, places[axis][theirs]), places[across_axis][theirs]
-    left = objective.values[theirs] - model.biases.mean - biases[across_axis][other]
-    price = model.loss.smoothness * model.sigma**2 * pattern.shape[axis] / np.maximum(values, FAINTEST)
-    entries = own, other, left
-    bias, factors = folded(sides[across_axis], values, entries, len(lost), model.loss, price, ridge)
+    is_outlying = np.zeros(pattern.shape[axis], dtype=bool)
+    is_outlying[outlying] = True
+    selected = is_outlying[places[axis]]
+    own, other = np.searchsorted(outlying, places[axis][selected]), places[across_axis][selected]
+    targets = objective.values[selected] - model.biases.mean - biases[across_axis][other]
+    penalty = model.loss.smoothness * model.sigma**2 * pattern.shape[axis] / np.maximum(values, MIN_SINGULAR_VALUE)
+    entries = own, other, targets
+    bias, factors = fold_in_rows(sides[across_axis], values, entries, len(outlying), model.loss, penalty, ridge)
 
-    def middle(bias: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    def median_errors(bias: np.ndarray, factors: np.ndarray) -> np.ndarray:
         fitted = bias[own] + np.einsum("ij,ij->i", factors[own], sides[across_axis][other])
-        return _middle(own, left - fitted, _numbers(model))
+        return _median_errors(own, targets - fitted, _parameters_per_row(model))
 
-    good = middle(bias, factors) <= 0.5 * middle(biases[axis][lost], (sides[axis] * values)[lost])
-    if not good.any():
+    better = median_errors(bias, factors) <= 0.5 * median_errors(
+        biases[axis][outlying], (sides[axis] * values)[outlying]
+    )
+    if not better.any():
         return model
     new_side, new_bias = sides[axis] * values, biases[axis].copy()
-    new_side[lost[good]], new_bias[lost[good]] = factors[good], bias[good]
+    new_side[outlying[better]], new_bias[outlying[better]] = factors[better], bias[better]
     if axis == 0:
         return replace(model, x=LowRank(new_side, Q), biases=replace(model.biases, rows=new_bias), state=None)
     return replace(model, x=LowRank(P, new_side), biases=replace(model.biases, cols=new_bias), state=None)
 
 
-def _middle(own: np.ndarray, errors: np.ndarray, free: int) -> np.ndarray:
-    """Of each row the middle of its errors by size, of which the ``free`` smallest do not count: so many are met in any case."""
+def _median_errors(own: np.ndarray, errors: np.ndarray, parameters: int) -> np.ndarray:
+    """Median absolute error of each row without its smallest ``parameters`` errors: as many entries can be fitted exactly."""
     order = np.lexsort((np.abs(errors), own))
     ends = np.searchsorted(own[order], np.arange(own.max() + 2))
-    return np.abs(errors[order])[(ends[:-1] + free + ends[1:] - 1) // 2]
+    return np.abs(errors[order])[(ends[:-1] + parameters + ends[1:] - 1) // 2]
 
 
-def _numbers(model: Model) -> int:
-    """That a row has of its own."""
+def _parameters_per_row(model: Model) -> int:
+    """Number of parameters of one row: its factors and its bias."""
     return model.x.rank + 1

@@ -1,4 +1,4 @@
-"""Losses by name, as wide as the errors are large; and bounds of values."""
+"""Losses by name with a width that fits the scale of the errors; robust scale, range and quantization step of values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import choice
-from condgrad.learn.sample_weights import median
+from condgrad.learn.sample_weights import weighted_median
 from condgrad.objectives import Cauchy, GemanMcClure, Huber, Loss, Squared, Welsch
 
 LOSSES: dict[str, Any] = {
@@ -17,66 +17,69 @@ LOSSES: dict[str, Any] = {
     "huber": lambda sigma: Huber(1.345 * sigma),
     "squared": lambda sigma: Squared(),
 }
-"""sigma is the standard deviation of ordinary errors; the factors lose 5 % of the efficiency of least squares where all are."""
+"""Constructors from sigma, the standard deviation of ordinary errors. The factors give an efficiency of 95 % relative to least
+squares under normal errors."""
 ALIASES = {"smoothed-l0": "welsch"}
-CONVEX = ("huber", "squared")
-SHARED = 1e-3
-"""A smallest or largest value that this share of the entries have, and more than one, is a bound and no accident."""
-FEW = 0.15
-"""So small a share of the entries may be outliers, all of them."""
-LOOKED_AT = 100_000
-"""Values that tell whether there are steps."""
-NOT_BELIEVED = 3.0
+CONVEX_LOSSES = ("huber", "squared")
+MIN_COMMON_SHARE = 1e-3
+"""A value is common if at least this share of the entries, and more than one entry, have it: a common extreme value is a hard
+limit of the range and not a coincidence."""
+MAX_SPORADIC_SHARE = 0.15
+"""If most entries are equal and at most this share differ, all of these may be outliers, and do not define a step."""
+MAX_SAMPLED_VALUES = 100_000
+"""Number of values, about, that are searched for a quantization step."""
+OUTLIER_THRESHOLD = 3.0
 """Errors above this multiple of sigma are outliers."""
-
-NOTHING = 1e-110
-"""Errors below this are none: a loss as narrow would have slopes beyond floats."""
+MIN_SCALE = 1e-110
+"""Scales up to this count as 0: the derivatives of a loss that narrow would overflow."""
 
 
 def loss_name(name: str) -> str:
-    """The name as it is known here: of two names of a loss the first."""
+    """The key of a loss in ``LOSSES``, from that key or an alias."""
     return choice(ALIASES.get(str(name), name), LOSSES, "loss")
 
 
 def loss_for(name: str, sigma: float) -> Loss:
+    """The loss with this name or alias, with the width for errors with standard deviation sigma."""
     return LOSSES[loss_name(name)](sigma)
 
 
-def spread(errors: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """The standard deviation that normal errors of this median size have: half of them may be anything.
+def median_scale(errors: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Standard deviation of normal errors that have the same median absolute value. Up to half of the errors may be outliers.
 
-    ``weights`` are those of the rows of errors, in which all tasks count.
+    ``weights`` are those of the rows of ``errors``; each applies to all tasks of its row.
     """
     sizes = np.abs(errors)
     if weights is None:
         middle = float(np.median(sizes))
     else:
-        middle = float(median(sizes.reshape(-1, 1), np.repeat(weights, sizes[0].size))[0])
-    found = 1.4826 * middle
-    return found if found > NOTHING else 0.0
+        middle = float(weighted_median(sizes.reshape(-1, 1), np.repeat(weights, sizes[0].size))[0])
+    scale = 1.4826 * middle
+    return scale if scale > MIN_SCALE else 0.0
 
 
-def bounds(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:
-    """Between which some of the values lie, if they have bounds, as ratings do; infinite where they have none."""
-    many = max(2, SHARED * np.count_nonzero(among))
+def value_range(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:
+    """Minimum and maximum of the values selected by the mask ``among``, each only if it is common; otherwise infinite."""
+    many = max(2, MIN_COMMON_SHARE * np.count_nonzero(among))
     least, most = values.min(where=among, initial=np.inf), values.max(where=among, initial=-np.inf)
     lower = least if np.count_nonzero((values == least) & among) >= many else -np.inf
     upper = most if np.count_nonzero((values == most) & among) >= many else np.inf
     return float(lower), float(upper)
 
 
-def coarseness(values: np.ndarray) -> float:
-    """The smallest step between values that many share, as the 1 of ratings or counts; 0 where values are not on steps.
+def quantization_step(values: np.ndarray) -> float:
+    """Smallest difference between common values, such as 1 for ratings or counts; 0 if the values are not quantized.
 
-    An error of a step is no outlier, though more than half of the errors may be 0. Where many share one value only, as days
-    without rain, a step is how far off the others commonly are; unless these are few, and may be wrong.
+    An error of one step is not an outlier, even if more than half of the errors are 0. If only one value is common, such as the
+    0 of days without rain, the step is the median distance of the other values from it, unless these are so few that they may be
+    outliers.
     """
-    some = values[:: max(len(values) // LOOKED_AT, 1)]
+    some = values[:: max(len(values) // MAX_SAMPLED_VALUES, 1)]
     distinct, counts = np.unique(some, return_counts=True)
-    shared = distinct[counts >= max(2, SHARED * len(some))]
-    if len(shared) > 1:
-        return float(np.diff(shared).min())
+    common = distinct[counts >= max(2, MIN_COMMON_SHARE * len(some))]
+    if len(common) > 1:
+        return float(np.diff(common).min())
     others = some[some != distinct[counts.argmax()]]
-    if FEW * len(some) < len(others) < 0.5 * len(some):
+    if MAX_SPORADIC_SHARE * len(some) < len(others) < 0.5 * len(some):
         return float(np.median(np.abs(others - distinct[counts.argmax()])))
     return 0.0

@@ -1,6 +1,6 @@
-"""The labels of a wide DataFrame, which has a column for each column of the matrix: its index and its columns.
+"""Row and column labels of a wide DataFrame, which has a column for each column of the matrix.
 
-The fit itself knows rows and columns by position; labels are looked up when they come in and put back when values go out.
+A fit uses positions only: labels of inputs are converted to positions, and positions of results to labels.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.learn.completion.entries import pairs
+from condgrad.learn.completion.entries import id_pairs
 
 TIMES = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)(, [\w/+:-]{1,60})?\]")
 """Types of labels that are saved as whole numbers and their type; others that are neither numbers nor strings become strings."""
 
 
 def labels_of(X: Any) -> tuple[Any, Any] | tuple[None, None]:
-    """Index and columns of a pandas DataFrame; None and None of anything else."""
+    """Index and columns of a pandas DataFrame; (None, None) for other inputs."""
     wide = all(hasattr(X, name) for name in ("iloc", "index", "columns"))
     return (X.index, X.columns) if wide else (None, None)
 
 
-def framed(values: np.ndarray, index: Any, columns: Any) -> Any:
-    """The values as a DataFrame with these labels, or as they are where there are none."""
+def to_frame(values: np.ndarray, index: Any, columns: Any) -> Any:
+    """The values as a DataFrame with these labels; the values unchanged if ``index`` is None."""
     if index is None:
         return values
     from pandas import DataFrame
@@ -32,7 +32,8 @@ def framed(values: np.ndarray, index: Any, columns: Any) -> Any:
 
 
 def named_by(ids: np.ndarray | None, index: Any) -> np.ndarray | None:
-    """What rows (or columns) are called: labels, strings as such and not as objects, or names; None for positions."""
+    """Array of the labels or names of rows (or columns); None if they have positions only. Labels that are all strings get a
+    string dtype."""
     if index is None:
         return ids
     found = np.asarray(index)
@@ -40,10 +41,11 @@ def named_by(ids: np.ndarray | None, index: Any) -> np.ndarray | None:
     return found.astype(np.str_) if strings else found
 
 
-def label_places(ids: Any, index: Any, what: str) -> np.ndarray:
-    """Where these labels stand in an index; -1 for those that are not in it.
+def label_positions(ids: Any, index: Any, what: str) -> np.ndarray:
+    """Positions of these labels in an index; -1 for labels that are not in it.
 
-    Text is read as what the index has, such as times. Numbers in place of names are refused: they are positions.
+    Text is converted to the type of the index, such as times. Raises TypeError for labels that can't be converted, and for
+    numbers if the labels are no numbers: these may be meant as positions.
     """
     from pandas import Index, MultiIndex
 
@@ -77,7 +79,7 @@ def label_places(ids: Any, index: Any, what: str) -> np.ndarray:
 
 
 def label_array(labels: Any) -> np.ndarray:
-    """Labels as an array of one dimension, in which a tuple is one label."""
+    """Labels as a one-dimensional array, in which a tuple is one label."""
     if not (isinstance(labels, list | tuple) and any(isinstance(label, tuple) for label in labels)):
         return np.atleast_1d(np.asarray(labels))
     found = np.empty(len(labels), dtype=object)
@@ -87,35 +89,35 @@ def label_array(labels: Any) -> np.ndarray:
 
 
 def label_pairs(X: Any) -> tuple[Any, Any]:
-    """The row and the column labels of pairs: in a list a label may be a tuple, which an array would take apart."""
+    """Row and column labels of pairs. In a list, a label may be a tuple, which conversion to an array would split."""
     listed = isinstance(X, list | tuple) and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in X)
     if listed and any(isinstance(label, tuple) for pair in X for label in pair):
         return [row for row, _ in X], [col for _, col in X]
-    return pairs(X)
+    return id_pairs(X)
 
 
-def joined(index: Any, other: Any) -> tuple[Any, np.ndarray]:
-    """The index followed by the labels of another that it does not have; and where those of the other stand in it."""
-    found = label_places(np.asarray(other), index, "row")
+def append_labels(index: Any, other: Any) -> tuple[Any, np.ndarray]:
+    """The index with the new labels of another appended, and the positions in it of all labels of the other."""
+    found = label_positions(np.asarray(other), index, "row")
     new = found < 0
     if not other.is_unique:
-        label_places(np.asarray(other), other, "row")  # says which label stands there twice
+        label_positions(np.asarray(other), other, "row")  # raises ValueError with the label that occurs twice
     found[new] = len(index) + np.arange(new.sum())
     return (index.append(other[new]) if new.any() else index), found
 
 
-def matched(index: Any, known: Any, size: int) -> np.ndarray:
-    """Where the rows (or columns) of one matrix stand among those of another; -1 for those that are new.
+def match_labels(index: Any, known: Any, size: int) -> np.ndarray:
+    """Positions of the rows (or columns) of one matrix among those of another; -1 for new ones.
 
-    By label where both have labels and these are unique, else by position.
+    They are matched by label if both have labels and the known ones are unique, else by position.
     """
     if index is None or known is None or not known.is_unique:
         return np.arange(size)
     return known.get_indexer(index)
 
 
-def in_rows_of(index: Any, X: Any) -> Any:
-    """A DataFrame of new rows: they get the next numbers where both it and the model's DataFrame have the default index."""
+def renumber_new_rows(index: Any, X: Any) -> Any:
+    """Number new rows after the known ones if both the DataFrame X and ``index`` have default row numbers from 0 on."""
     from pandas import RangeIndex
 
     def plain(labels: Any) -> bool:
@@ -125,7 +127,7 @@ def in_rows_of(index: Any, X: Any) -> Any:
 
 
 def names_of(model: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """What a fitted model calls its rows and columns in files: its names, or its labels as text; None where it has positions."""
+    """Names of rows and columns of a fitted model as in files: its names, or its labels as text; None for positions."""
     if model.index_ is None:
         return model.row_ids_, model.col_ids_
     rows, cols = (np.array([str(label) for label in labels.tolist()]) for labels in (model.index_, model.columns_))

@@ -1,4 +1,4 @@
-"""Models judged by entries that no fit has seen."""
+"""Errors of models on held-out entries, and the comparison of models by them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from condgrad.checks import whole
 from condgrad.learn.completion.model import Model
-from condgrad.learn.completion.robust_scale import spread
+from condgrad.learn.completion.robust_scale import median_scale
 from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.storage.stored import stored
 
-BETTER = 1e-4
-"""By this share the held-out loss must fall to count as better."""
-SLOWLY = 0.7
-"""The scale of the loss does not fall at once below this part of the last one: rows that are fitted later than others must not be
-given up before."""
+MIN_IMPROVEMENT = 1e-4
+"""Relative decrease of the held-out loss from which a model counts as better."""
+MAX_SCALE_DROP = 0.7
+"""Smallest ratio of the new scale of the loss to the old one. A faster decrease would treat rows that are fitted later than
+others as outliers before they are fitted."""
 
 
 def _validate(fit: Radius) -> None:
@@ -30,13 +30,13 @@ class Radius(NamedTuple):
 
     radius: float
     error: float
-    """What fits are compared by, under one loss: a root mean square in which an entry counts by its inlier weight."""
+    """Root mean square in which an entry counts by its inlier weight. Compares fits with the same loss."""
     rank: int
     loss: str
     free: bool
-    """Of the ball; the radius is then what the singular values add up to."""
+    """True if singular values are unshrunk: the ball does not limit them, and the radius is their sum."""
     rmse: float
-    """Root mean squared error of the predictions at all held-out entries, outliers included. It compares fits by any loss."""
+    """Root mean squared error of the predictions at all held-out entries, outliers included. Compares fits with any loss."""
     mae: float
     """Mean absolute error of the same predictions."""
     median_error: float
@@ -44,45 +44,53 @@ class Radius(NamedTuple):
 
 
 class Scaling(Protocol):
-    floor: float
-    """Of the scale."""
+    """Adapts the width of the loss to the scale of the errors."""
 
-    def scaled(self, model: Model, deviation: float) -> Model:
-        """The model with the loss for residuals of this size."""
+    min_sigma: float
+    """Lower bound on the scale of the loss."""
+
+    def with_scale(self, model: Model, deviation: float) -> Model:
+        """The model with the loss for residuals with this standard deviation."""
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """Entries that no fit has seen."""
+class HeldOut:
+    """Entries that no fit of the path uses."""
 
     rows: np.ndarray
     cols: np.ndarray
     values: np.ndarray
 
-    def judged(self, fit: Scaling, model: Model) -> Judged:
-        left = self.values - model.at(self.rows, self.cols)
-        model = fit.scaled(model, max(spread(left), SLOWLY * model.sigma, fit.floor))
-        return Judged(model, left, float(np.sqrt(2 * mean_loss(model.loss, left) / model.loss.smoothness)))
+    def validate(self, fit: Scaling, model: Model) -> Validated:
+        """Compute the held-out residuals of a model and adapt its loss to their scale."""
+        residuals = self.values - model.predict(self.rows, self.cols)
+        model = fit.with_scale(model, max(median_scale(residuals), MAX_SCALE_DROP * model.sigma, fit.min_sigma))
+        return Validated(model, residuals, float(np.sqrt(2 * mean_loss(model.loss, residuals) / model.loss.smoothness)))
 
-    def errors(self, now: Judged, within: tuple[float, float]) -> tuple[float, float, float]:
-        """Root mean squared, mean absolute and median absolute error of the model's predictions, clipped to a range."""
-        sizes = np.abs(self.values - np.clip(self.values - now.left, *within))
+    def errors(self, validated: Validated, limits: tuple[float, float]) -> tuple[float, float, float]:
+        """Root mean squared, mean absolute and median absolute error of the predictions, clipped to the limits."""
+        sizes = np.abs(self.values - np.clip(self.values - validated.residuals, *limits))
         return float(np.sqrt(np.mean(np.square(sizes)))), float(np.mean(sizes)), float(np.median(sizes))
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """A model, scaled to its held-out residuals, and these."""
+class Validated:
+    """A model with its loss scaled to its held-out residuals, these residuals, and its validation error."""
 
     model: Model
-    left: np.ndarray
+    residuals: np.ndarray
     error: float
 
-    def beats(self, other: Judged, by: float = BETTER) -> bool:
-        """By one loss for both, the narrower one: outliers, which cost the same, would hide what ordinary entries gain."""
+    def beats(self, other: Validated, by: float = MIN_IMPROVEMENT) -> bool:
+        """Whether the held-out loss is smaller by more than the share ``by``.
+
+        Both are compared with the narrower of their losses: with the wider one, the cost of outliers, which is the same for
+        both, would hide an improvement on the inliers.
+        """
         loss = min(self.model, other.model, key=lambda model: model.sigma).loss
-        return mean_loss(loss, self.left) < (1 - by) * mean_loss(loss, other.left)
+        return mean_loss(loss, self.residuals) < (1 - by) * mean_loss(loss, other.residuals)
 
 
-def mean_loss(loss: Loss, left: np.ndarray) -> float:
-    return value_and_deriv(loss, left, np.zeros(len(left)), np.empty(0), slopes=False)[0] / len(left)
+def mean_loss(loss: Loss, residuals: np.ndarray) -> float:
+    """Mean of the loss over the residuals."""
+    return value_and_deriv(loss, residuals, np.zeros(len(residuals)), np.empty(0), slopes=False)[0] / len(residuals)
