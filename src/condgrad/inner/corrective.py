@@ -1,4 +1,4 @@
-"""The corrective inner solver: the best point in the hull of the atoms seen, re-solved each time an atom is added."""
+"""The fully corrective inner solver: the best point in the convex hull of the atoms so far, recomputed when an atom is added."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import whole
-from condgrad.inner.condg import EPS
+from condgrad.inner.condg import ROUNDING
 from condgrad.linalg.simplex_qp import Factor, nearest_weights
 from condgrad.points import inner, norm2
 from condgrad.points.rounding import gap_rounding
@@ -20,9 +20,9 @@ from condgrad.runtime.signals import beat
 
 @dataclass(frozen=True)
 class Hull:
-    """A point as a convex combination of atoms, with their Gram matrix: what is kept between outer steps.
+    """A point as a convex combination of atoms, with their Gram matrix: the state between outer steps.
 
-    Atoms are kept as seen from ``origin``, a point of the set: far from 0 their Gram matrix would lose its digits.
+    ``atoms`` are stored relative to ``origin``, a point of the set: for atoms far from 0 the Gram matrix would lose digits.
     """
 
     origin: Point
@@ -30,46 +30,47 @@ class Hull:
     gram: np.ndarray
     weights: np.ndarray
     factor: Factor | None = None
-    """Of the Gram matrix of the atoms in use."""
+    """Factor of the Gram matrix of the atoms with positive weight."""
 
     def point(self) -> Point:
+        """Return the convex combination."""
         total = self.origin
         for i in np.flatnonzero(self.weights):
             total = total + float(self.weights[i]) * self.atoms[i]
         return total
 
     def with_atom(self, atom: Point) -> Hull:
-        """One more candidate, with weight 0."""
+        """Return the hull with one more atom, of weight 0."""
         atom = atom - self.origin
         row = np.array([inner(a, atom) for a in self.atoms])
         gram = np.block([[self.gram, row[:, None]], [row[None, :], np.full((1, 1), norm2(atom))]])
         return Hull(self.origin, (*self.atoms, atom), gram, np.append(self.weights, 0.0), self.factor)
 
     def nearest(self, z: Point) -> Hull:
-        """The point of the hull that is nearest to z; atoms that it does not need are dropped."""
+        """Return the hull with the weights of its point nearest to z, without the atoms of weight 0."""
         from_origin = z - self.origin
         pull = np.array([inner(a, from_origin) for a in self.atoms])
         weights, factor = nearest_weights(self.gram, pull, self.weights, self.factor)
         used = np.flatnonzero(weights)
         atoms = tuple(self.atoms[i] for i in used)
-        if factor is not None:  # the atoms get new numbers
+        if factor is not None:  # the remaining atoms are renumbered
             factor = replace(factor, index=np.arange(len(used))) if np.array_equal(factor.index, used) else None
         return Hull(self.origin, atoms, self.gram[np.ix_(used, used)], weights[used], factor)
 
 
 @dataclass(frozen=True)
 class Corrective:
-    """The prox subproblem as a min-norm-point problem: the point of the atoms' hull that is nearest to z = u - gamma g.
+    """Solve the prox subproblem as a minimum-norm-point problem: find the point of the atoms' hull nearest to z = u - gamma g.
 
     Each linear oracle call adds one atom, then a small quadratic programme over the simplex of weights is solved exactly.
-    The atoms in use are kept between outer steps, so near a solution a call or two are enough; on a polytope the
-    whole is finite. The centre u is itself offered as an atom: no step is worse than condg's.
+    Atoms with positive weight are kept between outer steps, so near a solution one or two calls are enough; on a polytope the
+    method is finite. The centre u is added as an atom, so that no step is worse than a step of CondG.
 
     Parameters
     ----------
     max_calls : int, default None
         Maximum number of linear oracle calls in one prox, each of which adds an atom. After the last one the gap of
-        the point is not measured, and infinite: ``with_gap`` measures it by one more call. None: no limit.
+        the point is not measured, and reported as infinite; ``with_gap`` measures it by one more call. None: no limit.
     """
 
     max_calls: int | None = None
@@ -79,6 +80,7 @@ class Corrective:
             whole(self.max_calls, "max_calls")
 
     def init(self, domain: Any, x: Point) -> Hull:
+        """Return the hull of the single atom x."""
         return Hull(x, (x - x,), np.zeros((1, 1)), np.ones(1))
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: Hull) -> Prox:
@@ -94,14 +96,14 @@ class Corrective:
             direction = (1 / gamma) * (u_t - z)
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)
-            # the weights bring rounding of their own to the point, hence the 8
-            noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
+            # the factor 8 accounts for the rounding of the weights
+            noise = 8 * ROUNDING * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
             if stop(norm2(u_t - u) / gamma) >= V or noise >= V:
                 break
             larger = hull.with_atom(v_t)
             distances2 = larger.gram[-1, -1] + np.diag(hull.gram) - 2 * larger.gram[-1, :-1]
             if distances2.min() <= 0.0:
-                break  # the oracle has nothing new: what is left of the gap is the rounding of the weights
+                break  # the atom is not new: the remaining gap is rounding of the weights
             hull = larger
         size = (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma
         return Prox(u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), hull)

@@ -27,7 +27,7 @@ def belief(loss: Loss, t: np.ndarray) -> np.ndarray:
 def beliefs(loss: Loss, pattern: Pattern, left: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """The loss of residuals at the entries of a pattern, the belief in each, and of each row its sum, also times residual."""
     value, slopes = value_and_deriv(loss, left, np.zeros(len(left)), np.empty(0))
-    return value, *kernels.believed(pattern.indptr, left, slopes, loss.smoothness)
+    return value, *kernels.inlier_weights(pattern.indptr, left, slopes, loss.smoothness)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +58,15 @@ def refitted(
     by_row, by_col = np.zeros(len(rows)), np.zeros(len(cols))  # how far they have moved
     for turn in range(turns):
         if turn:
-            row_pull = kernels.row_pulls(pattern.indptr, pattern.indices, weights, left, by_col) - by_row * row_weight
+            row_pull = (
+                kernels.row_weighted_sums(pattern.indptr, pattern.indices, weights, left, by_col) - by_row * row_weight
+            )
         shift = row_pull.sum() / max(row_weight.sum(), TINY)
         mean, by_row = mean + shift, by_row + shift
         if with_rows:
             step = (row_pull - shift * row_weight - ROWS * rows) / (row_weight + ROWS)
             rows, by_row = rows + step, by_row + step
-        col_weight, col_pull = kernels.col_pulls(
+        col_weight, col_pull = kernels.column_weighted_sums(
             pattern.cuts, pattern.indices, weights, left, by_row, pattern.shape[1], pattern.width
         )
         step = (col_pull - by_col * col_weight - ridge * cols) / np.maximum(col_weight + ridge, TINY)

@@ -230,7 +230,7 @@ class RobustCompletion(Predicting, storage.Stored, OneToOneFeatureMixin, Transfo
         rng = np.random.default_rng(seed_of(self.random_state))
         fit = Fit(everything, loss, sigma, self._biases(), rng, Telling(bool(self.verbose)), clip=bool(self.clip))
         limit = 1 if everything.n_terms < SMALL else None
-        with kernels.at_most(limit), attaching(lambda interruption: self._partial(fit, given)):
+        with kernels.limit_threads(limit), attaching(lambda interruption: self._partial(fit, given)):
             if last is not None:
                 model, fit.path = last, list(self.path_)
                 fit.chosen, fit.held_out = self.best_index_, self.n_validation_

@@ -47,7 +47,9 @@ def _lost(objective: Completion, model: Model, axis: int) -> np.ndarray:
     counts = np.diff(pattern.indptr)
     if axis == 1:
         m, n = pattern.shape
-        trust, _ = kernels.col_pulls(pattern.cuts, pattern.indices, weights, left, np.zeros(m), n, pattern.width)
+        trust, _ = kernels.column_weighted_sums(
+            pattern.cuts, pattern.indices, weights, left, np.zeros(m), n, pattern.width
+        )
         counts = np.bincount(pattern.indices, minlength=n)
     return np.flatnonzero((trust < counts / 2) & (counts >= 2 * _numbers(model)))
 
