@@ -331,7 +331,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("solvers/smoothness.py", "return 2.0"): "the linear oracle answers x itself: x is stationary, whatever L is",
     (
         "inner/spectral.py",
-        "while high < inf and high - low >= 0.01 * high > ROUNDING * abs(self.level):",
+        "while high < inf and high - low >= 0.01 * high > EPS * abs(self.level):",
     ): "one halving more where the bracket is a hundredth wide to the last bit: its upper end is a bound before and after",
     (
         "inner/spectral.py",

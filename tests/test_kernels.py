@@ -16,7 +16,7 @@ from tests.reference import kernels as plain
 import condgrad as cg
 from condgrad import kernels
 from condgrad.points import Pattern
-from condgrad.points.pattern import STRIPE
+from condgrad.points.pattern import MAX_STRIPE_COLUMNS
 
 FLOATS = {np.float32: 2e-6, np.float64: 1e-14}
 """The error granted to a sum, relative to the sum of its terms' sizes."""
@@ -30,7 +30,7 @@ SHAPES = {
     "one column": (60, 1, 0.5),
     "tall": (900, 3, 0.5),
     "wide": (3, 900, 0.5),
-    "several stripes": (20, 2 * STRIPE + 7, 0.05),
+    "several stripes": (20, 2 * MAX_STRIPE_COLUMNS + 7, 0.05),
 }
 every_type = pytest.mark.parametrize("real", FLOATS, ids=lambda real: real.__name__)
 every_index = pytest.mark.parametrize("index", [np.int32, np.int64], ids=lambda index: index.__name__)

@@ -15,7 +15,7 @@ from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
 from condgrad.runtime.signals import beat
 
-ROUNDING = 4 * float(np.finfo(float).eps)
+EPS = 4 * float(np.finfo(float).eps)
 """A gap below this, relative to its terms, is rounding error."""
 
 
@@ -54,7 +54,7 @@ class CondG:
             direction = g + (1 / gamma) * (u_t - u)
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)
-            noise = ROUNDING * (sqrt(norm2(g)) + sqrt(norm2(u_t)) / gamma) * sqrt(norm2(u_t - v_t))
+            noise = EPS * (sqrt(norm2(g)) + sqrt(norm2(u_t)) / gamma) * sqrt(norm2(u_t - v_t))
             if stop(norm2(u_t - u) / gamma) >= V or noise >= V:
                 break
             xi = min(1.0, gamma * V / norm2(v_t - u_t))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import whole
-from condgrad.inner.condg import ROUNDING
+from condgrad.inner.condg import EPS
 from condgrad.linalg.simplex_qp import Factor, nearest_weights
 from condgrad.points import inner, norm2
 from condgrad.points.rounding import gap_rounding
@@ -20,9 +20,9 @@ from condgrad.runtime.signals import beat
 
 @dataclass(frozen=True)
 class Hull:
-    """A point as a convex combination of atoms, with their Gram matrix: the state between outer steps.
+    """A point as a convex combination of atoms, with their Gram matrix: what is kept between outer steps.
 
-    ``atoms`` are stored relative to ``origin``, a point of the set: for atoms far from 0 the Gram matrix would lose digits.
+    Atoms are kept as seen from ``origin``, a point of the set: far from 0 their Gram matrix would lose its digits.
     """
 
     origin: Point
@@ -30,30 +30,29 @@ class Hull:
     gram: np.ndarray
     weights: np.ndarray
     factor: Factor | None = None
-    """Factor of the Gram matrix of the atoms with positive weight."""
+    """Of the Gram matrix of the atoms in use."""
 
     def point(self) -> Point:
-        """Return the convex combination."""
         total = self.origin
         for i in np.flatnonzero(self.weights):
             total = total + float(self.weights[i]) * self.atoms[i]
         return total
 
     def with_atom(self, atom: Point) -> Hull:
-        """Return the hull with one more atom, of weight 0."""
+        """One more candidate, with weight 0."""
         atom = atom - self.origin
         row = np.array([inner(a, atom) for a in self.atoms])
         gram = np.block([[self.gram, row[:, None]], [row[None, :], np.full((1, 1), norm2(atom))]])
         return Hull(self.origin, (*self.atoms, atom), gram, np.append(self.weights, 0.0), self.factor)
 
     def nearest(self, z: Point) -> Hull:
-        """Return the hull with the weights of its point nearest to z, without the atoms of weight 0."""
+        """The point of the hull that is nearest to z; atoms that it does not need are dropped."""
         from_origin = z - self.origin
         pull = np.array([inner(a, from_origin) for a in self.atoms])
         weights, factor = nearest_weights(self.gram, pull, self.weights, self.factor)
         used = np.flatnonzero(weights)
         atoms = tuple(self.atoms[i] for i in used)
-        if factor is not None:  # the remaining atoms are renumbered
+        if factor is not None:  # the atoms get new numbers
             factor = replace(factor, index=np.arange(len(used))) if np.array_equal(factor.index, used) else None
         return Hull(self.origin, atoms, self.gram[np.ix_(used, used)], weights[used], factor)
 
@@ -80,7 +79,6 @@ class Corrective:
             whole(self.max_calls, "max_calls")
 
     def init(self, domain: Any, x: Point) -> Hull:
-        """Return the hull of the single atom x."""
         return Hull(x, (x - x,), np.zeros((1, 1)), np.ones(1))
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: Hull) -> Prox:
@@ -97,7 +95,7 @@ class Corrective:
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)
             # the factor 8 accounts for the rounding of the weights
-            noise = 8 * ROUNDING * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
+            noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
             if stop(norm2(u_t - u) / gamma) >= V or noise >= V:
                 break
             larger = hull.with_atom(v_t)

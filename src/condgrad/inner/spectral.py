@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.checks import whole
-from condgrad.inner.condg import ROUNDING
+from condgrad.inner.condg import EPS
 from condgrad.linalg.lanczos import RITZ, SPARE, TIMES, random_block, rank_of, spare_columns, wider
 from condgrad.points import LowRank, norm2
 from condgrad.points.low_rank import outer
@@ -108,7 +108,7 @@ class Spectral:
             V = GAP_SHARE * allowed if bound <= limit else domain.trace / gamma * (known.least_bound(bound) - level)
             if bound <= limit or len(values) == most:
                 break
-            if 8 * ROUNDING * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * (sqrt(norm2(u_t)) + domain.trace) >= V:
+            if 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * (sqrt(norm2(u_t)) + domain.trace) >= V:
                 break  # the remaining gap is rounding
             narrow = k > len(values) - SPARE  # the set keeps nearly all Ritz values
             spent = self.max_calls is not None and calls >= self.max_calls
@@ -163,11 +163,11 @@ class BlockResidual(NamedTuple):
         """Return the least y with limit(y) >= limit, up to 1 % of y - level."""
         low, high = (
             0.0,
-            max(limit - self.level, 0.0) + float(np.linalg.norm(self.coupling)) + ROUNDING * abs(self.level),
+            max(limit - self.level, 0.0) + float(np.linalg.norm(self.coupling)) + EPS * abs(self.level),
         )
         while 0 < high < inf and self.limit(self.level + high) < limit:
             low, high = high, 2 * high
-        while high < inf and high - low > 0.01 * high > ROUNDING * abs(self.level):
+        while high < inf and high - low > 0.01 * high > EPS * abs(self.level):
             middle = sqrt(low * high) if low else 1e-3 * high
             low, high = (middle, high) if self.limit(self.level + middle) < limit else (low, middle)
         return self.level + high

@@ -204,10 +204,7 @@ class Completion(Sum):
         point, value, grad = self._last.evaluation
         if point is None or point() is not x or (slopes and grad is None):
             checks.same_shape(x.shape, self.shape, "The point given to Completion")
-            self._last.evaluation, grad = (
-                (None, 0.0, None),
-                None,
-            )  # frees the old gradient before the new one is allocated
+            self._last.evaluation, grad = (None, 0.0, None), None  # frees the old gradient before the new one is made
             z = x.cached_at(self.pattern)
             value, deriv = value_and_deriv(self.loss, z, self.values, self.weights, slopes)
             grad = SparsePlusLowRank(self.pattern, deriv) if slopes else None

@@ -37,38 +37,29 @@ def distance2(x: Any, y: Any) -> float:
 
 
 class Structured(ABC):
-    """Abstract base class of immutable matrices that are not stored entry by entry.
+    """Abstract: a matrix that is never written out, a value. Together with an array it becomes one."""
 
-    The sum of a structured matrix and an array is an array.
-
-    Attributes
-    ----------
-    shape : tuple of two ints
-    """
-
-    __array_ufunc__ = None  # array + structured calls __radd__ below
+    __array_ufunc__ = None  # so that array + structured asks __radd__ here
     shape: tuple[int, int]
     ndim = 2
 
     @abstractmethod
-    def scaled(self, factor: float) -> Any:
-        """Return factor * self."""
+    def scaled(self, factor: float) -> Any: ...
 
     @abstractmethod
     def plus(self, other: Structured) -> Any:
-        """Return self + other, or NotImplemented."""
+        """The sum with another structured matrix, or NotImplemented."""
 
     @abstractmethod
     def inner(self, other: Any) -> float:
-        """Return the inner product <self, other>."""
+        """<self, other>"""
 
     @abstractmethod
     def low_rank_part(self) -> Any:
-        """Return the low-rank part, a :class:`LowRank`."""
+        """The LowRank in it."""
 
     @abstractmethod
-    def to_dense(self) -> np.ndarray:
-        """Return the matrix as an array."""
+    def to_dense(self) -> np.ndarray: ...
 
     def distance2(self, other: Structured) -> float:
         """Return |self - other|^2."""
