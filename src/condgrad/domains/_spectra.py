@@ -241,9 +241,9 @@ def project_structured(domain: Any, z: Structured) -> LowRank:
     for _ in range(MAX_PROJECTION_PASSES):
         beat()
         left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, max_rank))
-        kept = domain.shrink(values)
-        k = int(np.count_nonzero(kept))
-        p = outer(left[:, :k] * kept[:k], right[:, :k], z)
+        shrunk = domain.shrink(values)
+        k = int(np.count_nonzero(shrunk))
+        p = outer(left[:, :k] * shrunk[:k], right[:, :k], z)
         enough = k + SPARE <= len(values) or len(values) == max_rank
         found = before
         if enough and last is not None and norm2(p - last) <= 1e-26 * max(norm2(p), norm2(last)):

@@ -79,13 +79,13 @@ class Spectral:
             beat()
             image = None if image is None or image.shape[1] < domain.narrowest + SPARE else image[:, :widest]
             left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, widest), image)
-            kept = domain.shrink(values)
-            k = rank_of(kept)
-            u_t = outer(left[:, :k] * kept[:k], right[:, :k], z)
+            shrunk = domain.shrink(values)
+            k = rank_of(shrunk)
+            u_t = outer(left[:, :k] * shrunk[:k], right[:, :k], z)
             allowed = stop(norm2(u_t - u) / gamma)
 
             image = times(z, right)
-            rest = values - np.where(np.arange(len(values)) < k, kept, 0.0)
+            rest = values - np.where(np.arange(len(values)) < k, shrunk, 0.0)
             level = max(np.sort(rest[:k])[-domain.narrowest] if k >= domain.narrowest else -inf, domain.floor)
             enough = level + gamma * GAP_SHARE * allowed / domain.trace
             coupling = left * -values

@@ -42,6 +42,6 @@ class Subspace:
         z = u - gamma * g
         block = np.c_[memory, random_block(len(memory), RANDOM_COLUMNS)]
         left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, min(z.shape)), None)
-        kept = domain.shrink(values)
-        k = rank_of(kept) if self.max_rank is None else min(rank_of(kept), self.max_rank)
-        return Prox(outer(left[:, :k] * kept[:k], right[:, :k], z), inf, right[:, : k + SPARE])
+        shrunk = domain.shrink(values)
+        k = rank_of(shrunk) if self.max_rank is None else min(rank_of(shrunk), self.max_rank)
+        return Prox(outer(left[:, :k] * shrunk[:k], right[:, :k], z), inf, right[:, : k + SPARE])

@@ -89,7 +89,7 @@ class KernelCache(_Cache):
             if not KernelCache.unwritable:
                 KernelCache.unwritable = True
                 print(
-                    f"condgrad: compiled kernels can't be kept in {path.parent} ({error.strerror or error}), so every process "
+                    f"condgrad: compiled kernels can't be stored in {path.parent} ({error.strerror or error}), so every process "
                     "compiles them again: set NUMBA_CACHE_DIR to a folder that can be written.",
                     file=sys.stderr,
                     flush=True,

@@ -209,9 +209,8 @@ class Completion(Sum):
             value, deriv = value_and_deriv(self.loss, z, self.values, self.weights, slopes)
             grad = SparsePlusLowRank(self.pattern, deriv) if slopes else None
             if grad is not None:
-                grad.inner(
-                    x
-                )  # cached in grad.met: every step needs it, when the cached values of x may have been dropped
+                # cached in grad.met: every step needs this product, when the cached values of x may have been dropped
+                grad.inner(x)
             self._last.evaluation = (weakref.ref(x), value, grad)
         return value, grad
 

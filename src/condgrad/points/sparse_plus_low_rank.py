@@ -85,15 +85,15 @@ class SparsePlusLowRank(Structured):
         if other is self:
             return self._norm2()
         if isinstance(other, LowRank):
-            return self.scale * sum(c * self._with(f) for c, f in other.terms) + self.low.inner(other)
+            return self.scale * sum(c * self._sparse_inner(f) for c, f in other.terms) + self.low.inner(other)
         self._same_pattern(other)
         return sum(self._parts(other))
 
     def _parts(self, other: SparsePlusLowRank) -> tuple[float, float, float]:
         """Return the sparse-sparse, mixed and low-rank parts of <self, other>, without an array of the length of the values."""
         sparse = self.scale * other.scale * kernels.dot(self.values, other.values)
-        mixed = self.scale * sum(c * self._with(f) for c, f in other.low.terms)
-        mixed += other.scale * sum(c * other._with(f) for c, f in self.low.terms)
+        mixed = self.scale * sum(c * self._sparse_inner(f) for c, f in other.low.terms)
+        mixed += other.scale * sum(c * other._sparse_inner(f) for c, f in self.low.terms)
         return sparse, mixed, self.low.inner(other.low)
 
     def _norm2(self) -> float:
@@ -116,7 +116,7 @@ class SparsePlusLowRank(Structured):
         if other.pattern is not self.pattern:
             raise ValueError("The two sparse matrices have different observations: build both from one objective.")
 
-    def _with(self, factors: Factors) -> float:
+    def _sparse_inner(self, factors: Factors) -> float:
         """Return <S, U V'>: from the values on the pattern, which are cached; for rank one by a product, if they are not."""
         found = self.met.get(factors)
         if found is None:

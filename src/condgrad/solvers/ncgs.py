@@ -143,7 +143,7 @@ class NCGS:
             prox = with_gap(prox, problem.domain, grad, theta, beta)
         certificate = Certificate(theta, theta_k, 1 / (2 * L), prox.gap, step=beta if L_k < L else None)
         eps = self.schedule.eps if isinstance(self.schedule, practical) else 0.0
-        seen = (certificate.norm + certificate.error) ** 2
+        upper = (certificate.norm + certificate.error) ** 2
         return NCGSState(
             k=state.k + 1,
             x=theta_k,
@@ -151,8 +151,8 @@ class NCGS:
             theta_ag=theta_k,
             memory=memory,
             local=state.local if state.due else max(min(max(rho, L_k / 2), L_k), MIN_L_SHARE * L),
-            demand=max(state.demand, 2 * seen / eps) if state.due and eps else state.demand,
-            due=L_k < L and seen * state.demand <= eps,
+            demand=max(state.demand, 2 * upper / eps) if state.due and eps else state.demand,
+            due=L_k < L and upper * state.demand <= eps,
             certificate=certificate,
             descent=descent,
             fun=fun,
