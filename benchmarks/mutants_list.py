@@ -223,7 +223,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     ],
     "estimators/saga.py": [
         ("(len(J) / len(terms)) *", "(1 / len(terms)) *", "the table's mean drifts"),
-        ("rows[J] = fresh", "rows[J] += fresh", "rows added up"),
+        ("rows[J] = new_rows", "rows[J] += new_rows", "rows added up"),
         ("term_rows(x, terms[I]) - rows[I]", "term_rows(x, terms[I]) - rows[J[0]]",
          "every term against the same row"),
         ("terms[I]) + mean", "terms[I])", "the table's mean forgotten"),

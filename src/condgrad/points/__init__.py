@@ -1,4 +1,4 @@
-"""Points: numpy arrays, and structured matrices that support addition, scaling and ``inner``."""
+"""Points: numpy arrays, and structured points that support addition, scaling and ``inner``."""
 
 from condgrad.points.base import distance2, inner, norm2
 from condgrad.points.low_rank import LowRank
