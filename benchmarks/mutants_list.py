@@ -114,8 +114,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("slope = gram @ w - pull", "slope = gram @ w + pull", "the slope with the wrong sign of its linear part"),
     ],
     "inner/spectral.py": [
-        ("domain.trace / gamma * (apart", "1 / gamma * (apart", "the gap's bound without the largest sum of values"),
-        ("V = AIM * allowed if bound", "V = 0.0 if bound", "a gap of 0 where only its bound is known"),
+        ("domain.trace / gamma * (known", "1 / gamma * (known", "the gap's bound without the largest sum of values"),
+        ("V = GAP_SHARE * allowed if bound", "V = 0.0 if bound", "a gap of 0 where only its bound is known"),
         ("return y - float(np.linalg", "return y + float(np.linalg", "the limit on the wrong side of what is coupled"),
         ("z, times = u - gamma * g,", "z, times = u - 2 * gamma * g,", "twice the step"),
         ("/ gamma * (sqrt(norm2(u_t)) +", "* gamma * (sqrt(norm2(u_t)) +", "what is rounding, on another scale"),
@@ -217,7 +217,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     ],
     "solvers/warm_start.py": [
         ("2 / (k + 2) * (s - x)", "2 / (k + 3) * (s - x)", "a first step that does not reach the vertex"),
-        ("ACCURACY * gap)", "10 * gap)", "an oracle that is too rough for the gap"),
+        ("LMO_ACCURACY * gap)", "10 * gap)", "an oracle that is too rough for the gap"),
     ],
     "estimators/minibatch.py": [
         ("objective.n_terms)[:size]", "objective.n_terms)[1:size]", "one term less than asked for"),
@@ -231,7 +231,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     ],
     "estimators/saga.py": [
         ("(len(J) / len(terms)) *", "(1 / len(terms)) *", "the table's mean drifts"),
-        ("rows[J] = fresh", "rows[J] += fresh", "rows added up"),
+        ("rows[J] = new_rows", "rows[J] += new_rows", "rows added up"),
         ("term_rows(x, terms[I]) - rows[I]", "term_rows(x, terms[I]) - rows[J[0]]",
          "every term against the same row"),
         ("terms[I]) + mean", "terms[I])", "the table's mean forgotten"),

@@ -51,7 +51,7 @@ def main() -> None:
         sys.exit(f"MovieLens 100K is needed: there is no file u.data in {MOVIELENS.parent}.")
     train, _ = split(movielens())
     rows: list[Row] = []
-    with kernels.at_most(1):
+    with kernels.limit_threads(1):
         for kind in SETS[:1] if args.quick else SETS:
             given = contaminated(train, kind)
             listed, repeats = (given.rows, given.cols, given.values), 1 if args.quick else 5

@@ -20,7 +20,7 @@ from condgrad.points import norm2
 from condgrad.protocols import SpectralSet, fits
 from condgrad.solvers import Setup, build
 from condgrad.solvers import ncgs as library
-from condgrad.solvers.smoothness import NOISE, smoothness
+from condgrad.solvers.smoothness import VALUE_NOISE, smoothness
 
 quick = settings(max_examples=120, deadline=None, derandomize=True, database=None)
 SETS = {
@@ -105,7 +105,7 @@ def test_every_step_descends_and_certifies_the_truth(drawn: Any) -> None:
         d, step = after.x - before.x, proof.step or proof.gamma
         size = abs(F.value(before.x)) + abs(F.value(after.x)) + np.linalg.norm(F.grad(before.x)) * np.linalg.norm(d)
         slope = float(np.sum(F.grad(before.x) * d))
-        noise = 10 * NOISE * size
+        noise = 10 * VALUE_NOISE * size
         assert F.value(after.x) <= F.value(before.x) + slope + float(np.sum(d**2)) / (4 * step) + noise
         assert F.value(after.x) <= F.value(before.x) + proof.gap + noise
 
@@ -118,7 +118,7 @@ def test_with_a_tiny_floor_F_never_rises(drawn: Any) -> None:
     for before, after in pairwise(states_of(problem, x0, inner, 1e-300)):
         fall = problem.objective.value(before.x) - problem.objective.value(after.x)
         step, way2 = after.certificate.step or after.certificate.gamma, float(np.sum((after.x - before.x) ** 2))
-        noise = 10 * NOISE * (abs(problem.objective.value(before.x)) + way2 / step)
+        noise = 10 * VALUE_NOISE * (abs(problem.objective.value(before.x)) + way2 / step)
         assert fall >= -noise
         if after.certificate.gap <= 0.5 * way2 / step:
             assert fall >= way2 / (4 * step) - noise
@@ -247,9 +247,9 @@ def test_where_L_is_unknown_it_descends_all_the_same(drawn: Any) -> None:
     for before, after in pairwise(states):
         assert after.L >= before.L
         assert after.certificate.gamma == 1 / (2 * after.L)
-        noise = 10 * NOISE * (abs(known.value(before.x)) + abs(known.value(after.x)))
+        noise = 10 * VALUE_NOISE * (abs(known.value(before.x)) + abs(known.value(after.x)))
         slope = np.linalg.norm(known.grad(before.x)) * np.linalg.norm(after.x - before.x)
-        assert known.value(after.x) <= known.value(before.x) + after.certificate.gap + noise + 10 * NOISE * slope
+        assert known.value(after.x) <= known.value(before.x) + after.certificate.gap + noise + 10 * VALUE_NOISE * slope
     assert max(2 * known.smoothness, guess) * (1 + 1e-9) >= states[-1].L
 
 

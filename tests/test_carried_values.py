@@ -12,7 +12,7 @@ from tests.made_points import dense, low_rank, pattern_of, points, same, size
 
 from condgrad import kernels
 from condgrad.points import LowRank, SparsePlusLowRank, distance2, norm2
-from condgrad.points.pattern import KEPT
+from condgrad.points.pattern import MAX_CACHED
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 seeds = st.integers(0, 10**6)
@@ -30,11 +30,11 @@ def test_entries_equal_those_of_the_array(m, n, r, share, seed):
     for _ in range(2):  # carried or not
         for x in points(m, n, rng, r)[:4]:
             expected = dense(x)[pattern.rows, pattern.cols]
-            for found in (x.at_entries(pattern, some), x.at(pattern)[some], x.carried_at(pattern)[some]):
+            for found in (x.at_entries(pattern, some), x.at(pattern)[some], x.cached_at(pattern)[some]):
                 same(found, expected[some], size(x))
             same(x.at_entries(pattern, some), expected[some], size(x))
             same(x.at(pattern), expected, size(x))
-            same(x.carried_at(pattern), expected, size(x))
+            same(x.cached_at(pattern), expected, size(x))
             same(x, dense(x), 0)
 
 
@@ -61,14 +61,14 @@ def test_carried_values_are_not_sampled_again(sampled):
     rng = np.random.default_rng(0)
     pattern = pattern_of(20, 15, rng)
     x, s = low_rank(20, 15, 3, rng), low_rank(20, 15, 1, rng)
-    x.carried_at(pattern)
+    x.cached_at(pattern)
     assert sampled == [pattern.size, 0]
-    x.at(pattern), x.carried_at(pattern), (2 * x).at(pattern), (x - 0.5 * x).carried_at(pattern)
+    x.at(pattern), x.cached_at(pattern), (2 * x).at(pattern), (x - 0.5 * x).cached_at(pattern)
     x.at_entries(pattern, np.arange(5))
     assert sampled == [pattern.size, 0]
 
     y = x + 0.25 * (s - x)
-    same(y.carried_at(pattern), dense(y)[pattern.rows, pattern.cols], size(y))
+    same(y.cached_at(pattern), dense(y)[pattern.rows, pattern.cols], size(y))
     assert sampled == [2 * pattern.size, 0]  # s alone is new
     y.at(pattern), (0.5 * y - s).at(pattern), (y + 3 * s).at(pattern), y.at_entries(pattern, np.arange(3))
     assert sampled == [2 * pattern.size, 0]
@@ -86,7 +86,7 @@ def test_of_many_carried_values_those_asked_for_last_are_kept(sampled):
 
 
 def test_of_large_ones_one_alone_is_kept(sampled, monkeypatch):
-    monkeypatch.setattr("condgrad.points.pattern.LARGE", 10)
+    monkeypatch.setattr("condgrad.points.pattern.MANY_ENTRIES", 10)
     rng = np.random.default_rng(0)
     pattern = pattern_of(20, 15, rng)
     x, y = (low_rank(20, 15, 2, rng) for _ in range(2))
@@ -130,9 +130,9 @@ def test_a_frank_wolfe_walk_samples_each_atom_once_and_keeps_its_digits(sampled)
     rng = np.random.default_rng(0)
     pattern, x = pattern_of(20, 15, rng), LowRank.zeros((20, 15))
     for k in range(300):
-        x.carried_at(pattern)
+        x.cached_at(pattern)
         x = x + 2 / (k + 2) * (low_rank(20, 15, 1, rng) - x)
-    same(x.carried_at(pattern), dense(x)[pattern.rows, pattern.cols], size(x))
+    same(x.cached_at(pattern), dense(x)[pattern.rows, pattern.cols], size(x))
     assert sampled == [300 * pattern.size, 0]
 
 
@@ -147,11 +147,11 @@ def test_some_entries_cost_no_more_than_these(sampled):
 def test_values_are_carried_for_a_few_points_at_a_time(sampled):
     rng = np.random.default_rng(0)
     pattern = pattern_of(20, 15, rng)
-    every = [low_rank(20, 15, 1, rng) for _ in range(2 * KEPT)]
+    every = [low_rank(20, 15, 1, rng) for _ in range(2 * MAX_CACHED)]
     for x in every:
-        x.carried_at(pattern)
-    assert [x.terms[0][1].seen is not None for x in every] == [False] * KEPT + [True] * KEPT
-    assert sampled == [2 * KEPT * pattern.size, 0]
+        x.cached_at(pattern)
+    assert [x.terms[0][1].seen is not None for x in every] == [False] * MAX_CACHED + [True] * MAX_CACHED
+    assert sampled == [2 * MAX_CACHED * pattern.size, 0]
     for x in every:  # those that let theirs go are sampled anew
         same(x.at(pattern), dense(x)[pattern.rows, pattern.cols], size(x))
 
@@ -160,9 +160,9 @@ def test_points_that_are_gone_carry_nothing():
     rng = np.random.default_rng(0)
     pattern = pattern_of(20, 15, rng)
     kept = low_rank(20, 15, 1, rng)
-    kept.carried_at(pattern)
-    for _ in range(3 * KEPT):
-        low_rank(20, 15, 1, rng).carried_at(pattern)
+    kept.cached_at(pattern)
+    for _ in range(3 * MAX_CACHED):
+        low_rank(20, 15, 1, rng).cached_at(pattern)
         gc.collect()
     assert kept.terms[0][1].seen is not None
 
@@ -172,8 +172,8 @@ def test_values_of_one_pattern_are_not_taken_for_those_of_another():
     one, other = pattern_of(20, 15, rng), pattern_of(20, 15, rng)
     x = low_rank(20, 15, 2, rng)
     for pattern in (one, other, one, other):
-        same(x.carried_at(pattern), dense(x)[pattern.rows, pattern.cols], size(x))
+        same(x.cached_at(pattern), dense(x)[pattern.rows, pattern.cols], size(x))
         same(x.at_entries(pattern, np.arange(4)), dense(x)[pattern.rows, pattern.cols][:4], size(x))
-    for _ in range(2 * KEPT):
-        low_rank(20, 15, 1, rng).carried_at(one)
+    for _ in range(2 * MAX_CACHED):
+        low_rank(20, 15, 1, rng).cached_at(one)
     same(x.at(other), dense(x)[other.rows, other.cols], size(x))

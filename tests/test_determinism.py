@@ -40,8 +40,8 @@ def bits(result: cg.Result) -> list[Any]:
 @every_method
 def test_the_same_bits_with_one_thread_and_with_two(method: Any, large: cg.Completion, monkeypatch: Any) -> None:
     """Every loop is made to use all threads that there are, and every sum to be taken in many chunks."""
-    monkeypatch.setattr("condgrad.kernels.SMALL", 0)
-    monkeypatch.setattr("condgrad.kernels.CHUNK", 64)
+    monkeypatch.setattr("condgrad.kernels.MIN_PARALLEL_WORK", 0)
+    monkeypatch.setattr("condgrad.kernels.SUM_CHUNK", 64)
     domain = cg.NuclearBall(large.shape, 20.0)
     x0 = np.zeros(large.shape) if method.projects else None
     found = []

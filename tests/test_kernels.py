@@ -16,7 +16,7 @@ from tests.reference import kernels as plain
 import condgrad as cg
 from condgrad import kernels
 from condgrad.points import Pattern
-from condgrad.points.pattern import STRIPE
+from condgrad.points.pattern import MAX_STRIPE_COLUMNS
 
 FLOATS = {np.float32: 2e-6, np.float64: 1e-14}
 """The error granted to a sum, relative to the sum of its terms' sizes."""
@@ -30,7 +30,7 @@ SHAPES = {
     "one column": (60, 1, 0.5),
     "tall": (900, 3, 0.5),
     "wide": (3, 900, 0.5),
-    "several stripes": (20, 2 * STRIPE + 7, 0.05),
+    "several stripes": (20, 2 * MAX_STRIPE_COLUMNS + 7, 0.05),
 }
 every_type = pytest.mark.parametrize("real", FLOATS, ids=lambda real: real.__name__)
 every_index = pytest.mark.parametrize("index", [np.int32, np.int64], ids=lambda index: index.__name__)
@@ -95,14 +95,14 @@ def test_weights_and_their_sums_equal_the_plain_ones(index, shape):
     at = Entries(*shape, index=index)
     left, rows, cols = at.values, at.block(at.m), at.block(at.n)
     left[::7], slopes = 0.0, np.sin(2 * left)  # some of the other sign: no weight
-    weights, sums, pulls = kernels.believed(at.indptr, left, slopes.copy(), 2.0)
-    for found, expected in zip((weights, sums, pulls), plain.believed(at.indptr, left, slopes, 2.0), strict=True):
+    weights, sums, pulls = kernels.inlier_weights(at.indptr, left, slopes.copy(), 2.0)
+    for found, expected in zip((weights, sums, pulls), plain.inlier_weights(at.indptr, left, slopes, 2.0), strict=True):
         assert np.allclose(found, expected, rtol=0, atol=1e-12)
     assert (weights[::7] == 1).all() and (weights >= 0).all() and (weights <= 1).all()
-    found = kernels.row_pulls(at.indptr, at.indices, weights, left, cols)
-    assert np.allclose(found, plain.row_pulls(at.indptr, at.indices, weights, left, cols), rtol=0, atol=1e-12)
-    found = kernels.col_pulls(at.cuts, at.indices, weights, left, rows, at.n, at.pattern.width)
-    expected = plain.col_pulls(at.indptr, at.indices, weights, left, rows, at.n)
+    found = kernels.row_weighted_sums(at.indptr, at.indices, weights, left, cols)
+    assert np.allclose(found, plain.row_weighted_sums(at.indptr, at.indices, weights, left, cols), rtol=0, atol=1e-12)
+    found = kernels.column_weighted_sums(at.cuts, at.indices, weights, left, rows, at.n, at.pattern.width)
+    expected = plain.column_weighted_sums(at.indptr, at.indices, weights, left, rows, at.n)
     assert np.allclose(found, expected, rtol=0, atol=1e-12)
 
 
@@ -116,7 +116,7 @@ def test_adding_in_place(real, size):
     assert total.dtype == real and np.allclose(total, expected, rtol=0, atol=4 * FLOATS[real])
 
 
-@pytest.mark.parametrize("size", [0, 1, 100, kernels.CHUNK + 1, 400_000])
+@pytest.mark.parametrize("size", [0, 1, 100, kernels.SUM_CHUNK + 1, 400_000])
 def test_sums_over_all_entries(size):
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, size))
@@ -207,7 +207,7 @@ def loss_of(name, c):
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 def test_losses_equal_the_plain_ones(name, real, weighted):
     rng = np.random.default_rng(1)
-    for size, c in product([0, 1, kernels.CHUNK, 2 * kernels.CHUNK + 5], [0.3, 1.0, 7.0]):
+    for size, c in product([0, 1, kernels.SUM_CHUNK, 2 * kernels.SUM_CHUNK + 5], [0.3, 1.0, 7.0]):
         z = (2 * rng.standard_normal(size)).astype(real)
         y = observed(name, z, rng).astype(real)
         weights = rng.random(size).astype(real) if weighted else np.empty(0, real)
@@ -235,7 +235,7 @@ def test_losses_equal_the_library_s_for_extreme_arguments(name):
 @every_loss
 def test_without_slopes_the_sum_is_the_same(name):
     rng = np.random.default_rng(0)
-    z = rng.standard_normal(kernels.CHUNK + 7)
+    z = rng.standard_normal(kernels.SUM_CHUNK + 7)
     y, weights = observed(name, z, rng), rng.random(len(z))
     value, deriv = kernels.loss(name, 0.7, z, y, weights, False)
     assert value == kernels.loss(name, 0.7, z, y, weights)[0] and deriv.size == 0
@@ -288,15 +288,15 @@ def threads():
 def test_one_and_two_threads_give_the_same_bits(real, shape, threads):
     at = Entries(*shape, 0.02, real)
     U, V = at.block(at.m, 9), at.block(at.n, 9)
-    many = at.block(kernels.SMALL // 10 + 12345)
+    many = at.block(kernels.MIN_PARALLEL_WORK // 10 + 12345)
     work = 9 * len(at.values)
-    assert work >= kernels.SMALL and 10 * len(many) >= kernels.SMALL
+    assert work >= kernels.MIN_PARALLEL_WORK and 10 * len(many) >= kernels.MIN_PARALLEL_WORK
     left, rows, cols = at.values.astype(float), U[:, 0].astype(float), V[:, 0].astype(float)
     ends, width = (at.indptr, at.indices), at.pattern.width
     calls = [
-        lambda: np.concatenate(kernels.believed(at.indptr, left, np.tanh(left), 1.0)),
-        lambda: kernels.row_pulls(*ends, left, left, cols),
-        lambda: np.concatenate(kernels.col_pulls(at.cuts, at.indices, left, left, rows, at.n, width)),
+        lambda: np.concatenate(kernels.inlier_weights(at.indptr, left, np.tanh(left), 1.0)),
+        lambda: kernels.row_weighted_sums(*ends, left, left, cols),
+        lambda: np.concatenate(kernels.column_weighted_sums(at.cuts, at.indices, left, left, rows, at.n, width)),
         lambda: kernels.sample(at.indptr, at.indices, U, V),
         lambda: kernels.sample_at(at.rows, at.cols, U, V),
         lambda: kernels.times(at.indptr, at.indices, at.values, V),

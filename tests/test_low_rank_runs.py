@@ -155,7 +155,7 @@ def test_one_and_two_threads_give_the_same_bits():
     rows, cols = np.nonzero(rng.random((m, n)) < 0.06)
     U, V = rng.standard_normal((m, 3)), rng.standard_normal((n, 3))
     values = np.sum(U[rows] * V[cols], axis=1) + 0.1 * rng.standard_normal(len(rows))
-    assert 8 * len(values) >= kernels.SMALL, "the loops would not be shared out"
+    assert 8 * len(values) >= kernels.MIN_PARALLEL_WORK, "the loops would not be shared out"
     task = cg.Problem(cg.Completion(rows, cols, values, (m, n)), cg.NuclearBall((m, n), 0.5 * 3 * np.sqrt(m * n)))
     before, runs = numba.get_num_threads(), []
     try:

@@ -117,7 +117,7 @@ def test_a_rule_sees_what_it_is_said_to_see() -> None:
 
 @pytest.mark.parametrize("answer", [1.5, -0.1, np.nan, None, "half", True, np.ones(2)])
 def test_a_rule_must_answer_a_number_from_0_to_1(answer: Any) -> None:
-    with pytest.raises(ValueError, match=r"^The rule answered .*, a number from 0 to 1 was expected\.$"):
+    with pytest.raises(ValueError, match=r"^The rule returned .*: return a number t from 0 to 1\.$"):
         cg.minimize(
             cg.Quadratic(np.eye(3)), cg.Simplex(3), np.eye(3)[0], method="frank-wolfe", rule=lambda along: answer
         )
@@ -130,7 +130,7 @@ def test_a_rule_that_fails_later_ends_the_run() -> None:
     result = cg.minimize(
         cg.Quadratic(np.eye(3)), cg.Simplex(3), np.eye(3)[0], method="frank-wolfe", rule=rule, tol=1e-12
     )
-    assert result.status == "failed" and result.steps == 3 and "The rule answered 2.0" in result.message
+    assert result.status == "failed" and result.steps == 3 and "The rule returned 2.0" in result.message
 
 
 # ------------------------------------------------------------------------------------------- an estimate of the smoothness

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.made_points import dense, direction, low_rank, pattern_of, points, same, size
 
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, inner, norm2
-from condgrad.points.low_rank import TERMS
+from condgrad.points.low_rank import MAX_TERMS
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 seeds = st.integers(0, 10**6)
@@ -69,14 +69,14 @@ def test_what_is_taken_from_itself_is_nothing():
 
 
 @quick
-@given(m=sizes, n=sizes, terms=st.integers(1, 3 * TERMS), seed=seeds)
+@given(m=sizes, n=sizes, terms=st.integers(1, 3 * MAX_TERMS), seed=seeds)
 def test_sums_of_many_terms_fold(m, n, terms, seed):
     rng = np.random.default_rng(seed)
     total, expected, large = LowRank.zeros((m, n)), np.zeros((m, n)), 0.0
     for _ in range(terms):
         c, x = float(rng.standard_normal()), low_rank(m, n, int(rng.integers(0, 4)), rng)
         total, expected, large = total + c * x, expected + c * dense(x), large + abs(c) * size(x)
-        assert len(total.terms) <= TERMS
+        assert len(total.terms) <= MAX_TERMS
     same(total, expected, large)
     assert abs(norm2(total) - np.sum(expected**2)) <= 1e-12 * large**2
 
@@ -123,9 +123,9 @@ def test_also_after_folding(relative, fold):
     x, y, exact = almost_equal(relative, rng)
     d = x - y
     if fold == "carried":
-        d.carried_at(pattern_of(40, 30, rng))
+        d.cached_at(pattern_of(40, 30, rng))
     else:
-        parts = [low_rank(40, 30, 1, rng) for _ in range(TERMS)]
+        parts = [low_rank(40, 30, 1, rng) for _ in range(MAX_TERMS)]
         x = sum(parts, x)
         d = x - sum(parts, y)
         exact = np.linalg.norm(dense(x) - dense(sum(parts, y)))
@@ -232,9 +232,9 @@ def test_no_operation_changes_what_it_is_given():
         for x, y in product(every, every):
             x + y, x - y, 2 * x, x / 3, -x, inner(x, y), norm2(x - y), x @ np.ones(8), x.T @ np.ones(9)
         for x in every[:4]:
-            x.at(pattern), x.carried_at(pattern), x.at_entries(pattern, np.arange(3)), x.svd(), x.compressed(), x.T
+            x.at(pattern), x.cached_at(pattern), x.at_entries(pattern, np.arange(3)), x.svd(), x.compressed(), x.T
         x = every[0]
-        for _ in range(2 * TERMS):
+        for _ in range(2 * MAX_TERMS):
             x = x + low_rank(9, 8, 1, rng)
     assert all(
         np.array_equal(dense(x), was) or size(dense(x) - was) <= 1e-14 for x, was in zip(every, before, strict=True)
@@ -254,7 +254,7 @@ def test_what_a_point_hands_out_cannot_be_written_to():
     rng = np.random.default_rng(0)
     pattern, x = pattern_of(9, 8, rng), low_rank(9, 8, 2, rng)
     y = x + low_rank(9, 8, 1, rng)
-    given = [x.at(pattern), x.carried_at(pattern), y.at(pattern), y.carried_at(pattern), *x.factors(), *y.factors()]
+    given = [x.at(pattern), x.cached_at(pattern), y.at(pattern), y.cached_at(pattern), *x.factors(), *y.factors()]
     for array in [*given, direction(pattern, 0, rng).values, LowRank.zeros((9, 8)).at(pattern)]:
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0.0
@@ -277,8 +277,8 @@ RNG = np.random.default_rng(0)
 HERE, ELSEWHERE, OTHER = pattern_of(5, 4, RNG), pattern_of(5, 4, RNG), pattern_of(3, 4, RNG)
 X, D, FOREIGN = low_rank(5, 4, 2, RNG), direction(HERE, 1, RNG), direction(ELSEWHERE, 1, RNG)
 SMALLER = low_rank(3, 4, 1, RNG)
-SHAPES = "met one of shape"
-OBSERVATIONS = "Two sparse directions on different observations met: build both from one objective."
+SHAPES = "give both the same shape"
+OBSERVATIONS = "The two sparse matrices have different observations: build both from one objective."
 
 REFUSED = {
     "a sum of two shapes": (lambda: X + SMALLER, ValueError, SHAPES),
@@ -293,28 +293,32 @@ REFUSED = {
     "a direction and a smaller point": (lambda: D.inner(SMALLER), ValueError, SHAPES),
     "a sum of a direction and a smaller point": (lambda: SMALLER + D, ValueError, SHAPES),
     "entries on another shape": (lambda: SMALLER.at(HERE), ValueError, SHAPES),
-    "carried entries on another shape": (lambda: SMALLER.carried_at(HERE), ValueError, SHAPES),
+    "carried entries on another shape": (lambda: SMALLER.cached_at(HERE), ValueError, SHAPES),
     "some entries on another shape": (lambda: X.at_entries(OTHER, np.arange(1)), ValueError, SHAPES),
     "a low-rank part of another shape": (lambda: SparsePlusLowRank(HERE, D.values, SMALLER), ValueError, SHAPES),
     "observations of another problem, added": (lambda: D + FOREIGN, ValueError, OBSERVATIONS),
     "taken away": (lambda: D - 2 * FOREIGN, ValueError, OBSERVATIONS),
     "multiplied": (lambda: D.inner(FOREIGN), ValueError, OBSERVATIONS),
-    "a short vector": (lambda: D @ np.ones(3), ValueError, "A block of 3 rows met a matrix of shape (5, 4): give it 4"),
+    "a short vector": (
+        lambda: D @ np.ones(3),
+        ValueError,
+        "Got a block of 3 rows for a matrix of shape (5, 4): give it 4",
+    ),
     "a long vector": (
         lambda: D.T @ np.ones(9),
         ValueError,
-        "A block of 9 rows met a matrix of shape (5, 4): give it 5",
+        "Got a block of 9 rows for a matrix of shape (5, 4): give it 5",
     ),
-    "a short block": (lambda: D @ np.ones((3, 2)), ValueError, "A block of 3 rows"),
+    "a short block": (lambda: D @ np.ones((3, 2)), ValueError, "Got a block of 3 rows"),
     "factors of another shape": (
         lambda: HERE.sample(np.ones((5, 1)), np.ones((5, 1))),
         ValueError,
-        "A block of 5 rows",
+        "Got a block of 5 rows",
     ),
     "too few values": (
         lambda: SparsePlusLowRank(HERE, np.ones(1)),
         ValueError,
-        "Values of shape (1,) met a pattern of",
+        "Got values of shape (1,) for a pattern of",
     ),
     "a matrix of values": (lambda: SparsePlusLowRank(HERE, np.ones((5, 4))), ValueError, "one value for each entry"),
     "factors of two ranks": (

@@ -15,7 +15,7 @@ PROBLEM = """
 import os, signal, sys, threading, warnings
 import numpy as np, condgrad as cg
 from condgrad import kernels
-kernels.SMALL = 0  # every loop uses all threads that it may
+kernels.MIN_PARALLEL_WORK = 0  # every loop uses all threads that it may
 rng = np.random.default_rng(0)
 F = cg.Completion.from_dense(rng.normal(size=(40, 30)), rng.random((40, 30)) < 0.5, cg.Welsch(2.0))
 

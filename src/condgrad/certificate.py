@@ -21,7 +21,7 @@ from typing import Any
 from condgrad.checks import BadOracle, not_negative, positive
 from condgrad.points import norm2
 from condgrad.points.base import same
-from condgrad.points.rounding import difference, gap_rounding, grad_scale, mapping_rounding, precision, summed
+from condgrad.points.rounding import difference, gap_rounding, grad_scale, mapping_rounding, pairwise_inner, precision
 from condgrad.protocols import Point, Problem
 from condgrad.runtime.signals import listening, worst
 from condgrad.storage.stored import stored
@@ -124,7 +124,7 @@ def linear_gap(domain: Any, direction: Point, point: Point) -> tuple[float, floa
     """
     with listening() as heard:
         vertex = domain.lmo(direction)
-    gap, rounding = summed(direction, point - vertex), gap_rounding(direction, point, vertex)
+    gap, rounding = pairwise_inner(direction, point - vertex), gap_rounding(direction, point, vertex)
     length, reach = sqrt(norm2(direction)), sqrt(norm2(point)) + sqrt(norm2(vertex))
     if gap < -(1e-6 * length * (reach + 1.0) + rounding + 2 * worst(heard)):
         raise BadOracle(

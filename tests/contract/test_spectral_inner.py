@@ -10,7 +10,7 @@ from tests.contract.inners import moved, rounding, watched
 
 import condgrad as cg
 from condgrad.inner import absolute, relative
-from condgrad.inner.spectral import Seen
+from condgrad.inner.spectral import BlockResidual
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, norm2
 
 SMALL = {
@@ -180,14 +180,14 @@ def test_with_the_outside_at_its_limit_nothing_is_beyond_y(spectrum, seed):
     values it bounds both signs at once, so what they may be is the geometric mean of it and y."""
     rng = np.random.default_rng(seed)
     rest, coupling, y = rng.uniform(0, 1, 4), 0.3 * rng.standard_normal((6, 4)), 2 + rng.uniform()
-    seen = Seen(spectrum, rest, coupling, 1.0)
+    seen = BlockResidual(spectrum, rest, coupling, 1.0)
     limit = seen.limit(y)
     if spectrum == "eigen":
         whole = np.block([[np.diag(rest), coupling.T], [coupling, limit * np.eye(6)]])
     else:
         whole = np.block([[np.diag(rest), np.zeros((4, 6))], [coupling, np.sqrt(y * limit) * np.eye(6)]])
     assert np.linalg.norm(whole, 2) == pytest.approx(y, rel=1e-12)
-    reach = seen.reach(limit)
+    reach = seen.least_bound(limit)
     assert seen.limit(reach) >= limit and y * (1 - 1e-12) <= reach <= y + 0.02 * (y - 1)
 
 

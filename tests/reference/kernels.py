@@ -27,18 +27,18 @@ def transposed_times(indptr, indices, values, Q, columns):
     return matrix(indptr, indices, values, columns).T @ Q
 
 
-def believed(indptr, left, slopes, smoothness):
+def inlier_weights(indptr, left, slopes, smoothness):
     """Weights, and for each row their sum and that of weight times residual."""
     at_zero = np.abs(left) < 1e-150
     weights = np.where(at_zero, 1, np.clip(slopes / np.where(at_zero, 1, left) / smoothness, 0, 1))
     return weights, _row_sums(indptr, weights), _row_sums(indptr, weights * left)
 
 
-def row_pulls(indptr, indices, weights, left, cols):
+def row_weighted_sums(indptr, indices, weights, left, cols):
     return _row_sums(indptr, weights * (left - cols[indices]))
 
 
-def col_pulls(indptr, indices, weights, left, rows, columns):
+def column_weighted_sums(indptr, indices, weights, left, rows, columns):
     apart = left - np.repeat(rows, np.diff(indptr))
     return np.bincount(indices, weights, columns), np.bincount(indices, weights * apart, columns)
 

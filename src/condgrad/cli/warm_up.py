@@ -29,7 +29,7 @@ def warm_up(arguments: Any) -> int:
         call()
         if not arguments.quiet:
             print(f"{i:2} of {len(calls)}  {perf_counter() - begun:6.1f} s  {name}", flush=True)
-    folder, kept = warm_up.kept_in()
+    folder, kept = warm_up.cache_status()
     if not kept:
         print(f"condgrad: nothing was kept in {folder}: the next process compiles again.", file=sys.stderr)
         return FAILED

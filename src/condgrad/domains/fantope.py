@@ -11,13 +11,13 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains._ball import Shape
 from condgrad.domains._spectra import (
-    OfLowRank,
-    count,
+    LowRankSet,
+    check_count,
     eigenvalues,
     lowest_vectors,
     onto_capped_simplex,
-    said,
-    square,
+    report_inexact,
+    square_shape,
 )
 from condgrad.points import LowRank
 from condgrad.points.low_rank import outer
@@ -26,7 +26,7 @@ from condgrad.protocols import Point
 
 @final
 @dataclass(frozen=True)
-class Fantope(OfLowRank):
+class Fantope(LowRankSet):
     """{X = X' : 0 <= lambda_i(X) <= 1, trace X = k}, k the rank"""
 
     shape: Shape
@@ -35,8 +35,8 @@ class Fantope(OfLowRank):
     spectrum: ClassVar[str] = "eigen"
 
     def __post_init__(self) -> None:
-        shape = square(self.shape, "Fantope")
-        checks.settle(self, shape=shape, rank=count(self.rank, "The rank of Fantope", shape))
+        shape = square_shape(self.shape, "Fantope")
+        checks.settle(self, shape=shape, rank=check_count(self.rank, "The rank of Fantope", shape))
 
     @property
     def diameter(self) -> float:
@@ -62,7 +62,7 @@ class Fantope(OfLowRank):
     ) -> tuple[Point, np.ndarray]:
         direction = self._point(direction)
         vectors, _, values, error = lowest_vectors(direction, self.rank, block, accuracy)
-        said("Fantope", error, -float(values[: self.rank].sum()))
+        report_inexact("Fantope", error, -float(values[: self.rank].sum()))
         lowest = vectors[:, : self.rank]
         return outer(lowest, lowest, direction), vectors
 

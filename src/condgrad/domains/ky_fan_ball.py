@@ -10,7 +10,14 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._spectra import count, matrices, onto_top_sum, shrink_singular, singular_values, unit
+from condgrad.domains._spectra import (
+    check_count,
+    check_matrix_shape,
+    onto_top_sum,
+    scaled_to_unit,
+    shrink_singular,
+    singular_values,
+)
 
 
 @final
@@ -26,8 +33,8 @@ class KyFanBall(Ball):
 
     def __post_init__(self) -> None:
         self._settle()
-        matrices(self.shape, "KyFanBall")
-        checks.settle(self, k=count(self.k, "The k of KyFanBall", self.shape))
+        check_matrix_shape(self.shape, "KyFanBall")
+        checks.settle(self, k=check_count(self.k, "The k of KyFanBall", self.shape))
 
     def norm(self, x: np.ndarray) -> float:
         return float(singular_values(x)[: self.k].sum())
@@ -39,7 +46,7 @@ class KyFanBall(Ball):
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """The dual norm is max(sigma_1, sum sigma / k), and one kind of extreme point goes with each of the two."""
-        left, sigma, right = np.linalg.svd(unit(self._point(direction)), full_matrices=False)
+        left, sigma, right = np.linalg.svd(scaled_to_unit(self._point(direction)), full_matrices=False)
         if self.k * sigma[0] >= sigma.sum():
             return np.outer(-self.radius * left[:, 0], right[0])
         return -self.radius / self.k * (left @ right)

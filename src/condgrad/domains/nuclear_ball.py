@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._spectra import OfLowRank, matrices, said, top_vectors
+from condgrad.domains._spectra import LowRankSet, check_matrix_shape, report_inexact, top_vectors
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank
 from condgrad.points.low_rank import outer
@@ -17,7 +17,7 @@ from condgrad.protocols import Point
 
 @final
 @dataclass(frozen=True)
-class NuclearBall(OfLowRank, Ball):
+class NuclearBall(LowRankSet, Ball):
     """{X : sum_i sigma_i(X) <= r}, the singular values of an m x n matrix"""
 
     shape: Shape
@@ -28,7 +28,7 @@ class NuclearBall(OfLowRank, Ball):
 
     def __post_init__(self) -> None:
         self._settle()
-        matrices(self.shape, "NuclearBall")
+        check_matrix_shape(self.shape, "NuclearBall")
 
     def norm(self, x: Point) -> float:
         if isinstance(x, LowRank):
@@ -50,7 +50,7 @@ class NuclearBall(OfLowRank, Ball):
     ) -> tuple[Point, np.ndarray]:
         direction = self._point(direction)
         left, right, values, error = top_vectors(direction, block, accuracy / self.radius)
-        said("NuclearBall", self.radius * error, self.radius * float(values[0]))
+        report_inexact("NuclearBall", self.radius * error, self.radius * float(values[0]))
         U, V = -self.radius * left[:, :1], right[:, :1]
         return outer(U, V, direction), right
 

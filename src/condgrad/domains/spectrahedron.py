@@ -10,7 +10,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Shape
-from condgrad.domains._spectra import OfLowRank, eigenvalues, lowest_vectors, said, square
+from condgrad.domains._spectra import LowRankSet, eigenvalues, lowest_vectors, report_inexact, square_shape
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank
 from condgrad.points.low_rank import outer
@@ -19,7 +19,7 @@ from condgrad.protocols import Point
 
 @final
 @dataclass(frozen=True)
-class Spectrahedron(OfLowRank):
+class Spectrahedron(LowRankSet):
     """{X = X' : lambda_i(X) >= 0, trace X = r}, or trace X <= r where not ``equal``"""
 
     shape: Shape
@@ -32,7 +32,7 @@ class Spectrahedron(OfLowRank):
     def __post_init__(self) -> None:
         radius = checks.positive(self.radius, "The radius of Spectrahedron")
         checks.yes_or_no(self.equal, "The equal of Spectrahedron")
-        checks.settle(self, shape=square(self.shape, "Spectrahedron"), radius=radius)
+        checks.settle(self, shape=square_shape(self.shape, "Spectrahedron"), radius=radius)
 
     @property
     def diameter(self) -> float:
@@ -57,7 +57,7 @@ class Spectrahedron(OfLowRank):
     ) -> tuple[Point, np.ndarray]:
         direction = self._point(direction)
         vectors, _, values, error = lowest_vectors(direction, 1, block, accuracy / self.radius)
-        said("Spectrahedron", self.radius * error, -self.radius * float(values[0]))
+        report_inexact("Spectrahedron", self.radius * error, -self.radius * float(values[0]))
         top = vectors[:, : 0 if values[0] >= 0 and not self.equal else 1]
         return outer(self.radius * top, top, direction), vectors
 

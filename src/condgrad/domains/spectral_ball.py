@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._spectra import matrices, shrink_singular, singular_values, unit
+from condgrad.domains._spectra import check_matrix_shape, scaled_to_unit, shrink_singular, singular_values
 
 
 @final
@@ -24,7 +24,7 @@ class SpectralBall(Ball):
 
     def __post_init__(self) -> None:
         self._settle()
-        matrices(self.shape, "SpectralBall")
+        check_matrix_shape(self.shape, "SpectralBall")
 
     def norm(self, x: np.ndarray) -> float:
         return float(singular_values(x)[0])
@@ -34,7 +34,7 @@ class SpectralBall(Ball):
         return self.radius * math.sqrt(min(self.shape))
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        left, _, right = np.linalg.svd(unit(self._point(direction)), full_matrices=False)
+        left, _, right = np.linalg.svd(scaled_to_unit(self._point(direction)), full_matrices=False)
         return -self.radius * (left @ right)
 
     def shrink(self, values: np.ndarray) -> np.ndarray:

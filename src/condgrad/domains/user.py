@@ -13,7 +13,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Shape
-from condgrad.points.rounding import Precise
+from condgrad.points.rounding import TracksPrecision
 
 DIGITS = 1e-12
 """The last digits of a point, relative to it: so far off, a point of a set that is far smaller still counts as inside."""
@@ -48,7 +48,7 @@ def user_set(
 
 
 @dataclass(frozen=True, eq=False)
-class _Given(Precise, ABC):
+class _Given(TracksPrecision, ABC):
     shape: tuple[int, ...]
     given_lmo: Oracle
     given_diameter: float | None
@@ -73,7 +73,7 @@ class _Given(Precise, ABC):
         top = float(np.abs(direction).max())
         if isfinite(top) and not SMALLEST < top < LARGEST:  # the square of its norm would overflow, or be 0
             direction = direction / top
-        return checks.answer(self._seen(self.given_lmo(direction)), self.shape, "lmo")
+        return checks.answer(self._record_precision(self.given_lmo(direction)), self.shape, "lmo")
 
     def start(self) -> np.ndarray:
         return self.lmo(np.zeros(self.shape)) if self.given_start is None else self.given_start
@@ -114,7 +114,7 @@ class ProjectableUserSet(_Given):
         return float(np.linalg.norm(self.lmo(direction) - self.lmo(-direction)))
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        answer = self._seen(self.given_project(checks.point(x, self.shape, "the user's set")))
+        answer = self._record_precision(self.given_project(checks.point(x, self.shape, "the user's set")))
         return checks.answer(answer, self.shape, "project")
 
     def _find_out(self, x: np.ndarray, tolerance: float) -> bool:

@@ -22,10 +22,10 @@ from condgrad.checks import BadOracle, NonFinite, NotGiven, not_finite
 from condgrad.driver.resolve import COARSE, INSIDE, counts_as_inside, proven_outside
 from condgrad.driver.vertices import Compared, Vertices, by_user, compared
 from condgrad.points import inner, norm2
-from condgrad.points.rounding import units
+from condgrad.points.rounding import sum_rounding
 from condgrad.protocols import Objective, Point, Problem, Record, fits
 from condgrad.runtime.signals import Inexact, InexactOracleWarning
-from condgrad.solvers.smoothness import NOISE, Curvature
+from condgrad.solvers.smoothness import VALUE_NOISE, Curvature
 from condgrad.solvers.states import Descent
 from condgrad.storage.stored import stored
 
@@ -159,7 +159,7 @@ class Lookout:
         if slack == 0.0:
             return certificate
         reach = max(sqrt(norm2(certificate.prox)), _max_norm(self.problem.domain))
-        worth = slack * certificate.noise / units(certificate.prox)
+        worth = slack * certificate.noise / sum_rounding(certificate.prox)
         off = slack * reach / (certificate.stretch * certificate.gamma)
         return replace(certificate, gap=certificate.gap + worth, rounding=certificate.rounding + off)
 
@@ -198,7 +198,7 @@ class Lookout:
         d = after.x - x
         linear, square = inner(grad, d), after.L / 2 * norm2(d)
         bound = old + linear + (1 + 1e-6) * square
-        noise = NOISE * (abs(old) + abs(new) + abs(linear))
+        noise = VALUE_NOISE * (abs(old) + abs(new) + abs(linear))
         above = new - bound - noise
         if above > 0 and above > self.rounding(x, grad, after.L):
             along = 2 * (new - old - linear - noise) / norm2(d)

@@ -15,7 +15,7 @@ from condgrad.checks import BadOracle, NonFinite
 from condgrad.domains import ProjectableUserSet, UserSet
 from condgrad.driver.resolve import unwrapped
 from condgrad.points import inner, norm2
-from condgrad.points.rounding import precision_of, units
+from condgrad.points.rounding import precision_of, sum_rounding
 from condgrad.protocols import Point
 from condgrad.runtime.signals import inexact, listening, worst
 
@@ -91,7 +91,7 @@ class Compared:
             return
         other = others[int(np.argmin(values))]
         scale = sqrt(norm2(direction)) * (sqrt(norm2(vertex)) + sqrt(norm2(other)))
-        if excess > known + units(direction) * scale:
+        if excess > known + sum_rounding(direction) * scale:
             self._worse(excess, known + max(TOLERATED, DIGITS * self.precision) * scale)
 
     def type_error(self, direction: Point, vertex: Point) -> float:

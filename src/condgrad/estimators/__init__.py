@@ -1,4 +1,4 @@
-"""What stands in for the gradient of F in a stochastic method."""
+"""Gradient estimators of the stochastic methods."""
 
 from condgrad.estimators.minibatch import Minibatch, growing
 from condgrad.estimators.saga import SAGA

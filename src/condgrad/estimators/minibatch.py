@@ -1,4 +1,4 @@
-"""The mean gradient of a fresh batch."""
+"""The minibatch estimator: the mean gradient of a new random batch in each step."""
 
 from __future__ import annotations
 
@@ -12,24 +12,34 @@ from condgrad.protocols import Batch, Point
 
 
 def growing(k: int) -> int:
-    """k samples in step k, the paper's m_k."""
+    """Return the batch size k of step k, the paper's m_k."""
     return k
 
 
 @dataclass(frozen=True)
 class Minibatch:
-    """mean of ``size(k)`` samples' gradients in step k; ``replace=False`` draws the terms of a finite sum without repeats."""
+    """Mean of the gradients of ``size(k)`` random samples in step k.
+
+    Parameters
+    ----------
+    size : callable
+        Maps the number k of a step, from 1, to its batch size.
+    replace : bool, default True
+        Draw with replacement. False: draw different terms, for finite sums only.
+    """
 
     size: Callable[[int], int]
     replace: bool = True
 
     def init(self, objective: Any, x: Point) -> None:
+        """Return None: the estimator has no state."""
         return None
 
     def estimate(self, objective: Any, x: Point, memory: None, k: int, rng: np.random.Generator) -> tuple[Point, None]:
+        """Return the estimate at x in step k, and None."""
         return objective.grad_terms(x, draw(objective, self.size(k), rng, self.replace)), memory
 
 
 def draw(objective: Any, size: int, rng: np.random.Generator, replace: bool) -> Batch:
-    """A batch: with replacement as the objective draws it, or ``size`` different terms of a finite sum."""
+    """Draw a batch: with replacement by the objective itself, without by choosing ``size`` different terms of a finite sum."""
     return objective.draw(size, rng) if replace else rng.permutation(objective.n_terms)[:size]

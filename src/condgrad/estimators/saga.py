@@ -1,4 +1,4 @@
-"""SAGA (Defazio, Bach and Lacoste-Julien 2014), with two independent batches as Reddi et al. (2016) need."""
+"""The SAGA estimator (Defazio, Bach and Lacoste-Julien 2014), with two independent batches as in Reddi et al. (2016)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,29 @@ def _validate(table: Table) -> None:
 
 @stored(validate=_validate)
 class Table(NamedTuple):
+    """The last gradient (row) of each term, and the mean of the rows."""
+
     terms: Batch
-    """The terms that have a row: all of a finite sum, or a fresh sample of an expectation."""
+    """The terms that have a row: all terms of a finite sum, or a sample of an expectation."""
     rows: np.ndarray
     mean: Point
 
 
 @dataclass(frozen=True)
 class SAGA:
-    """v = mean_I (grad f_i(x) - table_i) + mean(table); then the rows of a second batch J are set to their gradient at x."""
+    """v = mean_I (grad f_i(x) - table_i) + mean(table); then the rows of a second batch J are set to their gradients at x.
+
+    Parameters
+    ----------
+    batch : int
+        Size of each of the batches I and J.
+    sample : int, default None
+        Number of samples in the table, for an expectation. None: all terms of a finite sum.
+    replace : bool, default True
+        Draw the batches with replacement.
+    seed : int, default 0
+        Seed of the sample.
+    """
 
     batch: int
     sample: int | None = None
@@ -33,6 +47,7 @@ class SAGA:
     seed: int = 0
 
     def init(self, objective: Any, x: Point) -> Table:
+        """Return the table of gradients at x."""
         if self.sample is None:
             terms = np.arange(objective.n_terms)
         else:
@@ -43,14 +58,16 @@ class SAGA:
     def estimate(
         self, objective: Any, x: Point, memory: Table, k: int, rng: np.random.Generator
     ) -> tuple[Point, Table]:
+        """Return the estimate at x and the updated table."""
         terms, rows, mean = memory
         I, J = self.pick(len(terms), rng), np.unique(self.pick(len(terms), rng))
         v = objective.assemble(objective.term_rows(x, terms[I]) - rows[I], terms[I]) + mean
-        fresh = objective.term_rows(x, terms[J])
-        mean = mean + (len(J) / len(terms)) * objective.assemble(fresh - rows[J], terms[J])
+        new_rows = objective.term_rows(x, terms[J])
+        mean = mean + (len(J) / len(terms)) * objective.assemble(new_rows - rows[J], terms[J])
         rows = rows.copy()
-        rows[J] = fresh
+        rows[J] = new_rows
         return v, Table(terms, rows, mean)
 
     def pick(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw the indices of a batch from n terms."""
         return rng.integers(n, size=self.batch) if self.replace else rng.permutation(n)[: self.batch]

@@ -1,4 +1,4 @@
-"""Stochastic variance reduced gradients (Johnson and Zhang 2013), as in Algorithm 4."""
+"""The SVRG estimator (Johnson and Zhang 2013): variance reduced gradients, as in Algorithm 4 of the paper."""
 
 from __future__ import annotations
 
@@ -19,18 +19,33 @@ def _validate(snapshot: Snapshot) -> None:
 
 @stored(validate=_validate)
 class Snapshot(NamedTuple):
+    """A point, the gradient of F there, and the gradients of the terms if they are stored."""
+
     x: Point
     grad: Point
     rows: np.ndarray | None
-    """Every term's row at x, where they are stored."""
+    """The gradient (row) of every term at x; None: not stored."""
 
 
 @dataclass(frozen=True)
 class SVRG:
     """v = mean_I (grad f_i(x) - grad f_i(snapshot)) + g, with a new snapshot every ``epoch`` steps.
 
-    g is the full gradient at the snapshot, or the mean of ``sample`` fresh samples where F is an expectation. A step
-    evaluates 2 ``batch`` term gradients; with ``store`` the snapshot's are kept and it evaluates ``batch``.
+    g is the full gradient at the snapshot, or the mean of ``sample`` new samples if F is an expectation. A step evaluates
+    2 ``batch`` term gradients; with ``store`` those at the snapshot are stored, and a step evaluates ``batch``.
+
+    Parameters
+    ----------
+    epoch : int
+        Number of steps between two snapshots.
+    batch : int
+        Batch size.
+    sample : int, default None
+        Number of samples at a snapshot, for an expectation. None: the full gradient of a finite sum.
+    store : bool, default False
+        Store the term gradients of the snapshot.
+    replace : bool, default True
+        Draw batches with replacement.
     """
 
     epoch: int
@@ -40,21 +55,26 @@ class SVRG:
     replace: bool = True
 
     def init(self, objective: Any, x: Point) -> Snapshot | None:
+        """Return None: the first estimate makes the first snapshot."""
         return None
 
     def estimate(
         self, objective: Any, x: Point, memory: Snapshot | None, k: int, rng: np.random.Generator
     ) -> tuple[Point, Snapshot]:
+        """Return the estimate at x in step k, and the snapshot used."""
         if memory is None or (k - 1) % self.epoch == 0:
             memory = self.snapshot(objective, x, rng)
         batch = draw(objective, self.batch, rng, self.replace)
-        if memory.rows is None and getattr(objective, "mean_grad", None) is not None:  # no stack of gradients is needed
+        if (
+            memory.rows is None and getattr(objective, "mean_grad", None) is not None
+        ):  # avoids an array of term gradients
             return objective.grad_terms(x, batch) - objective.grad_terms(memory.x, batch) + memory.grad, memory
         at_snapshot = objective.term_rows(memory.x, batch) if memory.rows is None else memory.rows[batch]
         change = objective.assemble(objective.term_rows(x, batch) - at_snapshot, batch)
         return change + memory.grad, memory
 
     def snapshot(self, objective: Any, x: Point, rng: np.random.Generator) -> Snapshot:
+        """Return a snapshot at x."""
         if self.sample is not None:
             return Snapshot(x, objective.grad_terms(x, objective.draw(self.sample, rng)), None)
         if self.store:

@@ -1,4 +1,4 @@
-"""The paper's inner procedure (Algorithm 2)."""
+"""The inner solver CondG of the paper (Algorithm 2): Frank-Wolfe steps on the prox subproblem."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from condgrad.protocols import InnerStop, Point, Prox
 from condgrad.runtime.signals import beat
 
 EPS = 4 * float(np.finfo(float).eps)
+"""A gap below this, relative to its terms, is rounding error."""
 
 
 @dataclass(frozen=True)
 class CondG:
     """``u+ = condg(l, u, gamma, eta)``: Frank-Wolfe with exact line search on the prox subproblem, from u.
 
-    It ends when ``stop`` is met, or when the gap is nothing but rounding, below which no step can improve; both are found out by
-    the linear oracle call that the next step would use. After ``max_calls`` of them it has made as many steps and ends there.
-    The gap of the last point is then not measured, and infinite: ``with_gap`` measures it, by one more call, for those who need
-    it.
+    It stops when ``stop`` accepts the gap, or when the gap is only rounding error, so that no step can improve it. The linear
+    oracle call that measures the gap is the one that the next step would use. After ``max_calls`` calls it has made ``max_calls``
+    steps and stops. The gap of the last point is then not measured, and reported as infinite; ``with_gap`` measures it by one
+    more call.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class CondG:
 
 
 def with_gap(prox: Prox, domain: Any, g: Point, u: Point, gamma: float) -> Prox:
-    """The prox point with its Wolfe gap: measured by one linear oracle call where its solver has not measured it."""
+    """Return the prox point with its Wolfe gap, measured by one linear oracle call if the inner solver has not measured it."""
     if isfinite(prox.gap):
         return prox
     p = prox.point

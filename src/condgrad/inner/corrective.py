@@ -1,4 +1,4 @@
-"""The corrective inner solver: the best point in the hull of the atoms seen, re-solved each time an atom is added."""
+"""The fully corrective inner solver: the best point in the convex hull of the atoms so far, recomputed when an atom is added."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from condgrad.runtime.signals import beat
 
 @dataclass(frozen=True)
 class Corrective:
-    """The prox subproblem as a min-norm-point problem: the point of the atoms' hull that is nearest to z = u - gamma g.
+    """Solve the prox subproblem as a minimum-norm-point problem: find the point of the atoms' hull nearest to z = u - gamma g.
 
     Each linear oracle call adds one atom, then a small quadratic programme over the simplex of weights is solved exactly.
-    The atoms in use are kept between outer steps, so near a solution a call or two are enough; on a polytope the
-    whole is finite. The centre u is itself offered as an atom: no step is worse than condg's.
+    Atoms with positive weight are kept between outer steps, so near a solution one or two calls are enough; on a polytope the
+    method is finite. The centre u is added as an atom, so that no step is worse than a step of CondG.
 
     Parameters
     ----------
     max_calls : int, default None
         Maximum number of linear oracle calls in one prox, each of which adds an atom. After the last one the gap of
-        the point is not measured, and infinite: ``with_gap`` measures it by one more call. None: no limit.
+        the point is not measured, and reported as infinite; ``with_gap`` measures it by one more call. None: no limit.
     """
 
     max_calls: int | None = None
@@ -55,14 +55,14 @@ class Corrective:
             direction = (1 / gamma) * (u_t - z)
             v_t = domain.lmo(direction)
             V = inner(direction, u_t - v_t)
-            # the weights bring rounding of their own to the point, hence the 8
+            # the factor 8 accounts for the rounding of the weights
             noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
             if stop(norm2(u_t - u) / gamma) >= V or noise >= V:
                 break
             larger = hull.with_atom(v_t)
             distances2 = larger.gram[-1, -1] + np.diag(hull.gram) - 2 * larger.gram[-1, :-1]
             if distances2.min() <= 0.0:
-                break  # the oracle has nothing new: what is left of the gap is the rounding of the weights
+                break  # the atom is not new: the remaining gap is rounding of the weights
             hull = larger
         size = (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma
         return Prox(u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), hull)

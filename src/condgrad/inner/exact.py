@@ -1,4 +1,4 @@
-"""Where the set projects, the prox subproblem is one projection."""
+"""The exact inner solver, for sets with a projection: the prox subproblem is one projection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from condgrad.protocols import InnerStop, Point, Prox
 
 @dataclass(frozen=True)
 class Exact:
-    """project(u - gamma g): gap 0, up to rounding, whatever accuracy is asked for."""
+    """Solve the prox subproblem by project(u - gamma g): the gap is 0 up to rounding, whatever accuracy is asked for."""
 
     def init(self, domain: Any, x: Point) -> None:
         """No state is kept between prox subproblems."""

@@ -1,12 +1,12 @@
 r"""The spectral inner solver: on a spectral set the prox subproblem is one partial SVD.
 
-With z = u - gamma g the subproblem asks for the projection of z. Let u_t be what the set makes of the values that a block
-of Ritz vectors sees of z. Its gap is (max_v <z - u_t, v> - <z - u_t, u_t>) / gamma. On the Ritz vectors z - u_t is diagonal,
-with what is left of the values (``rest``); what the Ritz vectors lack to being singular vectors couples it to the outside
-(``coupling``); outside, its values are at most some ``limit``. By a Schur complement, what is beyond the diagonal is at most
-y once y - |coupling|^2, weighted with 1/(y - rest), is at least that limit. The largest sum of a point's values is ``trace``: so
-the gap is at most trace (y - level) / gamma, where ``level`` is what a value must exceed to be worth anything to the set. It
-remains to show that nothing outside is beyond the limit.
+With z = u - gamma g the solution of the subproblem is the projection of z. Let u_t have the Ritz vectors of a block and the Ritz
+values of z after ``shrink``. Its gap is (max_v <z - u_t, v> - <z - u_t, u_t>) / gamma. On the Ritz vectors z - u_t is diagonal,
+with the Ritz values minus the shrunk values (``rest``). As Ritz vectors are not exactly singular vectors, z - u_t couples them to
+the orthogonal complement (``coupling``). On the complement its values are at most some ``limit``. By a Schur complement, all
+values of z - u_t are at most y if y - |coupling|^2, weighted with 1/(y - rest), is at least that limit. The largest sum of a
+point's values is ``trace``, so the gap is at most trace (y - level) / gamma, where only values above ``level`` contribute to the
+gap. It remains to show that no value on the complement is above the limit.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from condgrad.points.low_rank import outer
 from condgrad.protocols import InnerStop, Point, Prox
 from condgrad.runtime.signals import beat
 
-AIM = 1 / 4
-"""The share of the allowed gap that is aimed at: as it is a bound, all of it would be stated where less was reached."""
-REFINED = 6
-"""So many passes of a prox refine the block before the outside is looked at all the same."""
+GAP_SHARE = 1 / 4
+"""Target as a share of the allowed gap. The reported gap is the target, so with 1 it would always be all that is allowed."""
+MAX_REFINEMENTS = 6
+"""Maximum number of passes in one prox that only refine the block, before the values outside are bounded."""
 
 
 @dataclass(frozen=True)
 class Spectral:
-    """The projection of z = u - gamma g, from a few passes of subspace iteration.
+    """Projection of z = u - gamma g, by a few passes of subspace iteration.
 
-    The block begins as the singular vectors of the last prox point and a few more; a pass multiplies it with z and z'; the set
-    shrinks the values that it sees. Passes go on until the block is accurate enough to certify the gap, given
-    that nothing outside is as large as what follows the block's values. This is shown by one call to the set's oracle. Where it
-    is not so, what the oracle saw is what was missing, and joins the block.
+    The block starts with the singular vectors of the last prox point and a few more. A pass multiplies it with z and z', and the
+    set shrinks the Ritz values. Passes are repeated until the block is accurate enough to certify the gap, provided that the
+    values outside the block are below a limit. One call to the set's oracle ``beyond`` checks this. If a value is above the
+    limit, the vectors that the oracle has found join the block.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class Spectral:
         Maximum number of passes and oracle calls in one prox; None: no limit.
     growth : float, default None
         Maximum factor by which the block may widen in one prox, above 1; blocks of fewer than 8 columns may widen as one of 8.
-        Far from a solution, where the prox point has nearly full rank, the step is then taken with a lower rank, and the gap is
-        that of the point that is returned. None: no limit.
+        Far from a solution the projection has nearly full rank; the prox point then has a lower rank, and the gap is that of the
+        point returned. None: no limit.
     """
 
     max_calls: int | None = None
@@ -60,7 +60,7 @@ class Spectral:
             raise ValueError(f"The growth of Spectral must be above 1, but got {self.growth!r}.")
 
     def init(self, domain: Any, x: Point) -> np.ndarray:
-        """The block: the right singular vectors of x."""
+        """Return the initial block: the right singular vectors of x."""
         if isinstance(x, LowRank):
             return x.svd()[2]
         _, sigma, right = np.linalg.svd(x, full_matrices=False)
@@ -70,7 +70,7 @@ class Spectral:
         """Solve the prox subproblem at u with gradient g and step size gamma, until ``stop`` allows the gap."""
         z, times = u - gamma * g, TIMES[domain.spectrum]
         most, block, image = min(z.shape), memory, None
-        rank = memory.shape[1] - SPARE  # and not u's own, which an array does not know
+        rank = memory.shape[1] - SPARE  # not the rank of u, which is unknown if u is an array
         wide = inf if self.growth is None else max(int(self.growth * max(8, rank)), rank + 1, domain.narrowest)
         widest = int(min(most, wide + SPARE))
         spare, calls, refined, last = SPARE, 0, 0, inf
@@ -79,24 +79,24 @@ class Spectral:
             beat()
             image = None if image is None or image.shape[1] < domain.narrowest + SPARE else image[:, :widest]
             left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, widest), image)
-            kept = domain.shrink(values)
-            k = rank_of(kept)
-            u_t = outer(left[:, :k] * kept[:k], right[:, :k], z)
+            shrunk = domain.shrink(values)
+            k = rank_of(shrunk)
+            u_t = outer(left[:, :k] * shrunk[:k], right[:, :k], z)
             allowed = stop(norm2(u_t - u) / gamma)
 
             image = times(z, right)
-            rest = values - np.where(np.arange(len(values)) < k, kept, 0.0)
+            rest = values - np.where(np.arange(len(values)) < k, shrunk, 0.0)
             level = max(np.sort(rest[:k])[-domain.narrowest] if k >= domain.narrowest else -inf, domain.floor)
-            enough = level + gamma * AIM * allowed / domain.trace
+            enough = level + gamma * GAP_SHARE * allowed / domain.trace
             coupling = left * -values
             coupling += image
-            apart = Seen(domain.spectrum, np.clip(rest, domain.floor, level), coupling, level)
+            known = BlockResidual(domain.spectrum, np.clip(rest, domain.floor, level), coupling, level)
             if len(values) < most:
-                apart = apart.apart(k, enough)
-            n, limit = len(apart.rest), apart.limit(enough)
+                known = known.best_split(k, enough)
+            n, limit = len(known.rest), known.limit(enough)
             comfortable = (level + rest[n]) / 2 if n < len(rest) else -inf
             now = spare_columns(values, k, spare)
-            if limit < comfortable and refined < REFINED and len(values) < most:
+            if limit < comfortable and refined < MAX_REFINEMENTS and len(values) < most:
                 refined += 1
                 block, image = np.c_[right[:, now], before], np.c_[image[:, now], before_image]
                 before, before_image = right[:, now], image[:, : len(now)]
@@ -105,19 +105,19 @@ class Spectral:
             size = float(np.abs(values).max())
             bound, found = domain.beyond(z, left[:, :n], right[:, :n], max(limit, comfortable), size)
             calls += 1
-            V = AIM * allowed if bound <= limit else domain.trace / gamma * (apart.reach(bound) - level)
+            V = GAP_SHARE * allowed if bound <= limit else domain.trace / gamma * (known.least_bound(bound) - level)
             if bound <= limit or len(values) == most:
                 break
             if 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * (sqrt(norm2(u_t)) + domain.trace) >= V:
-                break  # what is left is rounding
-            narrow = k > len(values) - SPARE  # all that it saw was needed
+                break  # the remaining gap is rounding
+            narrow = k > len(values) - SPARE  # the set keeps nearly all Ritz values
             spent = self.max_calls is not None and calls >= self.max_calls
             stuck, last = last <= V, V
             if spent or (len(values) == widest and (narrow or stuck)):
-                if norm2(u_t - z) <= gamma**2 * norm2(g):  # nearer to z than u is: F goes down with it
+                if norm2(u_t - z) <= gamma**2 * norm2(g):  # nearer to z than u is: the step decreases F
                     break
                 widest = min(most, 2 * widest)
-            if stuck:  # in a subspace that is too small; where a large one does not help, by rounding
+            if stuck:  # the subspace is too small; if a large one does not help, by rounding
                 if spare > most:
                     break
                 spare *= 2
@@ -126,8 +126,8 @@ class Spectral:
         return Prox(u_t, max(V, 0.0), right[:, spare_columns(values, k, SPARE)])
 
 
-class Seen(NamedTuple):
-    """What is known of z - u_t: its diagonal on some Ritz vectors, up to the level, and what couples these to the outside."""
+class BlockResidual(NamedTuple):
+    """z - u_t on a block of Ritz vectors: its diagonal, cut at the level, and its coupling to the orthogonal complement."""
 
     spectrum: str
     rest: np.ndarray
@@ -138,19 +138,20 @@ class Seen(NamedTuple):
         """1/(y - rest); for singular values, which come as pairs of eigenvalues of [0 A; A' 0], the mean of both signs."""
         return (1 / (y - self.rest) + 1 / (y + self.rest)) / 2 if self.spectrum == "singular" else 1 / (y - self.rest)
 
-    def apart(self, k: int, y: float) -> Seen:
-        """The first k, which the set keeps, and as many more as leave the most room between the limit and what follows."""
+    def best_split(self, k: int, y: float) -> BlockResidual:
+        """Return the first k columns, which the set keeps, and further ones up to the largest margin of limit over next value."""
         if y <= self.level or len(self.rest) == k:
-            return self.first(k)
+            return self.first_columns(k)
         squares = np.einsum("ij,ij->j", self.coupling, self.coupling)
         price = np.cumsum(np.append(0.0, squares * self.weights(y)))
-        return self.first(k + int(np.argmin(price[k:-1] + self.rest[k:])))
+        return self.first_columns(k + int(np.argmin(price[k:-1] + self.rest[k:])))
 
-    def first(self, k: int) -> Seen:
+    def first_columns(self, k: int) -> BlockResidual:
+        """Return the part of the first k Ritz vectors."""
         return self._replace(rest=self.rest[:k], coupling=self.coupling[:, :k])
 
     def limit(self, y: float) -> float:
-        """The largest limit on the values outside with which no value of the whole is beyond y."""
+        """Return the largest bound on the values outside the block for which no value of z - u_t is above y."""
         if not len(self.rest):
             return y
         if y <= self.level:
@@ -158,9 +159,12 @@ class Seen(NamedTuple):
         weighted = self.coupling * np.sqrt(self.weights(y))
         return y - float(np.linalg.eigvalsh(weighted.T @ weighted)[-1])
 
-    def reach(self, limit: float) -> float:
-        """The least y, but for a hundredth of what it has beyond the level, that such a limit is good for."""
-        low, high = 0.0, max(limit - self.level, 0.0) + float(np.linalg.norm(self.coupling)) + EPS * abs(self.level)
+    def least_bound(self, limit: float) -> float:
+        """Return the least y with limit(y) >= limit, up to 1 % of y - level."""
+        low, high = (
+            0.0,
+            max(limit - self.level, 0.0) + float(np.linalg.norm(self.coupling)) + EPS * abs(self.level),
+        )
         while 0 < high < inf and self.limit(self.level + high) < limit:
             low, high = high, 2 * high
         while high < inf and high - low > 0.01 * high > EPS * abs(self.level):

@@ -1,4 +1,4 @@
-"""When is an inexact prox point accurate enough? A rule is a value: |u_t - u|^2 / gamma -> the largest gap allowed."""
+"""Stopping rules of inner solvers: functions that map |u_t - u|^2 / gamma to the largest gap allowed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class absolute:  # noqa: N801 - read as a verb: stop=absolute(1 / N)
-    """Stop when gap <= eta: the paper's rule. It has the scale of F.
+    """Stop when gap <= eta: the rule of the paper. ``eta`` has the scale of F.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class absolute:  # noqa: N801 - read as a verb: stop=absolute(1 / N)
 
 @dataclass(frozen=True)
 class relative:  # noqa: N801
-    """Stop when gap <= max(floor, c |u_t - u|^2 / gamma): accuracy in proportion to progress, free of F's scale.
+    """Stop when gap <= max(floor, c |u_t - u|^2 / gamma): accuracy in proportion to progress, independent of the scale of F.
 
     Parameters
     ----------

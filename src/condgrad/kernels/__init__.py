@@ -1,10 +1,10 @@
-"""The compiled loops, all of them: sampled products, sparse times block, pointwise losses.
+"""Compiled kernels: low-rank products at sampled entries, sparse matrix products, pointwise losses.
 
-They are numba's, compiled at first use and kept on disk, parallel over rows (or stripes of columns), for float32 and
-float64 and for int32 and int64 indices. What belongs to one row is summed by one thread in the order of the entries, so the
-bits do not depend on the number of threads. Blocks (U, V, W) are C-contiguous: one row, one run of memory.
+numba compiles each kernel at its first use and caches the machine code on disk. Kernels are parallel over rows (or stripes of
+columns) and accept float32 and float64 values and int32 and int64 indices. One thread sums one row, in the order of the
+entries, so the bits do not depend on the number of threads. Blocks (U, V, W) are C-contiguous: each row is contiguous in memory.
 
-Any thread may call them, and a process that was forked: see :mod:`condgrad.kernels.layer`.
+Kernels can be called from any thread and from a forked process: see :mod:`condgrad.kernels.layer`.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from condgrad.kernels import layer
 from condgrad.runtime.interruption import held_back
 
 LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "sigmoid")
-"""The losses that :func:`loss` knows, by their place in the kernel."""
-SMALL = 300_000
-"""Multiplications below which a second thread does not pay."""
-CHUNK = 8192
-"""Sums over all entries are taken in chunks of so many, then over the chunks: the same for any number of threads."""
+"""Losses that :func:`loss` evaluates; the kernel selects a loss by its index here."""
+MIN_PARALLEL_WORK = 300_000
+"""Minimum number of multiplications for which more than one thread is faster than one."""
+SUM_CHUNK = 8192
+"""Number of entries summed at a time; the sums of the chunks are added. So a sum does not depend on the number of threads."""
 
 
 def sample(indptr: np.ndarray, indices: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """(U V')_ij at the entries of the pattern."""
+    """Return (U V')_ij at the entries of a pattern in CSR form."""
     out = np.empty(len(indices), U.dtype)
     _run("sample", U.shape[1] * len(out), indptr, indices, U, V, out)
     return out
 
 
 def sample_at(rows: np.ndarray, cols: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """(U V')_ij at the entries (rows, cols), in any order."""
+    """Return (U V')_ij at the entries (rows, cols), which may be in any order."""
     out = np.empty(len(rows), U.dtype)
     _run("sample_at", U.shape[1] * len(out), rows, cols, U, V, out)
     return out
 
 
 def times(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """S W, for the sparse S with these values."""
+    """Return S W for the sparse matrix S with these values, in CSR form."""
     out = np.empty((len(indptr) - 1, W.shape[1]), W.dtype)
     _run("times", W.shape[1] * len(values), indptr, indices, values, W, out)
     return out
@@ -51,82 +51,103 @@ def times(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, W: np.nda
 def transposed_times(
     cuts: np.ndarray, indices: np.ndarray, values: np.ndarray, Q: np.ndarray, size: int, width: int
 ) -> np.ndarray:
-    """S' Q without a transposed copy of S: stripe s of ``width`` columns has the entries cuts[s, i]..cuts[s + 1, i] of row i."""
+    """Return S' Q without a transposed copy of S.
+
+    Columns are divided into stripes of ``width``; stripe s has the entries cuts[s, i] to cuts[s + 1, i] - 1 of row i.
+    """
     out = np.empty((size, Q.shape[1]), Q.dtype)
     _run("transposed_times", Q.shape[1] * len(values), cuts, indices, values, Q, width, out)
     return out
 
 
-def believed(
-    indptr: np.ndarray, left: np.ndarray, slopes: np.ndarray, smoothness: float
+def inlier_weights(
+    indptr: np.ndarray, residuals: np.ndarray, slopes: np.ndarray, smoothness: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """w = phi'(t)/(t smoothness) within 0 and 1, for residuals t with these slopes; and of each row sum w and sum w t.
+    """Return the inlier weights of residuals, and for each row the sum of the weights and of weight times residual.
 
-    The weights take the place of the slopes.
+    The weight of a residual t is w = phi'(t)/(t smoothness), clipped to [0, 1]. ``slopes`` holds phi'(t) and is overwritten with
+    the weights.
     """
-    sums, pulls = np.empty((2, len(indptr) - 1))
-    _run("believe", 2 * len(left), indptr, left, smoothness, slopes, sums, pulls)
-    return slopes, sums, pulls
+    weight_sums, weighted_sums = np.empty((2, len(indptr) - 1))
+    _run("inlier_weights", 2 * len(residuals), indptr, residuals, smoothness, slopes, weight_sums, weighted_sums)
+    return slopes, weight_sums, weighted_sums
 
 
-def row_pulls(
-    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, left: np.ndarray, cols: np.ndarray
+def row_weighted_sums(
+    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, residuals: np.ndarray, cols: np.ndarray
 ) -> np.ndarray:
-    """Of each row sum w (t - cols_j)."""
-    pulls = np.empty(len(indptr) - 1)
-    _run("row_pulls", 2 * len(left), indptr, indices, weights, left, cols, pulls)
-    return pulls
+    """Return for each row the sum of w (t - cols_j) over its entries with weight w and residual t."""
+    weighted_sums = np.empty(len(indptr) - 1)
+    _run("row_weighted_sums", 2 * len(residuals), indptr, indices, weights, residuals, cols, weighted_sums)
+    return weighted_sums
 
 
-def col_pulls(
+def column_weighted_sums(
     cuts: np.ndarray,
     indices: np.ndarray,
     weights: np.ndarray,
-    left: np.ndarray,
+    residuals: np.ndarray,
     rows: np.ndarray,
     size: int,
     width: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each column sum w and sum w (t - rows_i); the stripes are those of :func:`transposed_times`."""
-    sums, pulls = np.empty((2, size))
-    _run("col_pulls", 2 * len(left), cuts, indices, weights, left, rows, width, sums, pulls)
-    return sums, pulls
+    """Return for each column the sum of w and of w (t - rows_i) over its entries with weight w and residual t.
+
+    ``cuts`` and ``width`` are those of :func:`transposed_times`.
+    """
+    weight_sums, weighted_sums = np.empty((2, size))
+    _run(
+        "column_weighted_sums",
+        2 * len(residuals),
+        cuts,
+        indices,
+        weights,
+        residuals,
+        rows,
+        width,
+        weight_sums,
+        weighted_sums,
+    )
+    return weight_sums, weighted_sums
 
 
 def add(total: np.ndarray, c: float, part: np.ndarray) -> None:
-    """total += c part, with no array in between."""
+    """total += c part, in place and without a temporary array."""
     _run("add", len(total), total, float(c), part)
 
 
 def dot(x: np.ndarray, y: np.ndarray) -> float:
-    """sum x y"""
-    if len(x) < SMALL:
+    """Return the sum of x_i y_i."""
+    if len(x) < MIN_PARALLEL_WORK:
         return float(np.vdot(x, y))
-    sums = np.zeros(-(-len(x) // CHUNK))
-    _run("dot", len(x), x, y, CHUNK, sums)
+    sums = np.zeros(-(-len(x) // SUM_CHUNK))
+    _run("dot", len(x), x, y, SUM_CHUNK, sums)
     return float(sums.sum())
 
 
 def distance2(a: float, x: np.ndarray, b: float, y: np.ndarray) -> float:
-    """sum (a x - b y)^2, with no array in between."""
-    sums = np.zeros(-(-len(x) // CHUNK))
-    _run("distance2", len(x), float(a), x, float(b), y, CHUNK, sums)
+    """Return the sum of (a x_i - b y_i)^2, without a temporary array."""
+    sums = np.zeros(-(-len(x) // SUM_CHUNK))
+    _run("distance2", len(x), float(a), x, float(b), y, SUM_CHUNK, sums)
     return float(sums.sum())
 
 
 def loss(
     name: str, parameter: float, z: np.ndarray, y: np.ndarray, weights: np.ndarray, slopes: bool = True
 ) -> tuple[float, np.ndarray]:
-    """sum w phi(z, y) and the w phi'(z, y), in one pass; ``weights`` of length 0 stand for ones. Without ``slopes``, the sum."""
+    """Return the sum of w phi(z, y) and the array of w phi'(z, y), in one pass.
+
+    ``weights`` of length 0 means that all weights are 1. With ``slopes=False`` the array is empty.
+    """
     deriv = np.empty_like(z, shape=len(z) if slopes else 0)
-    sums = np.zeros(-(-len(z) // CHUNK))
-    _run("loss", 10 * len(z), LOSSES.index(name), float(parameter), z, y, weights, CHUNK, deriv, sums)
+    sums = np.zeros(-(-len(z) // SUM_CHUNK))
+    _run("loss", 10 * len(z), LOSSES.index(name), float(parameter), z, y, weights, SUM_CHUNK, deriv, sums)
     return float(sums.sum()), deriv
 
 
 @contextmanager
-def at_most(threads: int | None) -> Iterator[None]:
-    """Within, no loop takes more threads than this; None leaves it as it is."""
+def limit_threads(threads: int | None) -> Iterator[None]:
+    """Context manager: kernels use at most this number of threads; None does not change the limit."""
     numba = _loops().numba
     before = layer.threads(numba)
     numba.set_num_threads(before if threads is None else min(threads, before))
@@ -137,23 +158,25 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 
 def threads() -> int | None:
-    """How many threads the loops may use; None before they are loaded."""
+    """Return the maximum number of threads of a kernel; None before numba is imported."""
     return layer.threads(_loops().numba) if _loops.cache_info().currsize else None
 
 
 _loaded: set[tuple[Any, ...]] = set()
-"""Kernels, with the types that they were called with, whose code is compiled or read from disk."""
+"""Name and array types of every kernel whose code this process has compiled or read from disk."""
 
 
 def _run(kernel: str, work: int, *args: Any) -> None:
-    """On one thread where the work is small: waking another one takes longer. The first call loads the kernel, and a signal
-    waits for that: it would be lost in there."""
+    """Call a kernel, on one thread if the work is too small for several.
+
+    The first call with new types compiles or loads the kernel. Signals are deferred during that time: numba would lose them.
+    """
     loops = _loops()
     threads = layer.threads(loops.numba)
     types = (kernel, *(a.dtype for a in args if isinstance(a, np.ndarray)))
     with layer.exclusive(loops.numba), nullcontext() if types in _loaded else held_back():
         try:
-            if work < SMALL and threads > 1:
+            if work < MIN_PARALLEL_WORK and threads > 1:
                 loops.numba.set_num_threads(1)
             getattr(loops, kernel)(*args)
         finally:
@@ -163,7 +186,8 @@ def _run(kernel: str, work: int, *args: Any) -> None:
 
 @cache
 def _loops() -> Any:
-    with held_back():  # a library that is imported by half can't be imported again
-        from condgrad.kernels import loops  # numba takes longer to import than all of condgrad
+    """Import the module of the kernels at first use: importing numba takes longer than importing the rest of condgrad."""
+    with held_back():  # an import that a signal has interrupted can't be repeated
+        from condgrad.kernels import loops
 
     return loops

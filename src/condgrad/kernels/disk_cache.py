@@ -1,8 +1,8 @@
-"""Compiled kernels on disk, shared by all environments and clones of one user.
+"""Cache of compiled kernels on disk, shared by all environments and clones of one user.
 
-numba finds its own cache by the path of the source file, so that every new environment compiles again, and its index is not safe
-when two processes compile different signatures of one function at the same time. Here one file holds one signature of one
-kernel, and its name is a hash of all that the machine code depends on.
+numba's own cache depends on the path of the source file, so every new environment compiles again, and its index is not safe
+if two processes compile different signatures of one function at the same time. Here each file holds one signature of one
+kernel, and the name of the file is a hash of everything that the machine code depends on.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ SETTINGS = ("USING_SVML", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK
 
 
 def folder() -> Path:
-    """Where the compiled kernels are kept: NUMBA_CACHE_DIR if it is set, else the user's cache directory."""
-    said: str = getattr(config, "CACHE_DIR", "")
-    return Path(said or AppDirs("condgrad", appauthor=False).user_cache_dir) / "condgrad-kernels"
+    """Return the folder of the compiled kernels: in NUMBA_CACHE_DIR if it is set, else in the user's cache directory."""
+    configured: str = getattr(config, "CACHE_DIR", "")
+    return Path(configured or AppDirs("condgrad", appauthor=False).user_cache_dir) / "condgrad-kernels"
 
 
 class KernelCache(_Cache):
-    """The cache of one kernel, as numba's dispatcher uses it.
+    """Cache of one kernel, with the interface that numba's dispatcher expects.
 
-    A file that is missing, damaged or unreadable means that the kernel is compiled; a folder that can't be written means that
-    the code is not kept, which is said once.
+    If the file is missing, damaged or unreadable, the kernel is compiled. If the folder can't be written, the code is not
+    stored, and the process prints one message about it.
     """
 
     unwritable = False
-    """Whether compiled code could not be kept, of any kernel."""
+    """True if the code of any kernel could not be stored."""
 
     def __init__(self, function: Any):
         source = Path(function.__code__.co_filename).read_bytes()
@@ -56,7 +56,7 @@ class KernelCache(_Cache):
         return str(folder())
 
     def path(self, signature: Any, codegen: Any) -> Path:
-        """The file for a tuple of argument types; `codegen` knows the processor."""
+        """Return the file for a tuple of argument types; `codegen` identifies the processor."""
         varying = repr((signature, codegen.magic_tuple())).encode()
         return folder() / f"{self.name}-{hashlib.sha256(self.fixed + varying).hexdigest()[:32]}.bin"
 
@@ -67,11 +67,11 @@ class KernelCache(_Cache):
         except OSError:
             return None
         digest, code = stored[:32], stored[32:]
-        if hashlib.sha256(code).digest() != digest:  # a disk that was full, a crash of the machine
+        if hashlib.sha256(code).digest() != digest:  # truncated, for example because the disk was full
             return None
         try:
             return CompileResult._rebuild(target_context, *pickle.loads(code))
-        except Exception:  # whole, but of no use here: compiled again, and replaced
+        except Exception:  # intact, but can't be loaded here: compile again and replace the file
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -79,7 +79,7 @@ class KernelCache(_Cache):
         code = dumps(data._reduce())
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f"{path.name}.{uuid4().hex}")  # other processes may compile the same
+            temporary = path.with_name(f"{path.name}.{uuid4().hex}")  # another process may be writing the same kernel
             try:
                 temporary.write_bytes(hashlib.sha256(code).digest() + code)
                 temporary.replace(path)
@@ -89,14 +89,14 @@ class KernelCache(_Cache):
             if not KernelCache.unwritable:
                 KernelCache.unwritable = True
                 print(
-                    f"condgrad: compiled kernels can't be kept in {path.parent} ({error.strerror or error}), so every process "
+                    f"condgrad: compiled kernels can't be stored in {path.parent} ({error.strerror or error}), so every process "
                     "compiles them again: set NUMBA_CACHE_DIR to a folder that can be written.",
                     file=sys.stderr,
                     flush=True,
                 )
 
     def enable(self) -> None:
-        """Nothing to do: it is enabled by standing in a dispatcher."""
+        """Do nothing: the cache is enabled as soon as a dispatcher has it."""
 
     def disable(self) -> None:
         raise NotImplementedError("The kernels' cache can't be switched off: set NUMBA_CACHE_DIR to an empty folder.")

@@ -1,10 +1,10 @@
-"""What numba's threading layers can't do, and how the loops work all the same.
+"""Workarounds for numba's threading layers: kernels in forked processes and in several threads.
 
-GNU's OpenMP (``omp``, the usual layer on Linux) keeps a pool of threads, which a forked process does not have. numba guards
-against its use: in the child of a process that has run a parallel loop, the next one sends SIGTERM to the child. On a single
-thread OpenMP needs no pool, so loops run on one thread there; their bits do not depend on the number of threads.
+GNU OpenMP (``omp``, the usual layer on Linux) has a pool of threads that a forked process does not inherit. numba's guard
+against this sends SIGTERM to the child of a process that has run a parallel loop, as soon as the child runs one. With a single
+thread OpenMP needs no pool, so kernels run on one thread in such a child; their bits do not depend on the number of threads.
 
-The layer ``workqueue`` ends the process when two threads run loops at the same time: with this layer they take turns.
+The layer ``workqueue`` aborts the process if two threads run kernels at the same time, so with this layer a lock serialises them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import warnings
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-_turn = threading.RLock()
+_lock = threading.RLock()
 _forked = False
-"""Whether this process was forked from one whose OpenMP threads it does not have."""
-_unguarded: int | None = None
-"""The process in which numba's guard was lifted."""
+"""True if this process was forked from one with an OpenMP thread pool."""
+_guard_lifted_in: int | None = None
+"""Id of the process in which numba's guard was disabled."""
 
 
 class ForkWarning(UserWarning):
@@ -29,7 +29,7 @@ class ForkWarning(UserWarning):
 
 
 def threads(numba: Any) -> int:
-    """How many threads a loop that is called from this thread may use."""
+    """Return the maximum number of threads of a kernel that is called from this thread."""
     if _forked:
         _lift_guard(numba)
         numba.set_num_threads(1)
@@ -37,15 +37,17 @@ def threads(numba: Any) -> int:
 
 
 def exclusive(numba: Any) -> AbstractContextManager[Any]:
-    """Around a loop: one at a time, where the layer does not allow two."""
-    return _turn if numba.threading_layer() == "workqueue" else nullcontext()
+    """Context manager around a kernel: a lock if the layer does not allow two kernels at the same time."""
+    return _lock if numba.threading_layer() == "workqueue" else nullcontext()
 
 
 def _lift_guard(numba: Any) -> None:
-    """Have numba take this process for the one that began to use OpenMP: its guard compares process ids, whatever the number of
-    threads. Launched again with one thread, OpenMP also gives one to threads that begin later."""
-    global _unguarded
-    if _unguarded == os.getpid():
+    """Launch numba's OpenMP layer again, with one thread, so that its guard accepts this process.
+
+    The guard compares process ids, whatever the number of threads. Threads that are started later get one OpenMP thread too.
+    """
+    global _guard_lifted_in
+    if _guard_lifted_in == os.getpid():
         return
     omp = sys.modules["numba.np.ufunc.omppool"]
     if not hasattr(omp, "launch_threads"):
@@ -54,7 +56,7 @@ def _lift_guard(numba: Any) -> None:
             "start processes by multiprocessing.get_context('spawn')."
         )
     ctypes.CFUNCTYPE(None, ctypes.c_int)(omp.launch_threads)(1)
-    _unguarded = os.getpid()
+    _guard_lifted_in = os.getpid()
     if numba.config.NUMBA_NUM_THREADS > 1:
         warnings.warn(
             "This process was forked from one that has run parallel loops, so they run on one thread here; results are the same. "
@@ -65,15 +67,15 @@ def _lift_guard(numba: Any) -> None:
 
 
 def _after_fork() -> None:
-    global _forked, _turn
-    _turn = threading.RLock()  # another thread of the parent may have held it
+    global _forked, _lock
+    _lock = threading.RLock()  # a thread of the parent may have held the lock
     omp = sys.modules.get("numba.np.ufunc.omppool")
     if omp is not None and getattr(omp, "openmp_vendor", "") == "GNU":
         _forked = _forked or _launched()
 
 
 def _launched() -> bool:
-    """Whether numba had begun to use OpenMP when this process was forked."""
+    """Whether numba had started OpenMP when this process was forked."""
     try:
         return bool(sys.modules["numba"].threading_layer() == "omp")
     except (KeyError, ValueError):  # numba is not imported, or no parallel loop has run

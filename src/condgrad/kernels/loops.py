@@ -1,4 +1,4 @@
-"""The loops themselves, as numba compiles them. Nothing here allocates."""
+"""The compiled kernels: loops that numba compiles. They write into arrays that the caller allocates."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ prange = numba.prange
 
 
 class Kernel:
-    """A loop that numba compiles on its first call with arrays of new types, and keeps on disk.
+    """A loop that numba compiles at the first call with new argument types; the machine code is cached on disk.
 
-    The arrays that the loop only reads are handed to it read-only: numba would compile one version for those that happen to be
-    read-only and one for others.
+    Arrays that the loop only reads are always passed read-only: numba compiles separate versions for read-only and for
+    writeable arrays.
     """
 
     def __init__(self, function: Callable[..., None], read: tuple[str, ...]):
@@ -37,7 +37,7 @@ class Kernel:
 
 
 def _compiled(*read: str) -> Callable[[Callable[..., None]], Kernel]:
-    """Decorator of a loop; the names are those of the arrays that it only reads."""
+    """Decorator that makes a loop a :class:`Kernel`; ``read`` names the arrays that the loop only reads."""
     return lambda function: Kernel(function, read)
 
 
@@ -45,7 +45,7 @@ _njit = numba.njit(
     parallel=True,
     nogil=True,
     error_model="numpy",
-    fastmath={"reassoc", "contract", "nsz", "arcp"},  # NaN and Inf stay what they are
+    fastmath={"reassoc", "contract", "nsz", "arcp"},  # without "nnan" and "ninf": NaN and Inf keep their meaning
 )
 
 
@@ -74,7 +74,7 @@ def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
 
 @_compiled("indptr", "indices", "values", "W")
 def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
-    if W.shape[1] == 1:  # a sum in a register
+    if W.shape[1] == 1:  # one column: the sum stays in a register
         for i in prange(len(indptr) - 1):
             total = out.dtype.type(0)
             for p in range(indptr[i], indptr[i + 1]):
@@ -109,39 +109,39 @@ def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-u
                     out[j, q] += v * Q[i, q]
 
 
-@_compiled("indptr", "left")
-def believe(indptr, left, smoothness, weights, sums, pulls):  # type: ignore[no-untyped-def]
+@_compiled("indptr", "residuals")
+def inlier_weights(indptr, residuals, smoothness, weights, weight_sums, weighted_sums):  # type: ignore[no-untyped-def]
     for i in prange(len(indptr) - 1):
-        total, pull = 0.0, 0.0
+        total, weighted = 0.0, 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            t = left[p]
+            t = residuals[p]
             w = 1.0 if abs(t) < 1e-150 else min(max(weights[p] / t / smoothness, 0.0), 1.0)
             weights[p] = w
             total += w
-            pull += w * t
-        sums[i], pulls[i] = total, pull
+            weighted += w * t
+        weight_sums[i], weighted_sums[i] = total, weighted
 
 
-@_compiled("indptr", "indices", "weights", "left", "cols")
-def row_pulls(indptr, indices, weights, left, cols, pulls):  # type: ignore[no-untyped-def]
+@_compiled("indptr", "indices", "weights", "residuals", "cols")
+def row_weighted_sums(indptr, indices, weights, residuals, cols, weighted_sums):  # type: ignore[no-untyped-def]
     for i in prange(len(indptr) - 1):
-        pull = 0.0
+        total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            pull += weights[p] * (left[p] - cols[indices[p]])
-        pulls[i] = pull
+            total += weights[p] * (residuals[p] - cols[indices[p]])
+        weighted_sums[i] = total
 
 
-@_compiled("cuts", "indices", "weights", "left", "rows")
-def col_pulls(cuts, indices, weights, left, rows, width, sums, pulls):  # type: ignore[no-untyped-def]
+@_compiled("cuts", "indices", "weights", "residuals", "rows")
+def column_weighted_sums(cuts, indices, weights, residuals, rows, width, weight_sums, weighted_sums):  # type: ignore[no-untyped-def]
     for s in prange(cuts.shape[0] - 1):
-        for j in range(s * width, min((s + 1) * width, len(sums))):
-            sums[j] = pulls[j] = 0
+        for j in range(s * width, min((s + 1) * width, len(weight_sums))):
+            weight_sums[j] = weighted_sums[j] = 0
         for i in range(cuts.shape[1]):
             row = rows[i]
             for p in range(cuts[s, i], cuts[s + 1, i]):
                 j, w = indices[p], weights[p]
-                sums[j] += w
-                pulls[j] += w * (left[p] - row)
+                weight_sums[j] += w
+                weighted_sums[j] += w * (residuals[p] - row)
 
 
 @_compiled("part")
@@ -164,8 +164,8 @@ def distance2(a, x, b, y, chunk, sums):  # type: ignore[no-untyped-def]
     for s in prange(len(sums)):
         total = 0.0
         for p in range(s * chunk, min((s + 1) * chunk, len(x))):
-            apart = a * x[p] - b * y[p]
-            total += apart * apart
+            difference = a * x[p] - b * y[p]
+            total += difference * difference
         sums[s] = total
 
 
@@ -179,7 +179,7 @@ def _sigmoid(t):  # type: ignore[no-untyped-def]
 
 @_compiled("z", "y", "weights")
 def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped-def]
-    """By the place in kernels.LOSSES; c is sigma (or Huber's delta)."""
+    """``kind`` is the index of the loss in kernels.LOSSES; c is sigma (or Huber's delta)."""
     for s in prange(len(sums)):
         total = 0.0
         for p in range(s * chunk, min((s + 1) * chunk, len(z))):
@@ -187,10 +187,10 @@ def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped
             if kind == 0:
                 value, slope = t * t / 2, t
             elif kind == 1:
-                # exp(-750) is 0 in floats already, so nothing is lost or overflows
+                # exp(-750) rounds to 0, so the cut changes no value and avoids an overflow
                 e = math.exp(-min(t * t / c, 750.0))
                 value, slope = 1 - e, 0.0 if e == 0 else 2 / c * t * e
-                if t * t < 1e-3 * c:  # 1 - e would lose its digits
+                if t * t < 1e-3 * c:  # 1 - e would cancel
                     value = -math.expm1(-t * t / c)
             elif kind == 2:
                 slope = min(max(t, -c), c)

@@ -1,4 +1,4 @@
-"""Compile every kernel before it is needed, as for a container image."""
+"""Calls that compile every kernel in advance, for example when a container image is built."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from condgrad import kernels
 
 
 def calls() -> Iterator[tuple[str, Callable[[], object]]]:
-    """A description and a call on a 2 x 2 matrix, for each kernel and each type of indices that condgrad uses.
+    """Yield a description and a call on a 2 x 2 matrix for each kernel and each index type that condgrad uses.
 
     All points are float64. Indices are int64 for matrices with 2**31 entries or more.
     """
@@ -24,20 +24,23 @@ def calls() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"sample_at, {numbers}", partial(kernels.sample_at, places, places, block, block)
         yield f"times, {numbers}", partial(kernels.times, ends, places, ones, block)
         yield f"transposed_times, {numbers}", partial(kernels.transposed_times, cuts, places, ones, block, 2, 2)
-        yield f"believed, {numbers}", partial(kernels.believed, ends, ones, np.ones(2), 1.0)
-        yield f"row_pulls, {numbers}", partial(kernels.row_pulls, ends, places, ones, ones, ones)
-        yield f"col_pulls, {numbers}", partial(kernels.col_pulls, cuts, places, ones, ones, ones, 2, 2)
+        yield f"inlier_weights, {numbers}", partial(kernels.inlier_weights, ends, ones, np.ones(2), 1.0)
+        yield f"row_weighted_sums, {numbers}", partial(kernels.row_weighted_sums, ends, places, ones, ones, ones)
+        yield (
+            f"column_weighted_sums, {numbers}",
+            partial(kernels.column_weighted_sums, cuts, places, ones, ones, ones, 2, 2),
+        )
     rows, cols = np.array([0, 1]), np.array([0, 1], np.int32)
     yield "sample_at, int64 and int32", partial(kernels.sample_at, rows, cols, block, block)
-    large = np.ones(kernels.SMALL)  # smaller products are numpy's
+    large = np.ones(kernels.MIN_PARALLEL_WORK)  # numpy computes smaller products
     yield "dot", partial(kernels.dot, large, large)
     yield "add", partial(kernels.add, np.ones(2), 1.0, ones)
     yield "distance2", partial(kernels.distance2, 1.0, ones, 1.0, ones)
     yield "loss", partial(kernels.loss, "squared", 1.0, ones, ones, np.empty(0))
 
 
-def kept_in() -> tuple[str, bool]:
-    """The folder of the compiled kernels, and whether those of this process could be written there."""
+def cache_status() -> tuple[str, bool]:
+    """Return the folder of the compiled kernels and whether this process could write its kernels there."""
     from condgrad.kernels.disk_cache import KernelCache, folder
 
     return str(folder()), not KernelCache.unwritable

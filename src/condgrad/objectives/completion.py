@@ -1,4 +1,4 @@
-"""Matrix completion: problem (5) of the paper, on dense and on low-rank points."""
+"""The objective of matrix completion, problem (5) of the paper, for dense and low-rank points."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from condgrad.points import LowRank, Pattern, SparsePlusLowRank
 from condgrad.protocols import Point
 
 
-class _Last(threading.local):
-    """The low-rank point that this thread evaluated last (a weak reference), its value and its gradient.
+class _LastEvaluation(threading.local):
+    """Cache of the last evaluation in this thread: a weak reference to the low-rank point, its value and its gradient.
 
-    One for each thread: threads that share an objective must not get each other's answers, nor each other's last bits.
+    Each thread has its own cache, so that threads that share an objective do not change each other's results, not even in the
+    last bits.
     """
 
     evaluation: tuple[Any, float, Any] = (None, 0.0, None)
@@ -31,15 +32,33 @@ class _Last(threading.local):
 class Completion(Sum):
     """F(X) = sum over the observed (i, j) of w_ij phi(X_ij, Y_ij), the *sum* as in the paper; its Hessian is diagonal.
 
-    As a finite sum it is (1/n) sum of n w_ij phi(X_ij, Y_ij), n the number of observations, which are kept row by row. A
-    point is an array or a LowRank: then nothing of m x n is formed, gradients are sparse and live on the observations.
+    As a finite sum it is (1/n) sum of n w_ij phi(X_ij, Y_ij) with n the number of observations, in row-major order. A point is
+    an array or a LowRank. For a LowRank no m x n array is formed, and gradients are sparse matrices on the observed entries.
 
-    ``weights`` are one for each observation. ``biases`` ("rows", "columns" or "both") takes the means of rows and columns out of
-    the observations first; they are kept in ``.biases``, and a prediction is X_ij + biases.at(i, j).
+    Parameters
+    ----------
+    rows, cols : array_like of int, shape (n,)
+        Indices of the observed entries, in any order, without repeats.
+    values : array_like of float, shape (n,)
+        Observed values Y_ij.
+    shape : tuple of two ints
+        Shape of the matrix.
+    loss : Loss, default None
+        The loss phi; None: ``Welsch()``.
+    weights : array_like of float, shape (n,), default None
+        Weights w_ij >= 0, not all 0; None: all are 1.
+    biases : {"rows", "columns", "both"}, default None
+        Subtract the means of rows and columns from the observations first. They are in the attribute ``biases``, and a
+        prediction is X_ij + biases.at(i, j). None: no biases.
+
+    Raises
+    ------
+    ValueError
+        If an argument has a wrong shape or type, an index is out of range, or an entry occurs twice.
     """
 
     low_rank = True
-    """It takes LowRank points, and the default start is one where the set has it."""
+    """LowRank points are accepted; the default start is a LowRank if the set provides one."""
 
     def __init__(
         self,
@@ -61,68 +80,88 @@ class Completion(Sum):
         weights = _weights(weights, values.shape)
         check_loss(self.loss, values)
 
-        places = np.multiply(rows, n, dtype=np.int64)
-        places += cols
-        if not (places[1:] > places[:-1]).all():
-            order = np.argsort(places)
-            rows, cols, values, places = rows[order], cols[order], values[order], places[order]
+        positions = np.multiply(rows, n, dtype=np.int64)
+        positions += cols
+        if not (positions[1:] > positions[:-1]).all():
+            order = np.argsort(positions)
+            rows, cols, values, positions = rows[order], cols[order], values[order], positions[order]
             weights = weights[order] if weights.size else weights
-        twice = places[1:] == places[:-1]
-        if twice.any():
-            again = int(np.argmax(twice))
-            times = int(np.sum(places == places[again]))
+        repeated = positions[1:] == positions[:-1]
+        if repeated.any():
+            first = int(np.argmax(repeated))
+            times = int(np.sum(positions == positions[first]))
             raise ValueError(
-                f"Entry ({rows[again]}, {cols[again]}) is observed {times} times: keep one observation of it, or their mean."
+                f"Entry ({rows[first]}, {cols[first]}) is observed {times} times: keep one observation of it, or their mean."
             )
-        del places
+        del positions
         self.pattern = Pattern(rows, cols, (m, n))
         self.n_terms = len(values)
         self.biases = None if biases is None else Biases.fit(rows, cols, values, (m, n), self.loss, biases)
         self.values = checks.read_only(values if self.biases is None else values - self.biases.at(rows, cols))
         self.weights = checks.read_only(weights)
-        """Of length 0 where all are 1."""
-        self._last = _Last()
+        """Length 0 if all weights are 1."""
+        self._last = _LastEvaluation()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: all but the last evaluation."""
+        """State for pickle and copy, without the cached evaluation."""
         return {name: value for name, value in vars(self).items() if name != "_last"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.values, self.weights = checks.read_only(self.values), checks.read_only(self.weights)
-        self._last = _Last()
+        self._last = _LastEvaluation()
 
     @classmethod
     def from_dense(cls, Y: Any, mask: Any = None, loss: Loss | None = None, **keywords: Any) -> Self:
-        """From a matrix and the mask of what is observed in it; without a mask, NaN stands for what is not."""
+        """Build the objective from a matrix.
+
+        Parameters
+        ----------
+        Y : array_like of float, shape (m, n)
+            The matrix.
+        mask : array_like of bool, shape (m, n), default None
+            True for observed entries; None: the entries that are not NaN.
+        loss : Loss, default None
+            The loss; None: ``Welsch()``.
+        **keywords
+            Further arguments of :class:`Completion`.
+
+        Returns
+        -------
+        Completion
+        """
         Y = np.asarray(Y, dtype=float)
-        seen = ~np.isnan(Y) if mask is None else np.asarray(mask, dtype=bool)
-        checks.same_shape(seen.shape, _matrix_shape(Y.shape), "The mask given to Completion")
-        rows, cols = np.nonzero(seen)
-        return cls(rows, cols, Y[seen], Y.shape, loss, **keywords)
+        observed = ~np.isnan(Y) if mask is None else np.asarray(mask, dtype=bool)
+        checks.same_shape(observed.shape, _matrix_shape(Y.shape), "The mask given to Completion")
+        rows, cols = np.nonzero(observed)
+        return cls(rows, cols, Y[observed], Y.shape, loss, **keywords)
 
     def replaced(self, values: np.ndarray | None = None, loss: Loss | None = None) -> Self:
-        """The same entries with other values (in the order of the pattern) or another loss; nothing else is made anew."""
+        """Return a copy with other values (in the order of the pattern) or another loss; the pattern is shared."""
         other = copy.copy(self)
         other.values = self.values if values is None else checks.read_only(values)
         other.loss = self.loss if loss is None else loss
         return other
 
     @property
-    def _heaviest(self) -> float:
+    def _max_weight(self) -> float:
+        """The largest weight of an observation."""
         return float(self.weights.max()) if self.weights.size else 1.0
 
     @property
     def lower_bound(self) -> float:
+        """A lower bound of F."""
         return (float(self.weights.sum()) if self.weights.size else self.n_terms) * self.loss.lower_bound
 
     @property
     def smoothness(self) -> float:
-        return self._heaviest * self.loss.smoothness
+        """Lipschitz constant L of the gradient of F."""
+        return self._max_weight * self.loss.smoothness
 
     @property
     def lower_smoothness(self) -> float:
-        return self._heaviest * self.loss.lower_smoothness
+        """Non-convexity l: F + (l/2) |X|^2 is convex."""
+        return self._max_weight * self.loss.lower_smoothness
 
     @property
     def term_smoothness(self) -> float:
@@ -130,21 +169,25 @@ class Completion(Sum):
 
     @property
     def mean_square_smoothness(self) -> float:
+        """Mean-square Lipschitz constant K of the gradients of the terms."""
         return math.sqrt(self.n_terms) * self.smoothness
 
     def value(self, x: Point) -> float:
+        """Return F(x)."""
         if isinstance(x, LowRank):
-            return self._at(x, slopes=False)[0]
+            return self._evaluate(x, slopes=False)[0]
         losses = self.loss.value(self._point(x)[self.pattern.rows, self.pattern.cols], self.values)
         return float(np.sum(self.weights * losses if self.weights.size else losses))
 
     def grad(self, x: Point) -> Point:
+        """Return the gradient at x: an array for an array, a SparsePlusLowRank for a LowRank."""
         if isinstance(x, LowRank):
-            return self._at(x, slopes=True)[1]
+            return self._evaluate(x, slopes=True)[1]
         slopes = self.loss.deriv(self._point(x)[self.pattern.rows, self.pattern.cols], self.values)
         return self.pattern.to_dense(self.weights * slopes if self.weights.size else slopes)
 
     def term_rows(self, x: Point, batch: np.ndarray) -> np.ndarray:
+        """Return the gradients of the terms of a batch at x, each by its single nonzero entry."""
         if isinstance(x, LowRank):
             z = x.at_entries(self.pattern, batch)
         else:
@@ -153,25 +196,26 @@ class Completion(Sum):
         return self.n_terms * (self.weights[batch] * slopes if self.weights.size else slopes)
 
     def assemble(self, rows: np.ndarray, batch: np.ndarray) -> SparsePlusLowRank:
-        """Sparse for any point; it becomes an array where it meets one."""
+        """Return the mean gradient of a batch from its rows, as a sparse matrix; added to an array, it becomes an array."""
         return SparsePlusLowRank(self.pattern, np.bincount(batch, rows / len(batch), minlength=self.n_terms))
 
-    def _at(self, x: LowRank, slopes: bool) -> tuple[float, Any]:
-        """The value and the gradient at x (where it is asked for: it takes memory), from one pass over the observations."""
+    def _evaluate(self, x: LowRank, slopes: bool) -> tuple[float, Any]:
+        """Return the value and, with ``slopes``, the gradient at x, from one pass over the observations; cached."""
         point, value, grad = self._last.evaluation
         if point is None or point() is not x or (slopes and grad is None):
             checks.same_shape(x.shape, self.shape, "The point given to Completion")
-            self._last.evaluation, grad = (None, 0.0, None), None  # so that there is one gradient in memory, not two
-            z = x.carried_at(self.pattern)
+            self._last.evaluation, grad = (None, 0.0, None), None  # frees the old gradient before the new one is made
+            z = x.cached_at(self.pattern)
             value, deriv = value_and_deriv(self.loss, z, self.values, self.weights, slopes)
             grad = SparsePlusLowRank(self.pattern, deriv) if slopes else None
             if grad is not None:
-                grad.inner(x)  # which it remembers: every step asks for it, when the sampled values of x may have gone
+                # cached in grad.met: every step needs this product, when the cached values of x may have been dropped
+                grad.inner(x)
             self._last.evaluation = (weakref.ref(x), value, grad)
         return value, grad
 
     def remembered(self) -> Any:
-        """What it keeps between calls, on which the last bits of later answers depend; a checkpoint takes it along."""
+        """Return the caches, on which the last bits of later results depend. A checkpoint saves them."""
         return self._last.evaluation, self.pattern.remembered()
 
     def remember(self, remembered: Any) -> None:
@@ -189,18 +233,19 @@ class Completion(Sum):
 
 @dataclass(frozen=True, eq=False)
 class Biases:
-    """mean + row_i + column_j: what a matrix has without any interaction."""
+    """The additive model mean + row_i + column_j."""
 
     mean: float
     rows: np.ndarray
     cols: np.ndarray
 
     def at(self, rows: Any, cols: Any) -> np.ndarray:
+        """Return the biases at the entries (rows, cols)."""
         return self.mean + self.rows[rows] + self.cols[cols]
 
     @classmethod
     def fit(cls, rows: Any, cols: Any, values: np.ndarray, shape: tuple[int, int], loss: Loss, which: str) -> Biases:
-        """Means of what the others leave over; of both, by turns."""
+        """Fit row or column means of the residuals; for both, alternate between them."""
         checks.choice(which, ("rows", "columns", "both"), "choice of biases")
         if loss.labels != "real":
             raise ValueError(
@@ -218,16 +263,18 @@ class Biases:
 
 
 def _weights(given: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return validated weights; an empty array for None."""
     if given is None:
         return np.empty(0)
     weights = checks.finite_array(given, "The list of weights of Completion")
     checks.same_shape(weights.shape, shape, "The list of weights of Completion (one for each value)")
     if weights.min() < 0 or weights.max() <= 0:
-        raise ValueError("The weights of Completion must not be negative, nor all zero: drop what has no weight.")
+        raise ValueError("The weights of Completion must not be negative, nor all zero: leave out entries of weight 0.")
     return weights
 
 
 def _matrix_shape(given: Any) -> tuple[int, ...]:
+    """Return a validated shape with two dimensions."""
     shape = checks.as_shape(given, "Completion")
     if len(shape) != 2:
         raise ValueError(f"Completion is about matrices, but got shape {shape}: give (rows, columns).")
@@ -235,6 +282,7 @@ def _matrix_shape(given: Any) -> tuple[int, ...]:
 
 
 def _indices(given: Any, name: str, size: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return validated indices below ``size``, of a signed integer type."""
     indices = np.asarray(given)
     checks.same_shape(indices.shape, shape, f"The list of {name} of Completion (one for each value)")
     if indices.dtype.kind not in "iu":

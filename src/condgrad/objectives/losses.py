@@ -14,7 +14,7 @@ from condgrad.storage.stored import stored
 
 
 class Loss(Protocol):
-    """A smooth function of z for each y, never below ``lower_bound``."""
+    """Protocol of a pointwise loss: a smooth function phi(., y) of z, bounded below by ``lower_bound``."""
 
     @property
     def smoothness(self) -> float:
@@ -26,9 +26,10 @@ class Loss(Protocol):
 
     lower_bound: ClassVar[float]
     labels: ClassVar[str]
-    """What y may be: 'real' or '+-1'."""
+    """Values that y may have: 'real' or '+-1'."""
 
-    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return phi(z, y), elementwise."""
 
     def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
@@ -42,7 +43,7 @@ def _validate(loss: Any) -> None:
 @final
 @dataclass(frozen=True)
 class Squared:
-    """(z - y)^2 / 2"""
+    """The squared loss (z - y)^2 / 2."""
 
     lower_bound: ClassVar[float] = 0.0
     labels: ClassVar[str] = "real"
@@ -50,7 +51,7 @@ class Squared:
     lower_smoothness: ClassVar[float] = 0.0
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):  # a square beyond 1e308 is Inf, which is its nearest float
+        with np.errstate(over="ignore"):  # a square above 1e308 is rounded to Inf
             return np.square(z - y) / 2
 
     def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -61,13 +62,19 @@ class Squared:
 @final
 @dataclass(frozen=True)
 class Huber:
-    """(z - y)^2 / 2 if |z - y| <= delta, else delta (|z - y| - delta / 2): an outlier pulls no harder than delta."""
+    """The Huber loss: (z - y)^2 / 2 if |z - y| <= delta, else delta (|z - y| - delta / 2). Its slope is at most delta.
+
+    Parameters
+    ----------
+    delta : float, default 1.0
+        Residual at which the loss becomes linear; positive.
+    """
 
     delta: float = 1.0
 
     lower_bound: ClassVar[float] = 0.0
     labels: ClassVar[str] = "real"
-    smoothness: ClassVar[float] = 1.0  # phi' has kinks at |z - y| = delta, and no slope but 0 and 1
+    smoothness: ClassVar[float] = 1.0  # phi' is piecewise linear, with slopes 0 and 1
     lower_smoothness: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
@@ -87,7 +94,13 @@ class Huber:
 @final
 @dataclass(frozen=True)
 class Welsch:
-    """1 - exp(-(z - y)^2 / sigma), the smoothed l0 loss: an outlier costs at most 1."""
+    """The Welsch loss 1 - exp(-(z - y)^2 / sigma), a smoothed l0 loss with values below 1.
+
+    Parameters
+    ----------
+    sigma : float, default 1.0
+        Squared scale of the residuals; positive.
+    """
 
     sigma: float = 1.0
 
@@ -99,12 +112,12 @@ class Welsch:
 
     @property
     def smoothness(self) -> float:
-        """At z = y."""
+        """max |phi''|, attained at z = y."""
         return 2 / self.sigma
 
     @property
     def lower_smoothness(self) -> float:
-        """At (z - y)^2 = 3 sigma / 2."""
+        """max(0, -min phi''), attained at (z - y)^2 = 3 sigma / 2."""
         return 4 * math.exp(-1.5) / self.sigma
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -115,7 +128,7 @@ class Welsch:
         return 2 / math.sqrt(self.sigma) * t * np.exp(-np.square(t))
 
     def _scaled(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """(z - y) / sqrt(sigma), cut at 40: exp(-40^2) is 0 in floats already, so nothing is lost or overflows."""
+        """Return (z - y) / sqrt(sigma), clipped to [-40, 40]: exp(-40^2) rounds to 0, so the clipping changes no value."""
         width = math.sqrt(self.sigma)
         return np.clip(z - y, -40 * width, 40 * width) / width
 
@@ -124,7 +137,13 @@ class Welsch:
 @final
 @dataclass(frozen=True)
 class Cauchy:
-    """log(1 + (z - y)^2 / sigma): an outlier costs only its logarithm."""
+    """The Cauchy loss log(1 + (z - y)^2 / sigma), which grows logarithmically.
+
+    Parameters
+    ----------
+    sigma : float, default 1.0
+        Squared scale of the residuals; positive.
+    """
 
     sigma: float = 1.0
 
@@ -136,18 +155,18 @@ class Cauchy:
 
     @property
     def smoothness(self) -> float:
-        """At z = y."""
+        """max |phi''|, attained at z = y."""
         return 2 / self.sigma
 
     @property
     def lower_smoothness(self) -> float:
-        """At (z - y)^2 = 3 sigma."""
+        """max(0, -min phi''), attained at (z - y)^2 = 3 sigma."""
         return 1 / (4 * self.sigma)
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         t, width = np.abs(z - y), math.sqrt(self.sigma)
         near, far = np.minimum(t, width), np.maximum(t, width)
-        # log(far^2 / sigma) + log(1 + (near / far)^2): exact near 0, and of roots, which cannot overflow, far from it
+        # log(far^2 / sigma) + log(1 + (near / far)^2): accurate near 0, and by square roots without overflow far from 0
         return 4 * np.log(np.sqrt(far) / math.sqrt(width)) + np.log1p(np.square(near / far))
 
     def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -160,7 +179,13 @@ class Cauchy:
 @final
 @dataclass(frozen=True)
 class GemanMcClure:
-    """(z - y)^2 / (sigma + (z - y)^2): an outlier costs at most 1."""
+    """The Geman-McClure loss (z - y)^2 / (sigma + (z - y)^2), with values below 1.
+
+    Parameters
+    ----------
+    sigma : float, default 1.0
+        Squared scale of the residuals; positive.
+    """
 
     sigma: float = 1.0
 
@@ -172,12 +197,12 @@ class GemanMcClure:
 
     @property
     def smoothness(self) -> float:
-        """At z = y."""
+        """max |phi''|, attained at z = y."""
         return 2 / self.sigma
 
     @property
     def lower_smoothness(self) -> float:
-        """At (z - y)^2 = sigma."""
+        """max(0, -min phi''), attained at (z - y)^2 = sigma."""
         return 1 / (2 * self.sigma)
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -194,7 +219,7 @@ class GemanMcClure:
 @final
 @dataclass(frozen=True)
 class Logistic:
-    """log(1 + exp(-y z))"""
+    """The logistic loss log(1 + exp(-y z)), for labels -1 and 1."""
 
     lower_bound: ClassVar[float] = 0.0
     labels: ClassVar[str] = "+-1"
@@ -212,7 +237,7 @@ class Logistic:
 @final
 @dataclass(frozen=True)
 class Sigmoid:
-    """1 / (1 + exp(y z)), a smoothed count of the errors."""
+    """The sigmoid loss 1 / (1 + exp(y z)), a smoothed 0-1 loss for labels -1 and 1."""
 
     lower_bound: ClassVar[float] = 0.0
     labels: ClassVar[str] = "+-1"
@@ -227,7 +252,7 @@ class Sigmoid:
 
 
 def check_loss(loss: Loss, y: np.ndarray) -> None:
-    """Refuses what is not a loss, and labels other than -1 and 1 where the loss is made for these."""
+    """Raise ValueError if ``loss`` is not a loss, or if it needs labels -1 and 1 and ``y`` has others."""
     if isinstance(loss, type) or not hasattr(loss, "deriv"):
         raise ValueError(
             f"The loss must be an object such as Squared(), but got {loss!r}: build one of {', '.join(LOSSES)}."
@@ -306,7 +331,10 @@ _COMPILED = {LOSSES[name].factory: name for name in kernels.LOSSES}
 def value_and_deriv(
     loss: Loss, z: np.ndarray, y: np.ndarray, weights: np.ndarray, slopes: bool = True
 ) -> tuple[float, np.ndarray]:
-    """sum w phi(z, y) and the w phi'(z, y): in one compiled pass for the losses of the registry. No weights: all are 1."""
+    """Return the sum of w phi(z, y) and the array of w phi'(z, y), by a compiled kernel for the losses of condgrad.
+
+    ``weights`` of length 0 means that all weights are 1.
+    """
     name = _COMPILED.get(type(loss))
     if name is not None:
         return kernels.loss(name, getattr(loss, _PARAMETER.get(name, ""), 1.0), z, y, weights, slopes)
@@ -315,7 +343,7 @@ def value_and_deriv(
 
 
 def expit(z: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-z)), without overflow."""
-    from scipy.special import expit  # takes longer to import than all of condgrad
+    """Return 1 / (1 + exp(-z)), without overflow."""
+    from scipy.special import expit  # imported here: it takes longer to import than the rest of condgrad
 
     return expit(z)

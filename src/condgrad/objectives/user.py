@@ -11,7 +11,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.objectives.sums import Sampled, Sum
-from condgrad.points.rounding import Precise
+from condgrad.points.rounding import TracksPrecision
 from condgrad.protocols import Batch, Point
 
 Value = Callable[[Point], Any]
@@ -218,17 +218,17 @@ class _Value:
 
 
 @dataclass(frozen=True)
-class _Grad(Precise):
+class _Grad(TracksPrecision):
     function: Grad
     shape: tuple[int, ...] | None
 
     def __call__(self, x: Point) -> np.ndarray:
         x = checks.point(x, self.shape, "grad")
-        return checks.answer(self._seen(self.function(x)), x.shape, "grad")
+        return checks.answer(self._record_precision(self.function(x)), x.shape, "grad")
 
 
 @dataclass(frozen=True)
-class _ValueAndGrad(Precise):
+class _ValueAndGrad(TracksPrecision):
     function: ValueAndGrad
     shape: tuple[int, ...] | None
 
@@ -236,7 +236,7 @@ class _ValueAndGrad(Precise):
         x = checks.point(x, self.shape, "value_and_grad")
         pair = checks.pair(self.function(x))
         value = checks.answer(pair[0], (), "value_and_grad, its value,")
-        return float(value), checks.answer(self._seen(pair[1]), x.shape, "value_and_grad, its gradient,")
+        return float(value), checks.answer(self._record_precision(pair[1]), x.shape, "value_and_grad, its gradient,")
 
 
 @dataclass(frozen=True)
@@ -269,17 +269,17 @@ class _Second(_Derived):
 
 
 @dataclass(frozen=True)
-class _MeanGrad(Precise):
+class _MeanGrad(TracksPrecision):
     function: MeanGrad
     shape: tuple[int, ...] | None
 
     def __call__(self, x: Point, batch: Batch) -> np.ndarray:
         x = checks.point(x, self.shape, "mean_grad")
-        return checks.answer(self._seen(self.function(x, batch)), x.shape, "mean_grad")
+        return checks.answer(self._record_precision(self.function(x, batch)), x.shape, "mean_grad")
 
 
 @dataclass(frozen=True)
-class _TermRows(Precise):
+class _TermRows(TracksPrecision):
     """The gradients of single terms, as rows."""
 
     term_grads: TermGrads
@@ -287,7 +287,7 @@ class _TermRows(Precise):
 
     def __call__(self, x: Point, batch: Batch) -> np.ndarray:
         x = checks.point(x, self.shape, "term_grads")
-        return checks.answer(self._seen(self.term_grads(x, batch)), (len(batch), *x.shape), "term_grads")
+        return checks.answer(self._record_precision(self.term_grads(x, batch)), (len(batch), *x.shape), "term_grads")
 
 
 @final

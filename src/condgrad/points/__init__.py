@@ -1,4 +1,4 @@
-"""Points: numpy arrays, and whatever else adds, subtracts, scales and has an ``inner``."""
+"""Points: numpy arrays, and structured points that support addition, scaling and ``inner``."""
 
 from condgrad.points.active_set import ActiveSet
 from condgrad.points.base import Structured, distance2, inner, norm2

@@ -1,4 +1,4 @@
-"""Products of points, and what structured points have in common."""
+"""Inner products and distances of points, and the base class of structured points."""
 
 from __future__ import annotations
 
@@ -10,19 +10,29 @@ import numpy as np
 
 
 def inner(x: Any, y: Any) -> float:
-    """<x, y>: the sum of the products of the entries. A structured point answers for itself."""
+    """Return the inner product <x, y>, the sum of the products of the entries.
+
+    Parameters
+    ----------
+    x, y : ndarray or Structured
+        Points of the same shape.
+
+    Returns
+    -------
+    float
+    """
     if isinstance(x, np.ndarray):
         return float(np.vdot(x, y)) if isinstance(y, np.ndarray) else float(y.inner(x))
     return float(x.inner(y))
 
 
 def norm2(x: Any) -> float:
-    """|x|^2."""
+    """Return the squared Euclidean norm |x|^2 of a point."""
     return inner(x, x)
 
 
 def distance2(x: Any, y: Any) -> float:
-    """|x - y|^2; of two structured points without their difference, where that would be large."""
+    """Return |x - y|^2. Two structured points may compute it without forming their difference."""
     return x.distance2(y) if isinstance(x, Structured) and isinstance(y, Structured) else norm2(x - y)
 
 
@@ -93,7 +103,7 @@ class Structured(ABC):
         raise TypeError(f"A {type(self).__name__} has no part of low rank, which spectral sets need: use another set.")
 
     def distance2(self, other: Structured) -> float:
-        """|self - other|^2"""
+        """Return |self - other|^2."""
         return norm2(self - other)
 
     def __add__(self, other: Any) -> Any:
@@ -125,14 +135,13 @@ class Structured(ABC):
         return np.asarray(self.to_dense(), dtype=dtype)
 
     def same_shape(self, other: Any) -> None:
+        """Raise ValueError if ``other`` has another shape."""
         if tuple(other.shape) != self.shape:
-            raise ValueError(
-                f"A point of shape {tuple(other.shape)} met one of shape {self.shape}: give both the same."
-            )
+            raise ValueError(f"Got points of shapes {self.shape} and {tuple(other.shape)}: give both the same shape.")
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two points, or two other values, are equal as a whole."""
+    """Return whether two points, or two other values, are equal in all entries."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.array_equal(a, b)
     return a is b or bool(a == b)

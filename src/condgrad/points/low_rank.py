@@ -1,4 +1,4 @@
-"""Matrices of low rank, kept as factors."""
+"""Low-rank matrices, stored as factors."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from condgrad.points.base import Structured
 from condgrad.points.pattern import Pattern
 from condgrad.storage.stored import check_array, stored
 
-TERMS = 16
-"""A combination of more factor pairs than this is written as one pair."""
+MAX_TERMS = 16
+"""Maximum number of factor pairs in a linear combination; a longer combination is merged into one pair."""
 
-CANCELLED = 1e-6
-"""A squared norm that is so much smaller than what it is the sum of is computed anew, from singular values: a small difference
-of large points keeps its digits, and no square is negative."""
+CANCELLATION_RATIO = 1e-6
+"""A squared norm below this share of its largest term suffers from cancellation. It is then computed from singular values, so
+that a small difference of large points keeps its digits and no squared norm is negative."""
 
 
 def _validate_factors(factors: Factors) -> None:
@@ -36,64 +36,67 @@ def _validate_factors(factors: Factors) -> None:
 
 @stored(fields=("U", "V", "base", "norm2", "seen", "apart"), validate=_validate_factors)
 class Factors:
-    """U V', never changed: with its |.|^2 and its values on a pattern, once somebody has asked for them."""
+    """Immutable product U V', with caches of its squared norm, its values on a pattern and its distances to other factors."""
 
     __slots__ = ("U", "V", "__weakref__", "apart", "base", "norm2", "seen")
 
     def __init__(self, U: np.ndarray, V: np.ndarray, base: int | None = None):
         self.U, self.V = read_only(np.ascontiguousarray(U)), read_only(np.ascontiguousarray(V))
         self.base = U.shape[1] if base is None else base
-        """The rank when it was last compressed."""
+        """The rank after the last compression."""
         self.norm2: float | None = None
         self.seen: tuple[Pattern, np.ndarray] | None = None
         self.apart: WeakKeyDictionary[Factors, float] = WeakKeyDictionary()
-        """How far others are, in squares: a step is measured more than once."""
+        """Cache of squared distances to other factors: the length of a step is needed more than once."""
 
     def inner(self, other: Factors) -> float:
+        """Return <self, other>."""
         if other is self:
             found = self.norm2
             if found is None:
                 parts = (self.U.T @ self.U) * (self.V.T @ self.V)
                 found = float(parts.sum())
-                if parts.size and found < CANCELLED * parts.max():
+                if parts.size and found < CANCELLATION_RATIO * parts.max():
                     found = float(np.sum(svd(self.U, self.V)[1] ** 2))
                 self.norm2 = found
             return found
         return float(np.vdot(self.U.T @ other.U, self.V.T @ other.V))
 
     def distance2(self, other: Factors) -> float:
-        """|self - other|^2"""
+        """Return |self - other|^2."""
         found = self.apart.get(other)
         if found is None:
             parts = self.inner(self), other.inner(other)
             found = sum(parts) - 2 * self.inner(other)
-            if found < CANCELLED * max(parts):
+            if found < CANCELLATION_RATIO * max(parts):
                 found = small_distance2(self.U, self.V, other.U, other.V)
             self.apart[other] = other.apart[self] = found
         return found
 
     def at(self, pattern: Pattern) -> np.ndarray:
-        pattern.carry(self)
-        seen = self.seen  # read once: another thread may drop it
+        """Return the values on the pattern, from the cache if possible."""
+        pattern.register_cached(self)
+        seen = self.seen  # read once: another thread may clear the cache
         if seen is None or seen[0] is not pattern:
             self.seen = seen = (pattern, read_only(pattern.sample(self.U, self.V)))
         return seen[1]
 
-    def carry(self, pattern: Pattern, values: np.ndarray) -> None:
-        pattern.carry(self)
+    def cache_values(self, pattern: Pattern, values: np.ndarray) -> None:
+        """Store known values on the pattern in the cache."""
+        pattern.register_cached(self)
         self.seen = (pattern, values)
 
-    def carries(self, pattern: Pattern) -> bool:
-        """Whether the values on this pattern are there."""
+    def has_cached(self, pattern: Pattern) -> bool:
+        """Return whether the values on this pattern are cached."""
         seen = self.seen
         return seen is not None and seen[0] is pattern
 
     def uncached(self) -> Factors:
-        """The same factors, with nothing computed of them yet."""
+        """Return the same factors with empty caches."""
         return Factors(self.U, self.V, self.base)
 
     def __reduce__(self) -> Any:
-        """For pickle and copy: the factors and their norm; what was computed together with others stays behind."""
+        """State for pickle and copy: the factors and their norm, without the other caches."""
         return _factors, (self.U, self.V, self.base, self.norm2)
 
 
@@ -112,11 +115,23 @@ def _validate_low_rank(x: LowRank) -> None:
 
 @stored(fields=("terms", "shape"), validate=_validate_low_rank)
 class LowRank(Structured):
-    """X = U V' for U of m x r and V of n x r, or a combination of a few of these: sums cost nothing until they are used.
+    """Low-rank matrix X = U V', or a linear combination of a few such products, evaluated lazily.
 
-    Inner products and norms take O((m + n) r^2), values on a pattern O(entries r), and those of a combination are the
-    combination of those. Sums of many terms are recompressed (QR and a small SVD) when their width has doubled.
+    Inner products and norms take O((m + n) r^2) and values on a pattern O(entries r). Those of a combination are combinations of
+    those of its terms. A combination of many terms is recompressed (QR and a small SVD) when its width has doubled.
 
+    Parameters
+    ----------
+    U : array_like of float, shape (m, r)
+    V : array_like of float, shape (n, r)
+
+    Raises
+    ------
+    ValueError
+        If U and V are not matrices with the same number of columns.
+
+    Examples
+    --------
     >>> x = LowRank(np.ones((3, 1)), np.ones((4, 1)))
     >>> (x - 0.5 * x).inner(x), np.asarray(x + x)[0, 0]
     (6.0, np.float64(2.0))
@@ -129,48 +144,50 @@ class LowRank(Structured):
         U, V = np.array(U, dtype=float, order="C"), np.array(V, dtype=float, order="C")
         if U.ndim != 2 or V.ndim != 2 or U.shape[1] != V.shape[1]:
             raise ValueError(f"LowRank needs U of m x r and V of n x r, but got shapes {U.shape} and {V.shape}.")
-        self._hold(((1.0, Factors(U, V)),), (U.shape[0], V.shape[0]))
+        self._set_terms(((1.0, Factors(U, V)),), (U.shape[0], V.shape[0]))
 
-    def _hold(self, terms: tuple[tuple[float, Factors], ...], shape: tuple[int, int]) -> None:
+    def _set_terms(self, terms: tuple[tuple[float, Factors], ...], shape: tuple[int, int]) -> None:
         self.terms, self.shape, self._whole = terms, shape, None
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.terms, self.shape
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self._hold(*state)
+        self._set_terms(*state)
 
     def uncached(self) -> LowRank:
-        """The same point, with nothing computed of it yet: what a run begins with, so that its bits depend on x0 alone."""
+        """Return the same point with empty caches. A run starts from it, so that its bits depend only on the values of x0."""
         return LowRank._of(tuple((c, f.uncached()) for c, f in self.terms), self.shape)
 
     @classmethod
     def _of(cls, terms: tuple[tuple[float, Factors], ...], shape: tuple[int, int]) -> LowRank:
         made = cls.__new__(cls)
-        made._hold(terms, shape)
+        made._set_terms(terms, shape)
         return made
 
     @classmethod
     def of_factors(cls, U: np.ndarray, V: np.ndarray) -> LowRank:
-        """The same as LowRank(U, V) for arrays that nobody else will change: they are not copied, but made read-only."""
+        """Return LowRank(U, V) without copying: U and V become read-only, so no other code may write to them."""
         return cls._of(((1.0, Factors(U, V)),), (len(U), len(V)))
 
     @classmethod
     def zeros(cls, shape: tuple[int, int]) -> LowRank:
+        """Return the zero matrix."""
         return cls._of((), shape)
 
     @property
     def rank(self) -> int:
-        """The width of the factors: the rank, or more."""
+        """Number of columns of the factors, an upper bound on the rank."""
         return sum(factors.U.shape[1] for _, factors in self.terms)
 
     @property
     def T(self) -> LowRank:
+        """The transpose."""
         return LowRank._of(tuple((c, Factors(f.V, f.U, f.base)) for c, f in self.terms), self.shape[::-1])
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """U and V with X = U V'."""
-        whole, terms = self._whole, self.terms  # read once: another thread may write the point as one term
+        """Return U and V with X = U V'."""
+        whole, terms = self._whole, self.terms  # read once: another thread may merge the terms
         if whole is None:
             if not terms:
                 m, n = self.shape
@@ -185,11 +202,11 @@ class LowRank(Structured):
         return whole
 
     def svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Left vectors, singular values (falling) and right vectors, those that are not zero up to rounding."""
+        """Return left singular vectors, singular values in decreasing order and right singular vectors, of the numerical rank."""
         return svd(*self.factors())
 
     def compressed(self) -> LowRank:
-        """The same matrix with as few columns as its rank, orthonormal but for a scale."""
+        """Return the same matrix as one term with as many columns as its numerical rank, and orthogonal factors."""
         left, sigma, right = self.svd()
         return LowRank(left * sigma, right)
 
@@ -205,12 +222,12 @@ class LowRank(Structured):
             known = coefficients.get(id(f))
             coefficients[id(f)] = (c if known is None else c + known[0], f)
         total = LowRank._of(tuple((c, f) for c, f in coefficients.values() if c != 0.0), self.shape)
-        if len(total.terms) > TERMS:
-            total._fold()
+        if len(total.terms) > MAX_TERMS:
+            total._merge_terms()
         return total
 
-    def _fold(self) -> Factors:
-        """The same matrix as one term, recompressed when it has grown to twice its rank."""
+    def _merge_terms(self) -> Factors:
+        """Rewrite the matrix as one term, recompressed if its width has grown to twice the rank."""
         base = max([16, *(f.base for _, f in self.terms)])
         if self.rank > 2 * base:
             left, sigma, right = self.svd()
@@ -219,18 +236,18 @@ class LowRank(Structured):
             factors = Factors(*self.factors(), base)
             if all(f.norm2 is not None for _, f in self.terms):
                 factors.norm2 = self.inner(self)
-        self._hold(((1.0, factors),), self.shape)
+        self._set_terms(((1.0, factors),), self.shape)
         return factors
 
-    def carried_at(self, pattern: Pattern) -> np.ndarray:
-        """The entries on the pattern, which from now on are carried along: of what is made from this point, too."""
+    def cached_at(self, pattern: Pattern) -> np.ndarray:
+        """Return the entries on the pattern and cache them; points computed from this one reuse the cached values."""
         values, terms = self.at(pattern), self.terms
         if len(terms) > 1 or (terms and terms[0][0] != 1.0):
-            self._fold().carry(pattern, values)
+            self._merge_terms().cache_values(pattern, values)
         return values
 
     def at(self, pattern: Pattern) -> np.ndarray:
-        """The entries on the pattern; those that a term carries are not computed again."""
+        """Return the entries on the pattern; cached values of the terms are reused."""
         self.same_shape(pattern)
         terms = self.terms
         if not terms:
@@ -244,11 +261,11 @@ class LowRank(Structured):
         return read_only(total)
 
     def at_entries(self, pattern: Pattern, entries: np.ndarray) -> np.ndarray:
-        """The values at some entries of the pattern, at the price of these alone."""
+        """Return the values at the entries of the pattern with the given numbers, at a cost proportional to their number."""
         self.same_shape(pattern)
         total = np.zeros(len(entries))
         for c, f in self.terms:
-            total += c * (f.at(pattern)[entries] if f.carries(pattern) else pattern.sample_at(entries, f.U, f.V))
+            total += c * (f.at(pattern)[entries] if f.has_cached(pattern) else pattern.sample_at(entries, f.U, f.V))
         return total
 
     def inner(self, other: Any) -> float:
@@ -264,7 +281,7 @@ class LowRank(Structured):
             return c**2 * f.distance2(g)
         parts = [c * d * f.inner(g) for c, f in terms for d, g in (terms if other is self else other.terms)]
         total = sum(parts, 0.0)
-        if other is self and len(parts) > 1 and total < CANCELLED * max(parts):
+        if other is self and len(parts) > 1 and total < CANCELLATION_RATIO * max(parts):
             return float(np.sum(self.svd()[1] ** 2))
         return total
 
@@ -284,10 +301,10 @@ class LowRank(Structured):
 
 
 def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) -> float:
-    """|U V' - P Q'|^2 where the two nearly cancel.
+    """Return |U V' - P Q'|^2 for products that nearly cancel.
 
-    With the T for which P T comes nearest to U, the difference is (U - P T) V' + P (V T' - Q)': both parts are small, and
-    they are orthogonal but for rounding, so that their squares keep their digits.
+    Let T minimise |P T - U|. The difference is (U - P T) V' + P (V T' - Q)': both parts are small and orthogonal up to
+    rounding, so their squared norms keep their digits.
     """
     T = np.linalg.pinv(P.T @ P, hermitian=True) @ (P.T @ U)
     A, B = U - P @ T, V @ T.T - Q
@@ -296,7 +313,7 @@ def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) 
 
 
 def svd(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of U V': left vectors, singular values (falling) and right vectors, those that are not zero up to rounding."""
+    """Return the SVD of U V': left vectors, values in decreasing order and right vectors, of the numerical rank."""
     (left, R), (right, S) = qr(U), qr(V)
     P, sigma, Ot = np.linalg.svd(R @ S.T)
     k = int(np.sum(sigma > 1e-15 * max(len(U), len(V)) * sigma[0])) if sigma.size else 0
@@ -304,5 +321,5 @@ def svd(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def outer(U: np.ndarray, V: np.ndarray, like: Any) -> Any:
-    """U V', of low rank where the other is structured, an array where it is one."""
+    """Return U V' as a LowRank if ``like`` is structured, else as an array."""
     return LowRank.of_factors(U, V) if isinstance(like, Structured) else U @ V.T

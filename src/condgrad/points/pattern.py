@@ -1,4 +1,4 @@
-"""Where a sparse matrix has entries: shared by every matrix that lives on the same observations."""
+"""The sparsity pattern of the observed entries, shared by all sparse matrices on the same observations."""
 
 from __future__ import annotations
 
@@ -10,37 +10,44 @@ import numpy as np
 
 from condgrad import kernels
 
-STRIPE = 5000
-"""Columns that one stripe of the transposed product has at most: its part of the result stays in the cache, and its entries
-of a row are a run long enough to be fetched ahead."""
-KEPT, LARGE = 2, 2**22
-"""So many points have their sampled values carried along at a time, but one alone where there are more entries than LARGE; older
-ones are sampled anew where they are needed."""
+MAX_STRIPE_COLUMNS = 5000
+"""Maximum number of columns in one stripe of the transposed product. Small enough that the stripe's part of the result stays
+in the processor's cache, large enough that its entries in a row are prefetched."""
+MAX_CACHED = 2
+"""Maximum number of points whose values on the pattern are cached at the same time."""
+MANY_ENTRIES = 2**22
+"""A pattern with more entries than this caches the values of one point only, to save memory."""
 
 
 class _Carrying(threading.local):
-    """Weak references to the factors whose values this thread keeps, the most recently used at the end.
+    """Weak references to the factors whose values are cached in this thread, the most recently used last.
 
-    One list for each thread: a run's last bits depend on which values were kept, and must not depend on runs in other threads.
+    Each thread has its own list: the last bits of a run depend on which values are cached, and must not depend on other threads.
     """
 
     factors: tuple[weakref.ref[Any], ...] = ()
 
 
 class Pattern:
-    """The entries, row by row and by column within a row (CSR), with the stripes of columns for transposed products.
+    """Positions of the entries of a sparse matrix in CSR order, with stripes of columns for products with the transpose.
 
-    Indices take int32 where they fit. Nothing is stored twice: products with the transpose read the same entries.
+    Indices are int32 if they fit, else int64. Products with the transpose read the same arrays: there is no transposed copy.
+
+    Parameters
+    ----------
+    rows, cols : array_like of int, shape (size,)
+        Indices of the entries in row-major order, without repeats.
+    shape : tuple of two ints
+        Shape of the matrix.
     """
 
     def __init__(self, rows: Any, cols: Any, shape: tuple[int, int]):
-        """From the entries in row-major order, each once."""
         m, n = shape
         self.shape, self.size = (m, n), len(rows)
         index = np.int32 if max(self.size, m, n) < 2**31 else np.int64
         self.indices: np.ndarray = np.asarray(cols, index)
         self.indptr = np.searchsorted(rows, np.arange(m + 1)).astype(index)
-        stripes = max(min(4, n), -(-n // STRIPE))
+        stripes = max(min(4, n), -(-n // MAX_STRIPE_COLUMNS))
         self.width = -(-n // stripes)
         self.cuts = np.empty((-(-n // self.width) + 1, m), index)
         self.cuts[0], self.cuts[-1] = self.indptr[:-1], self.indptr[1:]
@@ -50,7 +57,7 @@ class Pattern:
         self._carrying = _Carrying()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: all but what is kept for points of this process."""
+        """State for pickle and copy, without the cached factors."""
         return {name: value for name, value in vars(self).items() if name != "_carrying"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -59,61 +66,63 @@ class Pattern:
 
     @property
     def rows(self) -> np.ndarray:
-        """The row of each entry, made anew."""
+        """The row index of each entry, computed at every access."""
         return np.repeat(np.arange(self.shape[0], dtype=self.indices.dtype), np.diff(self.indptr))
 
     @property
     def cols(self) -> np.ndarray:
+        """The column index of each entry."""
         return self.indices
 
     def row_of(self, entries: np.ndarray) -> np.ndarray:
-        """The rows of some entries, given by their numbers."""
+        """Return the row indices of the entries with the given numbers."""
         return np.searchsorted(self.indptr, entries, side="right") - 1
 
     def sample(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """(U V')_ij at all entries."""
-        self._fits(U, 0)
-        self._fits(V, 1)
+        """Return (U V')_ij at all entries."""
+        self._check_rows(U, 0)
+        self._check_rows(V, 1)
         return kernels.sample(self.indptr, self.indices, U, V)
 
     def sample_at(self, entries: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """(U V')_ij at some entries, in the order given."""
-        self._fits(U, 0)
-        self._fits(V, 1)
+        """Return (U V')_ij at the entries with the given numbers, in the order given."""
+        self._check_rows(U, 0)
+        self._check_rows(V, 1)
         return kernels.sample_at(self.row_of(entries), self.indices[entries], U, V)
 
     def times(self, values: np.ndarray, W: np.ndarray) -> np.ndarray:
-        """S W for the matrix S with these values."""
-        self._fits(W, 1)
+        """Return S W for the matrix S with these values."""
+        self._check_rows(W, 1)
         return kernels.times(self.indptr, self.indices, values, W)
 
     def transposed_times(self, values: np.ndarray, Q: np.ndarray) -> np.ndarray:
-        """S' Q."""
-        self._fits(Q, 0)
+        """Return S' Q for the matrix S with these values."""
+        self._check_rows(Q, 0)
         return kernels.transposed_times(self.cuts, self.indices, values, Q, self.shape[1], self.width)
 
-    def _fits(self, block: np.ndarray, axis: int) -> None:
-        """Refuses a block that the compiled loops would read beyond its end."""
+    def _check_rows(self, block: np.ndarray, axis: int) -> None:
+        """Raise ValueError if the block has the wrong number of rows: the compiled kernels do not check bounds."""
         if len(block) != self.shape[axis]:
             raise ValueError(
-                f"A block of {len(block)} rows met a matrix of shape {self.shape}: give it {self.shape[axis]} rows."
+                f"Got a block of {len(block)} rows for a matrix of shape {self.shape}: give it {self.shape[axis]} rows."
             )
 
     def to_dense(self, values: np.ndarray) -> np.ndarray:
+        """Return the matrix with these values as an array."""
         dense = np.zeros(self.shape, values.dtype)
         dense[self.rows, self.cols] = values
         return dense
 
-    def carry(self, factors: Any) -> None:
-        """Make room for the sampled values of these factors: of others, those not asked for the longest let theirs go."""
+    def register_cached(self, factors: Any) -> None:
+        """Record that the values of these factors are cached; drop the least recently used values above the limit."""
         kept = [(ref, other) for ref in self._carrying.factors if (other := ref()) not in (None, factors)]
-        gone = max(len(kept) + 1 - (KEPT if self.size <= LARGE else 1), 0)
-        for _, other in kept[:gone]:
+        excess = max(len(kept) + 1 - (MAX_CACHED if self.size <= MANY_ENTRIES else 1), 0)
+        for _, other in kept[:excess]:
             other.seen = None
-        self._carrying.factors = (*(ref for ref, _ in kept[gone:]), weakref.ref(factors))
+        self._carrying.factors = (*(ref for ref, _ in kept[excess:]), weakref.ref(factors))
 
     def remembered(self) -> list[Any]:
-        """Weak references to the factors whose values this thread keeps, the most recently used at the end."""
+        """Return weak references to the factors whose values are cached in this thread, the most recently used last."""
         return list(self._carrying.factors)
 
     def remember(self, carrying: list[Any]) -> None:

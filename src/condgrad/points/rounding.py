@@ -1,17 +1,18 @@
-r"""What rounding can do to a gap and to a gradient mapping: certificates add both.
+r"""Bounds on the rounding errors of a gap and of a gradient mapping, which certificates add.
 
-Let w be the gradient that was computed, p the witness, d the direction w + (p - x)/gamma that was computed, and v the linear
-oracle's answer to it.
+Let w be the computed gradient, p the witness, d the computed direction w + (p - x)/gamma, and v the answer of the linear
+oracle to d.
 
 - *Errors of a vector.* p is a witness for the gradient whose direction is exactly d. That gradient differs from F's by the
   rounding of w, of p - x and of d, and the mapping is 1-Lipschitz in the gradient (a projection is non-expansive): so these
   errors are added to the mapping's norm, without a square root. A projection and a singular value decomposition are exact for
-  an input that differs by a few units in the last place, so the same sum covers them. Of w it is assumed that its oracle is
-  *stable*: that it answers with the gradient at a point that is off by a few units in its last place, in an answer that is.
-  This makes |w| + L |x| units, and L = 1/(2 gamma). Where w is a sum of terms that nearly cancel, it is not: an objective
-  that states the norm of the terms (``grad_scale``) has it added.
+  an input that differs by a few units in the last place, so the same sum covers them. The gradient oracle is assumed to be
+  *stable*: up to a few units in the last place, w is the gradient at a point that differs from x by a few units in the last
+  place. This makes |w| + L |x| units, and L = 1/(2 gamma). The assumption fails if w is a sum of terms that nearly cancel: if
+  an objective states the norm of the terms (``grad_scale``), that norm is added.
 - *Errors of a number.* <d, p - v> is a sum of n products; v is a minimiser up to a few units of |d| |v|; p lies in the set up
-  to a few units of |p|, which is worth |d| |p| units. These are added to the gap, and come under the square root of Lemma 1.
+  to a few units of |p|, which changes the gap by |d| |p| units. These errors are added to the gap, under the square root of
+  Lemma 1.
 """
 
 from __future__ import annotations
@@ -24,53 +25,57 @@ import numpy as np
 from condgrad.points.base import Structured, inner, norm2
 from condgrad.points.low_rank import LowRank
 
-UNIT = float(np.finfo(float).eps) / 2
-"""The relative rounding of one operation."""
-OF_TERMS = 40
-"""Units by which a sum of terms errs, relative to their norm: 20 + log2 of their number, as in ``units``, and 4."""
+UNIT_ROUNDOFF = float(np.finfo(float).eps) / 2
+"""Maximum relative rounding error of one operation in float64."""
+TERM_ROUNDING_UNITS = 40
+"""Rounding error of a sum of terms in units, relative to their norm: 20 + log2 of their number, as in ``sum_rounding``, and 4."""
 
 
-def units(x: Any) -> float:
-    """The relative error of a sum of as many products as x has entries.
+def sum_rounding(x: Any) -> float:
+    """Return a bound on the relative rounding error of a sum of products, one for each entry of x.
 
-    numpy and BLAS sum in blocks: 16 terms in a row, then pairwise. 4 more for the rounding of the factors and products.
+    numpy and BLAS sum blocks of 16 terms in sequence, then the blocks pairwise. 4 more units cover the rounding of the factors
+    and products.
     """
     n = prod(x.shape)
-    return (min(n, 20 + log2(max(n, 1))) + 4) * UNIT
+    return (min(n, 20 + log2(max(n, 1))) + 4) * UNIT_ROUNDOFF
 
 
-def summed(x: Any, y: Any) -> float:
-    """<x, y>; of arrays as a pairwise sum, whose rounding ``units`` bounds."""
+def pairwise_inner(x: Any, y: Any) -> float:
+    """Return <x, y>; for arrays by a pairwise sum, whose rounding error ``sum_rounding`` bounds."""
     both = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
     return float(np.sum(x * y)) if both else inner(x, y)
 
 
 def difference(x: Any, y: Any) -> Any:
-    """x - y. The difference of two matrices of low rank is written with factors of its own size: their terms, which are large and
-    nearly cancel, would each bring their rounding to every product."""
+    """Return x - y, compressed if it is a low-rank matrix.
+
+    Without the compression its terms would be large and nearly cancel, and each would add its rounding error to every product.
+    """
     d = x - y
     return d.compressed() if isinstance(d, LowRank) and d.terms else d
 
 
 def gap_rounding(direction: Any, point: Any, vertex: Any, size: float = 0.0) -> float:
-    """What rounding can do to the gap <direction, point - vertex>.
+    """Return a bound on the rounding error of the gap <direction, point - vertex>.
 
     Parameters
     ----------
     direction, point, vertex : arrays or structured points
     size : float, default 0.0
-        Norm of the terms whose sum the direction is. It counts where they are structured, and so never summed.
+        Norm of the terms whose sum is the direction. Used if the direction is structured, because its terms are then never
+        summed.
     """
-    apart = sqrt(norm2(point - vertex))
-    reach = apart + sqrt(norm2(point)) + sqrt(norm2(vertex))
-    error = units(direction) * sqrt(norm2(direction)) * reach
-    return error + (8 * UNIT * size * apart if isinstance(direction, Structured) else 0.0)
+    distance = sqrt(norm2(point - vertex))
+    sizes = distance + sqrt(norm2(point)) + sqrt(norm2(vertex))
+    error = sum_rounding(direction) * sqrt(norm2(direction)) * sizes
+    return error + (8 * UNIT_ROUNDOFF * size * distance if isinstance(direction, Structured) else 0.0)
 
 
 def mapping_rounding(
-    grad: Any, x: Any, prox: Any, gamma: float, precision: float = 2 * UNIT, terms: float = 0.0
+    grad: Any, x: Any, prox: Any, gamma: float, precision: float = 2 * UNIT_ROUNDOFF, terms: float = 0.0
 ) -> float:
-    """What rounding can do to the norm of the gradient mapping at x.
+    """Return a bound on the rounding error of the norm of the gradient mapping at x.
 
     Parameters
     ----------
@@ -78,55 +83,59 @@ def mapping_rounding(
     gamma : float
         The smaller of the step sizes of the mapping and of the prox point.
     precision : float, default that of float64
-        The relative distance of two numbers of the type in which the gradient was computed.
+        Machine epsilon of the type in which the gradient was computed.
     terms : float, default 0.0
-        Norm of the terms whose sum the gradient is, where the objective states it.
+        Norm of the terms whose sum is the gradient, if the objective states it.
     """
-    at, long = sqrt(norm2(x)) / gamma, sqrt(norm2(grad))
-    own = precision / (2 * UNIT)
-    return units(x) * (long + at + sqrt(norm2(prox)) / gamma + own * (long + at / 2)) + OF_TERMS * own * UNIT * terms
+    x_size, grad_size = sqrt(norm2(x)) / gamma, sqrt(norm2(grad))
+    ratio = precision / (2 * UNIT_ROUNDOFF)
+    return (
+        sum_rounding(x) * (grad_size + x_size + sqrt(norm2(prox)) / gamma + ratio * (grad_size + x_size / 2))
+        + TERM_ROUNDING_UNITS * ratio * UNIT_ROUNDOFF * terms
+    )
 
 
 def grad_scale(objective: Any, x: Any) -> float:
-    """Norm of the terms whose sum the gradient at x is; 0 where the objective does not state it."""
+    """Return the norm of the terms whose sum is the gradient at x; 0 if the objective does not state it."""
     stated = getattr(objective, "grad_scale", None)
     return 0.0 if stated is None else float(stated(x))
 
 
 def precision(objective: Any, grad: Any) -> float:
-    """The relative distance of two numbers of the type in which the objective computed this gradient."""
+    """Return the machine epsilon of the type in which the objective computed this gradient."""
     known = getattr(objective, "precision", None)
     dtype = getattr(grad, "dtype", None)
-    own = float(np.finfo(dtype).eps) if dtype is not None and np.issubdtype(dtype, np.floating) else 2 * UNIT
+    own = float(np.finfo(dtype).eps) if dtype is not None and np.issubdtype(dtype, np.floating) else 2 * UNIT_ROUNDOFF
     return max(own, known or 0.0)
 
 
-PRECISIONS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""The relative distance of two numbers of a type, by the type's name in numpy, JAX and torch; all others count as float64."""
-DOUBLE = 2 * UNIT
+PRECISION_BY_DTYPE = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""Machine epsilon by the name of the type in numpy, JAX and torch; all other types count as float64."""
+FLOAT64_PRECISION = 2 * UNIT_ROUNDOFF
 
 
 def precision_of(answer: Any) -> float:
-    """The relative distance of two numbers of the coarsest type in an answer: an array, a tensor, or (nested) lists."""
+    """Return the largest machine epsilon of the types in an answer: an array, a tensor, or (nested) lists."""
     if isinstance(answer, list | tuple) or str(getattr(answer, "dtype", "")) == "object":
         return max(
-            map(precision_of, answer if isinstance(answer, list | tuple) else np.ravel(answer).tolist()), default=DOUBLE
+            map(precision_of, answer if isinstance(answer, list | tuple) else np.ravel(answer).tolist()),
+            default=FLOAT64_PRECISION,
         )
-    return PRECISIONS.get(str(getattr(answer, "dtype", "")).rpartition(".")[2], DOUBLE)
+    return PRECISION_BY_DTYPE.get(str(getattr(answer, "dtype", "")).rpartition(".")[2], FLOAT64_PRECISION)
 
 
-class Precise:
-    """Remembers the coarsest type of number that a user's function has answered with: a certificate needs its precision.
+class TracksPrecision:
+    """Mixin that records the coarsest floating-point type that a user's function has returned, for the certificates.
 
-    Not a field: what is remembered is no part of what was given.
+    The record is not a dataclass field: it is not part of what the user has given.
     """
 
     @property
     def precision(self) -> float:
-        """The relative distance of two numbers of that type."""
-        return vars(self).get("_precision", DOUBLE)
+        """Machine epsilon of the coarsest type so far."""
+        return vars(self).get("_precision", FLOAT64_PRECISION)
 
-    def _seen(self, answer: Any) -> Any:
+    def _record_precision(self, answer: Any) -> Any:
         found = precision_of(answer)
         if found > self.precision:
             object.__setattr__(self, "_precision", found)

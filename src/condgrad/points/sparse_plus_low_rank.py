@@ -1,4 +1,4 @@
-"""Directions: a sparse matrix plus one of low rank, as a linear operator."""
+"""Sums of a sparse and a low-rank matrix, as linear operators: gradients and gradient steps of matrix completion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from condgrad import kernels
 from condgrad.checks import read_only, real
 from condgrad.points.base import Structured
-from condgrad.points.low_rank import CANCELLED, Factors, LowRank
+from condgrad.points.low_rank import CANCELLATION_RATIO, Factors, LowRank
 from condgrad.points.pattern import Pattern
 from condgrad.storage.stored import check_array, stored
 
@@ -30,9 +30,22 @@ def _validate(x: SparsePlusLowRank) -> None:
 
 @stored(fields=("pattern", "values", "low", "scale", "shape", "met"), validate=_validate)
 class SparsePlusLowRank(Structured):
-    """scale S + X, for S with ``values`` on the pattern and X of low rank: a gradient, or a point minus a step along one.
+    """The matrix scale S + X with S sparse and X of low rank: a gradient, or a point minus a step along a gradient.
 
     ``D @ W`` and ``D.T @ Q`` read the entries once for all columns of the block.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Positions of the entries of S.
+    values : ndarray of float, shape (pattern.size,)
+        Values of the entries of S.
+    low : LowRank, default None
+        The matrix X; None: 0.
+    scale : float, default 1.0
+        Factor of S.
+    met : WeakKeyDictionary, default None
+        Cache of the products <S, U V'>, shared by multiples of S; None: a new one.
     """
 
     def __init__(
@@ -46,17 +59,17 @@ class SparsePlusLowRank(Structured):
         values = np.asarray(values, dtype=float)
         if values.shape != (pattern.size,):
             raise ValueError(
-                f"Values of shape {values.shape} met a pattern of {pattern.size} entries: give one value for each entry."
+                f"Got values of shape {values.shape} for a pattern of {pattern.size} entries: give one value for each entry."
             )
         self.pattern, self.scale, self.shape = pattern, scale, pattern.shape
         self.values: np.ndarray = read_only(values) if values.flags.writeable else values
         self.low = LowRank.zeros(pattern.shape) if low is None else low
         self.met: WeakKeyDictionary[Factors, float] = WeakKeyDictionary() if met is None else met
-        """<S, U V'> of factors that it met: a step asks for the same ones again, when their sampled values have gone."""
+        """Cache of <S, U V'> by factors: a step needs the products again after the values of the factors are dropped."""
         self.same_shape(self.low)
 
     def __reduce__(self) -> Any:
-        """For pickle and copy: without the products in ``met``."""
+        """State for pickle and copy, without the cached products in ``met``."""
         return SparsePlusLowRank, (self.pattern, self.values, self.low, self.scale)
 
     def scaled(self, factor: float) -> SparsePlusLowRank:
@@ -72,11 +85,12 @@ class SparsePlusLowRank(Structured):
         low = self.low + other.low
         if other.values is self.values:
             return SparsePlusLowRank(self.pattern, self.values, low, self.scale + other.scale, self.met)
-        if other.scale == -self.scale:  # a difference: one new array, not two
+        if other.scale == -self.scale:  # a difference: allocate one new array, not two
             return SparsePlusLowRank(self.pattern, self.values - other.values, low, self.scale)
         return SparsePlusLowRank(self.pattern, self.sparse_values() + other.sparse_values(), low)
 
     def sparse_values(self) -> np.ndarray:
+        """Return the values of scale S."""
         return self.values if self.scale == 1.0 else self.scale * self.values
 
     def inner(self, other: Any) -> float:
@@ -86,28 +100,28 @@ class SparsePlusLowRank(Structured):
         if other is self:
             return self._norm2()
         if isinstance(other, LowRank):
-            return self.scale * sum(c * self._with(f) for c, f in other.terms) + self.low.inner(other)
+            return self.scale * sum(c * self._sparse_inner(f) for c, f in other.terms) + self.low.inner(other)
         self._same_pattern(other)
         return sum(self._parts(other))
 
     def _parts(self, other: SparsePlusLowRank) -> tuple[float, float, float]:
-        """Of <self, other>: sparse with sparse, sparse with low rank, low rank with low rank. No array as long as the values."""
+        """Return the sparse-sparse, mixed and low-rank parts of <self, other>, without an array of the length of the values."""
         sparse = self.scale * other.scale * kernels.dot(self.values, other.values)
-        mixed = self.scale * sum(c * self._with(f) for c, f in other.low.terms)
-        mixed += other.scale * sum(c * other._with(f) for c, f in self.low.terms)
+        mixed = self.scale * sum(c * self._sparse_inner(f) for c, f in other.low.terms)
+        mixed += other.scale * sum(c * other._sparse_inner(f) for c, f in self.low.terms)
         return sparse, mixed, self.low.inner(other.low)
 
     def _norm2(self) -> float:
-        """Where the parts cancel: the squares on the pattern, where both meet, and those of the low-rank part elsewhere."""
+        """Return |self|^2. If its parts cancel, add the squares on the pattern and those of the low-rank part off the pattern."""
         parts = self._parts(self)
-        if sum(parts) > CANCELLED * max(parts):
+        if sum(parts) > CANCELLATION_RATIO * max(parts):
             return sum(parts)
         on = self.low.at(self.pattern)
         both = self.sparse_values() + on
         return kernels.dot(both, both) + max(self.low.inner(self.low) - kernels.dot(on, on), 0.0)
 
     def distance2(self, other: Structured) -> float:
-        """Where both are sparse alone, without an array as long as the values."""
+        """Return |self - other|^2; for equal low-rank parts, without an array of the length of the values."""
         if not isinstance(other, SparsePlusLowRank) or (self.low - other.low).terms:
             return super().distance2(other)
         self._same_pattern(other)
@@ -115,13 +129,13 @@ class SparsePlusLowRank(Structured):
 
     def _same_pattern(self, other: SparsePlusLowRank) -> None:
         if other.pattern is not self.pattern:
-            raise ValueError("Two sparse directions on different observations met: build both from one objective.")
+            raise ValueError("The two sparse matrices have different observations: build both from one objective.")
 
-    def _with(self, factors: Factors) -> float:
-        """<S, U V'>: from sampled values that are carried or will be, for rank one from a product, which keeps nothing."""
+    def _sparse_inner(self, factors: Factors) -> float:
+        """Return <S, U V'>: from the values on the pattern, which are cached; for rank one by a product, if they are not."""
         found = self.met.get(factors)
         if found is None:
-            if factors.U.shape[1] == 1 and not factors.carries(self.pattern):
+            if factors.U.shape[1] == 1 and not factors.has_cached(self.pattern):
                 found = float(np.vdot(factors.U, self.pattern.times(self.values, factors.V)))
             else:
                 found = kernels.dot(self.values, factors.at(self.pattern))
@@ -142,6 +156,7 @@ class SparsePlusLowRank(Structured):
         return _Transposed(self)
 
     def transposed_times(self, Q: np.ndarray) -> np.ndarray:
+        """Return D' Q for a vector or a block Q."""
         block, vector = _block(Q)
         out = self.pattern.transposed_times(self.values, block)
         if self.scale != 1.0:
@@ -163,7 +178,7 @@ class SparsePlusLowRank(Structured):
 
 
 class _Transposed:
-    """The transpose of an operator, for products only."""
+    """The transpose of a SparsePlusLowRank; supports only products."""
 
     def __init__(self, operator: SparsePlusLowRank):
         self.operator, self.shape = operator, operator.shape[::-1]
@@ -173,5 +188,6 @@ class _Transposed:
 
 
 def _block(W: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return W as a C-contiguous matrix, and whether W is a vector."""
     W = np.asarray(W, dtype=float)
     return np.ascontiguousarray(W if W.ndim == 2 else W[:, None]), W.ndim == 1

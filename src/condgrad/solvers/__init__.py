@@ -1,4 +1,4 @@
-"""The methods, one file each, and their registry."""
+"""The optimisation methods, one file each, and their registry."""
 
 from condgrad.solvers.accelerated_gradient import AcceleratedGradient
 from condgrad.solvers.cgs import CGS

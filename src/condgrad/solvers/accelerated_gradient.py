@@ -1,4 +1,4 @@
-r"""The accelerated gradient method for non-convex F (Ghadimi and Lan 2016). A reference that projects.
+r"""The accelerated gradient method for non-convex F (Ghadimi and Lan 2016), a baseline with projections.
 
     x_md = (1 - alpha_k) x_ag + alpha_k x
     x    = project(x    - lambda_k grad F(x_md))
@@ -23,17 +23,22 @@ from condgrad.storage.stored import stored
 @stored
 @dataclass(frozen=True, kw_only=True)
 class AcceleratedGradientState(State):
+    """State of :class:`AcceleratedGradient`."""
+
     slow: Point
+    """The sequence x, whose steps are lambda_k."""
 
 
 @dataclass(frozen=True)
 class AcceleratedGradient:
-    """Reports x_ag; ``slow`` in the state is the paper's x."""
+    """The accelerated gradient method. It reports x_ag; the field ``slow`` of the state is x."""
 
     def init(self, problem: Problem, x0: Point) -> AcceleratedGradientState:
+        """Return the initial state at x0."""
         return AcceleratedGradientState(x=x0, slow=x0, L=smoothness(problem, x0))
 
     def step(self, problem: Problem, state: AcceleratedGradientState) -> AcceleratedGradientState:
+        """Return the state after one step."""
         k, L, project = state.k + 1, state.L, problem.domain.project
         alpha, beta = 2 / (k + 1), 1 / (2 * L)
         lam = k * beta / 2
@@ -54,4 +59,5 @@ class AcceleratedGradient:
 
 
 def accelerated_gradient(problem: Problem, setup: Setup) -> AcceleratedGradient:
+    """Build the method from the options of the registry."""
     return AcceleratedGradient()

@@ -6,7 +6,7 @@ r"""Conditional gradient sliding for convex F (Lan and Zhou 2016).
 
 g_k = 3/(k+2), b_k = 3L/(k+1), e_k = L D^2/(k(k+1)):  F(y_k) - F* <= 15 L D^2 / (2 (k+1)(k+2)).
 
-Where F is mu-strongly convex it restarts from y every N = ceil(2 sqrt(6 L/mu)) steps, with g_k = 2/(k+1), b_k = 2L/k,
+If F is mu-strongly convex, the method restarts from y every N = ceil(2 sqrt(6 L/mu)) steps, with g_k = 2/(k+1), b_k = 2L/k,
 e_{s,k} = 8 L delta_0 2^(-s) / (mu N k) in phase s, delta_0 >= F(x_0) - F*:  F(y) - F* <= delta_0 2^(-s) after phase s.
 """
 
@@ -28,25 +28,29 @@ from condgrad.storage.stored import stored
 @stored
 @dataclass(frozen=True, kw_only=True)
 class CGSState(State):
+    """State of :class:`CGS`."""
+
     inner_x: Point
     memory: Any
     start: int = 0
-    """The step after which the present phase began."""
+    """Number of steps before the current phase."""
     phase: int = 1
     first_gap: float
+    """delta_0"""
 
 
 @dataclass(frozen=True)
 class CGS:
-    """Reports y. ``strong_convexity`` is mu; 0 means never restart."""
+    """Conditional gradient sliding. It reports y. ``strong_convexity`` is mu; 0: no restarts."""
 
     schedule: Schedule
     inner: Inner
     strong_convexity: float = 0.0
     initial_gap: float | None = None
-    """delta_0, only used with restarts; by default the Frank-Wolfe gap at x_0, a bound where F is convex."""
+    """delta_0, used with restarts only. None: the Frank-Wolfe gap at x_0, an upper bound for convex F."""
 
     def init(self, problem: Problem, x0: Point) -> CGSState:
+        """Return the initial state at x0."""
         delta = self.initial_gap or 0.0
         if self.strong_convexity and self.initial_gap is None:
             grad = problem.objective.grad(x0)
@@ -55,6 +59,7 @@ class CGS:
         return CGSState(x=x0, inner_x=x0, L=smoothness(problem, x0), memory=memory, first_gap=delta)
 
     def step(self, problem: Problem, state: CGSState) -> CGSState:
+        """Return the state after one step."""
         L, mu, x, y = state.L, self.strong_convexity, state.inner_x, state.x
         start, phase, N = state.start, state.phase, ceil(2 * sqrt(6 * L / mu)) if mu else 0
         if mu and state.k - start >= N:
@@ -88,4 +93,5 @@ class CGS:
 
 
 def cgs(problem: Problem, setup: Setup, strong_convexity: float = 0.0, initial_gap: float | None = None) -> CGS:
+    """Build the method from the options of the registry."""
     return CGS(setup.schedule, setup.inner, strong_convexity, initial_gap)

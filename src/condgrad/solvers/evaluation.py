@@ -1,4 +1,4 @@
-"""What is known of F at a point, so that no value is asked for twice and one call gives both where it can."""
+"""Evaluations of F that avoid repeated calls: one call for value and gradient, and a cache for the duration of a step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from condgrad.protocols import Point
 
 
 class Evaluation(NamedTuple):
-    """F and its gradient at x; None: not computed."""
+    """Value and gradient of F at x; None: not computed."""
 
     x: Point
     fun: Any = None
@@ -18,32 +18,32 @@ class Evaluation(NamedTuple):
 
 
 def same_point(x: Point, y: Point) -> bool:
-    """One object, or arrays with equal entries. Structured points are only compared by identity: anything else costs more."""
+    """Return whether x and y are one object or equal arrays. Structured points are compared by identity only, which is cheap."""
     return x is y or (isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.array_equal(x, y))
 
 
 def value_at(objective: Any, x: Point) -> Evaluation:
-    """F(x); with the gradient where the objective computes both in one call."""
-    both = both_at(objective, x)
+    """Return F(x), together with the gradient if the objective computes both in one call."""
+    both = value_and_grad_at(objective, x)
     return both if both.fun is not None else Evaluation(x, fun=objective.value(x))
 
 
 def grad_at(objective: Any, x: Point) -> Evaluation:
-    """The gradient at x; with F(x) where the objective computes both in one call."""
-    both = both_at(objective, x)
+    """Return the gradient at x, together with F(x) if the objective computes both in one call."""
+    both = value_and_grad_at(objective, x)
     return both if both.fun is not None else Evaluation(x, grad=objective.grad(x))
 
 
-def both_at(objective: Any, x: Point) -> Evaluation:
-    """F and its gradient at x where the objective computes both in one call, else neither."""
+def value_and_grad_at(objective: Any, x: Point) -> Evaluation:
+    """Return F(x) and the gradient if the objective computes both in one call, else neither."""
     both = getattr(objective, "value_and_grad", None)
     return Evaluation(x) if both is None else Evaluation(x, *both(x))
 
 
-class Remembering:
-    """Stands for ``objective`` within one step: a value or a gradient that is known is not computed again.
+class CachedObjective:
+    """Wrapper of ``objective`` for one step that returns known values and gradients without another call.
 
-    It lives no longer than the step, so that steps stay pure and objectives can be shared between threads.
+    It exists only for the duration of a step, so steps stay pure and objectives can be shared between threads.
     """
 
     def __init__(self, objective: Any, *known: Evaluation):
@@ -54,12 +54,14 @@ class Remembering:
         return getattr(self._objective, name)
 
     def value(self, x: Point) -> float:
+        """Return F(x)."""
         for known in self._known:
             if known.fun is not None and same_point(x, known.x):
                 return known.fun
         return self._keep(Evaluation(x, fun=self._objective.value(x))).fun
 
     def grad(self, x: Point) -> Point:
+        """Return the gradient at x."""
         for known in self._known:
             if known.grad is not None and same_point(x, known.x):
                 return known.grad

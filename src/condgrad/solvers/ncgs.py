@@ -8,10 +8,10 @@ alpha_k = 2/(k+1), beta_k = 1/(2L), lambda_k in [beta_k, (1 + alpha_k/4) beta_k]
 min_k |g(theta_{k-1}, grad F(theta_md_k), lambda_k)|^2 <= (12 L (F(theta_0) - F*) + 16 L) / N.
 
 Of L the proof uses F(theta_k) <= F(theta_md) + <grad, theta_k - theta_md> + (L/2) |theta_k - theta_md|^2 in each step k, and
-no more. ``adaptive`` takes the smallest L_k <= L for which it finds this to hold: much longer steps where F is flatter
-along the way than at its steepest, as problem (5) is, by a factor of the share of observed entries.
+no more. ``adaptive`` takes the smallest L_k <= L tried for which this holds. Steps are much longer if the curvature of F along
+the steps is below its maximum. In problem (5) it is, by a factor of the share of observed entries.
 
-``step_scale`` multiplies beta_k: an experimenter's setting, outside of Theorem 1 where it is above 1.
+``step_scale`` multiplies beta_k, for experiments: above 1 Theorem 1 does not apply.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from condgrad.certificate import Certificate
 from condgrad.inner import with_gap
 from condgrad.protocols import Inner, Point, Problem
-from condgrad.solvers.evaluation import Evaluation, Remembering, both_at, grad_at, value_at
+from condgrad.solvers.evaluation import CachedObjective, Evaluation, grad_at, value_and_grad_at, value_at
 from condgrad.solvers.schedules import Schedule, Setup, practical
 from condgrad.solvers.smoothness import curvature_along, smoothness
 from condgrad.solvers.states import Descent, State
@@ -32,24 +32,27 @@ from condgrad.storage.stored import stored
 @stored
 @dataclass(frozen=True, kw_only=True)
 class NCGSState(State):
+    """State of :class:`NCGS`."""
+
     theta_ag: Point
     memory: Any
     local: float
-    """L_k, with which the next step begins."""
+    """Initial L_k of the next step."""
     demand: float = 1.0
-    """A mapping with step size 1/(2 L_k) that is so many times below eps is worth a step with 1/(2L), which certifies it."""
+    """Once the squared mapping with step size 1/(2 L_k) is below eps / demand, a step with 1/(2L) follows, which certifies it."""
     due: bool = False
+    """Whether the next step is the certifying one."""
 
 
 @dataclass(frozen=True)
 class NCGS:
-    """``stretch`` in [0, 1] places lambda_k in the proof's interval: lambda_k = (1 + stretch alpha_k/4) beta_k.
+    """NCGS, option I. It reports theta_k, which is always in the set.
 
-    At 0, the theorem's choice, theta_ag = theta_md = theta for every k: projected gradient with an inexact prox.
-    Reports theta_k, which never leaves the set. Above 0 it certifies nothing on its way: the gradient is taken at theta_md,
-    which may lie outside the set.
+    ``stretch`` in [0, 1] sets lambda_k in the interval of the proof: lambda_k = (1 + stretch alpha_k/4) beta_k. At 0, the
+    theorem's choice, theta_ag = theta_md = theta for every k: projected gradient with an inexact prox. Above 0 the steps have no
+    certificates: the gradient is evaluated at theta_md, which may lie outside the set.
 
-    With ``certify``, the gap of a prox point that its inner solver has not measured is, by one more linear oracle call.
+    With ``certify``, one more linear oracle call measures the gap of a prox point that the inner solver has not measured.
     """
 
     schedule: Schedule
@@ -71,25 +74,28 @@ class NCGS:
             raise ValueError("stretch and adaptive exclude each other: give one of them.")
 
     def init(self, problem: Problem, x0: Point) -> NCGSState:
+        """Return the initial state at x0."""
         _, fun, grad = (value_at if self.adaptive else self.ahead)(problem.objective, x0)
         L, memory = smoothness(problem, x0, grad), self.inner.init(problem.domain, x0)
-        return NCGSState(x=x0, theta_ag=x0, L=L, memory=memory, local=FIRST * L, fun=fun, grad=grad)
+        return NCGSState(x=x0, theta_ag=x0, L=L, memory=memory, local=FIRST_L_SHARE * L, fun=fun, grad=grad)
 
     def ahead(self, objective: Any, x: Point) -> Evaluation:
-        """The gradient of the next step, which the value that is recorded brings with it: not where theta_md is another point."""
-        return both_at(objective, x) if self.stretch == 0 else Evaluation(x)
+        """Return F(x) and the gradient if one call computes both and the next step uses them (theta_md = theta)."""
+        return value_and_grad_at(objective, x) if self.stretch == 0 else Evaluation(x)
 
     def step(self, problem: Problem, state: NCGSState) -> NCGSState:
+        """Return the state after one step."""
         return self.adaptive_step(problem, state) if self.adaptive else self.fixed_step(problem, state)
 
     def fixed_step(self, problem: Problem, state: NCGSState) -> NCGSState:
+        """Return the state after a step with beta_k = step_scale/(2L)."""
         k, L, theta = state.k + 1, state.L, state.x
         alpha, beta = 2 / (k + 1), 1 / (2 * L)
         certified, beta = beta, self.step_scale * beta
         lam = (1 + self.stretch * alpha / 4) * beta
 
         theta_md = theta if self.stretch == 0 else (1 - alpha) * state.theta_ag + alpha * theta
-        objective = Remembering(problem.objective, state.known)
+        objective = CachedObjective(problem.objective, state.known)
         _, fun_md, grad = grad_at(objective, theta_md)
         accuracy = self.schedule.accuracy(gamma=lam, share=1.0)
         prox = self.inner.solve(problem.domain, grad, theta, lam, accuracy, state.memory)
@@ -115,17 +121,17 @@ class NCGS:
         )
 
     def adaptive_step(self, problem: Problem, state: NCGSState) -> NCGSState:
-        """theta = condg(grad F(theta), theta, 1/(2 L_k), eta_k), with L_k raised until the smoothness holds.
+        """Return the state after theta = condg(grad F(theta), theta, 1/(2 L_k), eta_k); L_k is raised until the inequality holds.
 
-        The next L_k begins at the curvature along this step, but not below half of this one.
+        The next L_k starts at the curvature along this step, but not below L_k / 2.
         """
         L, theta, memory = state.L, state.x, state.memory
-        objective = Remembering(problem.objective, state.known)
+        objective = CachedObjective(problem.objective, state.known)
         grad, before = grad_at(objective, theta).grad, objective.value(theta)
-        L_k = L if state.due else min(max(state.local, LEAST * L), L)
+        L_k = L if state.due else min(max(state.local, MIN_L_SHARE * L), L)
         while True:
             beta = 1 / (2 * L_k)
-            accuracy = self.schedule.accuracy(gamma=beta / state.demand, share=1.0)  # or it would never be met
+            accuracy = self.schedule.accuracy(gamma=beta / state.demand, share=1.0)  # or no step would meet the demand
             prox = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
             theta_k, memory = prox.point, prox.memory
             descent = Descent(theta, grad, theta_k)
@@ -139,16 +145,16 @@ class NCGS:
             prox = with_gap(prox, problem.domain, grad, theta, beta)
         certificate = Certificate(theta, theta_k, 1 / (2 * L), prox.gap, step=beta if L_k < L else None)
         eps = self.schedule.eps if isinstance(self.schedule, practical) else 0.0
-        seen = (certificate.norm + certificate.error) ** 2
+        upper = (certificate.norm + certificate.error) ** 2
         return NCGSState(
             k=state.k + 1,
             x=theta_k,
             L=L,
             theta_ag=theta_k,
             memory=memory,
-            local=state.local if state.due else max(min(max(rho, L_k / 2), L_k), LEAST * L),
-            demand=max(state.demand, 2 * seen / eps) if state.due and eps else state.demand,
-            due=L_k < L and seen * state.demand <= eps,
+            local=state.local if state.due else max(min(max(rho, L_k / 2), L_k), MIN_L_SHARE * L),
+            demand=max(state.demand, 2 * upper / eps) if state.due and eps else state.demand,
+            due=L_k < L and upper * state.demand <= eps,
             certificate=certificate,
             descent=descent,
             fun=fun,
@@ -157,15 +163,18 @@ class NCGS:
         )
 
 
-FIRST, LEAST = 1e-3, 1e-4
-"""L_1 begins at FIRST L, where a prox point has low rank; no L_k is below LEAST L."""
+FIRST_L_SHARE, MIN_L_SHARE = 1e-3, 1e-4
+"""Initial L_1 and minimum L_k as shares of L. With a small L_1 the first prox point has low rank."""
 
 
 def ncgs(
     problem: Problem, setup: Setup, stretch: float = 0.0, adaptive: bool | None = None, step_scale: float | None = None
 ) -> NCGS:
-    """Adaptive by default where the schedule is practical and neither stretch nor step_scale is given. Adaptive steps go by their
-    certificates, so these are made whether anybody else uses them or not: a run is not changed by being measured."""
+    """Build the method from the options of the registry.
+
+    By default it is adaptive if the schedule is practical and neither stretch nor step_scale is given. Adaptive steps depend on
+    their certificates, so these are computed even if nothing else uses them: measuring a run does not change it.
+    """
     if adaptive is None:
         adaptive = isinstance(setup.schedule, practical) and stretch == 0.0 and step_scale is None
     scale = 1.0 if step_scale is None else step_scale
@@ -174,6 +183,6 @@ def ncgs(
 
 
 def check_step_scale(step_scale: float) -> None:
-    """Refuse a multiple of the theorem's step below 1."""
+    """Raise ValueError if the multiple of the theorem's step is below 1."""
     if not step_scale >= 1:
         raise ValueError(f"step_scale is {step_scale}, but it multiplies the theorem's step: give 1 or more.")

@@ -8,8 +8,8 @@ alpha_k = 2/(k+1), beta_k = 1/(2L), lambda_k = k beta_k/2. Theorem 1, with eta_k
 min_k |g(theta_md_k, grad F(theta_md_k), beta_k)|^2
     <= 48 L (4 L |theta_0 - theta*|^2 / (N^2 (N+1)) + l (|theta*|^2 + 2 M^2)/N + 2/N).
 
-The better option where the non-convexity l is small against L. ``step_scale`` multiplies beta_k, and so lambda_k: an
-experimenter's setting, outside of the theorem where it is above 1.
+The better option if the non-convexity l is small compared with L. ``step_scale`` multiplies beta_k, and so lambda_k, for
+experiments: above 1 the theorem does not apply.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ from condgrad.storage.stored import stored
 @stored
 @dataclass(frozen=True, kw_only=True)
 class NCGSIIState(State):
+    """State of :class:`NCGSII`; ``memory`` has the states of the inner solver for theta and for theta_ag."""
+
     theta: Point
     memory: tuple[Any, Any]
 
 
 @dataclass(frozen=True)
 class NCGSII:
-    """Reports theta_ag; its certificates are for theta_md, where the gradient is taken.
+    """NCGS, option II. It reports theta_ag; its certificates are for theta_md, where the gradient is evaluated.
 
-    With ``certify``, the gap of a theta_ag that its inner solver has not measured is, by one more linear oracle call.
+    With ``certify``, one more linear oracle call measures the gap of a theta_ag that the inner solver has not measured.
     """
 
     schedule: Schedule
@@ -51,10 +53,12 @@ class NCGSII:
         check_step_scale(self.step_scale)
 
     def init(self, problem: Problem, x0: Point) -> NCGSIIState:
+        """Return the initial state at x0."""
         memory = self.inner.init(problem.domain, x0)
         return NCGSIIState(x=x0, theta=x0, L=smoothness(problem, x0), memory=(memory, memory))
 
     def step(self, problem: Problem, state: NCGSIIState) -> NCGSIIState:
+        """Return the state after one step."""
         k, L = state.k + 1, state.L
         alpha, gamma = 2 / (k + 1), 1 / (2 * L)
         beta = self.step_scale * gamma
@@ -81,9 +85,9 @@ class NCGSII:
 def two_steps(
     method: Any, problem: Problem, k: int, grad: Point, theta: Point, theta_md: Point, beta: float, memory: Any
 ) -> tuple[Prox, Prox, tuple[Any, Any]]:
-    """theta_k and theta_ag_k, the two prox steps of option II and of Algorithm 3, with lambda_k = k beta_k/2.
+    """Return theta_k and theta_ag_k, the two prox steps of option II and of Algorithm 3, with lambda_k = k beta_k/2.
 
-    The proof spares a relative inner error of 1/(2(k+1)) in the first and of less than 1/4 in the second.
+    The proof allows a relative inner error of 1/(2(k+1)) in the first and of less than 1/4 in the second.
     """
     lam = k * beta / 2
     eta, chi = method.schedule.accuracy(lam, share=1 / (k + 1)), method.schedule.accuracy(beta, share=1 / 4)
@@ -93,4 +97,5 @@ def two_steps(
 
 
 def ncgs_ii(problem: Problem, setup: Setup, step_scale: float | None = None) -> NCGSII:
+    """Build the method from the options of the registry."""
     return NCGSII(setup.schedule, setup.inner, setup.certify, 1.0 if step_scale is None else step_scale)

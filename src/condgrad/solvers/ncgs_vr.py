@@ -28,21 +28,25 @@ from condgrad.storage.stored import stored
 @stored
 @dataclass(frozen=True, kw_only=True)
 class NCGSVRState(State):
+    """State of :class:`NCGSVR`."""
+
     snapshot: Any
     memory: Any
     lam: float
-    """The step size of this epoch, where it adapts."""
+    """The step size of the current epoch."""
     snapshot_fun: float = 0.0
+    """F at the snapshot, if the step size is adaptive."""
     moved: float = 0.0
     """sum |theta_t - theta_{t-1}|^2 over the epoch so far."""
 
 
 @dataclass(frozen=True)
 class NCGSVR:
-    """Step ``lam``; batch and epoch are the estimator's.
+    """NCGS-VR with step size ``lam``; the estimator has the batch and epoch lengths.
 
-    With ``adaptive`` the step grows as long as each epoch brings F down by a share of what its steps were long, and an
-    epoch that does not is taken back. F never rises from snapshot to snapshot but at ``lam`` itself, for which the theorem holds.
+    With ``adaptive`` the step size grows after each epoch that decreases F by a share of sum |step|^2 / lam, and an epoch with
+    less decrease is undone. F does not increase from snapshot to snapshot, except at the step size ``lam``, for which the theorem
+    holds.
     """
 
     schedule: Schedule
@@ -53,12 +57,14 @@ class NCGSVR:
     adaptive: bool = False
 
     def init(self, problem: Problem, x0: Point) -> NCGSVRState:
+        """Return the initial state at x0."""
         memory = self.inner.init(problem.domain, x0)
         snapshot = self.estimator.init(problem.objective, x0)
         lam = max(self.lam, 1 / (3 * problem.objective.smoothness)) if self.adaptive else self.lam
         return NCGSVRState(x=x0, L=problem.objective.smoothness, snapshot=snapshot, memory=memory, lam=lam)
 
     def step(self, problem: Problem, state: NCGSVRState) -> NCGSVRState:
+        """Return the state after one step."""
         if self.adaptive and state.k % self.estimator.epoch == 0:
             state = self.begin_epoch(problem, state)
         k, theta, lam = state.k + 1, state.x, state.lam
@@ -71,19 +77,22 @@ class NCGSVR:
         return changed(state, k=k, x=theta_k, snapshot=snapshot, memory=memory, moved=moved)
 
     def begin_epoch(self, problem: Problem, state: NCGSVRState) -> NCGSVRState:
-        """Look at what the last epoch brought: a longer step, or back to its snapshot with a shorter one."""
+        """After a good epoch lengthen the step; after a bad one return to its snapshot with a shorter step."""
         fun = problem.objective.value(state.x)
         if state.snapshot is None:
             return changed(state, snapshot_fun=fun)
-        if fun <= state.snapshot_fun - SHARE * state.moved / state.lam:
-            return changed(state, snapshot_fun=fun, lam=min(GROW * state.lam, self.lam / LEAST), moved=0.0)
+        if fun <= state.snapshot_fun - MIN_DECREASE * state.moved / state.lam:
+            return changed(
+                state, snapshot_fun=fun, lam=min(STEP_GROWTH * state.lam, self.lam / MIN_STEP_RATIO), moved=0.0
+            )
         if state.lam > self.lam:
             return changed(state, x=state.snapshot.x, lam=max(state.lam / 2, self.lam), moved=0.0)
         return changed(state, snapshot_fun=fun, moved=0.0)
 
 
-SHARE, GROW, LEAST = 0.1, 1.5, 1e-4
-"""The share of sum |step|^2 / lam by which an epoch must bring F down; the growth of lam after one that does; its limit."""
+MIN_DECREASE, STEP_GROWTH, MIN_STEP_RATIO = 0.1, 1.5, 1e-4
+"""Minimum decrease of F in an epoch as a share of sum |step|^2 / lam; growth factor of lam after such an epoch; smallest ratio of
+the initial to the adapted step size."""
 
 
 def ncgs_vr(
@@ -96,9 +105,13 @@ def ncgs_vr(
     replace: bool = True,
     adaptive: bool | None = None,
 ) -> NCGSVR:
-    """The theorem's epoch, batch and step where they are not given; a step that adapts where the schedule is practical."""
+    """Build the method from the options of the registry.
+
+    Epoch, batch and step are by default those of the theorem; with the practical schedule they are those below and the step is
+    adaptive.
+    """
     in_theory = isinstance(setup.schedule, theory)
-    m, b = epoch_and_batch(problem.objective.n_terms) if in_theory else shorter_and_larger(problem.objective)
+    m, b = epoch_and_batch(problem.objective.n_terms) if in_theory else practical_epoch_and_batch(problem.objective)
     m, b = epoch or m, batch or b
     if adaptive is None:
         adaptive = lam is None and not in_theory
@@ -107,16 +120,16 @@ def ncgs_vr(
 
 
 def epoch_and_batch(n: int) -> tuple[int, int]:
-    """m = n^(1/3), b = n^(2/3), in whole numbers that keep m^2 <= b, which is what the theorem uses."""
+    """Return m = n^(1/3) and b = n^(2/3), rounded so that m^2 <= b, which the theorem uses."""
     m = max(1, int(n ** (1 / 3) + 1e-9))
     return m, max(m * m, min(n, ceil(n ** (2 / 3) - 1e-9)))
 
 
-def shorter_and_larger(objective: Any) -> tuple[int, int]:
-    """Epoch and batch in practice.
+def practical_epoch_and_batch(objective: Any) -> tuple[int, int]:
+    """Return the epoch and batch lengths of the practical schedule.
 
-    The proof asks for K^2 m^2 <= L^2 b. Where the terms' mean-square smoothness K is above F's L, epochs are
-    shorter by K/L and batches larger by (K/L)^2: but not shorter than 5 steps, and not larger than a quarter of all terms.
+    The proof requires K^2 m^2 <= L^2 b. If the terms' mean-square smoothness K is above F's L, epochs are shorter by K/L and
+    batches larger by (K/L)^2, with a minimum of 5 steps and a maximum of a quarter of all terms.
     """
     m, b = epoch_and_batch(objective.n_terms)
     K = objective.mean_square_smoothness or objective.term_smoothness
@@ -125,11 +138,11 @@ def shorter_and_larger(objective: Any) -> tuple[int, int]:
 
 
 def step_size(objective: Any, schedule: Schedule, epoch: int, batch: int) -> float:
-    """The theorem's 1/(3 L) with L of each term; in practice, the largest step that the proof allows.
+    """Return the theorem's step 1/(3 L) with L of each term; for the practical schedule, the largest step that the proof allows.
 
     The proof uses the terms' smoothness only through their mean-square smoothness K, and F's own L in the descent:
-    lambda <= 1/(3 L) and (4 K^2 m^2/b) lambda^2 + L lambda <= 7/9 (which leaves 2/9 for the relative inner error).
-    With K = L and m^2 = b both say 1/(3 L). K can be far below every term's own L.
+    lambda <= 1/(3 L) and (4 K^2 m^2/b) lambda^2 + L lambda <= 7/9 (the other 2/9 are for the relative inner error).
+    With K = L and m^2 = b both give 1/(3 L). K can be far below the L of every term.
     """
     if isinstance(schedule, theory):
         if objective.term_smoothness is None:

@@ -1,4 +1,4 @@
-"""Schedules: the theorems', and the one that users get."""
+"""Schedules of the prox accuracy: those of the theorems, and the practical one, which is the default."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from condgrad.protocols import Inner, InnerStop
 
 @dataclass(frozen=True)
 class theory:  # noqa: N801 - a value that reads like a word: schedule=theory(100)
-    r"""Exactly the theorem of the method, for a run of N = ``steps`` steps.
+    r"""The schedule of the method's theorem, for a run of N = ``steps`` steps.
 
-    Prox accuracy: gap <= 1/N (NCGS, stochastic NCGS, NCGS-VR), which has the scale of F, or the ``eta`` that the
-    method's own theorem names (CGS).
+    Prox accuracy: gap <= 1/N (NCGS, stochastic NCGS, NCGS-VR), which has the scale of F, or the ``eta`` of the method's own
+    theorem (CGS).
+
+    Parameters
+    ----------
+    steps : int
+        Number of steps N of the run.
     """
 
     steps: int
@@ -24,6 +29,7 @@ class theory:  # noqa: N801 - a value that reads like a word: schedule=theory(10
         whole(self.steps, "The number of steps of theory")
 
     def accuracy(self, gamma: float, share: float, eta: Callable[[], float] | None = None) -> InnerStop:
+        """Return the stopping rule of a prox; ``eta`` is the accuracy of the method's own theorem, if it has one."""
         return absolute(1 / self.steps if eta is None else eta())
 
 
@@ -31,9 +37,16 @@ class theory:  # noqa: N801 - a value that reads like a word: schedule=theory(10
 class practical:  # noqa: N801
     r"""Prox accuracy in proportion to progress: gap <= max(gamma eps/4, c share |u_t - u|^2/gamma).
 
-    ``share`` is what the method's proof can spare: with c = 1/2, option I keeps monotone descent (any c < 3/4 does) and every
-    proof goes through with its constant at most doubled and no additive 1/N. The floor makes a final certificate of
-    eps reachable: |g~|^2 <= eps/4 and gap <= gamma eps/4 give |g|^2 <= eps.
+    ``share`` is the relative inner error that the method's proof allows: with c = 1/2, option I keeps monotone descent (any
+    c < 3/4 does), and every proof holds with its constant at most doubled and no additive 1/N. The floor allows a final
+    certificate of eps: |g~|^2 <= eps/4 and gap <= gamma eps/4 give |g|^2 <= eps.
+
+    Parameters
+    ----------
+    eps : float, default 1e-6
+        Tolerance of the run on the squared norm of the gradient mapping.
+    c : float, default 0.5
+        Factor of the squared distance moved.
     """
 
     eps: float = 1e-6
@@ -44,6 +57,7 @@ class practical:  # noqa: N801
         not_negative(self.c, "The c of practical")
 
     def accuracy(self, gamma: float, share: float, eta: Callable[[], float] | None = None) -> InnerStop:
+        """Return the stopping rule of a prox with step size ``gamma``; ``eta`` is not used."""
         return relative(self.c * share, gamma * self.eps / 4)
 
 
@@ -52,14 +66,14 @@ Schedule = theory | practical
 
 @dataclass(frozen=True)
 class Setup:
-    """What every method of the registry is built from."""
+    """The settings from which every method of the registry is built."""
 
     schedule: Schedule
     inner: Inner
     steps: int
-    """How long the run may get; the batches of SVFW-S and SAGAFW-S follow from it."""
+    """Maximum number of steps; it determines the batch sizes of SVFW-S and SAGAFW-S."""
     seed: int = 0
     warm_start: int = 0
-    """Frank-Wolfe steps before a sliding method begins."""
+    """Number of Frank-Wolfe steps before a sliding method starts."""
     certify: bool = True
-    """Whether the certificates of the method's own steps are used; they are not where every iterate is measured from outside."""
+    """Whether the certificates of the method's own steps are used. They are not if the driver measures every iterate."""

@@ -15,7 +15,7 @@ def sfw(
     initial_gap: float | None = None,
     replace: bool = True,
 ) -> StochasticFrankWolfe:
-    """The theorem's batch is b = T; the practical one grows as b_k = k, which adds up to the same order."""
+    """Build the method. The theorem's batch is b = T; the practical one is b_k = k, whose sum has the same order."""
     fixed = batch or (setup.schedule.steps if isinstance(setup.schedule, theory) else None)
     estimator = Minibatch(growing if fixed is None else lambda k: fixed, replace)
     return StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed)

@@ -1,4 +1,4 @@
-"""Where L is not known: a first guess, and backtracking around any deterministic method."""
+"""Estimates of the smoothness constant L: an initial estimate, backtracking for deterministic methods, and observed curvature."""
 
 from __future__ import annotations
 
@@ -9,53 +9,70 @@ from typing import NamedTuple
 from condgrad.checks import BadOracle
 from condgrad.points import distance2, inner, norm2
 from condgrad.protocols import Point, Problem, Solver
-from condgrad.solvers.evaluation import Remembering
+from condgrad.solvers.evaluation import CachedObjective
 from condgrad.solvers.states import Descent, State
 from condgrad.storage.stored import stored
 
-NOISE = 1e-12
-"""Relative error granted to a value of F: differences below it say nothing about curvature."""
+VALUE_NOISE = 1e-12
+"""Assumed relative error of a value of F; smaller differences carry no information about the curvature."""
 
-
-DOUBLINGS = 40
-"""Backtracking that has to go further than this in one step is not about curvature."""
+MAX_DOUBLINGS = 40
+"""Maximum number of doublings of L in one step; if more are needed, value and gradient do not match."""
 
 
 def smoothness(problem: Problem, x: Point, grad: Point | None = None) -> float:
-    """The objective's L, or a first guess from two gradients: the curvature from x towards the linear oracle's answer.
+    """Return the objective's L, or an estimate: the curvature between x and a point towards the linear oracle's answer.
 
-    ``grad`` is the gradient at x, where it is known.
+    Parameters
+    ----------
+    problem : Problem
+    x : Point
+        A point of the set.
+    grad : Point, default None
+        The gradient at x; None: computed if needed.
+
+    Returns
+    -------
+    float
+        A positive number.
     """
-    if problem.objective.smoothness:  # a linear F says 0: then any positive L is one
+    if problem.objective.smoothness:  # a linear F has L = 0, for which any positive L is valid
         return problem.objective.smoothness
     grad = problem.objective.grad(x) if grad is None else grad
-    towards = 1e-3 * (problem.domain.lmo(grad) - x)
-    length = sqrt(norm2(towards))
+    d = 1e-3 * (problem.domain.lmo(grad) - x)
+    length = sqrt(norm2(d))
     if length == 0.0:
         return 1.0
-    curvature = sqrt(norm2(problem.objective.grad(x + towards) - grad)) / length
-    # An L so small that a step of 1/(2L) overshoots the whole set would make the mapping small everywhere.
+    curvature = sqrt(norm2(problem.objective.grad(x + d) - grad)) / length
+    # With a step 1/(2L) much longer than the set, the gradient mapping would be small everywhere: bound L below.
     return max(curvature, 1e-3 * sqrt(norm2(grad)) / length, 1e-300)
 
 
 @dataclass(frozen=True)
 class Backtracking:
-    """Runs ``solver`` with an L that is doubled, and the step taken anew, until smoothness holds where the step relied on it.
+    """Run ``solver`` with an estimated L: repeat a step with 2 L until the descent inequality that it relies on holds.
 
-    That inequality is all that the proofs use of L (for NCGS without a stretch), so the theorems hold with the largest L that
-    was accepted.
+    The proofs use L only through this inequality (for NCGS without a stretch), so the theorems hold with the largest L that was
+    accepted.
+
+    Parameters
+    ----------
+    solver : Solver
+        A deterministic method whose steps use ``state.L``.
     """
 
     solver: Solver
 
     def init(self, problem: Problem, x0: Point) -> State:
+        """Return the solver's initial state, with F(x0) if the first step needs it."""
         state = self.solver.init(problem, x0)
-        if state.fun is None and getattr(self.solver, "relies_on_smoothness", True):  # the first step needs it
+        if state.fun is None and getattr(self.solver, "relies_on_smoothness", True):
             return replace(state, fun=problem.objective.value(state.x))
         return state
 
     def step(self, problem: Problem, state: State) -> State:
-        objective = Remembering(problem.objective, state.known)  # a step that is repeated asks at the same points
+        """Return the state after one step, with the smallest L tried for which the descent inequality holds."""
+        objective = CachedObjective(problem.objective, state.known)  # a repeated step evaluates F at the same points
         problem = Problem(objective, problem.domain)
         new = self.solver.step(problem, state)
         if new.descent is None or state.L is None:
@@ -64,30 +81,30 @@ class Backtracking:
                 f"L is not known, and backtracking needs of the state of {type(self.solver).__name__} {lacks}; or give "
                 "smoothness= to minimize."
             )
-        if new.descent.y is None:  # the rule does without L
+        if new.descent.y is None:  # the step does not rely on L
             return new
         before = objective.value(new.descent.x)
-        for _ in range(DOUBLINGS):
+        for _ in range(MAX_DOUBLINGS):
             after = objective.value(new.descent.y)
-            if holds(new.descent, before, after, state.L):
+            if descent_holds(new.descent, before, after, state.L):
                 return replace(new, fun=after if new.descent.y is new.x else new.fun, descent_fun=before)
             state = replace(state, L=2 * state.L)
             new = self.solver.step(problem, state)
         length = sqrt(norm2(new.descent.y - new.descent.x))
         raise BadOracle(
-            f"F rises along a step that its gradient says falls, even for a step of {length:.2g}: the gradient does not "
+            f"F increases along a descent direction of its gradient, even for a step of {length:.2g}: the gradient does not "
             "match the function, or F is not smooth there (compare grad with differences of value)."
         )
 
 
-def holds(descent: Descent, before: float, after: float, L: float) -> bool:
-    """F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2, up to the noise of F's values."""
+def descent_holds(descent: Descent, before: float, after: float, L: float) -> bool:
+    """Return whether F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2, up to the noise of F's values."""
     rho, noise = curvature_along(descent, before, after)
     return 100 * noise >= L or rho <= L + noise
 
 
 def curvature_along(descent: Descent, before: float, after: float) -> tuple[float, float]:
-    """The least L for which the above holds, and how much of it may be the noise of F's values.
+    """Return the least L of the descent inequality along a step, and its uncertainty due to the noise of F's values.
 
     ``before`` is F(x), ``after`` is F(y).
     """
@@ -98,23 +115,24 @@ def curvature_along(descent: Descent, before: float, after: float) -> tuple[floa
         return 0.0, 0.0
     linear = inner(grad, d)
     scale = 2 / length2
-    return scale * (after - before - linear), scale * NOISE * (abs(before) + abs(after) + abs(linear))
+    return scale * (after - before - linear), scale * VALUE_NOISE * (abs(before) + abs(after) + abs(linear))
 
 
 @stored
 class Curvature(NamedTuple):
-    """What the gradients that a run computes anyway tell of its L."""
+    """Lower bound on L from the gradients that a run has computed."""
 
     largest: float = 0.0
-    """The largest |grad F(x) - grad F(y)| / |x - y| of two points in a row that are far enough apart to tell."""
+    """The largest |grad F(x) - grad F(y)| / |x - y| of two successive points whose differences are above rounding."""
     point: float = 0.0
     grad: float = 0.0
-    """The largest |x|^2 and |grad F(x)|^2 so far, against which rounding is judged."""
+    """``point`` and ``grad`` are the largest |x|^2 and |grad F(x)|^2 so far: the scale of the rounding errors."""
 
     def after(self, earlier: Descent, later: Descent) -> Curvature:
+        """Return the bound updated by the gradients of two successive steps."""
         point = max(self.point, norm2(later.x), norm2(earlier.x))
         grad = max(self.grad, norm2(later.grad), norm2(earlier.grad))
         distance, change = distance2(later.x, earlier.x), distance2(later.grad, earlier.grad)
-        if distance <= NOISE * point or change <= NOISE * grad:
+        if distance <= VALUE_NOISE * point or change <= VALUE_NOISE * grad:
             return Curvature(self.largest, point, grad)
         return Curvature(max(self.largest, sqrt(change) / sqrt(distance)), point, grad)

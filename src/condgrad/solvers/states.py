@@ -1,4 +1,4 @@
-"""What every solver's state has."""
+"""The base class of the states of solvers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from condgrad.storage.stored import stored
 
 @stored
 class Descent(NamedTuple):
-    """Where a step took the gradient of F, and the y for which it relied on F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2."""
+    """Point x and gradient of a step, and the y for which the step relies on the descent inequality, None if there is none.
+
+    The inequality is F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2.
+    """
 
     x: Point
     grad: Point
@@ -31,22 +34,32 @@ def _validate(state: State) -> None:
 @stored(validate=_validate)
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """After ``k`` steps the method reports ``x``. Methods add what else they carry."""
+    """State of a method after ``k`` steps; ``x`` is the point that the method reports. Subclasses add fields.
+
+    Attributes
+    ----------
+    k : int, default 0
+        Number of steps.
+    x : Point
+        The point that the method reports.
+    L : float
+        The smoothness constant in use.
+    """
 
     k: int = 0
     x: Point
     L: float
     certificate: Certificate | None = None
-    """What the last step proved on the way, at the point where it took the gradient."""
+    """Certificate of the point where the last step evaluated the gradient."""
     descent: Descent | None = None
     fun: float | None = None
-    """F(x), where the step has computed it: the driver records it, and the next step does not ask for it again."""
+    """F(x) if the step has computed it: the driver records it, and the next step reuses it."""
     grad: Point | None = None
-    """The gradient at x, where one call of the objective gave it together with F(x)."""
+    """The gradient at x if the objective has returned it together with F(x)."""
     descent_fun: float | None = None
-    """F where the step took its gradient (``descent.x``), likewise."""
+    """F(descent.x) if the step has computed it."""
 
     @property
     def known(self) -> Evaluation:
-        """What is known of F at x."""
+        """The known value and gradient of F at x."""
         return Evaluation(self.x, self.fun, self.grad)

@@ -1,10 +1,10 @@
-r"""The step that SFW, SVFW, SAGAFW and their stochastic forms share (Reddi, Sra, Poczos and Smola 2016).
+r"""Stochastic Frank-Wolfe with a gradient estimator: SFW, SVFW(-S) and SAGAFW(-S) (Reddi, Sra, Poczos and Smola 2016).
 
     v = an estimate of grad F(x),  s = lmo(v),  x = x + t (s - x)
 
-They differ in the estimate: see sfw.py, svfw.py and sagafw.py. Their theorems take the constant step
-t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly random iterate. L is F's in the
-theorem of SFW, and a smoothness of every term (or sample) in those of the variance reduced methods.
+The methods differ in the estimate: see sfw.py, svfw.py and sagafw.py. Their theorems use the constant step
+t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly random iterate. L is the
+smoothness of F in the theorem of SFW, and that of every term (or sample) in those of the variance reduced methods.
 """
 
 from __future__ import annotations
@@ -25,18 +25,21 @@ from condgrad.storage.stored import stored
 @stored
 @dataclass(frozen=True, kw_only=True)
 class StochasticFrankWolfeState(State):
+    """State of :class:`StochasticFrankWolfe`."""
+
     memory: Any
+    """State of the estimator."""
     scale: float
-    """sqrt(h_0 / (L D^2)): the step is this over sqrt(T)."""
+    """sqrt(h_0 / (L D^2)); the step is scale / sqrt(T)."""
 
 
 @dataclass(frozen=True)
 class StochasticFrankWolfe:
-    """Theory: t = scale/sqrt(T) for all T steps. Practical: scale/sqrt(k) in step k, for runs of no fixed length.
+    """Stochastic Frank-Wolfe with a gradient estimator.
 
-    ``smoothness`` is the L of the step, by default F's own.
-    ``initial_gap`` is h_0; where it is not given, it is F(x_0) minus the objective's lower bound, or else
-    max_x <grad F(x_0), x_0 - x> + L D^2/2, which smoothness makes an upper bound.
+    The step is t = scale/sqrt(T) in all T steps with the schedule ``theory``, and scale/sqrt(k) in step k with ``practical``, for
+    runs of no fixed length. ``smoothness`` is the L of the step, by default that of F. ``initial_gap`` is h_0, by default F(x_0)
+    minus the objective's lower bound or, if it has none, max_x <grad F(x_0), x_0 - x> + L D^2/2, an upper bound by smoothness.
     """
 
     estimator: Estimator
@@ -46,6 +49,7 @@ class StochasticFrankWolfe:
     smoothness: float | None = None
 
     def init(self, problem: Problem, x0: Point) -> StochasticFrankWolfeState:
+        """Return the initial state at x0."""
         L, D = self.smoothness or problem.objective.smoothness, problem.domain.diameter
         h0 = self.initial_gap if self.initial_gap is not None else initial_gap(problem, x0, self.seed)
         scale = sqrt(h0 / (L * D**2)) if h0 > 0 and D > 0 else 0.0
@@ -53,6 +57,7 @@ class StochasticFrankWolfe:
         return StochasticFrankWolfeState(x=x0, L=problem.objective.smoothness, memory=memory, scale=scale)
 
     def step(self, problem: Problem, state: StochasticFrankWolfeState) -> StochasticFrankWolfeState:
+        """Return the state after one step."""
         k, x = state.k + 1, state.x
         rng = np.random.default_rng((self.seed, k))
 
@@ -63,7 +68,7 @@ class StochasticFrankWolfe:
 
 
 def initial_gap(problem: Problem, x0: Point, seed: int) -> float:
-    """An upper bound on F(x_0) - F*."""
+    """Return an upper bound on F(x_0) - F*."""
     objective, domain = problem.objective, problem.domain
     lower_bound = getattr(objective, "lower_bound", None)
     if fits(objective, Objective) and lower_bound is not None:
@@ -76,9 +81,9 @@ def initial_gap(problem: Problem, x0: Point, seed: int) -> float:
 
 
 def smoothness_of_terms(objective: Any, schedule: Schedule) -> float | None:
-    """The L of the theorems of SVFW and SAGAFW, which assume it of every term; None, F's own, in practice.
+    """Return the L of the theorems of SVFW and SAGAFW, a smoothness of every term; None (F's own) with the practical schedule.
 
-    An expectation has one ``smoothness``: the theorems of SVFW-S and SAGAFW-S hold where every sample has it.
+    An expectation has one ``smoothness``; the theorems of SVFW-S and SAGAFW-S hold if every sample has it.
     """
     if not isinstance(schedule, theory) or not hasattr(objective, "term_smoothness"):
         return None
@@ -91,5 +96,5 @@ def smoothness_of_terms(objective: Any, schedule: Schedule) -> float | None:
 
 
 def random_iterate(steps: int, rng: np.random.Generator) -> int:
-    """How many of T steps lead to a uniformly random one of x_0 .. x_{T-1}."""
+    """Return the index of a uniformly random one of the iterates x_0 .. x_{T-1}."""
     return int(rng.integers(steps))

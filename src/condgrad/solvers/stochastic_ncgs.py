@@ -26,6 +26,8 @@ from condgrad.storage.stored import stored
 @stored
 @dataclass(frozen=True, kw_only=True)
 class StochasticNCGSState(State):
+    """State of :class:`StochasticNCGS`; ``memory`` has the states of the inner solver for theta and for theta_ag."""
+
     theta: Point
     theta_ag: Point
     memory: tuple[Any, Any]
@@ -33,7 +35,7 @@ class StochasticNCGSState(State):
 
 @dataclass(frozen=True)
 class StochasticNCGS:
-    """Reports theta_md."""
+    """Stochastic NCGS. It reports theta_md."""
 
     schedule: Schedule
     inner: Inner
@@ -41,11 +43,13 @@ class StochasticNCGS:
     seed: int = 0
 
     def init(self, problem: Problem, x0: Point) -> StochasticNCGSState:
+        """Return the initial state at x0."""
         memory = self.inner.init(problem.domain, x0)
         L = problem.objective.smoothness
         return StochasticNCGSState(x=x0, theta=x0, theta_ag=x0, L=L, memory=(memory, memory))
 
     def step(self, problem: Problem, state: StochasticNCGSState) -> StochasticNCGSState:
+        """Return the state after one step."""
         k, L = state.k + 1, state.L
         alpha, beta = 2 / (k + 1), 1 / (2 * L)
         rng = np.random.default_rng((self.seed, k))
@@ -59,13 +63,13 @@ class StochasticNCGS:
 def stochastic_ncgs(
     problem: Problem, setup: Setup, batch: int | Callable[[int], int] = growing, replace: bool = True
 ) -> StochasticNCGS:
-    """``batch`` samples in each step, or ``batch(k)`` in step k: the theorem's m_k = k by default."""
+    """Build the method with ``batch`` samples in each step, or ``batch(k)`` in step k; by default the theorem's m_k = k."""
     size = batch if callable(batch) else lambda k: batch
     return StochasticNCGS(setup.schedule, setup.inner, Minibatch(size, replace), setup.seed)
 
 
 def stopping_index(steps: int, rng: np.random.Generator) -> int:
-    """R in 1..N with p_k proportional to k(k+1) = 2/Gamma_k."""
+    """Return a random R in 1..N with probabilities proportional to k(k+1) = 2/Gamma_k."""
     k = np.arange(1, steps + 1)
     weights = k * (k + 1.0)
     return int(rng.choice(k, p=weights / weights.sum()))

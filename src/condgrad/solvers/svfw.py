@@ -1,6 +1,6 @@
 r"""SVFW and SVFW-S (Reddi et al. 2016): Frank-Wolfe with variance reduced gradients.
 
-every m steps:  snapshot = x,  g = grad F(snapshot)          (SVFW-S: the mean of a large fresh sample)
+every m steps:  snapshot = x,  g = grad F(snapshot)          (SVFW-S: the mean over a large new sample)
 v = mean over a batch of b of (grad f_i(x) - grad f_i(snapshot)) + g
 """
 
@@ -22,7 +22,7 @@ def svfw(
     initial_gap: float | None = None,
     replace: bool = True,
 ) -> StochasticFrankWolfe:
-    """m = n^(1/3) and b = n^(2/3)."""
+    """Build SVFW; by default m = n^(1/3) and b = n^(2/3)."""
     m, b = epoch_and_batch(problem.objective.n_terms)
     estimator = SVRG(epoch or m, batch or b, store=store, replace=replace)
     L = smoothness_of_terms(problem.objective, setup.schedule)
@@ -37,7 +37,10 @@ def svfw_s(
     sample: int | None = None,
     initial_gap: float | None = None,
 ) -> StochasticFrankWolfe:
-    """With eps = 1/sqrt(T): m = eps^(-2/3) = T^(1/3), b = eps^(-4/3) = T^(2/3), a sample of eps^(-2) = T at each snapshot."""
+    """Build SVFW-S.
+
+    By default, with eps = 1/sqrt(T): m = eps^(-2/3) = T^(1/3), b = eps^(-4/3) = T^(2/3), eps^(-2) = T samples at a snapshot.
+    """
     m, b = epoch_and_batch(setup.steps)
     estimator = SVRG(epoch or m, batch or b, sample or setup.steps)
     L = smoothness_of_terms(problem.objective, setup.schedule)

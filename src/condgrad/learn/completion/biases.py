@@ -34,7 +34,7 @@ def loss_and_inlier_weights(
     """The loss of residuals at the entries of a pattern, their inlier weights, and for each row the sum of the weights and the
     sum of weight times residual."""
     value, slopes = value_and_deriv(loss, residuals, np.zeros(len(residuals)), np.empty(0))
-    return value, *kernels.believed(pattern.indptr, residuals, slopes, loss.smoothness)
+    return value, *kernels.inlier_weights(pattern.indptr, residuals, slopes, loss.smoothness)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def refit_biases(
     for iteration in range(iterations):
         if iteration:
             row_sum = (
-                kernels.row_pulls(pattern.indptr, pattern.indices, weights, residuals, col_change)
+                kernels.row_weighted_sums(pattern.indptr, pattern.indices, weights, residuals, col_change)
                 - row_change * row_weight
             )
         shift = row_sum.sum() / max(row_weight.sum(), TINY)
@@ -75,7 +75,7 @@ def refit_biases(
         if with_rows:
             step = (row_sum - shift * row_weight - ROW_RIDGE * rows) / (row_weight + ROW_RIDGE)
             rows, row_change = rows + step, row_change + step
-        col_weight, col_sum = kernels.col_pulls(
+        col_weight, col_sum = kernels.column_weighted_sums(
             pattern.cuts, pattern.indices, weights, residuals, row_change, pattern.shape[1], pattern.width
         )
         step = (col_sum - col_change * col_weight - ridge * cols) / np.maximum(col_weight + ridge, TINY)

@@ -244,7 +244,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             all_entries, loss, sigma, self._biases(), rng, ProgressReporter(bool(self.verbose)), clip=bool(self.clip)
         )
         limit = 1 if all_entries.n_terms < MAX_SINGLE_THREAD_ENTRIES else None
-        with kernels.at_most(limit), attach_partial_fit(lambda interruption: self._partial_estimator(fit, given)):
+        with kernels.limit_threads(limit), attach_partial_fit(lambda interruption: self._partial_estimator(fit, given)):
             if last is not None:
                 model, fit.path = last, list(self.path_)
                 fit.best_index, fit.n_held_out = self.best_index_, self.n_validation_

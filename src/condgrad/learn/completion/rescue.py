@@ -48,7 +48,9 @@ def _outlying(objective: Completion, model: Model, axis: int) -> np.ndarray:
     counts = np.diff(pattern.indptr)
     if axis == 1:
         m, n = pattern.shape
-        total, _ = kernels.col_pulls(pattern.cuts, pattern.indices, weights, residuals, np.zeros(m), n, pattern.width)
+        total, _ = kernels.column_weighted_sums(
+            pattern.cuts, pattern.indices, weights, residuals, np.zeros(m), n, pattern.width
+        )
         counts = np.bincount(pattern.indices, minlength=n)
     return np.flatnonzero((total < counts / 2) & (counts >= 2 * _parameters_per_row(model)))
 
