@@ -133,12 +133,12 @@ def report(arguments: Any) -> int:
 
 def reproduce(arguments: Any) -> int:
     from condgrad.checks import choice
-    from condgrad.paper.reproduce import FULL, PARTS, QUICK, in_text, without_curves
+    from condgrad.paper.reproduce import FULL, PARTS, QUICK, terminal_text, without_curves
     from condgrad.paper.reproduce import reproduce as make
 
     asked = [choice(part, [*PARTS, "all"], "part of the reproduction") for part in arguments.parts]
     parts = PARTS if not asked or "all" in asked else asked
-    page, told = make(
+    page, reports = make(
         arguments.out,
         QUICK if arguments.quick else FULL,
         parts,
@@ -149,8 +149,8 @@ def reproduce(arguments: Any) -> int:
         shlex.join(["condgrad", *arguments.said]),
     )
     if arguments.json:
-        print(json.dumps({part.name: without_curves(part.facts) for part in told}, indent=2))
+        print(json.dumps({part.name: without_curves(part.facts) for part in reports}, indent=2))
     else:
-        print(*in_text(told), sep="\n")
+        print(*terminal_text(reports), sep="\n")
         say(f"Report: {page}")
     return 0
