@@ -254,7 +254,7 @@ def readers() -> dict[str, Any]:
         "spec": spec.load,
         "trace": run_report.read_trace,
         "result": run_report.read_summary,
-        "kept": run_report.read_kept,
+        "kept": run_report.read_reproduced,
         "archive": lambda path: archive.read(path, "test", 1),
         "image": images.read,
     }

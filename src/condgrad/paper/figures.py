@@ -14,7 +14,7 @@ from condgrad.paper.runs import Outcome, Run, failed
 from condgrad.paper.sections import SectionReport
 from condgrad.paper.verdicts import OURS, PAPER, RIVAL, TUNED, Claim, Row, best, compare, end_note, time_text
 from condgrad.report import Curve, Plot, Table, Text, quartiles
-from condgrad.report.plain import number
+from condgrad.report.plain import format_number
 from condgrad.spec import paper_matrix, to_twelve
 
 UNITS = ("cpu", "fo", "ifo", "lo")
@@ -189,7 +189,7 @@ class Figure:
         faster = found["measure"] == "cpu" and found["ratio"] > 1
         compared = f", {found['by']} as {other}" if faster else f", against {other}"
         return (
-            f"condgrad's {ours['method']} brings the squared gradient mapping to {number(TARGET)} in {time_text(ours)} of "
+            f"condgrad's {ours['method']} brings the squared gradient mapping to {format_number(TARGET)} in {time_text(ours)} of "
             f"CPU time{compared}; the paper's own procedure takes {time_text(paper)} ({paper['method']})."
         )
 
@@ -256,7 +256,7 @@ class Figure:
             ended = [row["mapping at the end"], row["cpu spent"]]
             lines.append([row["method"], row["setting"] or None, *time, row[self.gradients], row["lo"], *ended])
         seeds = f"Medians over {len(self.seeds)} seeds" if several else "One seed"
-        about = f"{seeds}. CPU s, {gradients} and LO: until the squared gradient mapping is at most {number(TARGET)}."
+        about = f"{seeds}. CPU s, {gradients} and LO: until the squared gradient mapping is at most {format_number(TARGET)}."
         caption = f"Figure {self.name[3:]}, {generator} data: cost to the target"
         return Table(caption, header, lines, about if generator == self.generators[0] else "")
 
@@ -313,7 +313,7 @@ def finite_or_none(values: Iterable[float]) -> list[float | None]:
 
 def range_text(ends: list[float | None]) -> str | None:
     """Text of a range; an end that is None (a budget that was used up) is shown as "over"."""
-    return None if ends == [None, None] else " to ".join("over" if end is None else number(end) for end in ends)
+    return None if ends == [None, None] else " to ".join("over" if end is None else format_number(end) for end in ends)
 
 
 def median_count(calls: Sequence[float]) -> int | None:

@@ -13,7 +13,7 @@ from condgrad.paper.pool import Outcomes
 from condgrad.paper.runs import Run, failed
 from condgrad.paper.sections import SectionReport
 from condgrad.report import Picture, Table, Text, quartiles
-from condgrad.report.plain import number
+from condgrad.report.plain import format_number
 from condgrad.spec import paper_matrix, to_twelve
 
 LOSSES = {"welsch": "smoothed l0 loss", "squared": "squared loss"}
@@ -108,7 +108,7 @@ class Recovery:
             return ""
         return (
             f"With {DRAWN_SHARE:.0%} of the entries corrupted the smoothed l0 loss recovers the matrix to a relative error "
-            f"of {number(row['welsch'])}, the squared loss to {number(row['squared'])}."
+            f"of {format_number(row['welsch'])}, the squared loss to {format_number(row['squared'])}."
         )
 
     def comparison(self, rows: list[dict[str, Any]]) -> str:
@@ -135,7 +135,7 @@ class Recovery:
                 found = errors[loss, share]
                 cells.append(median(found))
                 if several:
-                    cells.append(f"{number(min(found))} to {number(max(found))}" if found else None)
+                    cells.append(f"{format_number(min(found))} to {format_number(max(found))}" if found else None)
             rows.append(cells)
         seeds = f"medians over {len(self.seeds)} seeds" if several else "one seed"
         note = f"|X - Y| / |Y|, Frobenius norms, over all entries, observed or not; {seeds}."

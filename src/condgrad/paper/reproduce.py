@@ -29,7 +29,7 @@ from condgrad.paper.sections import Section, SectionReport
 from condgrad.paper.tables import Tables
 from condgrad.paper.verdicts import ONE_SEED, RULE, Claim
 from condgrad.report import Block, Opening, Table, Text, surroundings, write
-from condgrad.report.plain import shown
+from condgrad.report.plain import format_value
 from condgrad.report.text_table import table
 
 
@@ -63,9 +63,9 @@ class Configuration:
             return range(seed, seed + (seeds or count))
 
         def figure(name: str, shape: tuple[int, int], every: tuple[Line, ...], claim: Claim, **more: Any) -> Figure:
-            shown = every if self.tuning else tuple(line for line in every if line.drawn)
+            included = every if self.tuning else tuple(line for line in every if line.drawn)
             size, rank = shape
-            return Figure(name, size, rank, shown, claim, **more, **shared)
+            return Figure(name, size, rank, included, claim, **more, **shared)
 
         tuning_seed = seed + MAX_SEEDS if self.tuning else None
         shared: dict[str, Any] = {"seeds": first(self.seeds), "tuning_seed": tuning_seed, "generators": self.generators}
@@ -239,7 +239,7 @@ def terminal_text(reports: Sequence[SectionReport]) -> Iterator[str]:
     figures = [part.facts for part in reports if part.main_figure]
     tables = [block for part in reports for block in part.blocks if isinstance(block, Table)]
     for block in [*tables, *([verdict_table(figures)] if figures else [])]:
-        yield f"{block.caption}\n\n{table(block.header, block.rows, shown)}\n"
+        yield f"{block.caption}\n\n{table(block.header, block.rows, format_value)}\n"
     headlines = [part.headline for part in reports if part.headline]
     if headlines:
         yield "\n".join(headlines) + "\n"

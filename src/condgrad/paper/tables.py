@@ -13,7 +13,7 @@ from condgrad.paper.pool import Outcomes
 from condgrad.paper.runs import Run, failed
 from condgrad.paper.sections import SectionReport
 from condgrad.report import Table, Text
-from condgrad.report.plain import shown
+from condgrad.report.plain import format_value
 
 MAPPING, GAP = "mapping", "gap"
 CRITERION_NAMES = {MAPPING: "squared mapping", GAP: "gap"}
@@ -201,7 +201,7 @@ def table(number: int, rows: list[dict[str, Any]], seeds: int) -> Table:
     header += [f"{oracle}, in n", "bound"] if in_n else []
     lines = []
     for row in rows:
-        cells = [row["method"], row["criterion"], " to ".join(map(shown, row["eps"])) if row["eps"] else None]
+        cells = [row["method"], row["criterion"], " to ".join(map(format_value, row["eps"])) if row["eps"] else None]
         cells += [
             exponent_text(row["gradients"], seeds),
             row["gradients bound"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from condgrad.report.plain import number
+from condgrad.report.plain import format_number
 
 Row = dict[str, Any]
 """Summary of one method of a figure, see ``Figure.row``."""
@@ -121,14 +121,14 @@ def ratio_text(median: tuple[float, bool], seeds: Sequence[tuple[float, bool]], 
 
     words = ("times as fast", "times slower") if timed else ("times lower", "times higher")
     prefix = "more than " if median[1] else ""
-    text = f"{prefix}{number(oriented(median))} {words[not better]}"
+    text = f"{prefix}{format_number(oriented(median))} {words[not better]}"
     if not timed:
-        text = f"mapping {text} after {number(own['cpu spent'])} s"
+        text = f"mapping {text} after {format_number(own['cpu spent'])} s"
     if not seeds:
         return text
     ends = sorted(seeds, key=oriented)
     low, high = (
-        f"{'>' * (bound and (value > 1) == better)}{number(oriented((value, bound)))}"
+        f"{'>' * (bound and (value > 1) == better)}{format_number(oriented((value, bound)))}"
         for value, bound in (ends[0], ends[-1])
     )
     return f"{text} ({low} to {high})"
@@ -148,8 +148,8 @@ def best(rows: Sequence[Row]) -> Row:
 def time_text(row: Row) -> str:
     """CPU time to the target in words."""
     if row["cpu"] is not None:
-        return f"{number(row['cpu'])} s"
-    return f"more than {number(row['cpu spent'])} s"
+        return f"{format_number(row['cpu'])} s"
+    return f"more than {format_number(row['cpu spent'])} s"
 
 
 def end_note(row: Row) -> str:
@@ -159,6 +159,6 @@ def end_note(row: Row) -> str:
     if row["cpu"] is not None:
         return ""
     if not row["steps"]:
-        return f"no step done in {number(row['cpu spent'])} s"
+        return f"no step done in {format_number(row['cpu spent'])} s"
     some = f", {row['reached']} of {row['runs']} seeds at the target" if row["reached"] else ""
-    return f"{number(row['mapping at the end'])} after {number(row['cpu spent'])} s{some}"
+    return f"{format_number(row['mapping at the end'])} after {format_number(row['cpu spent'])} s{some}"
