@@ -271,7 +271,7 @@ def test_settings_are_chosen_on_a_seed_that_is_not_shown(whole: Path) -> None:
 def test_quick_takes_presets_and_what_is_drawn() -> None:
     figure = QUICK.sections(0)["fig1b"]
     runs = figure.runs()
-    assert len(runs) == sum(line.drawn for line in FIGURE_1B) and figure.more(None) == []
+    assert len(runs) == sum(line.drawn for line in FIGURE_1B) and figure.follow_up_runs(None) == []
     assert {run["problem"]["seed"] for run in runs} == {0}
 
 

@@ -22,7 +22,7 @@ from condgrad.protocols import Record
 from condgrad.runtime.clock import Watch
 from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
-from condgrad.storage.atomic import target, try_folder
+from condgrad.storage.atomic import check_folder, resolve_link
 
 KIND, VERSION = "checkpoint", 2
 SHARE = 0.05
@@ -117,7 +117,7 @@ class Saving:
         try:
             if self.path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            try_folder(target(self.path).absolute().parent)
+            check_folder(resolve_link(self.path).absolute().parent)
         except OSError as error:
             reason = (
                 f"No checkpoint can be written here ({error.strerror}): name a file in a folder that can be written to"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.kernels import layer
-from condgrad.runtime.interruption import held_back
+from condgrad.runtime.interruption import defer_signals
 
 LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "sigmoid")
 """The losses that :func:`loss` knows, by their place in the kernel."""
@@ -151,7 +151,7 @@ def _run(kernel: str, work: int, *args: Any) -> None:
     loops = _loops()
     threads = layer.threads(loops.numba)
     types = (kernel, *(a.dtype for a in args if isinstance(a, np.ndarray)))
-    with layer.exclusive(loops.numba), nullcontext() if types in _loaded else held_back():
+    with layer.exclusive(loops.numba), nullcontext() if types in _loaded else defer_signals():
         try:
             if work < SMALL and threads > 1:
                 loops.numba.set_num_threads(1)
@@ -163,7 +163,7 @@ def _run(kernel: str, work: int, *args: Any) -> None:
 
 @cache
 def _loops() -> Any:
-    with held_back():  # a library that is imported by half can't be imported again
+    with defer_signals():  # a library that is imported by half can't be imported again
         from condgrad.kernels import loops  # numba takes longer to import than all of condgrad
 
     return loops

@@ -83,7 +83,7 @@ class Cache:
 
     def remove_leftovers(self) -> None:
         """Remove temporary files of processes that were killed."""
-        atomic.sweep(self.folder)
+        atomic.remove_leftovers(self.folder)
 
 
 def check_outcome(run: Run, outcome: Outcome) -> None:

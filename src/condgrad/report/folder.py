@@ -14,7 +14,7 @@ from condgrad.report import page
 from condgrad.report.blocks import Block, Picture, Plot
 from condgrad.report.plain import plain
 from condgrad.runtime.extras import MissingExtra
-from condgrad.storage.atomic import filling
+from condgrad.storage.atomic import replacing_files
 from condgrad.storage.files import NotAFile, open_file
 
 
@@ -72,7 +72,7 @@ def write(
             )
     data = json.dumps(plain(raw), allow_nan=False)
     earlier = _figures_listed(folder / "report.html")
-    with filling(folder) as temporary:
+    with replacing_files(folder) as temporary:
         (temporary / "data.json").write_text(data + "\n", encoding="utf-8")
         try:
             for block in blocks if figures else ():
