@@ -17,7 +17,7 @@ from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.counting import Counts, count
 from condgrad.driver.ending import answer, out_of_precision, result, unchecked
 from condgrad.driver.fingerprint import digest, fingerprint
-from condgrad.driver.metrics import mapping, named, validation, value
+from condgrad.driver.metrics import function_name, mapping, validation, value
 from condgrad.driver.resolve import checked_answers
 from condgrad.driver.result import Lowest, Result
 from condgrad.driver.stopping import Rule, Seconds
@@ -512,7 +512,7 @@ class _Run:
         self.next_measure = later(state.k)
         gamma = 1 / (2 * state.L)
         if self.by_gap:
-            return witness(self.measured, state.x, state.x, gamma, named(self.measured))
+            return witness(self.measured, state.x, state.x, gamma, function_name(self.measured))
         return mapping(self.measured, state.x, gamma, self.eps, exact=self.measure)
 
     def rounded(self, own: Certificate, descent: Any) -> Certificate:
@@ -567,7 +567,7 @@ class _Run:
                 return self.probed(self.verify(claim), self.hurried(reason))
             except _End:
                 pass
-        claim = Certificate(x, x, gamma, inf, on=named(self.measured))
+        claim = Certificate(x, x, gamma, inf, on=function_name(self.measured))
         return self.probed(self.verify(claim), brief=True)
 
     def hurried(self, reason: Reason) -> bool:
