@@ -131,7 +131,7 @@ def damaged(runs: Path, folder: Path, what: str) -> list[Path]:
         ("a result that is none", "result.json is not the result of a run"),
         ("another table", "is not the trace of a run, as it has no column k"),
         ("no rows", "is not the trace of a run, as it has no rows"),
-        ("a cost that is none", "holds a cost that is not a number"),
+        ("a cost that is none", "has a cost that is not a number"),
         ("a row cut short", "an incomplete row"),
         ("bytes", "is not a CSV file"),
         ("no such thing", "No such file or directory"),
