@@ -353,7 +353,7 @@ class Stagnation(Rule):
         if not late or not early or min(late) < min(early) - self.rtol * abs(min(early)):
             return None
         what = "squared gradient mapping" if certified else "value"
-        return Reason("stalled", f"The {what} has not improved by {self.rtol:g} of itself in {self.steps} steps.")
+        return Reason("stalled", f"The {what} has not improved by a relative {self.rtol:g} in {self.steps} steps.")
 
     def progress(self, record: Record, trace: Sequence[Record]) -> float:
         return 0.0

@@ -158,22 +158,24 @@ CLAIM_1B = Claim(
 
 RECIPE = (
     "Each entry of Y, of the given rank, is observed with probability 0.1; an observed entry is corrupted with probability "
-    "0.05 by uniform noise in [-3, 3]; sigma = 1. The paper does not say how Y is made. Orthonormal: Y = U V' with orthonormal "
-    "factors, so that its nuclear norm is the rank, and so is R. Gaussian: normal factors, entries of size 1, R = 0.3 of the "
-    "nuclear norm.",
-    "The squared gradient mapping, gamma = 1/(2L), is measured outside the clock, by a full SVD, at the iterate that a method "
-    "reports, at steps with growing distance. All methods keep their points as factors.",
+    "0.05 by uniform noise in [-3, 3]; sigma = 1. The paper does not say how Y is generated. Orthonormal: Y = U V' with "
+    "orthonormal factors, so that its nuclear norm is the rank, and so is R. Gaussian: normal factors, entries of size 1, R = 0.3 "
+    "of the nuclear norm.",
+    "The squared gradient mapping, gamma = 1/(2L), is measured by a full SVD while the clock is paused, at the iterate that a "
+    "method reports, at steps with growing distance. All methods represent their points as factors.",
     "condgrad's defaults: prox subproblems by the spectral solver, adaptive steps, and a warm start of 20 Frank-Wolfe steps, "
     "which count; the oracle of the warm start is accurate to a tenth of the gap only. This is condgrad's implementation, not "
-    "the paper's procedure, so no claim of the paper is judged by it. Frank-Wolfe with such a rough oracle, which is no rule of "
-    "condgrad, is about twice as fast as with the full accuracy used here (benchmarks.problem5, 'rough frank-wolfe').",
-    "The paper's method: condg to the accuracy 1/N with the theorem's step (N = 100 in 1a, 1000 in 1b), or condg cut after 1, 2, "
-    "3 or 10 steps a prox with steps 1/(2L), 2/(2L), 5/(2L) (NCGS-VR: 1, 3, 10 and 0.2, 1, 5 times 1/(3L), with L of F). gap/C: "
+    "the paper's procedure, so no claim of the paper is tested with it. Frank-Wolfe with such a rough oracle, which is no rule "
+    "of condgrad, is about twice as fast as with the full accuracy used here (benchmarks.problem5, 'rough frank-wolfe').",
+    "The paper's method: condg to the accuracy 1/N with the theorem's step (N = 100 in 1a, 1000 in 1b), or condg with 1, 2, 3 "
+    "or 10 steps per prox, with steps 1/(2L), 2/(2L), 5/(2L) (NCGS-VR: 1, 3, 10 and 0.2, 1, 5 times 1/(3L), with L of F). gap/C: "
     "C = L diam^2; tuned, the gap times 1, 2, 3, 5, 7 or 10. SVFW and SAGAFW: their theorem's step for 1,000 steps; tuned, "
     "t = s/sqrt(k) with s from 0.02 to 1, with their own batches and with NCGS-VR's practical ones (m = 5, b = n/4).",
 )
-TUNED_ON = "Settings were chosen on data of seed {seed}, which is not shown. The grids and the budgets were set after first runs."
+TUNED_ON = (
+    "Settings were chosen on data of seed {seed}, which is not shown. Grids and budgets were chosen after first runs."
+)
 PRESET = (
-    "Nothing was tuned here: the settings are presets, those that a full run chose. `condgrad reproduce` without --quick "
-    "tunes them."
+    "No setting was tuned here: the settings are presets that a full run chose. `condgrad reproduce` without --quick tunes "
+    "them."
 )

@@ -83,6 +83,7 @@ class Figure:
         return self.runs_on_shown_seeds(grids, {g: self.choices(g, finished) for g in self.generators})
 
     def runs_on_shown_seeds(self, lines: Sequence[Line], chosen: dict[str, dict[str, str]]) -> list[Run]:
+        """Runs of methods with their chosen settings (generator -> label -> name of the setting)."""
         return [
             self.run(g, seed, line.grid[chosen[g][line.label]])
             for seed in self.seeds
@@ -99,7 +100,7 @@ class Figure:
         recipe = {"shape": [self.size, self.size], "rank": self.rank, "generator": generator, "seed": seed}
         R = radius(self.size, self.rank, generator, seed)
         method = {**setting, "seed": seed, "measure": True}
-        if "scale" in method:  # the h0 for which sqrt(h0/(L D^2)) is this, with D = 2 R
+        if "scale" in method:  # h0 such that sqrt(h0/(L D^2)) equals the scale, with D = 2 R
             method["initial_gap"] = SMOOTHNESS * (2 * R * method.pop("scale")) ** 2
         if method.pop("batches", None):
             method["batch"] = observed_count(self.size, self.rank, generator, seed) // 4

@@ -76,6 +76,7 @@ def spec_of(run: Run) -> Spec:
 
 
 def ending_of(result: Result) -> Outcome:
+    """Values of ``ENDING_KEYS``."""
     return {name: list(result.warnings) if name == "warnings" else getattr(result, name) for name in ENDING_KEYS}
 
 
@@ -86,6 +87,7 @@ def trace(run: Run) -> Outcome:
 
 
 def columns(rows: Trace) -> dict[str, list[float | None]]:
+    """Columns of the rows with a measured mapping and of the last row; None for NaN and infinity."""
     measured = np.isfinite(rows["mapping"])
     measured[-1:] = True
     kept = {name: rows[name][measured].tolist() for name in COLUMNS}

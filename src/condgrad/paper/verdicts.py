@@ -117,6 +117,7 @@ def ratio_text(median: tuple[float, bool], seeds: Sequence[tuple[float, bool]], 
     better = median[0] >= 1
 
     def oriented(pair: tuple[float, bool]) -> float:
+        """The ratio, or its inverse if the paper's method is worse in the median."""
         return pair[0] if better else 1 / pair[0]
 
     words = ("times as fast", "times slower") if timed else ("times lower", "times higher")

@@ -35,6 +35,7 @@ def warm_up() -> None:
 
 
 def main(folder: str, jobs: str) -> None:
+    """Perform the runs on stdin and store their outcomes in the cache folder."""
     cache = Cache(Path(folder), code_versions())
     warm_up()
     for line in sys.stdin:

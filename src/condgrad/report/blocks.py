@@ -240,6 +240,7 @@ def _mathml(node: Any) -> None:
 
 
 def _file_name(name: str, what: str) -> None:
+    """Raise ValueError if a name cannot be used as a file name."""
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(
             f"The name of a {what} is {name!r}, but it names files: use letters, digits, '-', '_' and '.'."

@@ -30,8 +30,8 @@ SETTINGS: dict[Any, Any] = {
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "pdf.fonttype": 42,  # fonts embedded as fonts
-    "svg.fonttype": "none",  # text stays text
+    "pdf.fonttype": 42,  # embed fonts as TrueType
+    "svg.fonttype": "none",  # keep text as text, not as outlines
     "svg.hashsalt": "condgrad",
 }
 METADATA: Mapping[str, dict[str, Any]] = {

@@ -90,9 +90,8 @@ def defer_signals() -> Iterator[list[int]]:
         yield waiting
         return
     before: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in SIGNALS}
-    replaced = {
-        number: handler for number, handler in before.items() if handler is not None
-    }  # None: not set from Python
+    # None: the handler was not installed from Python
+    replaced = {number: handler for number, handler in before.items() if handler is not None}
     for number in replaced:
         signal.signal(number, lambda signum, frame: waiting.append(signum))
     try:

@@ -23,9 +23,7 @@ from condgrad.runtime.interruption import defer_signals
 
 try:
     import fcntl
-except (
-    ImportError
-):  # not POSIX: leftovers cannot be distinguished from files that are being written, and are not removed
+except ImportError:  # not POSIX: leftovers cannot be distinguished from active files, and are not removed
     fcntl = None  # type: ignore[assignment]
 
 MAX_REPEATED_LENGTH = 50
@@ -244,9 +242,8 @@ def resolve_link(path: Path) -> Path:
 def _destination(path: str | os.PathLike[str]) -> Path | None:
     """Path of the file to replace; None for a pipe, a device or a file without a name, which are written to directly."""
     given = Path(path)
-    if (
-        given.exists() and not given.is_file() and not given.is_dir()
-    ):  # before the link is resolved: /dev/stdout can be a pipe
+    # before the link is resolved: /dev/stdout can be a pipe
+    if given.exists() and not given.is_file() and not given.is_dir():
         return None
     destination = resolve_link(given)
     return None if given.exists() and not destination.exists() else destination
