@@ -159,8 +159,8 @@ CLAIM_1B = Claim(
 RECIPE = (
     "Each entry of Y, of the given rank, is observed with probability 0.1; an observed entry is corrupted with probability "
     "0.05 by uniform noise in [-3, 3]; sigma = 1. The paper does not say how Y is generated. Orthonormal: Y = U V' with "
-    "orthonormal factors, so that its nuclear norm is the rank, and so is R. Gaussian: normal factors, entries of size 1, R = 0.3 "
-    "of the nuclear norm.",
+    "orthonormal factors, so that its nuclear norm is the rank, and so is R. Gaussian: normal factors, entries of size 1, "
+    "R = 0.3 of the nuclear norm.",
     "The squared gradient mapping, gamma = 1/(2L), is measured by a full SVD while the clock is paused, at the iterate that a "
     "method reports, at steps with growing distance. All methods represent their points as factors.",
     "condgrad's defaults: prox subproblems by the spectral solver, adaptive steps, and a warm start of 20 Frank-Wolfe steps, "
