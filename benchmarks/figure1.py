@@ -14,7 +14,7 @@ from typing import Any
 
 from condgrad.paper.figure1_methods import FIGURE_1A, FIGURE_1B, GENERATORS
 from condgrad.paper.reproduce import verdict_table, without_curves
-from condgrad.paper.verdicts import OURS, RIVAL, TUNED, best, took
+from condgrad.paper.verdicts import OURS, RIVAL, TUNED, best, time_text
 
 ROOT = Path(__file__).parents[1]
 DATA, README = ROOT / "docs" / "figure1.json", ROOT / "README.md"
@@ -76,7 +76,7 @@ def main_times(facts: dict[str, Any], name: str, generator: str) -> str:
     ours = next(row for row in rows if row["whose"] == OURS)
     others = [best([row for row in rows if row["whose"] == whose]) for whose in (TUNED, RIVAL)]
     where = f"{name[3:]}, {facts['size']} x {facts['size']}, {generator} data"
-    return row_of([where, *(f"{took(row)} ({row['method']})" for row in (ours, *others))])
+    return row_of([where, *(f"{time_text(row)} ({row['method']})" for row in (ours, *others))])
 
 
 def stale_presets(found: dict[str, Any]) -> dict[str, tuple[str, str]]:

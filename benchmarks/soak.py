@@ -109,7 +109,7 @@ def left_over() -> dict[str, int]:
 
 def soak(solves: int, warm_up: int) -> Iterator[Row]:
     """One row a reading: how many solves are done, what the process holds, and how they ended."""
-    process_memory.EVERY = 0.0
+    process_memory.CACHE_SECONDS = 0.0
     endings: Counter[str] = Counter()
     for number, (method, _, objective, domain, options) in enumerate(islice(problems(), warm_up + solves)):
         endings[solve(method, objective, domain, options, number)] += 1

@@ -17,7 +17,7 @@ import condgrad as cg
 from condgrad.cli import main
 from condgrad.report import figures
 from condgrad.storage import atomic
-from condgrad.storage.atomic import filling, previous, replacing, sweep, try_folder, write_text
+from condgrad.storage.atomic import check_folder, previous, remove_leftovers, replacing, replacing_files, write_text
 
 
 def names(folder: Path) -> set[str]:
@@ -35,7 +35,7 @@ def test_what_is_written_is_new_random_and_in_the_same_folder(tmp_path: Path) ->
             file.write(b"1")
             (name,) = names(tmp_path) - {"x.csv"}
             seen.add(name)
-            assert atomic.TEMPORARY.fullmatch(name) and name != "x.csv.partial"
+            assert atomic.TEMPORARY_NAME.fullmatch(name) and name != "x.csv.partial"
     assert len(seen) == 3 and names(tmp_path) == {"x.csv"}
 
 
@@ -44,7 +44,7 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "mine").write_text("mine")
     tokens = iter(["a" * 16, "b" * 16, "c" * 16])
     monkeypatch.setattr(atomic.secrets, "token_hex", lambda size: next(tokens))
-    monkeypatch.setattr(atomic, "_sweep_once", lambda *a: None)
+    monkeypatch.setattr(atomic, "_remove_leftovers_once", lambda *a: None)
     (tmp_path / f".x.{'a' * 16}.partial").symlink_to("mine")
     (tmp_path / f".x.{'b' * 16}.partial").write_text("mine too")
     write_text(tmp_path / "x", "new")
@@ -79,8 +79,8 @@ def test_a_name_may_be_as_long_as_names_can_be(tmp_path: Path) -> None:
 
 def test_a_leftover_of_a_killed_process_is_removed_by_the_next_writer(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys; from pathlib import Path; from condgrad.storage.atomic import filling, replacing\n"
-        "with filling(Path(sys.argv[1])) as made, replacing(Path(sys.argv[1]) / 'x') as file:\n"
+        "import os, signal, sys; from pathlib import Path; from condgrad.storage.atomic import replacing, replacing_files\n"
+        "with replacing_files(Path(sys.argv[1])) as made, replacing(Path(sys.argv[1]) / 'x') as file:\n"
         "    (made / 'report.html').write_text('half'); file.write(b'half'); file.flush()\n"
         "    os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -89,7 +89,7 @@ def test_a_leftover_of_a_killed_process_is_removed_by_the_next_writer(tmp_path: 
     write_text(tmp_path / "y", "another file's leftovers are not asked for")
     assert len(names(tmp_path)) == 3
     write_text(tmp_path / "x", "new")
-    with filling(tmp_path):
+    with replacing_files(tmp_path):
         pass
     assert names(tmp_path) == {"x", "y"}
 
@@ -111,7 +111,7 @@ def test_only_leftovers_are_swept(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None and other.stdin is not None and other.stdout.readline() == "begun\n"
         with replacing(tmp_path / "z") as file:
-            sweep(tmp_path)
+            remove_leftovers(tmp_path)
             file.write(b"whole")
         other.stdin.write("\n")
         other.stdin.flush()
@@ -146,11 +146,11 @@ def test_an_output_without_a_name_is_written_to(tmp_path: Path) -> None:
 
 def test_a_folder_is_tried_without_a_trace(tmp_path: Path) -> None:
     (tmp_path / "trial").write_text("mine")
-    try_folder(tmp_path)
+    check_folder(tmp_path)
     assert names(tmp_path) == {"trial"} and (tmp_path / "trial").read_text() == "mine"
     for folder in (tmp_path / "none", tmp_path / "trial"):
         with pytest.raises(OSError, match=r"No such file or directory|Not a directory"):
-            try_folder(folder)
+            check_folder(folder)
 
 
 # --------------------------------------------------------------------------------------------------------- checkpoints
@@ -196,7 +196,7 @@ def test_a_checkpoint_that_is_a_link_is_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_a_folder_gets_all_files_or_none(error: type[BaseException], tmp_path: Path) -> None:
-    with pytest.raises(error), filling(tmp_path / "a" / "b") as made:
+    with pytest.raises(error), replacing_files(tmp_path / "a" / "b") as made:
         (made / "x").write_text("half")
         raise error
     assert not names(tmp_path)
@@ -204,18 +204,18 @@ def test_a_folder_gets_all_files_or_none(error: type[BaseException], tmp_path: P
     (tmp_path / "a" / "x").write_text("old")
     (tmp_path / "a" / "x").chmod(0o600)
     (tmp_path / "a" / "mine").write_text("mine")
-    with pytest.raises(error), filling(tmp_path / "a") as made:
+    with pytest.raises(error), replacing_files(tmp_path / "a") as made:
         (made / "x").write_text("half")
         raise error
     assert names(tmp_path / "a") == {"x", "mine"} and (tmp_path / "a" / "x").read_text() == "old"
-    with filling(tmp_path / "a") as made:
+    with replacing_files(tmp_path / "a") as made:
         (made / "x").write_text("new")
         (made / "y").write_text("new")
         assert (tmp_path / "a" / "x").read_text() == "old"
     assert names(tmp_path / "a") == {"x", "y", "mine"} and (tmp_path / "a" / "x").read_text() == "new"
     assert mode(tmp_path / "a" / "x") == 0o600
     (tmp_path / "a" / "z").mkdir()
-    with pytest.raises(IsADirectoryError, match="z"), filling(tmp_path / "a") as made:
+    with pytest.raises(IsADirectoryError, match="z"), replacing_files(tmp_path / "a") as made:
         (made / "x").write_text("newer")
         (made / "z").write_text("newer")
     assert (tmp_path / "a" / "x").read_text() == "new"

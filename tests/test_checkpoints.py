@@ -483,7 +483,7 @@ def test_from_the_command_line(tmp_path, capsys):
     assert main(["solve", str(spec), "--resume"]) == 2
     assert main(["solve", str(spec), "--checkpoint", str(Path("/dev/null/x"))]) == 2
     said = capsys.readouterr().err
-    assert "go with --checkpoint" in said and "No checkpoint can be written here" in said
+    assert "need --checkpoint" in said and "No checkpoint can be written here" in said
 
 
 def test_a_run_that_had_converged_says_the_same_when_it_is_resumed(path):

@@ -104,7 +104,7 @@ def test_an_out_that_can_not_be_written_is_said_before_the_run(
 
 
 def test_a_large_point_of_low_rank_is_written_as_its_factors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgrad.cli.solve.LARGE", 50)
+    monkeypatch.setattr("condgrad.cli.solve.MAX_DENSE_ENTRIES", 50)
     assert main(["solve", str(paper(tmp_path, 'name = "ncgs"')), "--quiet"]) == 0
     factors = np.load(tmp_path / "p-run" / "x.npz")
     assert (factors["U"] @ factors["V"].T).shape == (12, 10) and not (tmp_path / "p-run" / "x.npy").exists()

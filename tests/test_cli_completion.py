@@ -238,8 +238,8 @@ def test_predict_takes_a_header_in_any_order_and_tells_what_is_unknown(
     assert found["u3", "i4"] == pytest.approx(truth[3, 4], abs=0.1)
     assert found["y", "x"] == pytest.approx(model.mean_, rel=1e-4)
     assert found["nobody", "i4"] == pytest.approx(model.predict(np.array([("nobody", "i4")]))[0], rel=1e-4)
-    assert "2 of 4 pairs have a row that the model has not seen, such as 'nobody'" in told
-    assert "2 of 4 pairs have a column that the model has not seen, such as 'unheard'" in told
+    assert "2 of 4 pairs have a row that was not in the training data, such as 'nobody'" in told
+    assert "2 of 4 pairs have a column that was not in the training data, such as 'unheard'" in told
 
 
 def test_predictions_go_to_a_file_that_can_be_read_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -317,7 +317,7 @@ def test_no_input_is_written_over(
             out = tmp_path / f"link-to-{read.name}"
             out.unlink(missing_ok=True)
             out.symlink_to(read)
-        assert "is the file that is read, which would be lost" in refused(capsys, *words, "--out", out)
+        assert "is also an input file, which would be overwritten" in refused(capsys, *words, "--out", out)
         assert read.read_bytes() == before
 
 

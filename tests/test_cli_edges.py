@@ -98,7 +98,7 @@ def test_a_header_above_new_names_only_stays_one(
 
 def test_pairs_the_other_way_round_are_told(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pairs = written(tmp_path / "p.csv", "i4,u3", "i5,u3")
-    assert "the other way round" in predicted(capsys, model, pairs)[1]
+    assert "rows and columns are swapped" in predicted(capsys, model, pairs)[1]
     found, said = predicted(capsys, model, pairs, "--columns", "1,0")
     assert list(found) == [("u3", "i4"), ("u3", "i5")] and "other way" not in said
 
@@ -293,11 +293,11 @@ def test_a_picture_in_which_nothing_is_lost_is_told(
     for more in ([], ["--keep"], ["--mask", str(tmp_path / "mask.png")]):
         assert main([*said, *more]) == 0
         told.append(capsys.readouterr().err)
-    only = "only those that do not fit the others are replaced.\n"
+    only = "only outliers are replaced.\n"
     assert told == [
-        "" if quiet else "condgrad: no pixel is lost (none is transparent or NaN): " + only,
-        "" if quiet else "condgrad: no pixel is lost (none is transparent or NaN): nothing is replaced.\n",
-        "" if quiet else "condgrad: no pixel is lost (the mask has none): " + only,
+        "" if quiet else "condgrad: no pixel is missing (none is transparent or NaN): " + only,
+        "" if quiet else "condgrad: no pixel is missing (none is transparent or NaN): no pixel is changed.\n",
+        "" if quiet else "condgrad: no pixel is missing (the mask has none): " + only,
     ]
 
 

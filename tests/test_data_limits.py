@@ -23,7 +23,7 @@ def test_a_field_of_blanks_takes_no_time(tmp_path: Path) -> None:
 
 
 def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "FREE", 10**6)
+    monkeypatch.setattr(files, "MIN_ALLOWED_BYTES", 10**6)
     with pytest.raises(BadData, match=r"bytes unpack to more than 1000000, .*raise Limits\(bytes=\.\.\., ratio="):
         load(put(tmp_path, gzip.compress(b"1,1,1\n" * 200_000), "x.csv.gz"))
     with pytest.raises(BadData, match="the first 8 MiB hold no data"):
@@ -68,7 +68,7 @@ def test_an_array_that_announces_more_than_it_has(shape: tuple[int, ...], tmp_pa
 
 def test_a_parquet_file_that_is_small_only_in_its_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repeated number or text takes no room in the file, whose own figure is that of what is encoded."""
-    monkeypatch.setattr(files, "FREE", 10**6)
+    monkeypatch.setattr(files, "MIN_ALLOWED_BYTES", 10**6)
     n = 200_000
     path = tabled(tmp_path, user=np.zeros(n, int), item=np.zeros(n, int), rating=np.ones(n))
     with pytest.raises(BadData, match=r"announces 6400000 bytes in 200000 rows, but \d+ bytes and 500000000 rows are"):

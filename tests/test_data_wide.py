@@ -237,7 +237,7 @@ def test_what_complete_says_of_wide_tables(tmp_path: Path, capsys: pytest.Captur
 def test_a_completed_table_that_is_too_large_is_refused_before_the_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("condgrad.cli.tables.LARGEST", 3)
+    monkeypatch.setattr("condgrad.cli.tables.MAX_CELLS", 3)
     path = write(tmp_path / "r.csv", "user,item,rating", "a,b,1", "c,d,2")
     assert main(["complete", str(path), "--out", str(tmp_path / "m"), "--filled", str(tmp_path / "f.csv")]) == 2
     assert "would have 4 cells, but at most 3" in capsys.readouterr().err and not (tmp_path / "m").exists()

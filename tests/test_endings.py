@@ -86,7 +86,7 @@ def test_stalled_by_the_mapping() -> None:
     stop = NEVER | cg.Stagnation(5, rtol=0.5) | cg.Steps(5000)
     result = cg.minimize(function(L=3000.0), SIMPLEX, X0, stop=stop, adaptive=False)
     assert (result.status, result.success, result.steps) == ("stalled", False, 6)
-    assert "The squared gradient mapping has not improved by 0.5 of itself in 5 steps." in result.message
+    assert "The squared gradient mapping has not improved by a relative 0.5 in 5 steps." in result.message
 
 
 def test_stalled_by_the_value() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from condgrad.paper.exponents import Estimate, estimate, growth, slope
-from condgrad.paper.tables import reading
+from condgrad.paper.tables import compare_with_bounds
 
 
 @pytest.mark.parametrize(("p", "q"), [(1.0, 2 / 3), (2.0, 1.0), (10 / 3, 0.0)])
@@ -62,4 +62,7 @@ def test_an_estimate_is_said_with_its_interval() -> None:
     ],
 )
 def test_the_reading_of_a_row_follows_from_its_intervals(measured: list[tuple[float, float]], said: str) -> None:
-    assert reading([(Estimate(*found, 5), bound) for found, bound in zip(measured, (1.0, 2.0), strict=True)]) == said
+    assert (
+        compare_with_bounds([(Estimate(*found, 5), bound) for found, bound in zip(measured, (1.0, 2.0), strict=True)])
+        == said
+    )

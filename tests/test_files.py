@@ -254,7 +254,7 @@ def readers() -> dict[str, Any]:
         "spec": spec.load,
         "trace": run_report.read_trace,
         "result": run_report.read_summary,
-        "kept": run_report.read_kept,
+        "kept": run_report.read_reproduced,
         "archive": lambda path: archive.read(path, "test", 1),
         "image": images.read,
     }
@@ -346,7 +346,7 @@ def test_a_gzip_bomb_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
 
 def test_a_gzip_file_that_pays_at_its_beginning_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit holds at each place of the file, not for all of it: a bomb can't be paid for by what comes after it."""
-    monkeypatch.setattr(files, "FREE", 2**21)
+    monkeypatch.setattr(files, "MIN_ALLOWED_BYTES", 2**21)
     noise = np.random.default_rng(0).integers(0, 10, 4 * 10**6, dtype=np.uint8) + ord("0")
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(b"1,1,1\n" * 10**6) + gzip.compress(b"#" + noise.tobytes()[: 2**19]))

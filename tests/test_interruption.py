@@ -23,7 +23,7 @@ from condgrad.driver.ending import answer
 from condgrad.driver.progress import SWITCH
 from condgrad.linalg import lanczos
 from condgrad.runtime import clock, process_memory
-from condgrad.runtime.interruption import Terminated, held_back, terminable
+from condgrad.runtime.interruption import Terminated, defer_signals, raise_on_sigterm
 from condgrad.runtime.signals import beat, listening
 
 result_of = sys.modules["condgrad.driver.run"]
@@ -115,13 +115,13 @@ def test_a_signal_during_the_check_of_a_converged_run_is_said() -> None:
 
 def test_signals_wait_for_what_is_short() -> None:
     done = []
-    with pytest.raises(Terminated), terminable():
-        with held_back():
+    with pytest.raises(Terminated), raise_on_sigterm():
+        with defer_signals():
             terminate()
             done.append(1)
         done.append(2)
     assert done == [1]
-    with terminable(), held_back() as waiting:
+    with raise_on_sigterm(), defer_signals() as waiting:
         terminate()
         assert waiting == [signal.SIGTERM]
         waiting.clear()
@@ -182,7 +182,7 @@ def test_out_of_memory_ends_inside_a_step(fake_memory: list[float]) -> None:
 
 
 def test_the_memory_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_memory, "EVERY", 0.0)
+    monkeypatch.setattr(process_memory, "CACHE_SECONDS", 0.0)
     before = process_memory.resident()
     assert 10 < before < 100_000
     block = np.ones(12_500_000)

@@ -217,7 +217,7 @@ def test_an_expectation_is_seen_through_a_batch() -> None:
 
 def test_a_linear_function_has_no_smoothness_to_see() -> None:
     with pytest.raises(
-        ValueError, match=r"does not change between any of 10 pairs .* any positive smoothness will do\.$"
+        ValueError, match=r"does not change between any of 10 pairs .* Give any positive number as smoothness\.$"
     ):
         cg.estimate_smoothness(cg.Quadratic(np.zeros((2, 2)), [1.0, 2.0]), cg.L2Ball(2), samples=2)
 

@@ -22,8 +22,8 @@ from tests.pages import Elements, strictly, undrawn
 from condgrad.report import Curve, NoFigures, Opening, Picture, Plot, Table, Text, environment, write
 from condgrad.report.bands import Band, band, bands, best_so_far
 from condgrad.report.page import _png
-from condgrad.report.plain import plain, shown
-from condgrad.report.style import COLOURS, UNKNOWN, looks, painted
+from condgrad.report.plain import format_value, plain
+from condgrad.report.style import COLOURS, UNKNOWN_COLOUR, looks, to_rgb
 
 ROOT = Path(__file__).parents[1]
 UNITS = {"cpu": "CPU seconds", "lo": "linear oracle calls"}
@@ -197,13 +197,13 @@ def test_the_page_has_the_numbers_of_the_bands(tmp_path: Path) -> None:
     ],
 )
 def test_cells_show_what_they_hold(value: Any, said: str) -> None:
-    assert shown(value) == said
+    assert format_value(value) == said
 
 
 def test_matrices_are_painted_on_one_scale() -> None:
     image = np.array([[0.0, 2.0], [-2.0, nan]])
-    pixels = painted(image, 2.0)
-    assert pixels[0, 0].tolist() == [255, 255, 255] and pixels[1, 1].tolist() == [int(UNKNOWN[1:3], 16)] * 3
+    pixels = to_rgb(image, 2.0)
+    assert pixels[0, 0].tolist() == [255, 255, 255] and pixels[1, 1].tolist() == [int(UNKNOWN_COLOUR[1:3], 16)] * 3
     assert pixels[0, 1, 0] > pixels[0, 1, 2] and pixels[1, 0, 0] < pixels[1, 0, 2]  # orange above zero, blue below
     matplotlib_image = pytest.importorskip("matplotlib.image")
     read = matplotlib_image.imread(io.BytesIO(base64.b64decode(_png(pixels))))

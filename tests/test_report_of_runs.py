@@ -127,12 +127,12 @@ def damaged(runs: Path, folder: Path, what: str) -> list[Path]:
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("an empty folder", "holds no trace.csv: give a folder that `condgrad solve` wrote"),
+        ("an empty folder", "has no trace.csv: give a folder that `condgrad solve` wrote"),
         ("a result that is none", "result.json is not the result of a run"),
         ("another table", "is not the trace of a run, as it has no column k"),
         ("no rows", "is not the trace of a run, as it has no rows"),
-        ("a cost that is none", "holds a cost that is not a number"),
-        ("a row cut short", "a row that is cut short"),
+        ("a cost that is none", "has a cost that is not a number"),
+        ("a row cut short", "an incomplete row"),
         ("bytes", "is not a CSV file"),
         ("no such thing", "No such file or directory"),
         ("a duplicate", "trace.csv is given twice: name each run once"),
@@ -165,5 +165,5 @@ def test_a_run_without_a_measurement_is_in_the_table_and_the_report_says_what_to
 )
 def test_json_that_is_no_kept_run_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "abc.json").write_text(text)
-    with pytest.raises(ValueError, match=r"abc.json is not a run with a trace that `condgrad reproduce` kept: give"):
+    with pytest.raises(ValueError, match=r"abc.json is not a run with a trace of `condgrad reproduce`: give"):
         read_all([tmp_path / "abc.json"])

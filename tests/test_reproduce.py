@@ -20,12 +20,12 @@ from condgrad.paper import pool
 from condgrad.paper import reproduce as module
 from condgrad.paper.exponents import Estimate
 from condgrad.paper.figure1_methods import CLAIM_1A, CLAIM_1B, FIGURE_1A, FIGURE_1B
-from condgrad.paper.figures import known, observed, radius, reached
-from condgrad.paper.recovery import LOSSES, SHARES, how_they_ended
+from condgrad.paper.figures import cost_at_target, finite_or_none, observed_count, radius
+from condgrad.paper.recovery import LOSSES, SHARES, ending_text
 from condgrad.paper.reproduce import FULL, PARTS, QUICK, reproduce, verdict_table, without_curves
-from condgrad.paper.runs import law, spec_of
-from condgrad.paper.tables import exponent, reading
-from condgrad.paper.verdicts import RIVAL, TUNED, judge, note
+from condgrad.paper.runs import output_weights, spec_of
+from condgrad.paper.tables import compare_with_bounds, exponent_text
+from condgrad.paper.verdicts import RIVAL, TUNED, compare, end_note
 from condgrad.protocols import Problem
 from condgrad.report import Curve, folder, quartiles
 from condgrad.report.style import looks
@@ -73,7 +73,7 @@ def test_the_raw_data_has_every_number(whole: Path) -> None:
             assert [row["method"] for row in part["rows"]] == [line.label for line in lines] == list(part["curves"])
             assert all(row["runs"] == TINY.seeds and row["mapping at the end"] > 0 for row in part["rows"])
             claim = {"fig1a": CLAIM_1A, "fig1b": CLAIM_1B}[name]
-            assert [verdict["reading"] for verdict in part["verdicts"]] == [r.said for r in claim.readings]
+            assert [verdict["reading"] for verdict in part["verdicts"]] == [r.text for r in claim.readings]
             grids = {line.label: list(line.grid) for line in lines if len(line.grid) > 1}
             assert {label: list(found) for label, found in part["tuning"].items()} == grids
             assert part["R"] == [radius(24, 2, generator, seed) for seed in range(TINY.seeds)]
@@ -108,7 +108,7 @@ def test_a_second_call_makes_no_run_and_says_the_same(
     def refuse(*args: Any) -> None:
         raise AssertionError("a run was made again")
 
-    monkeypatch.setattr(pool, "made", refuse)
+    monkeypatch.setattr(pool, "run_in_workers", refuse)
     reproduce(whole, TINY)
     assert {part: data(whole)[part] for part in PARTS} == {part: before[part] for part in PARTS}
 
@@ -222,7 +222,7 @@ def test_an_interruption_is_one_sentence(
     def interrupted(*args: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pool, "made", interrupted)
+    monkeypatch.setattr(pool, "run_in_workers", interrupted)
     assert main(["reproduce", "tables", "--quick", "--out", str(tmp_path)]) == 130
     error = capsys.readouterr().err
     assert error.startswith("condgrad: interrupted: 0 of ") and error.count("\n") == 1
@@ -271,7 +271,7 @@ def test_settings_are_chosen_on_a_seed_that_is_not_shown(whole: Path) -> None:
 def test_quick_takes_presets_and_what_is_drawn() -> None:
     figure = QUICK.sections(0)["fig1b"]
     runs = figure.runs()
-    assert len(runs) == sum(line.drawn for line in FIGURE_1B) and figure.more(None) == []
+    assert len(runs) == sum(line.drawn for line in FIGURE_1B) and figure.follow_up_runs(None) == []
     assert {run["problem"]["seed"] for run in runs} == {0}
 
 
@@ -299,7 +299,7 @@ def test_the_papers_method_has_the_papers_steps() -> None:
 
 
 def test_rivals_get_the_same_epochs_and_batches() -> None:
-    n = observed(24, 2, "orthonormal", 0)
+    n = observed_count(24, 2, "orthonormal", 0)
     for label in ("NCGS-VR, condg tuned, b = n/4", "SVFW, tuned, b = n/4"):
         estimator = solver_of(label, 0)[0].estimator
         assert (estimator.epoch, estimator.batch) == (5, n // 4)
@@ -314,8 +314,8 @@ def test_the_step_of_a_tuned_rival_is_the_one_that_is_named(label: str) -> None:
 
 def test_the_law_of_the_output_is_the_papers() -> None:
     k = np.arange(5)
-    assert law("stochastic-ncgs", k).tolist() == [0, 2, 6, 12, 20]
-    assert law("ncgs-vr", k).tolist() == [1, 1, 1, 1, 0]
+    assert output_weights("stochastic-ncgs", k).tolist() == [0, 2, 6, 12, 20]
+    assert output_weights("ncgs-vr", k).tolist() == [1, 1, 1, 1, 0]
 
 
 def test_the_target_is_reached_at_the_first_row_below_it() -> None:
@@ -323,9 +323,9 @@ def test_the_target_is_reached_at_the_first_row_below_it() -> None:
         "mapping": [1.0, None, 5e-4, 2e-3, 1e-4],
         **{unit: [0, 1, 2, 3, 4] for unit in ("cpu", "fo", "ifo", "lo", "ub")},
     }
-    assert reached({"trace": trace})["cpu"] == 2
-    assert known(quartiles([1.0, 2.0, 3.0, np.inf, np.inf])) == [2.0, 3.0, None]
-    assert known(quartiles([1.0, np.inf, np.inf])) == [1.0, None, None]
+    assert cost_at_target({"trace": trace})["cpu"] == 2
+    assert finite_or_none(quartiles([1.0, 2.0, 3.0, np.inf, np.inf])) == [2.0, 3.0, None]
+    assert finite_or_none(quartiles([1.0, np.inf, np.inf])) == [1.0, None, None]
 
 
 def test_a_radius_has_twelve_digits() -> None:
@@ -341,18 +341,18 @@ def test_no_two_curves_of_a_figure_have_one_colour() -> None:
 
 def test_seeds_that_were_not_fitted_are_said() -> None:
     nan = float("nan")
-    assert exponent(Estimate(0.9, 0.05, 5)._asdict(), 5) == "0.90±0.05"
-    assert exponent(Estimate(0.9, 0.05, 3)._asdict(), 5) == "0.90±0.05 (3 of 5 seeds)"
-    assert exponent(Estimate(0.9, nan, 1)._asdict(), 5) == "0.90 (1 of 5 seeds)"
+    assert exponent_text(Estimate(0.9, 0.05, 5)._asdict(), 5) == "0.90±0.05"
+    assert exponent_text(Estimate(0.9, 0.05, 3)._asdict(), 5) == "0.90±0.05 (3 of 5 seeds)"
+    assert exponent_text(Estimate(0.9, nan, 1)._asdict(), 5) == "0.90 (1 of 5 seeds)"
     none = Estimate(nan, nan, 0)
-    assert exponent(none._asdict(), 5) == "-" and reading([(none, 1.0)]) == "not fitted"
-    assert reading([], (Estimate(0.9, 0.05, 5), none)) == "not fitted"
+    assert exponent_text(none._asdict(), 5) == "-" and compare_with_bounds([(none, 1.0)]) == "not fitted"
+    assert compare_with_bounds([], (Estimate(0.9, 0.05, 5), none)) == "not fitted"
 
 
 def test_recovery_says_how_many_converged() -> None:
     points = [{"status": status} for status in ("converged", "converged", "out_of_budget", "failed", "unverified")]
-    assert how_they_ended(points[:2]) == "2 of 2 runs converged."
-    assert how_they_ended(points) == "2 of 5 runs converged, 1 ended at their budget, 2 failed and are left out."
+    assert ending_text(points[:2]) == "2 of 2 runs converged."
+    assert ending_text(points) == "2 of 5 runs converged, 1 ended at their budget, 2 failed and are left out."
 
 
 def test_curves_are_not_printed(whole: Path) -> None:
@@ -368,7 +368,7 @@ def row(
 ) -> dict[str, Any]:
     """A method's row, from the time to the target and the least mapping of each seed."""
     ends = ends or [1e-4] * len(times)
-    middle = known([quartiles([np.inf if t is None else t for t in times])[1]])[0]
+    middle = finite_or_none([quartiles([np.inf if t is None else t for t in times])[1]])[0]
     spent = [budget if t is None else t for t in times]
     return {
         "method": "a method",
@@ -410,17 +410,17 @@ NONE = [None, None, None]
     ],
 )
 def test_the_verdict_follows_from_the_numbers(own: dict[str, Any], rival: dict[str, Any], seen: str, by: str) -> None:
-    found = judge(own, rival)
+    found = compare(own, rival)
     assert (found["seen"], found["by"]) == (seen, by)
 
 
 def test_a_failed_run_is_no_ratio() -> None:
     own = row([1.0, 1.0, 1.0])
     rival = row([None, 3.0, 3.0], failures=[True, False, False], failed=1, cpu=3.0)
-    found = judge(own, rival)
+    found = compare(own, rival)
     assert found["ratios"] == [None, 3.0, 3.0] and found["by"].endswith("; 1 of 3 runs of a method failed")
     lost = row(NONE, failures=[True] * 3, failed=3, why="NaN.")
-    assert judge(own, lost)["seen"] == "a method failed" and judge(own, lost)["ratio"] is None
+    assert compare(own, lost)["seen"] == "a method failed" and compare(own, lost)["ratio"] is None
 
 
 def verdicts(claim: str, *seen: str) -> list[dict[str, Any]]:
@@ -451,7 +451,7 @@ def test_the_verdict_table_is_short_and_names_each_claim_once() -> None:
     ],
 )
 def test_a_curve_says_why_it_ends(ended: dict[str, Any], said: str) -> None:
-    assert note(ended) == said
+    assert end_note(ended) == said
 
 
 def test_a_failed_run_is_not_said_to_take_longer() -> None:
@@ -465,7 +465,7 @@ def test_a_failed_run_is_not_said_to_take_longer() -> None:
     with_failures = figure.row(FIGURE_1A[0], "", [there, failed, failed])
     assert with_failures["cpu"] == 1.0 and with_failures["reached"] == 1 and with_failures["failed"] == 2
     none = figure.row(FIGURE_1A[0], "", [failed, failed])
-    assert none["cpu"] is None and note(none) == "2 of 2 runs failed: Why."
+    assert none["cpu"] is None and end_note(none) == "2 of 2 runs failed: Why."
 
 
 # --------------------------------------------------------------------------------------------------- the first screen

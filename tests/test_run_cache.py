@@ -14,10 +14,10 @@ import pytest
 
 from condgrad.paper import pool
 from condgrad.paper import runs as module
-from condgrad.paper.cache import Cache, code, digest
+from condgrad.paper.cache import Cache, code_versions, source_digest
 from condgrad.paper.pool import Progress, make_all
 from condgrad.paper.runs import Outcome, Run, perform
-from condgrad.paper.worker import sentence
+from condgrad.paper.worker import error_message
 from condgrad.storage.atomic import replacing
 
 
@@ -42,11 +42,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     def here(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, Outcome]]:
         for run in runs:
             outcome = module.perform(run, jobs)
-            Cache(folder, code()).put(run, outcome)
+            Cache(folder, code_versions()).put(run, outcome)
             seen.append(run)
             yield run, outcome
 
-    monkeypatch.setattr(pool, "made", here)
+    monkeypatch.setattr(pool, "run_in_workers", here)
     return seen
 
 
@@ -85,9 +85,9 @@ def test_a_damaged_file_is_said_and_made_again(
     damage: str, tmp_path: Path, made: list[Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_all(RUNS, tmp_path)
-    path = Cache(tmp_path, code()).path(RUNS[0])
+    path = Cache(tmp_path, code_versions()).path(RUNS[0])
     good = path.read_text()
-    other = Cache(tmp_path, code()).path(RUNS[1]).read_text()
+    other = Cache(tmp_path, code_versions()).path(RUNS[1]).read_text()
     lists, lacks = ({"run": RUNS[0], "outcome": outcome} for outcome in ([], json.loads(good)["outcome"]))
     lacks["outcome"].pop("gap")
     damages = {
@@ -123,12 +123,12 @@ def test_the_key_is_that_of_the_source_too(tmp_path: Path) -> None:
 
     def after_a_change_of(name: str) -> str:
         (tmp_path / name).write_text("x = 2")
-        return digest(tmp_path)
+        return source_digest(tmp_path)
 
-    first = digest(tmp_path)
+    first = source_digest(tmp_path)
     assert {after_a_change_of(name) for name in ("report/page.py", "cli/solve.py", "paper/verdicts.py")} == {first}
     assert len({first, after_a_change_of("paper/runs.py"), after_a_change_of("solvers/ncgs.py")}) == 3
-    assert {"source", "numpy", "scipy", "numba"} <= set(code())
+    assert {"source", "numpy", "scipy", "numba"} <= set(code_versions())
 
 
 def test_a_failed_run_is_not_kept_but_told(tmp_path: Path, made: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,9 +184,9 @@ def test_a_worker_whose_asker_is_gone_ends_quietly(tmp_path: Path) -> None:
 
 
 def test_any_error_is_said() -> None:
-    assert sentence(ValueError("Give a set.")) == "Give a set."
-    assert sentence(ZeroDivisionError("by zero")) == "ZeroDivisionError: by zero"
-    assert sentence(ValueError()) == "ValueError: "
+    assert error_message(ValueError("Give a set.")) == "Give a set."
+    assert error_message(ZeroDivisionError("by zero")) == "ZeroDivisionError: by zero"
+    assert error_message(ValueError()) == "ValueError: "
 
 
 def test_two_processes_give_the_outcomes_of_one(tmp_path: Path) -> None:
@@ -199,10 +199,10 @@ def test_two_processes_give_the_outcomes_of_one(tmp_path: Path) -> None:
 
 
 def test_a_worker_has_one_thread(tmp_path: Path) -> None:
-    worker = pool.start(tmp_path)
+    worker = pool.start_worker(tmp_path)
     try:
         assert worker.stdin and worker.stdout
-        pool.ask(worker.stdin, worker.stdout, small())  # it has begun
+        pool.send_run(worker.stdin, worker.stdout, small())  # it has begun
         environment = Path(f"/proc/{worker.pid}/environ")
         if environment.exists():
             settings = environment.read_text().split("\0")
@@ -218,9 +218,9 @@ def test_a_run_that_fails_is_said(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_dies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = pool.start
-    monkeypatch.setattr(pool, "start", lambda folder, jobs: killed(begin(folder, jobs)))
-    with pytest.raises(ValueError, match="its process ended before it did"):
+    begin = pool.start_worker
+    monkeypatch.setattr(pool, "start_worker", lambda folder, jobs: killed(begin(folder, jobs)))
+    with pytest.raises(ValueError, match="the worker process ended unexpectedly"):
         make_all([small()], tmp_path)
 
 
@@ -235,16 +235,16 @@ def test_an_interruption_says_what_is_kept(tmp_path: Path, monkeypatch: pytest.M
         yield from ((run, {}) for run in runs[:2])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pool, "made", two_and_no_more)
-    with pytest.raises(KeyboardInterrupt, match=r"2 of 6 runs are kept in .*, the same command goes on"):
+    monkeypatch.setattr(pool, "run_in_workers", two_and_no_more)
+    with pytest.raises(KeyboardInterrupt, match=r"2 of 6 runs are stored in .*; run the same command again"):
         make_all(RUNS, tmp_path)
 
 
 def test_jobs_are_at_most_the_cores() -> None:
-    assert pool.allowed(1) == 1
-    assert pool.allowed(10_000) == pool.cores()
+    assert pool.limit_jobs(1) == 1
+    assert pool.limit_jobs(10_000) == pool.cores()
     with pytest.raises(ValueError, match="jobs"):
-        pool.allowed(0)
+        pool.limit_jobs(0)
 
 
 def test_the_time_left_follows_from_runs_like_those_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,6 +252,6 @@ def test_the_time_left_follows_from_runs_like_those_left(monkeypatch: pytest.Mon
     monkeypatch.setattr(pool, "monotonic", lambda: next(clock))
     runs = [small(seed=0), {**small(seed=0), "stop": {"cpu": 5.0}}, small(seed=1), small(seed=2)]
     progress = Progress("runs", 9, list(runs), jobs=2)
-    assert progress.finished == 5 and progress.seconds_left() == (0.5 + 10 + 0.5 + 0.5) / 2
+    assert progress.finished == 5 and progress.remaining_seconds() == (0.5 + 10 + 0.5 + 0.5) / 2
     progress.done(runs[0])  # took 3 s of two workers
-    assert progress.finished == 6 and progress.seconds_left() == (10 + 6 + 6) / 2
+    assert progress.finished == 6 and progress.remaining_seconds() == (10 + 6 + 6) / 2

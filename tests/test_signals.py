@@ -326,10 +326,10 @@ def test_one_sigterm_ends_a_reproduction(tmp_path: Path) -> None:
     script = f"""
 from condgrad.cli import main
 from condgrad.paper import pool
-def made(runs, folder, jobs):
+def run_in_workers(runs, folder, jobs):
     os.kill(os.getpid(), signal.SIGTERM)
     yield
-pool.made = made
+pool.run_in_workers = run_in_workers
 sys.exit(main(["reproduce", "recovery", "--quick", "--out", {str(tmp_path)!r}]))
 """
     code, out, error = outcome(script)

@@ -19,7 +19,7 @@ from condgrad.runtime import process_memory
 
 @pytest.fixture(autouse=True)
 def reading_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_memory, "EVERY", 0.0)
+    monkeypatch.setattr(process_memory, "CACHE_SECONDS", 0.0)
 
 
 def test_nothing_is_left_of_forty_solves() -> None:
@@ -60,7 +60,7 @@ def test_what_is_left_would_be_seen() -> None:
 KEEPING = """
 import numpy as np, condgrad as cg
 from condgrad.driver import memory
-process_memory.EVERY, kept, sizes = 0.0, [], []
+process_memory.CACHE_SECONDS, kept, sizes = 0.0, [], []
 for seed in range(401):
     if seed % 100 == 0:
         sizes.append(process_memory.resident())

@@ -11,9 +11,9 @@ from typing import Any
 
 from condgrad.paper import pool
 from condgrad.paper.figure1_methods import GENERATORS
-from condgrad.paper.reproduce import Form, reproduce
+from condgrad.paper.reproduce import Configuration, reproduce
 
-TINY = Form(
+TINY = Configuration(
     "tiny",
     seeds=2,
     tuning=True,

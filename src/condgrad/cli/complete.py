@@ -1,4 +1,4 @@
-"""Matrices with holes and outliers, from files to files: complete, predict, fill."""
+"""The commands complete, predict and fill: completion of matrices with missing entries and outliers, from files to files."""
 
 from __future__ import annotations
 
@@ -19,130 +19,141 @@ import numpy as np
 
 from condgrad.checks import BadData, counted
 from condgrad.cli.figures import add_figures, check_figures
-from condgrad.cli.tables import check_size, housed, recommended, write_table, write_wide
+from condgrad.cli.tables import check_size, make_parent, recommendations, write_table, write_wide
 from condgrad.cli.terminal import say
-from condgrad.storage.atomic import target, try_folder
+from condgrad.storage.atomic import check_folder, resolve_link
 
 if TYPE_CHECKING:
     from condgrad.data import Cleanup, Observations
     from condgrad.learn import RobustCompletion
 
-FORMATS = "CSV, TSV, Parquet, NPZ or Matrix Market; text may be gzipped"
+DATA_FORMATS = "CSV, TSV, Parquet, NPZ or Matrix Market; text may be gzipped"
 
 
 def add(commands: Any) -> None:
+    """Add the commands complete, predict and fill."""
     command = commands.add_parser(
         "complete",
-        help="fit a matrix of which some entries are known: ratings, readings",
+        help="fit a low-rank matrix to known entries, such as ratings or sensor readings",
         description="Fit mean + row bias + column bias + a matrix of low rank to the entries in a file. Outliers are ignored.",
     )
-    command.add_argument("data", type=Path, metavar="DATA", help=f"rows, columns and values in {FORMATS}")
+    command.add_argument("data", type=Path, metavar="DATA", help=f"rows, columns and values in {DATA_FORMATS}")
     command.add_argument("--out", type=Path, required=True, metavar="MODEL.npz", help="file for the model")
-    _reading(command, "user,item,rating")
+    _add_reading_options(command, "user,item,rating")
     command.add_argument(
         "--wide",
         action="store_true",
-        help="text is a table with a line for each row, its name first, and a column for each column (default: where it can be "
-        "nothing else)",
+        help="the text is a table: one line per row, beginning with its name, and one field per column (default: only if the "
+        "file cannot be read otherwise)",
     )
     command.add_argument("--filled", type=Path, metavar="FILE.csv", help="write the completed table here, as wide CSV")
-    command.add_argument(
-        "--keep", action="store_true", help="with --filled: leave all values that are there as they are"
-    )
-    _raw(command)
-    _fitting(command)
+    command.add_argument("--keep", action="store_true", help="with --filled: do not change any observed value")
+    _add_raw_option(command)
+    _add_fitting_options(command)
     command.add_argument(
         "--report", type=Path, metavar="FOLDER", help="folder for the report (default: the model's name and -report)"
     )
     command.add_argument("--no-report", action="store_true", help="no report")
     add_figures(command)
-    command.add_argument("--json", action="store_true", help="print what was found for machines")
+    command.add_argument("--json", action="store_true", help="print the summary as JSON")
     command.set_defaults(run=complete)
 
     command = commands.add_parser(
         "predict",
-        help="what a model of `condgrad complete` says of pairs",
-        description="Predict the values at pairs of a row and a column. A row or a column that the model has not seen counts "
-        "with bias 0.",
+        help="predict values with a model of `condgrad complete`",
+        description="Predict the values at pairs of a row and a column. Rows and columns that were not in the training "
+        "data have bias 0.",
     )
     command.add_argument("model", type=Path, metavar="MODEL.npz")
-    command.add_argument("pairs", type=Path, metavar="PAIRS", nargs="?", help=f"rows and columns in {FORMATS}")
-    command.add_argument("--out", type=Path, metavar="FILE.csv", help="where to write (default: the screen)")
+    command.add_argument("pairs", type=Path, metavar="PAIRS", nargs="?", help=f"rows and columns in {DATA_FORMATS}")
+    command.add_argument("--out", type=Path, metavar="FILE.csv", help="output file (default: standard output)")
     command.add_argument(
         "--top",
         type=int,
         metavar="K",
-        help="in place of pairs: for each row the K best columns that it has no entry in",
+        help="instead of pairs: for each row, the K best columns in which it has no entry",
     )
     command.add_argument(
         "--rows",
         metavar="IDS",
-        help="with --top: these rows only, such as ann,bob (a name with a comma in it in quotes)",
+        help="with --top: only these rows, such as ann,bob (put a name with a comma in quotes)",
     )
-    _raw(command)
-    _reading(command, "user,item")
+    _add_raw_option(command)
+    _add_reading_options(command, "user,item")
     command.set_defaults(run=predict)
 
     command = commands.add_parser(
         "fill",
-        help="restore a picture with lost or wrong pixels",
-        description="Fill the lost pixels of a picture, and correct those that do not fit the others (salt and pepper).",
+        help="restore an image with missing or wrong pixels",
+        description="Fill the missing pixels of an image, and replace outliers (salt and pepper noise).",
     )
-    command.add_argument("image", type=Path, metavar="IMAGE", help="PNG, TIFF, JPEG or what else pillow reads")
-    command.add_argument("--out", type=Path, required=True, metavar="IMAGE", help="file for the restored picture")
+    command.add_argument(
+        "image", type=Path, metavar="IMAGE", help="PNG, TIFF, JPEG or another format that pillow reads"
+    )
+    command.add_argument("--out", type=Path, required=True, metavar="IMAGE", help="file for the restored image")
     command.add_argument(
         "--mask",
         type=Path,
-        help="a picture of the same size: what is not black is lost (default: transparent or NaN pixels are lost)",
+        help="image of the same size; pixels that are not black are missing (default: transparent and NaN pixels are missing)",
     )
-    command.add_argument("--invert", action="store_true", help="black in the mask is lost")
-    command.add_argument("--keep", action="store_true", help="leave all pixels that are not lost as they are")
-    _fitting(command)
-    command.add_argument("--json", action="store_true", help="print what was found for machines")
+    command.add_argument("--invert", action="store_true", help="black pixels of the mask are the missing ones")
+    command.add_argument("--keep", action="store_true", help="change only missing pixels")
+    _add_fitting_options(command)
+    command.add_argument("--json", action="store_true", help="print the summary as JSON")
     command.set_defaults(run=fill)
 
 
-def _raw(command: Any) -> None:
+def _add_raw_option(command: Any) -> None:
     command.add_argument(
         "--raw",
         action="store_true",
-        help="write names as they are (default: one that a spreadsheet would take for a formula gets an apostrophe in front)",
+        help="write names unchanged (default: put an apostrophe before a name that a spreadsheet would read as a formula)",
     )
 
 
-def _reading(command: Any, example: str) -> None:
+def _add_reading_options(command: Any, example: str) -> None:
     command.add_argument(
         "--columns", metavar="NAMES", help=f"the columns to read, by name or counted from 0, such as {example}"
     )
-    command.add_argument("--delimiter", help="between the cells of text (default: as the file has it)")
-    command.add_argument("--no-header", action="store_true", help="the first line of text is data")
+    command.add_argument("--delimiter", help="character between the fields of a text file (default: detected)")
+    command.add_argument("--no-header", action="store_true", help="the first line of a text file is data")
     command.add_argument(
-        "--format", choices=["csv", "parquet", "npz", "matrix-market"], help="(default: the name tells)"
+        "--format",
+        choices=["csv", "parquet", "npz", "matrix-market"],
+        help="format of the file (default: from its name)",
     )
-    command.add_argument("--strict", action="store_true", help="refuse the file at its first fault")
+    command.add_argument(
+        "--strict", action="store_true", help="refuse a file with a fault, instead of skipping or correcting lines"
+    )
 
 
-def _fitting(command: Any) -> None:
+def _add_fitting_options(command: Any) -> None:
     command.add_argument(
         "--loss", default="welsch", help="welsch (default, also smoothed-l0), geman-mcclure, cauchy, huber or squared"
     )
     command.add_argument(
-        "--sigma", type=_auto, default="auto", help="the size of ordinary errors (default: estimated from the data)"
+        "--sigma",
+        type=_auto_or_positive,
+        default="auto",
+        help="scale of the errors of inliers (default: estimated from the data)",
     )
     command.add_argument(
-        "--radius", type=_auto, default="auto", help="of the nuclear ball (default: chosen on held-out entries)"
+        "--radius",
+        type=_auto_or_positive,
+        default="auto",
+        help="radius of the nuclear-norm ball (default: chosen on held-out entries)",
     )
     command.add_argument(
         "--certify",
         type=_positive,
         metavar="TOL",
-        help="go on until the squared gradient mapping is proven to be below",
+        help="continue until the squared gradient mapping is certified to be at most TOL",
     )
-    command.add_argument("--seed", type=int, default=0, help="of the choice of held-out entries (default: 0)")
+    command.add_argument("--seed", type=int, default=0, help="seed of the choice of held-out entries (default: 0)")
     command.add_argument("--quiet", action="store_true", help="no progress")
 
 
-def _auto(text: str) -> float | str:
+def _auto_or_positive(text: str) -> float | str:
     return text if text == "auto" else _positive(text)
 
 
@@ -157,54 +168,56 @@ def _positive(text: str) -> float:
 
 
 def complete(arguments: Any) -> int:
+    """Run ``condgrad complete``: fit a model, save it, and write the filled table and the report."""
     from condgrad.learn.completion.report import report_fit, summary
 
     check_figures(arguments)
-    writable(arguments.out, arguments.data)
+    check_writable(arguments.out, arguments.data)
     if arguments.filled is not None:
-        writable(arguments.filled, arguments.data)
+        check_writable(arguments.filled, arguments.data)
     elif arguments.keep:
         raise ValueError("--keep needs --filled FILE.csv, the completed table whose values it keeps: give both.")
     folder = (
         None if arguments.no_report else arguments.report or arguments.out.with_name(arguments.out.stem + "-report")
     )
     if folder is not None:
-        writable(folder / "report.html")
-    apart(arguments.out, arguments.filled, folder)
+        check_writable(folder / "report.html")
+    check_distinct(arguments.out, arguments.filled, folder)
     model = estimator(arguments)
-    given = read(arguments, arguments.data)
+    given = load_entries(arguments, arguments.data)
     if not arguments.json:
-        tell(given.cleanup)
+        print_cleanup(given.cleanup)
     if given.mostly_empty:
         given = given.compact()
         say(
-            f"condgrad: the model is of the {given.shape[0]:,} x {given.shape[1]:,} rows and columns that have entries: the "
-            "others would take memory and tell nothing.",
+            f"condgrad: the model has the {given.shape[0]:,} x {given.shape[1]:,} rows and columns with entries; empty rows and "
+            "columns are left out.",
             stream=sys.stderr,
         )
     if arguments.filled is not None:
         check_size(given.shape)
-    begun = perf_counter()
+    started = perf_counter()
     model.fit(given)
-    found = {**summary(model, given), "seconds": perf_counter() - begun}
-    model.save(housed(arguments.out))
+    found = {**summary(model, given), "seconds": perf_counter() - started}
+    model.save(make_parent(arguments.out))
     written = {"model": str(arguments.out)}
     if arguments.filled is not None:
         write_wide(arguments.filled, given, model, "observed" if arguments.keep else "inliers", arguments.raw)
         written["filled"] = str(arguments.filled)
     if folder is not None:
-        facts = {"command": shlex.join(["condgrad", *arguments.said])}
+        facts = {"command": shlex.join(["condgrad", *arguments.argv])}
         written["report"] = str(
             report_fit(model, given, folder, f"Fit of {arguments.data.name}", facts, found, arguments.figures)
         )
     if arguments.json:
         print(json.dumps({**found, **written, "cleanup": given.cleanup.summary()}, indent=2))
     else:
-        show({**found, **written})
+        print_summary({**found, **written})
     return 0
 
 
 def predict(arguments: Any) -> int:
+    """Run ``condgrad predict``: write predictions at pairs, or the best columns of each row."""
     from condgrad.learn import RobustCompletion
     from condgrad.learn.completion.entries import pair_positions
     from condgrad.learn.completion.table_labels import names_of
@@ -214,43 +227,44 @@ def predict(arguments: Any) -> int:
             "Either PAIRS or --top K was expected: give a file of pairs, or how many columns for each row."
         )
     if arguments.out is not None:
-        writable(arguments.out, arguments.model, arguments.pairs)
+        check_writable(arguments.out, arguments.model, arguments.pairs)
     model = RobustCompletion.load(arguments.model)
     if arguments.top is not None:
-        write_table(arguments.out, *recommended(model, arguments.top, arguments.rows), raw=arguments.raw)
+        write_table(arguments.out, *recommendations(model, arguments.top, arguments.rows), raw=arguments.raw)
         return 0
-    given = read(arguments, arguments.pairs, values=False)
-    row_ids, col_ids = names(given.row_ids, given.rows), names(given.col_ids, given.cols)
+    given = load_entries(arguments, arguments.pairs, values=False)
+    row_ids, col_ids = ids_at(given.row_ids, given.rows), ids_at(given.col_ids, given.cols)
     known, shape = names_of(model), (len(model.row_biases_), len(model.col_biases_))
     rows, cols = pair_positions(given, known, shape)
     if arguments.columns is None and not arguments.no_header:
         check_header(given, (rows >= 0) & (cols >= 0), (rows < 0) & (cols < 0))
-    tell(given.cleanup, sys.stderr)
+    print_cleanup(given.cleanup, sys.stderr)
     write_table(arguments.out, row_ids, col_ids, model.predict(given), raw=arguments.raw)
     for what, new, ids in (("row", rows < 0, row_ids), ("column", cols < 0, col_ids)):
         if new.any():
             have = "has" if new.sum() == 1 else "have"
             print(
-                f"condgrad: {new.sum():,} of {counted(len(given), 'pair')} {have} a {what} that the model has not seen, such as "
-                f"{str(ids[new][0])!r}: predicted without it, by the biases.",
+                f"condgrad: {new.sum():,} of {counted(len(given), 'pair')} {have} a {what} that was not in the training data, "
+                f"such as {str(ids[new][0])!r}: predicted from the biases alone.",
                 file=sys.stderr,
             )
-    turned = replace(given, rows=given.cols, cols=given.rows, row_ids=given.col_ids, col_ids=given.row_ids)
-    if (rows < 0).all() and (cols < 0).all() and (np.minimum(*pair_positions(turned, known, shape)) >= 0).any():
+    swapped = replace(given, rows=given.cols, cols=given.rows, row_ids=given.col_ids, col_ids=given.row_ids)
+    if (rows < 0).all() and (cols < 0).all() and (np.minimum(*pair_positions(swapped, known, shape)) >= 0).any():
         print(
-            "condgrad: the model has seen none of these rows and columns, but some the other way round: if the pairs are "
-            "column and row, say so by --columns 1,0.",
+            "condgrad: none of these rows and columns was in the training data, but some are if rows and columns are swapped: if "
+            "each pair is column and row, give --columns 1,0.",
             file=sys.stderr,
         )
-    if arguments.out is not None and arguments.out.is_file():  # /dev/stdout gets the table alone
+    if arguments.out is not None and arguments.out.is_file():  # no message in /dev/stdout after the table
         say(f"{counted(len(given), 'prediction')}: {arguments.out}")
     return 0
 
 
 def fill(arguments: Any) -> int:
+    """Run ``condgrad fill``: restore an image."""
     from condgrad.learn import images
 
-    writable(arguments.out, arguments.image, arguments.mask)
+    check_writable(arguments.out, arguments.image, arguments.mask)
     model = estimator(arguments)
     image = images.read(arguments.image)
     if arguments.mask is not None:
@@ -260,11 +274,11 @@ def fill(arguments: Any) -> int:
     images.check_name(image, arguments.out)
     if not image.lost.any() and not arguments.quiet:
         why = "none is transparent or NaN" if arguments.mask is None else "the mask has none"
-        done = "nothing is replaced" if arguments.keep else "only those that do not fit the others are replaced"
-        print(f"condgrad: no pixel is lost ({why}): {done}.", file=sys.stderr)
-    begun = perf_counter()
+        done = "no pixel is changed" if arguments.keep else "only outliers are replaced"
+        print(f"condgrad: no pixel is missing ({why}): {done}.", file=sys.stderr)
+    started = perf_counter()
     restored = images.restore(image, model, correct=not arguments.keep)
-    images.write(restored.image, housed(arguments.out))
+    images.write(restored.image, make_parent(arguments.out))
     height, width, channels = image.pixels.shape
     found = {
         "width": width,
@@ -273,17 +287,18 @@ def fill(arguments: Any) -> int:
         "pixels filled": int(restored.filled.sum()),
         "pixels corrected": int(restored.corrected.sum()),
         "rank": len(restored.fit.singular_values_),
-        "seconds": perf_counter() - begun,
+        "seconds": perf_counter() - started,
         "written": str(arguments.out),
     }
     if arguments.json:
         print(json.dumps(found, indent=2))
     else:
-        show(found)
+        print_summary(found)
     return 0
 
 
 def estimator(arguments: Any) -> RobustCompletion:
+    """Estimator with the parameters of the command line."""
     from condgrad.learn import RobustCompletion
     from condgrad.learn.completion.robust_scale import loss_name
 
@@ -297,13 +312,14 @@ def estimator(arguments: Any) -> RobustCompletion:
     )
 
 
-def read(arguments: Any, path: Path, values: bool = True) -> Observations:
+def load_entries(arguments: Any, path: Path, values: bool = True) -> Observations:
+    """Load the entries (or, without values, the pairs) of a file with the reading options of the command line."""
     from condgrad.data import load
 
     columns: Any = None if arguments.columns is None else [name.strip() for name in arguments.columns.split(",")]
     if columns is not None and all(map(str.isdecimal, columns)):
         columns = [int(name) for name in columns]
-    with in_options():
+    with advice_for_command_line():
         return load(
             path,
             arguments.format,
@@ -317,8 +333,8 @@ def read(arguments: Any, path: Path, values: bool = True) -> Observations:
 
 
 @contextmanager
-def in_options() -> Iterator[None]:
-    """Advice for Python turned into advice for the command line."""
+def advice_for_command_line() -> Iterator[None]:
+    """Translate Python arguments in error messages to options of the command line."""
     try:
         yield
     except BadData as error:
@@ -332,56 +348,57 @@ def in_options() -> Iterator[None]:
         raise BadData(re.sub(r"\b(columns|delimiter)=", r"--\1", advice)) from None
 
 
-def writable(path: Path, *inputs: Path | None) -> None:
-    """Refuses before the work what could not be written after it, or only over what is read."""
+def check_writable(path: Path, *inputs: Path | None) -> None:
+    """Raise an error, before the work starts, if a path cannot be written or is one of the input files."""
     for given in inputs:
         if given is not None and path.exists() and given.exists() and path.samefile(given):
-            raise ValueError(f"--out {path} is the file that is read, which would be lost: give another name.")
+            raise ValueError(f"--out {path} is also an input file, which would be overwritten: give another name.")
     if path.is_dir():
-        raise ValueError(f"{path} is a folder, but a file is to be written there: give the name of a file.")
-    if path.exists() and not path.is_file():  # a pipe or a device: nothing is made in its folder
+        raise ValueError(f"{path} is a folder, but the name of an output file was expected: give the name of a file.")
+    if path.exists() and not path.is_file():  # a pipe or a device: no file is created in its folder
         return
-    folder = next(folder for folder in target(path).absolute().parents if folder.exists())
+    folder = next(folder for folder in resolve_link(path).absolute().parents if folder.exists())
     try:
-        try_folder(folder)
+        check_folder(folder)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path.parent)) from None
 
 
-def apart(out: Path, filled: Path | None, folder: Path | None) -> None:
-    """Refuses outputs of which one would replace another, by whatever links."""
+def check_distinct(out: Path, filled: Path | None, folder: Path | None) -> None:
+    """Raise ValueError if two outputs are the same file, also through links."""
     outputs = {"--out": out, "--filled": filled}
     outputs |= (
         {} if folder is None else {f"{name} of the report": folder / name for name in ("report.html", "data.json")}
     )
-    seen: dict[str, str] = {}
+    option_by_file: dict[str, str] = {}
     for what, path in outputs.items():
-        if path is None or (path.exists() and not path.is_file()):  # a pipe or a device may take several
+        if path is None or (path.exists() and not path.is_file()):  # several outputs may go to one pipe or device
             continue
-        if (place := os.path.realpath(path)) in seen:
-            raise ValueError(f"{seen[place]} and {what} are both {path}: give two names.")
-        seen[place] = what
+        if (file := os.path.realpath(path)) in option_by_file:
+            raise ValueError(f"{option_by_file[file]} and {what} are both {path}: give two names.")
+        option_by_file[file] = what
 
 
-def check_header(given: Observations, seen: np.ndarray, new: np.ndarray) -> None:
-    """Refuses a first line of new names above pairs most of which the model has seen: they are titles, not names."""
+def check_header(given: Observations, known: np.ndarray, new: np.ndarray) -> None:
+    """Raise BadData if the first pair looks like a header: both names are new, and the model knows most other pairs."""
     text = given.cleanup.unit == "line" and given.row_ids is not None
-    if text and not given.cleanup.headed and new[0] and 2 * seen[1:].sum() > len(seen) - 1:
+    if text and not given.cleanup.headed and new[0] and 2 * known[1:].sum() > len(known) - 1:
         first = ", ".join(
-            str(names(ids, at)[0]) for ids, at in ((given.row_ids, given.rows), (given.col_ids, given.cols))
+            str(ids_at(ids, at)[0]) for ids, at in ((given.row_ids, given.rows), (given.col_ids, given.cols))
         )
         raise BadData(
-            f"{given.cleanup.file}: the first line, {first!r}, looks like a header, since the model has seen most of what "
-            "follows and neither of these: name the row and the column by --columns, or say --no-header if it is none."
+            f"{given.cleanup.file}: the first line, {first!r}, looks like a header, because the model knows most of the "
+            "following names and neither of these: name the columns to read by --columns, or give --no-header if it is data."
         )
 
 
-def names(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:
+def ids_at(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:
+    """Names at positions; the positions themselves if there are no names."""
     return positions if ids is None else ids[positions]
 
 
-def tell(cleanup: Cleanup, stream: Any = None) -> None:
-    """What was done to the file's lines, as a table where there is something to tell."""
+def print_cleanup(cleanup: Cleanup, stream: Any = None) -> None:
+    """Print what was read and, if the file had faults, a table of them."""
     from condgrad.report.text_table import table
 
     stream = stream or sys.stdout
@@ -391,8 +408,8 @@ def tell(cleanup: Cleanup, stream: Any = None) -> None:
         say(table(["fault", "lines", "what was done", "the first, by line"], rows), stream=stream)
 
 
-def show(found: dict[str, Any]) -> None:
-    """Name and value, one a line, without what is not known."""
+def print_summary(found: dict[str, Any]) -> None:
+    """Print one name and value per line, except values that are None."""
     width = max(map(len, found))
     for name, value in ((name, value) for name, value in found.items() if value is not None):
         text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value

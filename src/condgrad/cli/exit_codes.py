@@ -1,3 +1,3 @@
-"""Exit codes: 0 is for a run that ended as asked."""
+"""Exit codes of the commands besides 0, which means success."""
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 3, 130

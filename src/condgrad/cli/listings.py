@@ -1,4 +1,4 @@
-"""What there is: methods, sets, objectives, losses, inner solvers; those of other packages too."""
+"""The commands methods, sets, objectives, losses and inner-solvers, which list what condgrad and plugins offer."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from typing import Any
 
 
 def add(commands: Any) -> None:
+    """Add the commands methods, sets and losses."""
     for name, show, about in (
-        ("methods", methods, "the methods: what they assume, what they call, their bounds"),
-        ("sets", sets, "the sets and their linear oracles"),
-        ("objectives", objectives, "the families of objectives"),
-        ("losses", losses, "the pointwise losses and their smoothness"),
-        ("inner-solvers", inner_solvers, "the inner solvers, for the prox subproblems of sliding methods"),
+        ("methods", methods, "list the methods with their assumptions, options and bounds"),
+        ("sets", sets, "list the sets and their linear oracles"),
+        ("objectives", objectives, "list the families of objectives"),
+        ("losses", losses, "list the pointwise losses and their smoothness"),
+        ("inner-solvers", inner_solvers, "list the inner solvers, for the prox subproblems of sliding methods"),
     ):
         command = commands.add_parser(name, help=about)
-        command.add_argument("--json", action="store_true", help="for machines")
+        command.add_argument("--json", action="store_true", help="print JSON")
         command.set_defaults(run=show)
 
 
 def listing(arguments: Any, header: list[str], rows: list[dict[str, Any]]) -> int:
+    """Print all columns as JSON, or those of the header as a table."""
     if arguments.json:
         print(json.dumps(rows, indent=2))
     else:

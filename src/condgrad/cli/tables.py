@@ -1,6 +1,6 @@
-"""Tables that commands write: predictions, the best columns of each row, and a completed matrix as wide CSV.
+"""CSV tables that commands write: predictions, the best columns of each row, and completed matrices.
 
-Names are written safely for spreadsheets and terminals.
+Names are escaped so that they cannot act as formulas in a spreadsheet or as control sequences in a terminal.
 """
 
 from __future__ import annotations
@@ -21,59 +21,61 @@ if TYPE_CHECKING:
     from condgrad.data import Observations
     from condgrad.learn import RobustCompletion
 
-LARGEST = 100_000_000
-"""Cells of a completed table that is written: about a gigabyte of text."""
-FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-"""What a text begins with that spreadsheets take for a formula; the last four are the wide forms of the first."""
-QUOTED = frozenset(',";\t\r\n')
-"""A cell with one of these stands in quotes: also those that are delimiters for a spreadsheet in other countries."""
+MAX_CELLS = 100_000_000
+"""Maximum number of cells of a completed table, about a gigabyte of text."""
+FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""First characters of texts that spreadsheets read as formulas; the last four are the full-width forms of the first four."""
+QUOTED_CHARACTERS = frozenset(',";\t\r\n')
+"""Characters for which a cell is quoted, among them delimiters of spreadsheets in other locales."""
 
 
-def housed(path: Path) -> Path:
-    """The path, with a folder to be in: made when there is something to write."""
+def make_parent(path: Path) -> Path:
+    """Create the parent folder of a path that is about to be written, and return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
-def recommended(model: RobustCompletion, k: int, said: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, prediction), the best columns of each row."""
+def recommendations(
+    model: RobustCompletion, k: int, row_names: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and predictions of the ``k`` best columns of each row, or of each row in ``row_names``."""
     rows: Any = np.arange(len(model.row_biases_)) if model.row_ids_ is None else model.row_ids_
     if model.index_ is not None:
         rows = np.array(model.index_, dtype=object)
-    if said is not None:
+    if row_names is not None:
         known = {str(row): row for row in rows.tolist()}
-        for name in (asked := named_rows(said)):
+        for name in (requested := parse_row_names(row_names)):
             if name not in known:
-                raise ValueError(f"The model has no row {name!r}: give rows of the file that it was fitted to.")
-        rows = np.array([known[name] for name in asked])
+                raise ValueError(f"The model has no row {name!r}: give rows of the training data.")
+        rows = np.array([known[name] for name in requested])
     best, values = model.recommend(rows, k)
-    there = ~np.ma.getmaskarray(best)
-    return np.broadcast_to(rows[:, None], best.shape)[there], best.compressed(), values[there]
+    present = ~np.ma.getmaskarray(best)
+    return np.broadcast_to(rows[:, None], best.shape)[present], best.compressed(), values[present]
 
 
-def named_rows(said: str) -> list[str]:
-    """As the cells of a line of CSV: a name with a comma in it stands in quotes."""
+def parse_row_names(row_names: str) -> list[str]:
+    """Parse comma-separated names as a line of CSV: a name with a comma is quoted."""
     from condgrad.data.lines import fields_of
 
     try:
-        return fields_of(said, ",")
+        return fields_of(row_names, ",")
     except csv.Error as error:
         raise ValueError(
-            f'--rows {said!r} can\'t be read ({error}): give names with commas between, such as ann,"Doe, bob".'
+            f'--rows {row_names!r} can\'t be read ({error}): give names separated by commas, such as ann,"Doe, bob".'
         ) from None
 
 
 def check_size(shape: tuple[int, int]) -> None:
-    """Refuses a table that is too large to write, before the fit."""
-    if (cells := shape[0] * shape[1]) > LARGEST:
+    """Raise ValueError if the completed table has more than ``MAX_CELLS`` cells."""
+    if (cells := shape[0] * shape[1]) > MAX_CELLS:
         raise ValueError(
-            f"The completed table would have {cells:,} cells, but at most {LARGEST:,} are written: leave out --filled, and ask "
+            f"The completed table would have {cells:,} cells, but at most {MAX_CELLS:,} are written: leave out --filled, and use "
             "`condgrad predict` for the pairs that you need."
         )
 
 
 def write_wide(path: Path, given: Observations, model: RobustCompletion, keep: str, raw: bool = False) -> None:
-    """The completed matrix as wide CSV, its rows and columns in the order of the file; observed values keep all their digits."""
+    """Write the completed matrix as wide CSV, in the order of the data file, with all digits of observed values."""
     from condgrad.learn.completion.entries import positions
 
     (m, n), filled = given.shape, model.fill(keep)
@@ -81,7 +83,7 @@ def write_wide(path: Path, given: Observations, model: RobustCompletion, keep: s
     assert col_ids is not None and given.values is not None
     rows, cols = positions(row_ids, model.row_ids_, m), positions(col_ids, model.col_ids_, n)
     ends = np.searchsorted(given.rows, np.arange(m + 1), sorter=(order := np.argsort(given.rows, kind="stable")))
-    with replacing(housed(path)) as file:
+    with replacing(make_parent(path)) as file:
         text = codecs.getwriter("utf-8")(file)
         text.write(",".join(cell(name, raw) for name in [given.title, *col_ids.tolist()]) + "\n")
         for i, name in enumerate(row_ids.tolist()):
@@ -94,25 +96,28 @@ def write_wide(path: Path, given: Observations, model: RobustCompletion, keep: s
 
 
 def write_table(path: Path | None, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, raw: bool = False) -> None:
-    """Write predictions as CSV, with a header that `condgrad complete` reads again.
+    """Write predictions as CSV, with a header that `condgrad complete` can read.
 
     Parameters
     ----------
     path : Path or None
-        Written as a whole, or stays what it was. None: standard output, without control characters if that is a terminal.
+        Output file, replaced only when the table is complete. None: standard output, with control characters escaped if it is
+        a terminal.
     rows, cols : ndarray of shape (k,)
         Names or numbers.
     values : ndarray of shape (k,)
     raw : bool, default False
-        Write names as they are. By default one that a spreadsheet would take for a formula gets an apostrophe in front.
+        Write names unchanged. By default an apostrophe is put before a name that a spreadsheet would read as a formula.
     """
     cells = zip(rows.tolist(), cols.tolist(), (f"{value:.6g}" for value in values.tolist()), strict=True)
     lines = (",".join(cell(part, raw) for part in line) + "\n" for line in cells)
     if path is not None:
-        with replacing(housed(path)) as file:
+        with replacing(make_parent(path)) as file:
             codecs.getwriter("utf-8")(file).writelines(_with_header(lines))
     elif sys.stdout is None:
-        raise ValueError("Standard output is closed, but the predictions go there: open it, or give --out FILE.csv.")
+        raise ValueError(
+            "Standard output is closed, but the predictions are written there: open it, or give --out FILE.csv."
+        )
     else:
         shown = map(printable, _with_header(lines)) if sys.stdout.isatty() else _with_header(lines)
         sys.stdout.writelines(shown)
@@ -124,22 +129,22 @@ def _with_header(lines: Iterable[str]) -> Iterator[str]:
 
 
 def cell(value: Any, raw: bool = False) -> str:
-    """One cell of CSV.
+    """Text of one CSV cell, quoted if necessary.
 
     Parameters
     ----------
     value : str or number
-        Numbers, and texts that are numbers such as "-5", stay as they are.
+        Numbers, and texts that are numbers such as "-5", are never changed.
     raw : bool, default False
-        Leave a text as it is that a spreadsheet would take for a formula.
+        Do not put an apostrophe before a text that a spreadsheet would read as a formula.
 
     Returns
     -------
     cell : str
     """
-    from condgrad.data.lines import NUMBER  # here: it loads scipy, which `condgrad --version` does not need
+    from condgrad.data.lines import NUMBER  # local, because it imports scipy, which `condgrad --version` does not need
 
     text = str(value)
-    if not raw and isinstance(value, str) and text.startswith(FORMULA) and not NUMBER.fullmatch(text):
+    if not raw and isinstance(value, str) and text.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(text):
         text = f"'{text}"
-    return '"' + text.replace('"', '""') + '"' if QUOTED & set(text) else text
+    return '"' + text.replace('"', '""') + '"' if QUOTED_CHARACTERS & set(text) else text

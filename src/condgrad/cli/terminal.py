@@ -1,4 +1,4 @@
-"""Messages that can't do anything to a terminal, whatever names they hold."""
+"""Printing of messages with control characters escaped, so that names in data files cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def printable(text: str) -> str:
-    """The text with its control characters escaped, but for newlines: a name can't move the cursor or clear the screen.
+    """Escape the control characters of a text except newlines, so that it cannot move the cursor or clear the screen.
 
     Parameters
     ----------
@@ -23,12 +23,13 @@ def printable(text: str) -> str:
 
 
 def say(*texts: Any, stream: Any = None) -> None:
-    """Print a message on standard output, or on another stream, with control characters escaped.
+    """Print a message with control characters escaped.
 
     Parameters
     ----------
     *texts : Any
-        One a line.
+        Texts to print, one per line.
     stream : text file object, optional
+        By default standard output.
     """
     print(*(printable(str(text)) for text in texts), sep="\n", file=stream or sys.stdout)

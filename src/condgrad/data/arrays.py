@@ -14,7 +14,7 @@ from condgrad.checks import BadData, choice
 from condgrad.data.diagnostics import Limits, Notes
 from condgrad.data.npz import read_sparse
 from condgrad.data.text_stream import chunks, opened
-from condgrad.storage.files import DAMAGE, TooLarge, read_npy, size_of
+from condgrad.storage.files import FORMAT_ERRORS, TooLarge, read_npy, size_of
 
 MAX_ROW_BYTES = 16 * 2**20
 """Of one line of a table of numbers: about a million of them."""
@@ -53,7 +53,7 @@ def _dense(path: Path, notes: Notes, limits: Limits) -> np.ndarray:
             notes.refuse(
                 f"the array has more than {limits.entries} numbers, but no more are allowed", "give a smaller one"
             )
-        except DAMAGE:
+        except FORMAT_ERRORS:
             notes.refuse(
                 "this is no .npy file with an array of real numbers, or it is damaged", "write it by numpy.save"
             )
@@ -66,7 +66,7 @@ def _table(path: Path, notes: Notes, limits: Limits) -> np.ndarray:
             table = np.loadtxt(_lines(path, notes, limits), delimiter=",")
     except BadData:
         raise
-    except DAMAGE as error:
+    except FORMAT_ERRORS as error:
         said = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         notes.refuse(f"this is no .csv file of numbers ({said})", "give rows of numbers with commas between")
     if not table.size:

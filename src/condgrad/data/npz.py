@@ -11,7 +11,7 @@ from scipy import sparse
 from condgrad.data.diagnostics import Limits, Notes
 from condgrad.data.observations import Observations, bounded, observations
 from condgrad.data.text_stream import opened
-from condgrad.storage.files import DAMAGE, TooLarge, open_zip, read_npy, size_of
+from condgrad.storage.files import FORMAT_ERRORS, TooLarge, open_zip, read_npy, size_of
 
 SAVE = "save it by scipy.sparse.save_npz(path, matrix.tocoo()), or by numpy.savez with row, col, data and shape"
 WANTED = {"format", "row", "col", "data", "shape", "indices", "indptr"}
@@ -105,7 +105,7 @@ def _arrays(path: Path, notes: Notes, limits: Limits) -> dict[str, np.ndarray]:
                 "not allowed",
                 "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)",
             )
-        except (*DAMAGE, OSError):
+        except (*FORMAT_ERRORS, OSError):
             notes.refuse("this is no NPZ file of arrays of numbers, or it is damaged", SAVE)
 
 

@@ -138,7 +138,7 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
             yield from _bounded(raw, raw, size, limits, notes)
             return
         try:
-            for _ in _bounded(gzip.GzipFile(fileobj=raw), raw, size, limits, notes, files.FREE + 1):
+            for _ in _bounded(gzip.GzipFile(fileobj=raw), raw, size, limits, notes, files.MIN_ALLOWED_BYTES + 1):
                 pass  # a bomb is refused here, before any of it is parsed, which takes more memory than its bytes
             raw.seek(0)
             yield from _bounded(gzip.GzipFile(fileobj=raw), raw, size, limits, notes)

@@ -24,7 +24,7 @@ from condgrad.runtime.clock import Watch
 from condgrad.solvers.states import Descent
 from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
-from condgrad.storage.atomic import target, try_folder
+from condgrad.storage.atomic import check_folder, resolve_link
 from condgrad.storage.snapshot import AnyPoint, Serialised, annotations_of, check_type, refusing, restore, snapshot
 
 KIND, VERSION = "checkpoint", 3
@@ -113,7 +113,7 @@ class Saving:
         try:
             if self.path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            try_folder(target(self.path).absolute().parent)
+            check_folder(resolve_link(self.path).absolute().parent)
         except OSError as error:
             reason = (
                 f"No checkpoint can be written here ({error.strerror}): name a file in a folder that can be written to"

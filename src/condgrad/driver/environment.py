@@ -1,4 +1,4 @@
-"""The environment of a run, which a reader needs to repeat it: versions, threads and machine."""
+"""Environment of a run, which is recorded for reproducibility: versions, threads and machine."""
 
 from __future__ import annotations
 
@@ -12,53 +12,62 @@ from typing import Any
 
 from condgrad import kernels
 
-BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
-"""The variables that limit a BLAS's threads; the first that is set holds."""
+BLAS_THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+"""Environment variables that limit the threads of the BLAS; the first one that is set applies."""
 
 
 def environment() -> dict[str, str]:
-    """Versions, machine and date, for the facts of a report."""
+    """Versions, machine and date, for the facts of a report.
+
+    Returns
+    -------
+    dict of str to str
+    """
     return {**versions(), "machine": machine(), "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
 
 
 @cache
 def _versions() -> dict[str, str]:
-    from condgrad import __version__  # which is set when all else is imported
+    from condgrad import __version__  # local, because it is set after this module is imported
 
     libraries = {name: version(name) for name in ("numpy", "scipy", "numba")}
     return {"condgrad": __version__, "Python": platform.python_version(), **libraries}
 
 
 def versions() -> dict[str, str]:
+    """Versions of condgrad, Python and the numerical libraries."""
     return dict(_versions())
 
 
 def threads() -> dict[str, int | None]:
-    """Of the compiled loops (None before their first use) and of the BLAS (None where nothing limits it)."""
+    """Number of threads of the compiled loops (None before their first use) and of the BLAS (None if it is not limited)."""
     return {"numba": kernels.threads(), "blas": _blas_threads()}
 
 
 def _blas_threads() -> int | None:
-    known: Any = sys.modules.get("threadpoolctl")  # whoever has loaded it may have changed them
-    if known is not None:
-        found = [library["num_threads"] for library in _libraries(known).info() if library["user_api"] == "blas"]
+    threadpoolctl: Any = sys.modules.get("threadpoolctl")  # its user may have changed the number of threads
+    if threadpoolctl is not None:
+        found = [
+            library["num_threads"] for library in _thread_pools(threadpoolctl).info() if library["user_api"] == "blas"
+        ]
         return max(found, default=None)
-    limits = (os.environ.get(name, "") for name in BLAS_THREADS)
+    limits = (os.environ.get(name, "") for name in BLAS_THREAD_VARIABLES)
     return next((int(limit) for limit in limits if limit.isdigit()), None)
 
 
 @cache
-def _libraries(threadpoolctl: Any) -> Any:
-    """The thread pools of the process: to look for them takes 7 ms, longer than a short run; to ask their size is free."""
+def _thread_pools(threadpoolctl: Any) -> Any:
+    """Thread pools of the process. Cached, because finding them takes 7 ms, longer than a short run."""
     return threadpoolctl.ThreadpoolController()
 
 
 def machine() -> str:
+    """Operating system, architecture, processor and number of cores."""
     return f"{platform.system()} {platform.machine()}, {_processor()}, {os.cpu_count()} cores"
 
 
 def _processor() -> str:
-    """Its trade name where the system tells, as Linux does."""
+    """Model name of the processor on Linux, elsewhere what the platform module reports."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))

@@ -1,4 +1,4 @@
-"""Does a gradient match its function? By differences of values, inside the set."""
+"""Check of a gradient against difference quotients of function values, at points of the set."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from condgrad.driver.resolve import check_problem, check_start, checked_answers
 from condgrad.points import inner, norm2
 from condgrad.protocols import FiniteSum, Objective, Point, Problem, fits
 
-LENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
-"""Of the differences, relative to the way across the set: the best of them counts. Long ones are wrong by F's curvature, short
-ones by rounding."""
-SINGLE_LENGTHS = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
-"""The same for values with the digits of float32, as JAX and PyTorch have them by default."""
-SINGLE_NOISE = 1e-10
-"""Values that scatter by more than this, relative to themselves, were not computed in float64."""
-SCATTERED = 4
-"""The noise of F's values, in multiples of the scatter that a few of them show."""
+RELATIVE_LENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+"""Lengths of the differences, relative to half the distance from x to the vertex. Long differences suffer from the curvature of
+F, short ones from rounding; the one that agrees best counts."""
+RELATIVE_LENGTHS_SINGLE = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
+"""The same for values computed in float32, the default of JAX and PyTorch."""
+MIN_SINGLE_NOISE = 1e-10
+"""Values whose relative noise is larger than this were not computed in float64."""
+NOISE_FACTOR = 4
+"""Bound on the noise of the values of F, as a multiple of the scatter observed in a few of them."""
 
 
 class Precision(NamedTuple):
-    """What differences of values can tell."""
+    """Accuracy of a comparison of slopes."""
 
     rtol: float
-    """The relative error that is granted to a slope."""
+    """Tolerated relative error of a slope."""
     rounding: float
-    """Of a value of F, relative to itself, and of the slope, relative to the gradient."""
-    clear: float
-    """An estimate can tell where its doubt is at most this share of the error that is granted."""
+    """Rounding error of a value of F, relative to the value, and of the slope, relative to the gradient."""
+    max_uncertainty: float
+    """Maximum uncertainty of a conclusive estimate, as a share of the tolerated error."""
 
 
-DOUBLE = Precision(rtol=1e-4, rounding=1e-14, clear=1 / 10)
-SINGLE = Precision(rtol=5e-3, rounding=5e-7, clear=1 / 4)
-"""An error of 1 % is found."""
+DOUBLE = Precision(rtol=1e-4, rounding=1e-14, max_uncertainty=1 / 10)
+SINGLE = Precision(rtol=5e-3, rounding=5e-7, max_uncertainty=1 / 4)
+"""For float32; an error of 1 % is detected."""
 
 
 class GradientCheck(NamedTuple):
-    """Comparison of the slope <grad F(x), d> with a difference of F's values along d, for the d where they agree the least."""
+    """Result of a gradient check: slope <grad F(x), d> and difference quotient along the direction d where they agree least."""
 
     error: float
-    """Relative error of the slope; 0 if slope and difference are both rounding."""
+    """Relative error of the slope; 0 if slope and difference quotient are both rounding errors."""
     slope: float
     """<grad F(x), d>."""
     difference: float
     """Difference quotient of F's values along d."""
     where: str
-    """What was compared."""
+    """Direction and gradient that were compared, in words."""
     rtol: float = DOUBLE.rtol
-    """The relative error that is granted: 1e-4, and 5e-3 where F's values have the digits of float32."""
+    """Tolerated relative error: 1e-4, and 5e-3 if the values of F were computed in float32."""
     sure: bool = True
-    """False where no difference was sure enough to tell: the error is then only what noise and curvature do not explain."""
+    """False if every difference is too uncertain: ``error`` is then only what noise and curvature do not explain."""
 
     @property
     def matches(self) -> bool:
@@ -64,25 +64,25 @@ class GradientCheck(NamedTuple):
     def __str__(self) -> str:
         if self.matches and not self.sure:
             return (
-                "The gradient is not contradicted by the function, but F's values have too few digits to confirm it: they "
-                "change too little across the set."
+                "The function values do not contradict the gradient, but they change too little over the set, relative to their "
+                "precision, to confirm it."
             )
         if self.matches:
             return f"The gradient matches the function: the relative error is at most {self.error:.2g}."
         return (
-            f"The gradient does not match the function: {self.where} makes a slope of {self.slope:.6g}, differences of values "
-            f"make {self.difference:.6g} (relative error {self.error:.2g})."
+            f"The gradient does not match the function: {self.where} gives the slope {self.slope:.6g}, differences of values "
+            f"give {self.difference:.6g} (relative error {self.error:.2g})."
         )
 
 
 def check_gradient(
     objective: Any, domain: Any, x: Point | None = None, directions: int = 5, seed: int = 0
 ) -> GradientCheck:
-    """Compare the gradient with differences of values between x (by default the set's start) and random vertices of the set.
+    """Compare a gradient with difference quotients of values, on segments from x to random vertices of the set.
 
-    It asks for points of the set only, as F may be defined nowhere else. Of a finite sum, the mean of the terms'
-    gradients is compared too. The precision of the values is seen from their digits, and from their scatter over short
-    distances: where they are computed in float32, distances are longer and an error of 0.5 % is granted in place of 0.01 %.
+    F is evaluated at points of the set only, since it may be undefined elsewhere. For a finite sum, the mean of the gradients of
+    the terms is checked too. The precision of the values is inferred from their digits and from their scatter over short
+    distances: for values computed in float32, distances are longer and the tolerated error is 0.5 % instead of 0.01 %.
 
     Parameters
     ----------
@@ -91,16 +91,23 @@ def check_gradient(
     domain : Domain
         The set.
     x : Point, default None
-        Point from which differences are taken; None: ``domain.start()``.
+        Start of the segments. By default ``domain.start()``.
     directions : int, default 5
-        Number of random vertices.
+        Number of random vertices, at least 1.
     seed : int, default 0
         Seed of the random vertices.
 
     Returns
     -------
     GradientCheck
-        Of the direction along which the two agreed the least; ``matches`` says whether that is enough.
+        Result for the direction along which the two agree least; ``matches`` is True if the error is tolerated.
+
+    Raises
+    ------
+    TypeError
+        If the objective has no values.
+    NonFinite
+        If a value is NaN or infinite.
 
     Examples
     --------
@@ -115,41 +122,44 @@ def check_gradient(
     domain = problem.domain
     if not fits(objective, Objective):
         raise TypeError(
-            f"A gradient is compared with values, {type(objective).__name__} has none: leave the check out."
+            f"A gradient is checked against values, but {type(objective).__name__} has none: leave the check out."
         )
     x, rng = check_start(problem, x), np.random.default_rng((seed, 0, 5))
     objective = checked_answers(objective)
     return max(
-        (compared(objective, x, domain.lmo(rng.standard_normal(domain.shape)), i) for i in range(1, directions + 1)),
+        (
+            check_direction(objective, x, domain.lmo(rng.standard_normal(domain.shape)), i)
+            for i in range(1, directions + 1)
+        ),
         key=lambda check: (check.error / check.rtol, check.sure),
     )
 
 
-def compared(objective: Any, x: Point, vertex: Point, i: int) -> GradientCheck:
-    """Around the middle between x and a vertex, along the way from one to the other."""
+def check_direction(objective: Any, x: Point, vertex: Point, i: int) -> GradientCheck:
+    """Check the gradient at the midpoint of x and a vertex, in the direction from one to the other."""
     middle, d = 0.5 * x + 0.5 * vertex, 0.5 * (vertex - x)
     gradients = {"grad": objective.grad(middle)}
     if fits(objective, FiniteSum):
         gradients["the mean of the terms' gradients"] = objective.grad_terms(middle, np.arange(objective.n_terms))
-    found = [difference(objective, middle, d, h) for h in LENGTHS]
-    scatter = max(short.h * abs(long.slope - short.slope) for long, short in pairwise(found[-3:]))
-    noisy = scatter > SINGLE_NOISE * (found[0].size + abs(found[0].slope))
-    single = noisy or all(has_digits_of_float32(D.values) for D in found)
+    differences = [difference(objective, middle, d, h) for h in RELATIVE_LENGTHS]
+    scatter = max(short.h * abs(long.slope - short.slope) for long, short in pairwise(differences[-3:]))
+    noisy = scatter > MIN_SINGLE_NOISE * (differences[0].size + abs(differences[0].slope))
+    single = noisy or all(is_float32_exact(D.values) for D in differences)
     if single:
-        found = [difference(objective, middle, d, h) for h in SINGLE_LENGTHS]
+        differences = [difference(objective, middle, d, h) for h in RELATIVE_LENGTHS_SINGLE]
     precision = SINGLE if single else DOUBLE
-    estimates = estimates_from(found, precision.rounding, scatter)
+    estimates = estimates_from(differences, precision.rounding, scatter)
     checks = []
     for name, grad in gradients.items():
-        rounding = (SINGLE if single or has_digits_of_float32(grad) else DOUBLE).rounding
+        rounding = (SINGLE if single or is_float32_exact(grad) else DOUBLE).rounding
         rounding *= sqrt(norm2(grad)) * sqrt(norm2(d))
-        check = agreement(inner(grad, d), rounding, estimates, precision)
+        check = compare_slope(inner(grad, d), rounding, estimates, precision)
         checks.append(check._replace(where=f"along random direction {i} {name}"))
     return max(checks, key=lambda check: (check.error, check.sure))
 
 
 class Difference(NamedTuple):
-    """Of F(x + h d) and F(x - h d): the two values, and (F(x + h d) - F(x - h d)) / (2 h)."""
+    """Central difference: the values F(x + h d) and F(x - h d), and the slope (F(x + h d) - F(x - h d)) / (2 h)."""
 
     h: float
     slope: float
@@ -168,8 +178,8 @@ def difference(objective: Any, x: Point, d: Point, h: float) -> Difference:
     return Difference(h, slope, np.array([ahead, behind]))
 
 
-def has_digits_of_float32(answer: Any) -> bool:
-    """Whether all numbers of an array are float32 numbers: in float64 they would be so by chance once in 2^29 times each."""
+def is_float32_exact(answer: Any) -> bool:
+    """Whether all entries of an array are exactly float32 numbers, which a float64 number is with probability 2^-29."""
     if not isinstance(answer, np.ndarray):
         return False
     with np.errstate(over="ignore"):
@@ -177,46 +187,50 @@ def has_digits_of_float32(answer: Any) -> bool:
 
 
 class Estimate(NamedTuple):
-    """An estimate of the slope from values of F."""
+    """Estimate of the slope from values of F."""
 
     slope: float
-    doubt: float
-    """By how much it may be wrong: by the noise of F's values, and by F's third derivative, as two lengths tell."""
+    uncertainty: float
+    """Possible error, from the noise of the values and from the third derivative of F (seen by comparing two lengths)."""
 
 
-def estimates_from(found: list[Difference], rounding: float, scatter: float) -> list[Estimate]:
-    """The differences, and what pairs of them extrapolate to: both are wrong by c h^2, so that c can be eliminated.
+def estimates_from(differences: list[Difference], rounding: float, scatter: float) -> list[Estimate]:
+    """Estimates of the slope: the differences themselves, and Richardson extrapolations of neighbouring pairs.
 
-    An estimate is in doubt by the noise of the values that it is made of, and by as much as shorter differences deny it.
+    The error of a difference is about c h^2; extrapolation eliminates c. The uncertainty of an estimate is the noise of its
+    values, plus the largest deviation from shorter differences that their noise does not explain.
     """
-    noise = [max(rounding * D.size, SCATTERED * scatter) / D.h for D in found]
+    noise = [max(rounding * D.size, NOISE_FACTOR * scatter) / D.h for D in differences]
 
-    def denied(slope: float, at: int) -> float:
-        return max([0.0, *(abs(slope - D.slope) - n for D, n in zip(found[at:], noise[at:], strict=True))])
+    def contradiction(slope: float, at: int) -> float:
+        return max([0.0, *(abs(slope - D.slope) - n for D, n in zip(differences[at:], noise[at:], strict=True))])
 
     estimates = [
-        Estimate(D.slope, n + denied(D.slope, i + 1)) for i, (D, n) in enumerate(zip(found, noise, strict=True))
+        Estimate(D.slope, n + contradiction(D.slope, i + 1))
+        for i, (D, n) in enumerate(zip(differences, noise, strict=True))
     ]
-    for i, (D, shorter) in enumerate(pairwise(found), start=1):
+    for i, (D, shorter) in enumerate(pairwise(differences), start=1):
         ratio2 = (D.h / shorter.h) ** 2
         slope = (ratio2 * shorter.slope - D.slope) / (ratio2 - 1)
-        estimates.append(Estimate(slope, (ratio2 * noise[i] + noise[i - 1]) / (ratio2 - 1) + denied(slope, i)))
+        estimates.append(Estimate(slope, (ratio2 * noise[i] + noise[i - 1]) / (ratio2 - 1) + contradiction(slope, i)))
     return estimates
 
 
-def agreement(slope: float, rounding: float, estimates: list[Estimate], precision: Precision) -> GradientCheck:
-    """The slope against the estimate with which it agrees best, of those that are sure enough to tell.
+def compare_slope(slope: float, rounding: float, estimates: list[Estimate], precision: Precision) -> GradientCheck:
+    """Compare a slope with the conclusive estimate that agrees best.
 
-    Where there is none: against the surest, and only by what its doubt does not explain.
+    If no estimate is conclusive, compare with the most certain one, and count only what its uncertainty does not explain.
     """
-    told = []
+    conclusive = []
     for estimate in estimates:
         size = max(abs(slope), abs(estimate.slope))
-        if rounding + estimate.doubt < precision.clear * precision.rtol * size:
-            told.append(GradientCheck(abs(slope - estimate.slope) / size, slope, estimate.slope, "", precision.rtol))
-    if told:
-        return min(told)
-    surest = min(estimates, key=lambda estimate: estimate.doubt)
-    size = max(abs(slope), abs(surest.slope)) or 1.0
-    error = max(abs(slope - surest.slope) - SCATTERED * (rounding + surest.doubt), 0.0) / size
-    return GradientCheck(error, slope, surest.slope, "", precision.rtol, sure=False)
+        if rounding + estimate.uncertainty < precision.max_uncertainty * precision.rtol * size:
+            conclusive.append(
+                GradientCheck(abs(slope - estimate.slope) / size, slope, estimate.slope, "", precision.rtol)
+            )
+    if conclusive:
+        return min(conclusive)
+    most_certain = min(estimates, key=lambda estimate: estimate.uncertainty)
+    size = max(abs(slope), abs(most_certain.slope)) or 1.0
+    error = max(abs(slope - most_certain.slope) - NOISE_FACTOR * (rounding + most_certain.uncertainty), 0.0) / size
+    return GradientCheck(error, slope, most_certain.slope, "", precision.rtol, sure=False)

@@ -1,4 +1,4 @@
-"""What is measured of a point, on the uncounted problem, while the watch stands still."""
+"""Metrics of a point: value, Frank-Wolfe gap and gradient mapping, computed on the uncounted problem with the clock paused."""
 
 from __future__ import annotations
 
@@ -14,52 +14,69 @@ from condgrad.points.rounding import grad_scale, mapping_rounding, precision
 from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, SpectralSet, fits
 from condgrad.runtime.signals import listening, worst
 
-SMALL = 512 * 512
-"""Entries of a matrix that is written out for an exact measurement."""
-MEASURING_CALLS = 1000
-"""Linear oracle calls that one measurement may take on a set that does not project; its interval is certified all the same."""
+MAX_DENSE_ENTRIES = 512 * 512
+"""Maximum number of entries of a low-rank matrix that is converted to a dense one for an exact measurement."""
+MAX_MEASURING_CALLS = 1000
+"""Maximum number of linear oracle calls of one measurement on a set without a projection; its interval is valid in any case."""
 
 
 def value(problem: Problem, x: Point) -> float:
-    """F(x)."""
+    """Value F(x)."""
     return float(problem.objective.value(x))
 
 
 def wolfe_gap(problem: Problem, x: Point) -> float:
-    """max_v <grad F(x), x - v>, with what rounding can do to it added."""
+    """Upper bound on the Frank-Wolfe gap max_v <grad F(x), x - v>, which includes the rounding error."""
     return linear_gap(problem.domain, problem.objective.grad(x), x)[0]
 
 
 def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, exact: bool = False) -> Certificate:
-    """The gradient mapping at x with step size gamma: exact where the set projects arrays, else an interval from Lemma 1.
+    """Gradient mapping at x with step size gamma.
 
-    There the prox subproblem is solved until the interval is a tenth of the norm or below eps/100, or the calls are used up.
-    With ``exact`` a small matrix of low rank is written out and projected too: far from a solution that is also cheaper.
+    Exact for arrays if the set has a projection, otherwise an interval from Lemma 1. For the interval, the prox subproblem is
+    solved until the interval is a tenth of the norm or below eps/100, or ``MAX_MEASURING_CALLS`` are used up.
+
+    Parameters
+    ----------
+    problem : Problem
+    x : Point
+    gamma : float
+        Step size of the mapping.
+    eps : float, optional
+        Tolerance on the squared mapping with which the result is compared.
+    exact : bool, default False
+        Also convert a low-rank matrix of at most ``MAX_DENSE_ENTRIES`` entries to a dense one and project it, which is cheaper
+        far from a solution.
+
+    Returns
+    -------
+    Certificate
     """
-    small = exact and not isinstance(x, np.ndarray) and prod(x.shape) <= SMALL
+    small = exact and not isinstance(x, np.ndarray) and prod(x.shape) <= MAX_DENSE_ENTRIES
     grad, gap = problem.objective.grad(x), 0.0
     if (small or isinstance(x, np.ndarray)) and fits(problem.domain, Projectable):
         z = x - gamma * grad
         prox = problem.domain.project(np.asarray(z) if small else z)
     else:
-        solver: Inner = (Spectral if fits(problem.domain, SpectralSet) else Corrective)(max_calls=MEASURING_CALLS)
+        solver: Inner = (Spectral if fits(problem.domain, SpectralSet) else Corrective)(max_calls=MAX_MEASURING_CALLS)
         accuracy = relative(0.01, gamma * (eps or 0.0) / 100)
         with listening() as heard:
             found = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
             prox, gap, _ = with_gap(found, problem.domain, grad, x, gamma)
         gap += worst(heard)
-    known = precision(problem.objective, grad)
-    rounding = mapping_rounding(grad, x, prox, gamma, known, grad_scale(problem.objective, x))
-    return Certificate(x, prox, gamma, gap, on=named(problem), rounding=rounding)
+    relative_precision = precision(problem.objective, grad)
+    rounding = mapping_rounding(grad, x, prox, gamma, relative_precision, grad_scale(problem.objective, x))
+    return Certificate(x, prox, gamma, gap, on=function_name(problem), rounding=rounding)
 
 
-def named(problem: Problem) -> str:
+def function_name(problem: Problem) -> str:
+    """Name of the measured function in messages: F, or the validation batch that replaces an expectation."""
     return getattr(problem.objective, "on", "F")
 
 
 @dataclass(frozen=True)
 class Validation:
-    """An expectation, seen through one fixed batch: its gradient is the batch's mean gradient, and is called by that name."""
+    """Objective whose gradient is the mean gradient of one fixed batch of samples of an expectation."""
 
     expectation: Any
     batch: Batch
@@ -77,6 +94,6 @@ class Validation:
 
 
 def validation(problem: Problem, size: int, seed: int) -> Problem:
-    """The problem with its expectation replaced by a batch of ``size`` samples, drawn from the seed."""
+    """Problem with its expectation replaced by a fixed batch of ``size`` samples, drawn with ``seed``."""
     batch = problem.objective.draw(size, np.random.default_rng((seed, 0, 3)))
     return Problem(Validation(problem.objective, batch), problem.domain)

@@ -23,7 +23,7 @@ from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
 from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
 from condgrad.registration import known
-from condgrad.runtime.interruption import ACTIONS, default_action, terminable
+from condgrad.runtime.interruption import ACTIONS, default_action, raise_on_sigterm
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
 logger = logging.getLogger(__name__)
@@ -247,7 +247,7 @@ def minimize(
 
     shown = (sys.stderr.isatty() if progress is None else progress) and not switched_off()
     bar = Progress(name, rule)
-    with terminable(deliver=True), closing(bar):
+    with raise_on_sigterm(deliver=True), closing(bar):
         result = run(
             problem,
             solver,

@@ -1,4 +1,4 @@
-"""A line of progress with the time left, for runs of more than two seconds."""
+"""Progress line with the estimated remaining time, for runs of more than two seconds."""
 
 from __future__ import annotations
 
@@ -12,18 +12,30 @@ from typing import TextIO
 from condgrad.protocols import Record, Stop
 
 SWITCH = "CONDGRAD_PROGRESS"
-"""Environment variable: 0 switches every display of progress off, in this process and in those that it starts."""
+"""Environment variable: 0 switches off all progress displays, in this process and its child processes."""
 EVERY_ON_TERMINAL, EVERY_ELSEWHERE = 0.2, 10.0
-"""Seconds between two reports of progress: one line that is rewritten on a terminal, a new line each time elsewhere."""
+"""Seconds between two updates: on a terminal one line is rewritten, elsewhere each update is a new line."""
 
 
 def switched_off() -> bool:
-    """Whether the environment asks for no progress, as tests and scripts that read stderr do."""
+    """Whether the environment variable switches progress off."""
     return os.environ.get(SWITCH, "").strip().lower() in ("0", "off", "no", "false")
 
 
 class Progress:
-    """Rewrites one line on a terminal; elsewhere writes a line every ten seconds."""
+    """Callback that shows progress: rewrites one line on a terminal, elsewhere writes a line every ten seconds.
+
+    Parameters
+    ----------
+    title : str
+        Beginning of the line.
+    stop : Stop
+        Stopping rule, which estimates the progress.
+    stream : text file object, optional
+        By default stderr.
+    quiet_for : float, default 2.0
+        Seconds before the first line.
+    """
 
     def __init__(self, title: str, stop: Stop, stream: TextIO | None = None, quiet_for: float = 2.0):
         self.title, self.stop, self.stream = title, stop, stream or sys.stderr
@@ -43,6 +55,7 @@ class Progress:
         self.wrote = True
 
     def line(self, record: Record, share: float, elapsed: float) -> str:
+        """Text of the line; ``share`` is the estimated progress from 0 to 1."""
         parts = [f"{self.title}: step {record.k}"]
         if isfinite(record.fun):
             parts.append(f"F {record.fun:.6g}")
@@ -53,11 +66,13 @@ class Progress:
         return "  ".join(parts) + f"  [{duration(elapsed)}{left}]"
 
     def close(self) -> None:
+        """End the line on a terminal."""
         if self.wrote and self.terminal:
             self.stream.write("\n")
 
 
 def duration(seconds: float) -> str:
+    """Duration as text in seconds, minutes or hours."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -17,7 +17,7 @@ from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.counting import Counts, count
 from condgrad.driver.ending import answer, out_of_precision, result, unchecked
 from condgrad.driver.fingerprint import digest, fingerprint
-from condgrad.driver.metrics import mapping, named, validation, value
+from condgrad.driver.metrics import function_name, mapping, validation, value
 from condgrad.driver.resolve import checked_answers, completed
 from condgrad.driver.result import Lowest, Result
 from condgrad.driver.stopping import Rule, Seconds
@@ -27,7 +27,15 @@ from condgrad.points import norm2
 from condgrad.points.rounding import grad_scale, mapping_rounding, precision
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
 from condgrad.runtime.clock import Watch
-from condgrad.runtime.interruption import ACTIONS, Terminated, attach, default_action, held_back, said, terminable
+from condgrad.runtime.interruption import (
+    ACTIONS,
+    Terminated,
+    attach,
+    default_action,
+    defer_signals,
+    describe_interruption,
+    raise_on_sigterm,
+)
 from condgrad.runtime.signals import listening
 from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import Backtracking
@@ -218,7 +226,7 @@ def run(
     if checkpoint:
         going.saving = Saving(checkpoint, fingerprint(problem, solver, x0, asked), resume)
         going.saving.restore(going)
-    with terminable(deliver=True):
+    with raise_on_sigterm(deliver=True):
         return going.to_the_end(callback, action)
 
 
@@ -328,7 +336,7 @@ class _Run:
                         self.close()
                         found = result(self, *self.answered(reason))
             except KeyboardInterrupt as interruption:  # while the result was checked: it is given back as it stands
-                with held_back() as waiting:
+                with defer_signals() as waiting:
                     if self.interruption is None or isinstance(interruption, Terminated):
                         self.interruption = interruption
                     found = self.as_it_stands(interruption)
@@ -345,7 +353,9 @@ class _Run:
     def as_it_stands(self, interruption: KeyboardInterrupt) -> Result:
         """The best iterate without the check of it."""
         self.close()
-        return result(self, *unchecked(self, Reason("interrupted", said(interruption)), "that was interrupted"))
+        return result(
+            self, *unchecked(self, Reason("interrupted", describe_interruption(interruption)), "that was interrupted")
+        )
 
     def answered(self, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
         """The checked answer; where the check runs out of memory, what stood before it."""
@@ -366,7 +376,7 @@ class _Run:
                     return ending
         except KeyboardInterrupt as interruption:
             self.interruption = interruption
-            return Reason("interrupted", said(interruption))
+            return Reason("interrupted", describe_interruption(interruption))
         except _End as end:
             return end.reason
         except (*FAULTS, MemoryError) as error:
@@ -379,7 +389,7 @@ class _Run:
         finally:  # also where a callback raises, or a user's function: that is theirs, but what was reached is not lost
             self.late = inf
             if self.saving:
-                with held_back():
+                with defer_signals():
                     self.saving.save(self.trace)
         return Reason("stopped", "")
 
@@ -504,7 +514,7 @@ class _Run:
         self.next_measure = later(state.k)
         gamma = 1 / (2 * state.L)
         if self.by_gap:
-            return witness(self.measured, state.x, state.x, gamma, named(self.measured))
+            return witness(self.measured, state.x, state.x, gamma, function_name(self.measured))
         return mapping(self.measured, state.x, gamma, self.eps, exact=self.measure)
 
     def rounded(self, own: Certificate, descent: Any) -> Certificate:
@@ -559,7 +569,7 @@ class _Run:
                 return self.probed(self.verify(claim), self.hurried(reason))
             except _End:
                 pass
-        claim = Certificate(x, x, gamma, inf, on=named(self.measured))
+        claim = Certificate(x, x, gamma, inf, on=function_name(self.measured))
         return self.probed(self.verify(claim), brief=True)
 
     def hurried(self, reason: Reason) -> bool:

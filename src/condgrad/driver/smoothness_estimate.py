@@ -1,4 +1,4 @@
-"""An estimate of the smoothness, from differences of gradients inside the set."""
+"""Estimate of the smoothness constant from differences of gradients at points of the set."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from condgrad.points import norm2
 from condgrad.points.rounding import precision
 from condgrad.protocols import FiniteSum, Objective, Point, Problem, fits
 
-DISTANCE = 1e-2
-"""How far apart two points are, as a share of the way from one to a vertex: near enough to see F's curvature where it is, far
-enough that rounding does not matter."""
-ROUNDING = 1e3
-"""A change of the gradient of less than this many units in its last place is not a measurement, but rounding."""
-SHORTEST = 1e-12
-"""The same for the distance of two points, relative to them."""
-HALVINGS = 100
-"""How often at most a segment is halved."""
-GROWTH = 1.1
-"""A quotient that grows by less than this factor in two halvings has been found."""
+RELATIVE_DISTANCE = 1e-2
+"""Distance of two points, relative to the distance from one of them to a vertex: small enough to measure the curvature of F
+locally, large enough that rounding does not matter."""
+MIN_CHANGE_IN_ULPS = 1e3
+"""A change of the gradient by fewer units in the last place than this counts as rounding."""
+MIN_RELATIVE_DISTANCE = 1e-12
+"""Minimum distance of two points, relative to their norm; smaller distances count as rounding."""
+MAX_HALVINGS = 100
+"""Maximum number of times that a segment is halved."""
+MIN_GROWTH = 1.1
+"""Halving ends when the quotient has grown by less than this factor in two halvings."""
 
 
 Gradients = tuple[Point, list[Point]]
-"""Of F, and of some of its terms."""
+"""Gradient of F, and gradients of some of its terms."""
 
 
 class SmoothnessEstimate(float):
-    """An estimate of L, which is a number, with the constants of the terms of a finite sum and what it cost.
+    """Estimate of L: a float with the constants of the terms of a finite sum and the number of oracle calls.
 
     Attributes
     ----------
@@ -42,9 +42,9 @@ class SmoothnessEstimate(float):
     mean_square_smoothness : float or None
         The estimate of K with (1/n) sum_i |grad f_i(x) - grad f_i(y)|^2 <= K^2 |x - y|^2; None for other objectives.
     seen : float
-        The largest |grad F(x) - grad F(y)| / |x - y| that was seen: L is at least this.
+        The largest measured |grad F(x) - grad F(y)| / |x - y|, a lower bound on L.
     counts : dict of str to int
-        Oracle calls that were made for it: ``fo``, ``sfo``, ``ifo``, ``lo``, and the others of ``condgrad.protocols.COUNTERS``.
+        Number of oracle calls: ``fo``, ``sfo``, ``ifo``, ``lo``, and the others of ``condgrad.protocols.COUNTERS``.
     """
 
     term_smoothness: float | None
@@ -64,7 +64,7 @@ class SmoothnessEstimate(float):
 
     @property
     def of_terms(self) -> dict[str, float]:
-        """The constants of the terms, by the names that objectives have for them; empty where there are no terms."""
+        """Constants of the terms by attribute name; empty if the objective is not a finite sum."""
         named = {name: getattr(self, name) for name in ("term_smoothness", "mean_square_smoothness")}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -87,42 +87,42 @@ def estimate_smoothness(
 
     .. math:: L \approx c \max \frac{|\nabla F(x) - \nabla F(y)|}{|x - y|}
 
-    Every quotient is a lower bound on L, so the largest is one, too; the safety factor c is to make up for the pairs that
-    were not looked at. **This is an estimate, not a bound**: where F has a narrow region of large curvature, all samples may
-    miss it. A run whose gradients contradict it says so (:class:`condgrad.SmoothnessWarning`). Deterministic methods do not
-    need it: they find L by backtracking.
+    Every quotient is a lower bound on L, and so is the largest; the safety factor c allows for pairs that were not sampled.
+    **This is an estimate, not a bound**: if F has a large curvature in a narrow region only, all samples may miss it. A run warns
+    if its gradients contradict the estimate (:class:`condgrad.SmoothnessWarning`). Deterministic methods do not need an
+    estimate: they find L by backtracking.
 
     Parameters
     ----------
     objective : Objective, FiniteSum or Expectation
         F. Its own smoothness constant, if any, is not used.
     domain : Domain
-        The set. F is only asked at points of it.
+        The set. F is evaluated at points of the set only.
     samples : int, default 20
         Number of random points of the set around which pairs are taken.
     rounds : int, default 3
-        Number of further pairs around each point: the vertex that the linear oracle finds for the last change of the gradient
-        gives the next direction, as in the power method. The segment to the last vertex is then halved, each time into the
-        half on which the gradient changes more, as long as the quotient grows: F may be curved on a far smaller scale than that
-        of the set.
+        Number of further pairs around each point. The next direction is the vertex that the linear oracle returns for the last
+        change of the gradient, as in the power method. The segment to the last vertex is then bisected, each time to the half on
+        which the gradient changes more, as long as the quotient grows: F may be curved on a much smaller scale than that of the
+        set.
     terms : int, default 100
-        Number of terms of a finite sum, drawn without replacement, whose gradients are looked at one by one; of an
-        expectation, the number of samples in the batch whose mean gradient stands for F's.
+        For a finite sum, the number of terms, drawn without replacement, whose gradients are compared one by one. For an
+        expectation, the number of samples in the batch whose mean gradient replaces the gradient of F.
     safety : float, default 2.0
-        The factor c.
+        The factor c, above 0.
     seed : int, default 0
-        All randomness follows from it.
+        Seed of all random choices.
 
     Returns
     -------
     SmoothnessEstimate
-        A float, which ``Function(smoothness=)`` and ``minimize(smoothness=)`` take, with ``term_smoothness`` and
+        A float, which ``Function(smoothness=)`` and ``minimize(smoothness=)`` accept, with ``term_smoothness`` and
         ``mean_square_smoothness`` for ``FunctionSum``, and the oracle calls in ``counts``.
 
     Raises
     ------
     ValueError
-        Where no pair of gradients differs: F looks linear on the set.
+        If the gradient is the same at all sampled points: F looks linear on the set.
 
     Examples
     --------
@@ -150,27 +150,27 @@ def estimate_smoothness(
     problem = check_problem(Problem(objective, domain))
     counts = Counts()
     counted, rng = count(problem, counts, lambda price: None), np.random.default_rng((seed, 0, 6))
-    looking = _Quotients(counted.objective, terms, rng)
+    quotients = _Quotients(counted.objective, terms, rng)
     for _ in range(samples):
         x = _random_point(counted.domain, rng)
-        here = looking.gradients(x)
+        here = quotients.gradients(x)
         direction = rng.standard_normal(problem.domain.shape)
         for _ in range(rounds + 1):
             vertex = counted.domain.lmo(-1.0 * direction)
-            y = x + DISTANCE * (vertex - x)
-            change = looking.between(x, here, y, looking.gradients(y))
+            y = x + RELATIVE_DISTANCE * (vertex - x)
+            change = quotients.compare(x, here, y, quotients.gradients(y))
             direction = rng.standard_normal(problem.domain.shape) if change is None else change
-        looking.along(x, here, vertex)
-    if not looking.F:
+        quotients.bisect(x, here, vertex)
+    if not quotients.F:
         raise ValueError(
-            f"The gradient of {type(objective).__name__} does not change between any of {looking.pairs} pairs of points "
-            "of the set: F looks linear there, and any positive smoothness will do."
+            f"The gradient of {type(objective).__name__} does not change between any of {quotients.pairs} pairs of points "
+            "of the set: F looks linear there. Give any positive number as smoothness."
         )
-    return SmoothnessEstimate(looking.F, safety, looking.of_terms(), asdict(counts))
+    return SmoothnessEstimate(quotients.F, safety, quotients.of_terms(), asdict(counts))
 
 
 def _random_point(domain: Any, rng: np.random.Generator) -> Point:
-    """A random convex combination of the set's start and three random vertices."""
+    """Random convex combination of the start of the set and three random vertices."""
     weights = rng.dirichlet(np.ones(4))
     x = weights[0] * domain.start()
     for weight in weights[1:]:
@@ -179,7 +179,7 @@ def _random_point(domain: Any, rng: np.random.Generator) -> Point:
 
 
 class _Quotients:
-    """The largest |grad f(x) - grad f(y)| / |x - y| so far, of F and of its terms."""
+    """Largest quotients |grad f(x) - grad f(y)| / |x - y| so far, for F and for its terms."""
 
     def __init__(self, objective: Any, terms: int, rng: np.random.Generator):
         self.objective, self.F, self.term, self.mean_square, self.pairs = objective, 0.0, 0.0, 0.0, 0
@@ -190,22 +190,22 @@ class _Quotients:
             self.batch = objective.draw(terms, rng)
 
     def gradients(self, x: Point) -> Gradients:
-        """Of F (of a batch's mean, for an expectation), and of some terms of a finite sum."""
+        """Gradient of F (for an expectation, the mean gradient of a batch), and of some terms of a finite sum."""
         if not fits(self.objective, Objective):
             return self.objective.grad_terms(x, self.batch), []
         if self.batch is None:
             return self.objective.grad(x), []
         return self.objective.grad(x), [self.objective.grad_terms(x, self.batch[[i]]) for i in range(len(self.batch))]
 
-    def between(self, x: Point, here: Gradients, y: Point, there: Gradients) -> Point | None:
-        """Look at a pair of points; the change of the gradient, None where it is not more than rounding."""
+    def compare(self, x: Point, here: Gradients, y: Point, there: Gradients) -> Point | None:
+        """Update the quotients with a pair of points; returns the change of the gradient, None if it is rounding."""
         self.pairs += 1
         distance = sqrt(norm2(y - x))
-        if distance <= SHORTEST * sqrt(norm2(x)):
+        if distance <= MIN_RELATIVE_DISTANCE * sqrt(norm2(x)):
             return None
         (grad_x, terms_x), (grad_y, terms_y) = here, there
         change = grad_y - grad_x
-        length, rounding = sqrt(norm2(change)), ROUNDING * precision(self.objective, grad_x)
+        length, rounding = sqrt(norm2(change)), MIN_CHANGE_IN_ULPS * precision(self.objective, grad_x)
         if terms_x:
             squares = [norm2(b - a) for a, b in zip(terms_x, terms_y, strict=True)]
             self.term = max(self.term, sqrt(max(squares)) / distance)
@@ -215,26 +215,28 @@ class _Quotients:
         self.F = max(self.F, length / distance)
         return change
 
-    def along(self, x: Point, here: Gradients, y: Point) -> None:
-        """Look for the part of a segment on which the gradient changes fastest: of two halves, one has at least the quotient of
-        the whole."""
-        there, best, stale = self.gradients(y), 0.0, 0
-        for _ in range(HALVINGS):
-            change = self.between(x, here, y, there)
+    def bisect(self, x: Point, here: Gradients, y: Point) -> None:
+        """Find the part of a segment on which the gradient changes fastest, by bisection.
+
+        One of the two halves has at least the quotient of the whole segment.
+        """
+        there, best, halvings_without_growth = self.gradients(y), 0.0, 0
+        for _ in range(MAX_HALVINGS):
+            change = self.compare(x, here, y, there)
             quotient = 0.0 if change is None else sqrt(norm2(change) / norm2(y - x))
-            stale = 0 if quotient > GROWTH * best else stale + 1
+            halvings_without_growth = 0 if quotient > MIN_GROWTH * best else halvings_without_growth + 1
             best = max(best, quotient)
-            if stale == 2 or best == 0.0:
+            if halvings_without_growth == 2 or best == 0.0:
                 return
             middle = 0.5 * x + 0.5 * y
-            inside = self.gradients(middle)
-            if norm2(inside[0] - here[0]) >= norm2(there[0] - inside[0]):
-                y, there = middle, inside
+            at_middle = self.gradients(middle)
+            if norm2(at_middle[0] - here[0]) >= norm2(there[0] - at_middle[0]):
+                y, there = middle, at_middle
             else:
-                x, here = middle, inside
+                x, here = middle, at_middle
 
     def of_terms(self) -> dict[str, float]:
-        """With F's <= the mean square's <= the terms', as the constants themselves are."""
+        """Quotients of the terms, raised so that F's <= mean square <= terms, as holds for the constants."""
         if not fits(self.objective, FiniteSum):
             return {}
         mean_square = max(self.mean_square, self.F)

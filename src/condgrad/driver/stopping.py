@@ -16,7 +16,7 @@ from condgrad.runtime.process_memory import resident
 
 
 class Budget(Protocol):
-    """A rule that can end a step inside: asked before each oracle call, with the call's price."""
+    """Rule that can end a run within a step: checked before each oracle call, with the cost of the call."""
 
     def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool: ...
 
@@ -24,7 +24,7 @@ class Budget(Protocol):
 
 
 class Rule(ABC):
-    """A stopping rule: ``rule(record, trace)`` is a reason or None."""
+    """Stopping rule: ``rule(record, trace)`` returns a reason to stop, or None to continue."""
 
     @abstractmethod
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None: ...
@@ -109,7 +109,7 @@ def _certainty(reason: Reason) -> int:
 
 @dataclass(frozen=True)
 class _Below(Rule):
-    """A measure is at most eps, by certificate."""
+    """Stop when a measure of the trace is at most eps."""
 
     eps: float
     measure: ClassVar[str]
@@ -171,7 +171,7 @@ class Gap(_Below):
 
 @dataclass(frozen=True)
 class _Budget(Rule):
-    """Up to ``limit`` of something."""
+    """Stop when ``limit`` units of a resource are used up."""
 
     limit: float
 
@@ -354,7 +354,7 @@ class Stagnation(Rule):
         if not late or not early or min(late) < min(early) - self.rtol * abs(min(early)):
             return None
         what = "squared gradient mapping" if certified else "value"
-        return Reason("stalled", f"The {what} has not improved by {self.rtol:g} of itself in {self.steps} steps.")
+        return Reason("stalled", f"The {what} has not improved by a relative {self.rtol:g} in {self.steps} steps.")
 
     def progress(self, record: Record, trace: Sequence[Record]) -> float:
         return 0.0

@@ -1,4 +1,4 @@
-"""The trace of a run: a table, one row a recorded step."""
+"""Trace of a run: a table with one row per recorded step."""
 
 from __future__ import annotations
 
@@ -22,16 +22,22 @@ COLUMNS = [field.name for field in fields(Record)]
 
 
 class Trace(Sequence[Record]):
-    """Rows of :class:`condgrad.protocols.Record`; ``trace["mapping"]`` is a column."""
+    """Sequence of :class:`condgrad.protocols.Record`, one per recorded step. ``trace["mapping"]`` is a column.
+
+    Parameters
+    ----------
+    rows : sequence of Record, default ()
+    """
 
     def __init__(self, rows: Sequence[Record] = ()):
         self._rows = list(rows)
 
     def append(self, record: Record) -> None:
+        """Add a row."""
         self._rows.append(record)
 
     def amend(self, record: Record) -> None:
-        """The last row again, where more is known of it."""
+        """Replace the last row if it belongs to the same step."""
         if self._rows and self._rows[-1].k == record.k:
             self._rows[-1] = record
 
@@ -56,30 +62,50 @@ class Trace(Sequence[Record]):
         return f"Trace({len(self)} rows: {', '.join(COLUMNS)})"
 
     def to_csv(self, path: str | Path) -> None:
-        """A table with a header, whole or not at all."""
+        """Write the trace as CSV with a header. The file is written completely or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
         with replacing(path) as file:
             table = csv.DictWriter(codecs.getwriter("utf-8")(file), COLUMNS)
             table.writeheader()
             table.writerows(asdict(row) for row in self)
 
     def to_jsonl(self, path: str | Path) -> None:
-        """One JSON object a line; what was not measured is null."""
+        """Write one JSON object per line; values that were not measured are null.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
         with replacing(path) as file:
             for row in self:
                 plain = {k: v if isfinite(v) else None for k, v in asdict(row).items()}
                 file.write(json.dumps(plain).encode() + b"\n")
 
     def to_dataframe(self) -> Any:
-        """A pandas DataFrame (needs the extra ``table``)."""
+        """Convert the trace to a pandas DataFrame (needs the extra ``table``).
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
         with needed_for("Data frames"):
             import pandas
 
         return pandas.DataFrame({name: self[name] for name in COLUMNS})
 
     def to_parquet(self, path: str | Path) -> None:
-        """A Parquet file (needs the extra ``table``)."""
+        """Write the trace as a Parquet file (needs the extra ``table``).
+
+        Parameters
+        ----------
+        path : str or Path
+        """
         with needed_for("Parquet files"):
-            import pyarrow  # noqa: F401 (pandas says in many words that it is missing)
+            import pyarrow  # noqa: F401 (the message of pandas for a missing pyarrow is long)
 
         table = self.to_dataframe()
         with replacing(path) as file:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.kernels import layer
-from condgrad.runtime.interruption import held_back
+from condgrad.runtime.interruption import defer_signals
 
 LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "sigmoid")
 """Losses that :func:`loss` evaluates; the kernel selects a loss by its index here."""
@@ -174,7 +174,7 @@ def _run(kernel: str, work: int, *args: Any) -> None:
     loops = _loops()
     threads = layer.threads(loops.numba)
     types = (kernel, *(a.dtype for a in args if isinstance(a, np.ndarray)))
-    with layer.exclusive(loops.numba), nullcontext() if types in _loaded else held_back():
+    with layer.exclusive(loops.numba), nullcontext() if types in _loaded else defer_signals():
         try:
             if work < MIN_PARALLEL_WORK and threads > 1:
                 loops.numba.set_num_threads(1)
@@ -187,7 +187,7 @@ def _run(kernel: str, work: int, *args: Any) -> None:
 @cache
 def _loops() -> Any:
     """Import the module of the kernels at first use: importing numba takes longer than importing the rest of condgrad."""
-    with held_back():  # an import that a signal has interrupted can't be repeated
+    with defer_signals():  # an import that a signal has interrupted can't be repeated
         from condgrad.kernels import loops
 
     return loops

@@ -1,4 +1,4 @@
-"""How a cost grows: exponents fitted on logarithms, and their confidence intervals over seeds."""
+"""Exponents of growth: least-squares fits on logarithms, and confidence intervals over seeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Estimate(NamedTuple):
-    """The mean over seeds, with the half width of its 95% confidence interval; ``n`` seeds."""
+    """Mean over ``n`` seeds, with the half width of its 95 % confidence interval."""
 
     mean: float
     half: float
@@ -24,8 +24,11 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: Iterable[float]) -> Estimate:
-    """Student's interval. Seeds are independent, the points within one are not: so first a slope a seed, then this."""
-    from scipy.stats import t as student  # takes longer to import than all of condgrad
+    """Mean and Student's confidence interval of the finite values.
+
+    Pass one slope per seed: seeds are independent, points of the same seed are not.
+    """
+    from scipy.stats import t as student  # local, because importing scipy.stats takes longer than importing condgrad
 
     known = np.array([v for v in values if isfinite(v)])
     if len(known) < 2:
@@ -35,22 +38,22 @@ def estimate(values: Iterable[float]) -> Estimate:
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """The exponent p of y = c x^p, by least squares on the logarithms; NaN from fewer than three points."""
+    """Exponent p of y = c x^p, by least squares on the logarithms; NaN for fewer than three points."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) >= 3 else nan
 
 
 class Growth(NamedTuple):
-    """cost ~ (1/eps)^in_eps n^in_n."""
+    """Exponents of the model cost ~ (1/eps)^in_eps n^in_n."""
 
     in_eps: float
     in_n: float
 
 
 def growth(eps: Sequence[float], cost: Sequence[float], n: Sequence[float] | None = None) -> Growth:
-    """The exponents of runs whose cost was set beforehand and whose eps was measured: so eps is what the fit explains.
+    """Fit the exponents of runs whose cost was fixed and whose eps was measured.
 
-    log(1/eps) = a + b log(cost) + c log(n) by least squares; then cost ~ (1/eps)^(1/b) n^(-c/b). The other way round, the noise
-    in eps would make the exponents look smaller than they are. NaN from too few points, or where eps does not fall.
+    log(1/eps) = a + b log(cost) + c log(n) by least squares; then cost ~ (1/eps)^(1/b) n^(-c/b). A regression of the cost on
+    eps would underestimate the exponents, since eps is noisy. NaN for too few points, or if eps does not decrease.
     """
     regressors = [np.ones(len(eps)), np.log(cost)] + ([np.log(n)] if n is not None else [])
     if len(eps) <= len(regressors):

@@ -1,4 +1,4 @@
-"""What Figure 1 compares: the methods, the grid of each that is tuned, and the readings of the paper's claims."""
+"""Methods of Figure 1 with their grids of settings, and the interpretations of the paper's claims that are tested."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from condgrad.paper.verdicts import OURS, PAPER, RIVAL, TUNED, Claim, Reading
 
 TARGET = 1e-3
-"""Of the squared gradient mapping."""
+"""Target value of the squared gradient mapping."""
 GENERATORS = ("orthonormal", "gaussian")
 SMOOTHNESS = 2.0
-"""L of F in problem (5) with sigma = 1."""
+"""Smoothness constant L of F in problem (5) with sigma = 1."""
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,16 @@ class Line:
     Parameters
     ----------
     label : str
-        Its name in figures and tables.
-    whose : str
-        OURS, PAPER, TUNED or RIVAL.
-    grid : dict
-        Name of a setting -> the [method] section of the run. Of several the one that does best on the tuning seed is used.
-    preset : str, optional
-        The setting where nothing is tuned (``--quick``). ``benchmarks.figure1`` names those that a full run did not choose.
+        Name of the method in figures and tables.
+    whose : {OURS, PAPER, TUNED, RIVAL}
+        Group of the method.
+    grid : dict of str to dict
+        Name of each setting and the [method] section of its run. If there are several, the best on the tuning seed is used.
+    preset : str, default ""
+        Name of the setting used without tuning (``--quick``). ``benchmarks.figure1`` lists presets that a full run did not
+        choose.
     drawn : bool, default True
-        Whether the figure shows it; the table always does. A figure has as many colours as ``report.look.COLOURS``.
+        Whether the figure shows the method; the table always does. ``report.style.COLOURS`` limits the curves of a figure.
     """
 
     label: str
@@ -46,45 +47,54 @@ class Line:
 
 
 def line(label: str, whose: str, drawn: bool = True, **setting: Any) -> Line:
+    """Method with one setting, which is not tuned."""
     return Line(label, whose, {"": setting}, drawn=drawn)
 
 
 def condg(steps: int) -> dict[str, Any]:
-    """The paper's inner procedure, cut after ``steps`` steps a prox. Its accuracy is absolute, as the paper's, and rarely met."""
+    """Settings of the paper's inner procedure condg with at most ``steps`` steps per prox.
+
+    The accuracy is absolute, as in the paper, and rarely attained within so few steps.
+    """
     schedule = {"name": "practical", "eps": TARGET, "c": 0.0}
     return {"inner": {"name": "condg", "max_calls": steps}, "schedule": schedule, "warm_start": 0}
 
 
-def plural(steps: int) -> str:
+def steps_per_prox(steps: int) -> str:
     return f"{steps} step{'s' * (steps > 1)} a prox"
 
 
 CONDG = {
-    f"{plural(k)}, step {scale}/(2L)": {**condg(k), "step_scale": float(scale)}
+    f"{steps_per_prox(k)}, step {scale}/(2L)": {**condg(k), "step_scale": float(scale)}
     for k in (1, 2, 3, 10)
     for scale in (1, 2, 5)
 }
-"""Of options I and II. The accuracy 1/N can't be what the paper's authors ran, and they do not say what was; 1/(2L) is the
-theorem's step, 2/(2L) and 5/(2L) are an experimenter's."""
+"""Grid for options I and II. The authors cannot have used the accuracy 1/N, and the paper does not say what they used. 1/(2L) is
+the step of the theorem; 2/(2L) and 5/(2L) are longer steps that an experimenter would try."""
 CONDG_VR = {
-    f"{plural(k)}, step {scale}/(3L)": {**condg(k), "lam": scale / (3 * SMOOTHNESS)}
+    f"{steps_per_prox(k)}, step {scale}/(3L)": {**condg(k), "lam": scale / (3 * SMOOTHNESS)}
     for k in (1, 3, 10)
     for scale in (0.2, 1, 5)
 }
-"""Of NCGS-VR: 1/(3L) is the theorem's step, here with the L of F, as that of each term is n times as large."""
-FACTORS = {f"{factor} gap/C": {"rule": "bounded", "step_scale": float(factor)} for factor in (1, 2, 3, 5, 7, 10)}
-STEPS = {f"t = {scale:g}/sqrt(k)": {"scale": scale, "output": "best"} for scale in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)}
-"""Of SVFW and SAGAFW in step k. Their theorem's step is sqrt(h0/(T L D^2)) for all T steps, with h0 >= F(x0) - F*."""
-LARGER = {"batches": "larger"}
-"""NCGS-VR's practical epochs and batches, m = 5 and b = n/4, for whichever method."""
-TO_THE_LETTER: dict[str, Any] = {"schedule": {"name": "theory", "steps": 1000}, "output": "best"}
+"""Grid for NCGS-VR: 1/(3L) is the step of the theorem, here with the L of F, because the L of a term is n times as large."""
+GAP_FACTORS = {f"{factor} gap/C": {"rule": "bounded", "step_scale": float(factor)} for factor in (1, 2, 3, 5, 7, 10)}
+DECAYING_STEPS = {
+    f"t = {scale:g}/sqrt(k)": {"scale": scale, "output": "best"} for scale in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+}
+"""Grid for SVFW and SAGAFW, k is the step. The theorem has the step sqrt(h0/(T L D^2)) for all T steps, h0 >= F(x0) - F*."""
+LARGER_BATCHES = {"batches": "larger"}
+"""Practical epoch length and batch size of NCGS-VR, m = 5 and b = n/4, also used for other methods."""
+THEORY_SETTINGS: dict[str, Any] = {"schedule": {"name": "theory", "steps": 1000}, "output": "best"}
+"""Parameters of the theorem for 1,000 steps."""
 
 
 def tuned(label: str, whose: str, method: str, grid: dict[str, Any], preset: str, **common: Any) -> Line:
-    return Line(label, whose, {said: {"name": method, **common, **setting} for said, setting in grid.items()}, preset)
+    """Method whose setting is chosen from a grid; all settings share ``common``."""
+    return Line(label, whose, {name: {"name": method, **common, **setting} for name, setting in grid.items()}, preset)
 
 
 def rule(label: str, rule: str, drawn: bool = True) -> Line:
+    """Frank-Wolfe with one of its step rules."""
     return line(f"FW, {label}", RIVAL, drawn, name="frank-wolfe", rule=rule)
 
 
@@ -95,7 +105,7 @@ FIGURE_1A = (
     tuned("NCGS I, condg tuned", TUNED, "ncgs", CONDG, "1 step a prox, step 5/(2L)"),
     tuned("NCGS II, condg tuned", TUNED, "ncgs-ii", CONDG, "2 steps a prox, step 5/(2L)"),
     rule("gap/C", "bounded"),
-    tuned("FW, gap/C tuned", RIVAL, "frank-wolfe", FACTORS, "10 gap/C"),
+    tuned("FW, gap/C tuned", RIVAL, "frank-wolfe", GAP_FACTORS, "10 gap/C"),
     rule("line search", "line-search"),
     rule("2/(k+2)", "open-loop"),
     rule("short step", "short", drawn=False),
@@ -103,20 +113,26 @@ FIGURE_1A = (
 )
 FIGURE_1B = (
     line("NCGS-VR", OURS, name="ncgs-vr"),
-    line("NCGS-VR, 1/N", PAPER, name="ncgs-vr", inner="condg", **TO_THE_LETTER),
+    line("NCGS-VR, 1/N", PAPER, name="ncgs-vr", inner="condg", **THEORY_SETTINGS),
     tuned("NCGS-VR, condg tuned", TUNED, "ncgs-vr", CONDG_VR, "3 steps a prox, step 1/(3L)"),
-    tuned("NCGS-VR, condg tuned, b = n/4", TUNED, "ncgs-vr", CONDG_VR, "10 steps a prox, step 1/(3L)", **LARGER),
-    line("SVFW", RIVAL, name="svfw", **TO_THE_LETTER),
-    tuned("SVFW, tuned", RIVAL, "svfw", STEPS, "t = 0.1/sqrt(k)"),
-    tuned("SVFW, tuned, b = n/4", RIVAL, "svfw", STEPS, "t = 0.2/sqrt(k)", **LARGER),
+    tuned(
+        "NCGS-VR, condg tuned, b = n/4", TUNED, "ncgs-vr", CONDG_VR, "10 steps a prox, step 1/(3L)", **LARGER_BATCHES
+    ),
+    line("SVFW", RIVAL, name="svfw", **THEORY_SETTINGS),
+    tuned("SVFW, tuned", RIVAL, "svfw", DECAYING_STEPS, "t = 0.1/sqrt(k)"),
+    tuned("SVFW, tuned, b = n/4", RIVAL, "svfw", DECAYING_STEPS, "t = 0.2/sqrt(k)", **LARGER_BATCHES),
     tuned(
         "SAGAFW, tuned",
         RIVAL,
         "sagafw",
-        {f"{t}{said}": {**s, **b} for said, b in {"": {}, ", b = n/4": LARGER}.items() for t, s in STEPS.items()},
+        {
+            f"{t}{name}": {**s, **b}
+            for name, b in {"": {}, ", b = n/4": LARGER_BATCHES}.items()
+            for t, s in DECAYING_STEPS.items()
+        },
         "t = 0.2/sqrt(k), b = n/4",
     ),
-    line("SAGAFW", RIVAL, drawn=False, name="sagafw", **TO_THE_LETTER),
+    line("SAGAFW", RIVAL, drawn=False, name="sagafw", **THEORY_SETTINGS),
 )
 
 NCGS = ("NCGS II, condg tuned", "NCGS I, condg tuned")
@@ -142,22 +158,24 @@ CLAIM_1B = Claim(
 
 RECIPE = (
     "Each entry of Y, of the given rank, is observed with probability 0.1; an observed entry is corrupted with probability "
-    "0.05 by uniform noise in [-3, 3]; sigma = 1. The paper does not say how Y is made. Orthonormal: Y = U V' with orthonormal "
-    "factors, so that its nuclear norm is the rank, and so is R. Gaussian: normal factors, entries of size 1, R = 0.3 of the "
-    "nuclear norm.",
-    "The squared gradient mapping, gamma = 1/(2L), is measured outside the clock, by a full SVD, at the iterate that a method "
-    "reports, at steps with growing distance. All methods keep their points as factors.",
+    "0.05 by uniform noise in [-3, 3]; sigma = 1. The paper does not say how Y is generated. Orthonormal: Y = U V' with "
+    "orthonormal factors, so that its nuclear norm is the rank, and so is R. Gaussian: normal factors, entries of size 1, "
+    "R = 0.3 of the nuclear norm.",
+    "The squared gradient mapping, gamma = 1/(2L), is measured by a full SVD while the clock is paused, at the iterate that a "
+    "method reports, at steps with growing distance. All methods represent their points as factors.",
     "condgrad's defaults: prox subproblems by the spectral solver, adaptive steps, and a warm start of 20 Frank-Wolfe steps, "
     "which count; the oracle of the warm start is accurate to a tenth of the gap only. This is condgrad's implementation, not "
-    "the paper's procedure, so no claim of the paper is judged by it. Frank-Wolfe with such a rough oracle, which is no rule of "
-    "condgrad, is about twice as fast as with the full accuracy used here (benchmarks.problem5, 'rough frank-wolfe').",
-    "The paper's method: condg to the accuracy 1/N with the theorem's step (N = 100 in 1a, 1000 in 1b), or condg cut after 1, 2, "
-    "3 or 10 steps a prox with steps 1/(2L), 2/(2L), 5/(2L) (NCGS-VR: 1, 3, 10 and 0.2, 1, 5 times 1/(3L), with L of F). gap/C: "
+    "the paper's procedure, so no claim of the paper is tested with it. Frank-Wolfe with such a rough oracle, which is no rule "
+    "of condgrad, is about twice as fast as with the full accuracy used here (benchmarks.problem5, 'rough frank-wolfe').",
+    "The paper's method: condg to the accuracy 1/N with the theorem's step (N = 100 in 1a, 1000 in 1b), or condg with 1, 2, 3 "
+    "or 10 steps per prox, with steps 1/(2L), 2/(2L), 5/(2L) (NCGS-VR: 1, 3, 10 and 0.2, 1, 5 times 1/(3L), with L of F). gap/C: "
     "C = L diam^2; tuned, the gap times 1, 2, 3, 5, 7 or 10. SVFW and SAGAFW: their theorem's step for 1,000 steps; tuned, "
     "t = s/sqrt(k) with s from 0.02 to 1, with their own batches and with NCGS-VR's practical ones (m = 5, b = n/4).",
 )
-TUNED_ON = "Settings were chosen on data of seed {seed}, which is not shown. The grids and the budgets were set after first runs."
+TUNED_ON = (
+    "Settings were chosen on data of seed {seed}, which is not shown. Grids and budgets were chosen after first runs."
+)
 PRESET = (
-    "Nothing was tuned here: the settings are presets, those that a full run chose. `condgrad reproduce` without --quick "
-    "tunes them."
+    "No setting was tuned here: the settings are presets that a full run chose. `condgrad reproduce` without --quick tunes "
+    "them."
 )

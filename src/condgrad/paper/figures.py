@@ -11,19 +11,19 @@ from typing import Any
 from condgrad.paper.figure1_methods import SMOOTHNESS, TARGET, Line
 from condgrad.paper.pool import Outcomes
 from condgrad.paper.runs import Outcome, Run, failed
-from condgrad.paper.sections import Told
-from condgrad.paper.verdicts import OURS, PAPER, RIVAL, TUNED, Claim, Row, best, judge, note, took
+from condgrad.paper.sections import SectionReport
+from condgrad.paper.verdicts import OURS, PAPER, RIVAL, TUNED, Claim, Row, best, compare, end_note, time_text
 from condgrad.protocols import COUNTERS
 from condgrad.report import Curve, Plot, Table, Text, quartiles
-from condgrad.report.plain import number
+from condgrad.report.plain import format_number
 from condgrad.spec import paper_matrix, to_twelve
 
 UNITS = ("cpu", "fo", "ifo", "lo", "ub")
-FRACTION = 0.3
-"""R of the gaussian data, as a fraction of the matrix's nuclear norm."""
+RADIUS_FRACTION = 0.3
+"""Radius R for gaussian data, as a fraction of the nuclear norm of the matrix."""
 
 GROUPS = {OURS: OURS, PAPER: "the paper's method", TUNED: "the paper's method", RIVAL: RIVAL}
-"""How the curves are grouped in the figure's legend."""
+"""Group of each kind of method in the legend of the figure."""
 
 
 @dataclass(frozen=True)
@@ -33,23 +33,23 @@ class Figure:
     Parameters
     ----------
     name : str
-        fig1a or fig1b.
+        "fig1a" or "fig1b".
     size, rank : int
-        Of the square matrix.
+        Number of rows (and of columns) and rank of the matrix.
     lines : tuple of Line
         The methods.
     claim : Claim
-        What the paper says of the panel.
+        What the paper says about the panel.
     stop : dict
-        The budget of a run, as in the section [stop] of a spec.
+        Budget of a run, as in the section [stop] of a spec.
     seeds : sequence of int
         Seeds of the data that are shown.
     tuning_seed : int or None
-        Seed of the data on which settings are chosen, not one of ``seeds``; None: nothing is tuned, presets are used.
+        Seed of the data on which settings are chosen, not one of ``seeds``. None: presets are used, nothing is tuned.
     generators : sequence of str
-        How the data are made.
-    gradients : str
-        The gradients that are counted: fo or ifo.
+        Generators of the data, a subset of ``GENERATORS``.
+    gradients : {"fo", "ifo"}
+        Counter of gradients that is shown.
     """
 
     name: str
@@ -64,24 +64,27 @@ class Figure:
     gradients: str
 
     def runs(self) -> list[Run]:
-        """Every setting of the grids on the tuning seed, and on the seeds that are shown what waits for no choice."""
+        """Runs known in advance: all settings of the grids on the tuning seed, and methods without a grid on the shown seeds."""
         if self.tuning_seed is None:
-            return self.shown(
+            return self.runs_on_shown_seeds(
                 self.lines, {g: {line.label: line.preset for line in self.lines} for g in self.generators}
             )
         fixed = [line for line in self.lines if len(line.grid) == 1]
         settings = [setting for line in self.lines if len(line.grid) > 1 for setting in line.grid.values()]
-        trials = [self.trial(g, setting) for g in self.generators for setting in settings]
-        return trials + self.shown(fixed, {g: {line.label: "" for line in fixed} for g in self.generators})
+        tuning_runs = [self.tuning_run(g, setting) for g in self.generators for setting in settings]
+        return tuning_runs + self.runs_on_shown_seeds(
+            fixed, {g: {line.label: "" for line in fixed} for g in self.generators}
+        )
 
-    def more(self, made: Outcomes) -> list[Run]:
-        """What was chosen, on the seeds that are shown."""
+    def follow_up_runs(self, finished: Outcomes) -> list[Run]:
+        """Runs of the chosen settings on the shown seeds."""
         if self.tuning_seed is None:
             return []
         grids = [line for line in self.lines if len(line.grid) > 1]
-        return self.shown(grids, {g: self.choices(g, made) for g in self.generators})
+        return self.runs_on_shown_seeds(grids, {g: self.choices(g, finished) for g in self.generators})
 
-    def shown(self, lines: Sequence[Line], chosen: dict[str, dict[str, str]]) -> list[Run]:
+    def runs_on_shown_seeds(self, lines: Sequence[Line], chosen: dict[str, dict[str, str]]) -> list[Run]:
+        """Runs of methods with their chosen settings (generator -> label -> name of the setting)."""
         return [
             self.run(g, seed, line.grid[chosen[g][line.label]])
             for seed in self.seeds
@@ -89,8 +92,8 @@ class Figure:
             for line in lines
         ]
 
-    def trial(self, generator: str, setting: dict[str, Any]) -> Run:
-        """A run for tuning, which ends at the target."""
+    def tuning_run(self, generator: str, setting: dict[str, Any]) -> Run:
+        """Run on the tuning seed, which stops at the target."""
         assert self.tuning_seed is not None
         return self.run(generator, self.tuning_seed, setting, until=TARGET)
 
@@ -98,10 +101,10 @@ class Figure:
         recipe = {"shape": [self.size, self.size], "rank": self.rank, "generator": generator, "seed": seed}
         R = radius(self.size, self.rank, generator, seed)
         method = {**setting, "seed": seed, "measure": True}
-        if "scale" in method:  # the h0 for which sqrt(h0/(L D^2)) is this, with D = 2 R
+        if "scale" in method:  # h0 such that sqrt(h0/(L D^2)) equals the scale, with D = 2 R
             method["initial_gap"] = SMOOTHNESS * (2 * R * method.pop("scale")) ** 2
         if method.pop("batches", None):
-            method["batch"] = observed(self.size, self.rank, generator, seed) // 4
+            method["batch"] = observed_count(self.size, self.rank, generator, seed) // 4
             method |= {"epoch": 5} if method["name"] != "sagafw" else {}
         return {
             "problem": {"objective": "paper", "sigma": 1.0, **recipe},
@@ -113,38 +116,40 @@ class Figure:
 
     # --------------------------------------------------------------------------------------------------------- tuning
 
-    def choices(self, generator: str, made: Outcomes) -> dict[str, str]:
-        """The setting of each method: its only one, its preset, or the best on the tuning seed."""
+    def choices(self, generator: str, finished: Outcomes) -> dict[str, str]:
+        """Name of the setting of each method: its only one, its preset, or the best on the tuning seed."""
         if self.tuning_seed is None:
             return {line.label: line.preset for line in self.lines}
         return {
-            line.label: min(line.grid, key=lambda said: self.merit(generator, line.grid[said], made))
+            line.label: min(line.grid, key=lambda name: self.merit(generator, line.grid[name], finished))
             if len(line.grid) > 1
             else ""
             for line in self.lines
         }
 
-    def merit(self, generator: str, setting: dict[str, Any], made: Outcomes) -> tuple[float, bool, float]:
-        """First at the target on the tuning seed; where none gets there, nearest to it at the end of the budget."""
-        outcome = made[self.trial(generator, setting)]
-        return reached(outcome)["cpu"], failed(outcome), least(outcome)
+    def merit(self, generator: str, setting: dict[str, Any], finished: Outcomes) -> tuple[float, bool, float]:
+        """Sort key of a setting: CPU time to the target on the tuning seed; if it is not reached, the smallest mapping."""
+        outcome = finished[self.tuning_run(generator, setting)]
+        return cost_at_target(outcome)["cpu"], failed(outcome), smallest_mapping(outcome)
 
-    def tuning(self, generator: str, made: Outcomes) -> dict[str, Any]:
-        """What came of each setting on the tuning seed."""
+    def tuning(self, generator: str, finished: Outcomes) -> dict[str, Any]:
+        """CPU time to the target and smallest mapping of each setting on the tuning seed."""
         if self.tuning_seed is None:
             return {}
         found = {}
         for line in self.lines:
             if len(line.grid) > 1:
-                merits = {said: self.merit(generator, setting, made) for said, setting in line.grid.items()}
+                merits = {name: self.merit(generator, setting, finished) for name, setting in line.grid.items()}
                 found[line.label] = {
-                    said: {"cpu": known([cpu])[0], "mapping at the end": end} for said, (cpu, _, end) in merits.items()
+                    name: {"cpu": finite_or_none([cpu])[0], "mapping at the end": end}
+                    for name, (cpu, _, end) in merits.items()
                 }
         return found
 
     # ------------------------------------------------------------------------------------------------------ reporting
 
-    def tell(self, made: Outcomes) -> Told:
+    def report(self, finished: Outcomes) -> SectionReport:
+        """Plots, tables and verdicts."""
         plots: list[Any] = []
         tables: list[Any] = []
         facts: dict[str, Any] = {
@@ -153,12 +158,12 @@ class Figure:
             "target": TARGET,
             "seeds": list(self.seeds),
             "tuning seed": self.tuning_seed,
-            "claim": self.claim.said,
+            "claim": self.claim.text,
         }
         for generator in self.generators:
-            chosen = self.choices(generator, made)
+            chosen = self.choices(generator, finished)
             outcomes = {
-                line.label: [made[self.run(generator, seed, line.grid[chosen[line.label]])] for seed in self.seeds]
+                line.label: [finished[self.run(generator, seed, line.grid[chosen[line.label]])] for seed in self.seeds]
                 for line in self.lines
             }
             rows = [self.row(line, chosen[line.label], outcomes[line.label]) for line in self.lines]
@@ -167,45 +172,45 @@ class Figure:
             facts[generator] = {
                 "R": [radius(self.size, self.rank, generator, seed) for seed in self.seeds],
                 "rows": rows,
-                "verdicts": self.verdicts(generator, rows, made),
-                "tuning": self.tuning(generator, made),
+                "verdicts": self.verdicts(generator, rows, finished),
+                "tuning": self.tuning(generator, finished),
                 "curves": {label: [curve_of(outcome) for outcome in found] for label, found in outcomes.items()},
             }
         first, *rest = (block for pair in zip(plots, tables, strict=True) for block in pair)
-        telling = self.headline(facts[self.generators[0]]["rows"])
-        return Told(self.name, Text(f"Figure {self.name[3:]}", [telling]), rest, facts, telling, (first,))
+        sentence = self.headline(facts[self.generators[0]]["rows"])
+        return SectionReport(self.name, Text(f"Figure {self.name[3:]}", [sentence]), rest, facts, sentence, (first,))
 
     def headline(self, rows: list[Row]) -> str:
-        """condgrad's defaults against the best rival, and the paper's own method."""
+        """One sentence that compares condgrad's defaults with the best rival and with the paper's method."""
         by_name = {row["method"]: row for row in rows}
         ours = by_name[self.lines[0].label]
         rival = best([row for row in rows if row["whose"] == RIVAL])
         paper = best([row for row in rows if row["whose"] == TUNED])
-        found = judge(ours, rival)
-        other = f"the best rival ({rival['method']}: {took(rival)})"
+        found = compare(ours, rival)
+        other = f"the best rival ({rival['method']}: {time_text(rival)})"
         faster = found["measure"] == "cpu" and found["ratio"] > 1
         compared = f", {found['by']} as {other}" if faster else f", against {other}"
         return (
-            f"condgrad's {ours['method']} brings the squared gradient mapping to {number(TARGET)} in {took(ours)} of CPU time"
-            f"{compared}; the paper's own procedure takes {took(paper)} ({paper['method']})."
+            f"condgrad's {ours['method']} brings the squared gradient mapping to {format_number(TARGET)} in {time_text(ours)} of "
+            f"CPU time{compared}; the paper's own procedure takes {time_text(paper)} ({paper['method']})."
         )
 
-    def verdicts(self, generator: str, rows: list[Row], made: Outcomes) -> list[dict[str, Any]]:
-        """One for each reading of the claim. Which form of the paper's method is compared was chosen on the tuning seed."""
+    def verdicts(self, generator: str, rows: list[Row], finished: Outcomes) -> list[dict[str, Any]]:
+        """Verdict for each reading of the claim. The variant of the paper's method was chosen on the tuning seed."""
         by_name = {row["method"]: row for row in rows}
         grids = {line.label: line.grid for line in self.lines}
-        chosen = self.choices(generator, made)
+        chosen = self.choices(generator, finished)
         found = []
         for reading in self.claim.readings:
             own = reading.own[0]
             if self.tuning_seed is not None and len(reading.own) > 1:
-                own = min(reading.own, key=lambda label: self.merit(generator, grids[label][chosen[label]], made))
+                own = min(reading.own, key=lambda label: self.merit(generator, grids[label][chosen[label]], finished))
             found.append(
                 {
-                    "reading": reading.said,
+                    "reading": reading.text,
                     "own": own,
                     "rival": reading.rival,
-                    **judge(by_name[own], by_name[reading.rival]),
+                    **compare(by_name[own], by_name[reading.rival]),
                 }
             )
         return found
@@ -215,28 +220,29 @@ class Figure:
         return f"Figure {self.name[3:]}: {self.size} × {self.size}, rank {self.rank}"  # noqa: RUF001
 
     def row(self, line: Line, chosen: str, outcomes: list[Outcome]) -> Row:
-        at = [reached(outcome) for outcome in outcomes]
-        there = [a for a, outcome in zip(at, outcomes, strict=True) if isfinite(a["cpu"]) or not failed(outcome)]
-        there = there or [dict.fromkeys(UNITS, inf)]  # a run that failed is not taken for a slow one
-        failures = [failed(outcome) and not isfinite(a["cpu"]) for a, outcome in zip(at, outcomes, strict=True)]
-        times = [a["cpu"] for a in there]
+        """Summary of one method over all shown seeds."""
+        costs = [cost_at_target(outcome) for outcome in outcomes]
+        completed = [a for a, outcome in zip(costs, outcomes, strict=True) if isfinite(a["cpu"]) or not failed(outcome)]
+        completed = completed or [dict.fromkeys(UNITS, inf)]  # a failed run does not count as a slow one
+        failures = [failed(outcome) and not isfinite(a["cpu"]) for a, outcome in zip(costs, outcomes, strict=True)]
+        times = [a["cpu"] for a in completed]
         return {
             "method": line.label,
             "whose": line.whose,
             "setting": chosen,
-            "reached": sum(isfinite(a["cpu"]) for a in at),
+            "reached": sum(isfinite(a["cpu"]) for a in costs),
             "runs": len(outcomes),
-            "cpu": known([quartiles(times)[1]])[0],
-            "cpu range": known([min(times), max(times)]),
-            **{oracle: counted([a[oracle] for a in there]) for oracle in (self.gradients, "lo", "ub")},
-            "mapping at the end": float(quartiles([least(outcome) for outcome in outcomes])[1]),
+            "cpu": finite_or_none([quartiles(times)[1]])[0],
+            "cpu range": finite_or_none([min(times), max(times)]),
+            **{oracle: median_count([a[oracle] for a in completed]) for oracle in (self.gradients, "lo", "ub")},
+            "mapping at the end": float(quartiles([smallest_mapping(outcome) for outcome in outcomes])[1]),
             "cpu spent": float(quartiles([outcome["cpu"] for outcome in outcomes])[1]),
             "steps": int(quartiles([outcome["steps"] for outcome in outcomes])[1]),
             "failed": sum(failures),
             "why": next((o["message"] for o, bad in zip(outcomes, failures, strict=True) if bad), ""),
-            "times": known(a["cpu"] for a in at),
+            "times": finite_or_none(a["cpu"] for a in costs),
             "spent": [outcome["cpu"] for outcome in outcomes],
-            "ends": [least(outcome) for outcome in outcomes],
+            "ends": [smallest_mapping(outcome) for outcome in outcomes],
             "failures": failures,
         }
 
@@ -248,22 +254,20 @@ class Figure:
         lines = []
         for row in rows:
             some = f"{row['reached']} of {row['runs']}" + (f", {row['failed']} failed" if row["failed"] else "")
-            time = [some, row["cpu"], span(row["cpu range"])] if several else [row["cpu"]]
+            time = [some, row["cpu"], range_text(row["cpu range"])] if several else [row["cpu"]]
             ended = [row["mapping at the end"], row["cpu spent"]]
             lines.append(
                 [row["method"], row["setting"] or None, *time, row[self.gradients], row["lo"], row["ub"], *ended]
             )
         seeds = f"Medians over {len(self.seeds)} seeds" if several else "One seed"
-        about = (
-            f"{seeds}. CPU s, {gradients}, LO and UB: until the squared gradient mapping is at most {number(TARGET)}."
-        )
+        about = f"{seeds}. CPU s, {gradients}, LO and UB: until the squared gradient mapping is at most {format_number(TARGET)}."
         caption = f"Figure {self.name[3:]}, {generator} data: cost to the target"
         return Table(caption, header, lines, about if generator == self.generators[0] else "")
 
     def plot(self, generator: str, rows: list[Row], outcomes: dict[str, list[Outcome]]) -> Plot:
         drawn = {line.label for line in self.lines if line.drawn}
         curves = [
-            Curve(row["method"], [curve_of(o) for o in outcomes[row["method"]]], GROUPS[row["whose"]], note(row))
+            Curve(row["method"], [curve_of(o) for o in outcomes[row["method"]]], GROUPS[row["whose"]], end_note(row))
             for row in rows
             if row["method"] in drawn
         ]
@@ -280,19 +284,20 @@ class Figure:
 
 @cache
 def radius(size: int, rank: int, generator: str, seed: int) -> float:
+    """Radius R of the nuclear-norm ball."""
     if generator == "orthonormal":
         return float(rank)
-    return to_twelve(FRACTION * paper_matrix([size, size], rank, generator, seed).nuclear_norm)
+    return to_twelve(RADIUS_FRACTION * paper_matrix([size, size], rank, generator, seed).nuclear_norm)
 
 
 @cache
-def observed(size: int, rank: int, generator: str, seed: int) -> int:
-    """How many entries are observed: the n of the finite sum."""
+def observed_count(size: int, rank: int, generator: str, seed: int) -> int:
+    """Number of observed entries: the n of the finite sum."""
     return len(paper_matrix([size, size], rank, generator, seed).values)
 
 
-def reached(outcome: Outcome) -> dict[str, float]:
-    """What had been spent when the mapping was first seen at the target; infinite where it was not."""
+def cost_at_target(outcome: Outcome) -> dict[str, float]:
+    """Cost in each unit at the first measurement at or below the target; infinite if there is none."""
     trace = outcome["trace"]
     for i, found in enumerate(trace["mapping"]):
         if found is not None and found <= TARGET:
@@ -300,27 +305,29 @@ def reached(outcome: Outcome) -> dict[str, float]:
     return dict.fromkeys(UNITS, inf)
 
 
-def least(outcome: Outcome) -> float:
-    """The least squared mapping of a run."""
+def smallest_mapping(outcome: Outcome) -> float:
+    """Smallest squared gradient mapping measured in a run."""
     return min((m for m in outcome["trace"]["mapping"] if m is not None), default=inf)
 
 
-def known(values: Iterable[float]) -> list[float | None]:
-    """None where a run had not got there."""
+def finite_or_none(values: Iterable[float]) -> list[float | None]:
+    """Replace infinite values (targets that were not reached) by None."""
     return [float(v) if isfinite(v) else None for v in values]
 
 
-def span(ends: list[float | None]) -> str | None:
-    """From the least to the most; an end that is not known is a budget that was used up."""
-    return None if ends == [None, None] else " to ".join("over" if end is None else number(end) for end in ends)
+def range_text(ends: list[float | None]) -> str | None:
+    """Text of a range; an end that is None (a budget that was used up) is shown as "over"."""
+    return None if ends == [None, None] else " to ".join("over" if end is None else format_number(end) for end in ends)
 
 
-def counted(calls: Sequence[float]) -> int | None:
+def median_count(calls: Sequence[float]) -> int | None:
+    """Median number of calls; None if it is infinite."""
     middle = quartiles(calls)[1]
     return int(middle) if isfinite(middle) else None
 
 
 def curve_of(outcome: Outcome) -> dict[str, list[float]]:
+    """Trace of a run in the form that ``report.Curve`` expects."""
     trace = outcome["trace"]
     units = {unit: trace[unit] for unit in UNITS}
     return {**units, "y": [nan if m is None else m for m in trace["mapping"]]}

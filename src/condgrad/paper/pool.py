@@ -1,4 +1,4 @@
-"""Makes the runs that are not in the cache yet, in processes of one thread each, and says how long it will take."""
+"""Performs the runs that are not in the cache yet, in worker processes of one thread each, and reports progress."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from typing import IO, Any
 
 from condgrad.checks import whole
 from condgrad.driver.progress import EVERY_ELSEWHERE, EVERY_ON_TERMINAL, duration, switched_off
-from condgrad.paper.cache import Cache, code
+from condgrad.paper.cache import Cache, code_versions
 from condgrad.paper.runs import Outcome, Run
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-"""CPU time is that of a process; with threads of its own that wait for each other it would not be that of the method."""
+"""One thread per worker: CPU time is measured per process, and threads that wait for each other would add to it."""
 
 
 class Outcomes:
-    """What has been made, looked up by run."""
+    """Outcomes of finished runs: ``outcomes[run]``."""
 
-    def __init__(self, cache: Cache, known: dict[str, Outcome]):
-        self.cache, self.known = cache, known
+    def __init__(self, cache: Cache, by_key: dict[str, Outcome]):
+        self.cache, self.by_key = cache, by_key
 
     def __getitem__(self, run: Run) -> Outcome:
-        return self.known[self.cache.key(run)]
+        return self.by_key[self.cache.key(run)]
 
     def circumstances(self) -> dict[str, str]:
-        """When, where and beside how many others the runs were made; "mixed" where that differs."""
-        made = [outcome["made"] for outcome in self.known.values()]
-        dates = sorted({at["date"] for at in made})
-        loads = [at["load"] for at in made if at["load"] is not None]
+        """Dates, machine, number of jobs and load of the runs; "mixed: ..." if runs differ."""
+        conditions = [outcome["made"] for outcome in self.by_key.values()]
+        dates = sorted({at["date"] for at in conditions})
+        loads = [at["load"] for at in conditions if at["load"] is not None]
         return {
             "runs made": " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "none",
-            "on": several(sorted({at["machine"] for at in made}), "; "),
-            "side by side": several([str(jobs) for jobs in sorted({at["jobs"] for at in made})], ", "),
+            "on": single_or_mixed(sorted({at["machine"] for at in conditions}), "; "),
+            "side by side": single_or_mixed([str(jobs) for jobs in sorted({at["jobs"] for at in conditions})], ", "),
             "largest load average": f"{max(loads):.2f}" if loads else "not known",
         }
 
 
-def several(found: Sequence[str], between: str) -> str:
-    return f"mixed: {between.join(found)}" if len(found) > 1 else "".join(found)
+def single_or_mixed(values: Sequence[str], separator: str) -> str:
+    return f"mixed: {separator.join(values)}" if len(values) > 1 else "".join(values)
 
 
 def make_all(
@@ -57,33 +57,54 @@ def make_all(
     before: Outcomes | None = None,
     fresh: bool = False,
 ) -> Outcomes:
-    """The outcomes of the runs; what was made before or is in the folder is not made again, and what is made is kept there.
+    """Outcomes of the runs, performing those that are neither in ``before`` nor in the cache.
 
-    With ``fresh`` the folder's files of these runs are deleted first, and no others.
+    Parameters
+    ----------
+    runs : sequence of Run
+    folder : Path
+        Folder of the cache.
+    jobs : int, default 1
+        Number of worker processes; at most one per core is started.
+    title : str, default "runs"
+        Beginning of the progress line.
+    before : Outcomes, optional
+        Outcomes that are already known.
+    fresh : bool, default False
+        Delete the cached outcomes of these runs first, except those in ``before``.
+
+    Returns
+    -------
+    Outcomes
+
+    Raises
+    ------
+    ValueError
+        If a worker could not perform a run.
     """
-    cache = Cache(folder, code())
+    cache = Cache(folder, code_versions())
     wanted = {cache.key(run): run for run in runs}
-    known = {key: outcome for key, outcome in (before.known if before else {}).items() if key in wanted}
+    by_key = {key: outcome for key, outcome in (before.by_key if before else {}).items() if key in wanted}
     for key, run in wanted.items():
-        if fresh and key not in known:
+        if fresh and key not in by_key:
             cache.drop(run)
-        if key not in known and (outcome := cache.get(run)) is not None:
-            known[key] = outcome
-    missing = [run for key, run in wanted.items() if key not in known]
+        if key not in by_key and (outcome := cache.get(run)) is not None:
+            by_key[key] = outcome
+    missing = [run for key, run in wanted.items() if key not in by_key]
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
-        cache.sweep()
-        jobs = min(allowed(jobs), len(missing))
+        cache.remove_leftovers()
+        jobs = min(limit_jobs(jobs), len(missing))
         progress = Progress(title, len(wanted), list(missing), jobs)
-        with closed_to_interruption(progress, folder):
-            for run, outcome in made(missing, folder, jobs):
-                known[cache.key(run)] = outcome
+        with explaining_interruption(progress, folder):
+            for run, outcome in run_in_workers(missing, folder, jobs):
+                by_key[cache.key(run)] = outcome
                 progress.done(run)
-    return Outcomes(cache, known)
+    return Outcomes(cache, by_key)
 
 
-def allowed(jobs: int) -> int:
-    """No more than there are cores: processes that share one would be in each other's CPU caches, and finish no sooner."""
+def limit_jobs(jobs: int) -> int:
+    """Validated number of jobs, at most one per core: processes that share a core disturb the timings and finish no sooner."""
     return min(whole(jobs, "The number of jobs"), cores())
 
 
@@ -92,25 +113,25 @@ def cores() -> int:
 
 
 @contextmanager
-def closed_to_interruption(progress: Progress, folder: Path) -> Iterator[None]:
-    """Ctrl-C loses only the runs that were going on, and says so."""
+def explaining_interruption(progress: Progress, folder: Path) -> Iterator[None]:
+    """Add to a KeyboardInterrupt how many runs are stored and how to continue."""
     try:
         yield
     except KeyboardInterrupt:
-        kept = f"{progress.finished} of {progress.total} runs are kept in {folder}"
-        raise KeyboardInterrupt(f"interrupted: {kept}, the same command goes on from there.") from None
+        kept = f"{progress.finished} of {progress.total} runs are stored in {folder}"
+        raise KeyboardInterrupt(f"interrupted: {kept}; run the same command again to continue.") from None
     finally:
         progress.close()
 
 
-def made(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, Outcome]]:
-    """Each run when it has been made, and its outcome. Every worker has a thread here that hands it run after run."""
+def run_in_workers(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, Outcome]]:
+    """Yield each run and its outcome as soon as it is finished. One thread per worker sends it the runs."""
     waiting: SimpleQueue[Run] = SimpleQueue()
     for run in runs:
         waiting.put(run)
     answers: SimpleQueue[tuple[Run, Outcome] | Exception] = SimpleQueue()
-    workers = [start(folder, jobs) for _ in range(jobs)]
-    feeders = [Thread(target=feed, args=(worker, waiting, answers), daemon=True) for worker in workers]
+    workers = [start_worker(folder, jobs) for _ in range(jobs)]
+    feeders = [Thread(target=feed_worker, args=(worker, waiting, answers), daemon=True) for worker in workers]
     try:
         for feeder in feeders:
             feeder.start()
@@ -127,8 +148,8 @@ def made(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, Outcom
             worker.communicate()
 
 
-def start(folder: Path, jobs: int = 1) -> subprocess.Popen[str]:
-    """In a session of its own, so that Ctrl-C comes to us and not to it; where we are killed, it ends after its run."""
+def start_worker(folder: Path, jobs: int = 1) -> subprocess.Popen[str]:
+    """Start a worker in its own session, so that Ctrl-C does not reach it. If this process is killed, it ends after its run."""
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "condgrad.paper.worker", str(folder), str(jobs)],
         env={**os.environ, **ONE_THREAD},
@@ -139,9 +160,10 @@ def start(folder: Path, jobs: int = 1) -> subprocess.Popen[str]:
     )
 
 
-def feed(
+def feed_worker(
     worker: subprocess.Popen[str], waiting: SimpleQueue[Run], answers: SimpleQueue[tuple[Run, Outcome] | Exception]
 ) -> None:
+    """Send runs from the queue to a worker and queue its answers, until no run is waiting."""
     assert worker.stdin is not None and worker.stdout is not None
     while True:
         try:
@@ -149,47 +171,53 @@ def feed(
         except Empty:
             return
         try:
-            answer = ask(worker.stdin, worker.stdout, run)
+            answer = send_run(worker.stdin, worker.stdout, run)
         except (OSError, ValueError):
-            answer = {"error": "its process ended before it did; was there memory enough?"}
-        said = f"A run of {run['method']['name']} failed: {answer['error']}" if "error" in answer else None
-        answers.put(ValueError(said) if said else (run, answer["outcome"]))
+            answer = {"error": "the worker process ended unexpectedly; check that there is enough memory"}
+        message = f"A run of {run['method']['name']} failed: {answer['error']}" if "error" in answer else None
+        answers.put(ValueError(message) if message else (run, answer["outcome"]))
 
 
-def ask(stdin: IO[str], stdout: IO[str], run: Run) -> dict[str, Any]:
+def send_run(stdin: IO[str], stdout: IO[str], run: Run) -> dict[str, Any]:
+    """Send a run to a worker and wait for its answer."""
     stdin.write(json.dumps(run) + "\n")
     stdin.flush()
     return dict(json.loads(stdout.readline()))
 
 
 class Progress:
-    """Runs done of all, and the time left: of a run like one that is done, what that took; of another, its budget."""
+    """Number of finished runs and an estimate of the remaining time.
+
+    A run is expected to take as long as the last finished run of the same kind, or else as ``expected_seconds`` says.
+    """
 
     def __init__(self, title: str, total: int, missing: list[Run], jobs: int):
         self.title, self.total, self.jobs = title, total, jobs
-        self.left = missing
+        self.remaining = missing
         self.terminal = sys.stderr.isatty()
-        self.begun = self.last = monotonic()
-        self.due = self.begun + (0.0 if self.terminal else 5.0)
-        self.took: dict[str, float] = {}
+        self.started = self.last_done = monotonic()
+        self.next_report = self.started + (0.0 if self.terminal else 5.0)
+        self.seconds_by_kind: dict[str, float] = {}
 
     @property
     def finished(self) -> int:
-        return self.total - len(self.left)
+        return self.total - len(self.remaining)
 
     def done(self, run: Run) -> None:
         now = monotonic()
-        self.left.remove(run)
-        self.took[kind(run)] = self.jobs * (now - self.last)
-        self.last = now
-        if now >= self.due:
-            self.due = now + (EVERY_ON_TERMINAL if self.terminal else EVERY_ELSEWHERE)
-            self.say(f"{self.title}: {self.finished}/{self.total} runs, about {duration(self.seconds_left())} left")
+        self.remaining.remove(run)
+        self.seconds_by_kind[kind(run)] = self.jobs * (now - self.last_done)
+        self.last_done = now
+        if now >= self.next_report:
+            self.next_report = now + (EVERY_ON_TERMINAL if self.terminal else EVERY_ELSEWHERE)
+            self.show(
+                f"{self.title}: {self.finished}/{self.total} runs, about {duration(self.remaining_seconds())} left"
+            )
 
-    def seconds_left(self) -> float:
-        return sum(self.took.get(kind(run), budget(run)) for run in self.left) / self.jobs
+    def remaining_seconds(self) -> float:
+        return sum(self.seconds_by_kind.get(kind(run), expected_seconds(run)) for run in self.remaining) / self.jobs
 
-    def say(self, line: str) -> None:
+    def show(self, line: str) -> None:
         if switched_off():
             return
         print(
@@ -202,12 +230,12 @@ class Progress:
 
 
 def kind(run: Run) -> str:
-    """What two runs that differ in nothing but their seeds have in common."""
+    """Key that is equal for runs that differ in their seeds only."""
     method = {key: value for key, value in run["method"].items() if key != "seed"}
     problem = {key: value for key, value in run["problem"].items() if key != "seed"}
     return json.dumps([method, problem, run["stop"]], sort_keys=True)
 
 
-def budget(run: Run) -> float:
-    """A guess of the seconds of a run nothing like which has been made: its budget, and as much again for measuring."""
+def expected_seconds(run: Run) -> float:
+    """Expected duration of a run without a finished run of its kind: its CPU budget, and the same again for measuring."""
     return float(2 * run["stop"]["cpu"]) if "cpu" in run["stop"] else 0.5

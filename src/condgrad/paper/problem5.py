@@ -1,4 +1,4 @@
-"""The paper, and problem (5) of it as a formula."""
+"""Citation of the paper, and its problem (5) as a MathML formula."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ MINUS, NORM, THETA, SIGMA = "\u2212", "\u2016", "\u03b8", "\u03c3"
 
 
 def inside(left: str, *nodes: Node, right: str) -> Node:
-    """The nodes between two delimiters, as text: as operators they stretch, too far where the browser has no font for them."""
+    """Put nodes between two delimiters.
+
+    The delimiters are text: as operators they would stretch, and too far if the browser has no suitable font.
+    """
     return ("mrow", ("mtext", left), *nodes, ("mtext", right))
 
 
 def entry(name: str) -> Node:
+    """Matrix entry with the indices i and j."""
     return ("msub", ("mi", name), ("mrow", ("mi", "i"), ("mi", "j")))
 
 

@@ -1,4 +1,4 @@
-"""Beyond the paper: what the robust loss is for. The error of the recovered matrix as more of the entries are corrupted."""
+"""Recovery experiment, which the paper does not have: error of the recovered matrix against the share of corrupted entries."""
 
 from __future__ import annotations
 
@@ -11,19 +11,34 @@ import numpy as np
 
 from condgrad.paper.pool import Outcomes
 from condgrad.paper.runs import Run, failed
-from condgrad.paper.sections import Told
+from condgrad.paper.sections import SectionReport
 from condgrad.report import Picture, Table, Text, quartiles
-from condgrad.report.plain import number
+from condgrad.report.plain import format_number
 from condgrad.spec import paper_matrix, to_twelve
 
 LOSSES = {"welsch": "smoothed l0 loss", "squared": "squared loss"}
 OBSERVE, NOISE = 0.5, 10.0
+"""Share of observed entries; corrupted entries get uniform noise in [-NOISE, NOISE]."""
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3)
-DRAWN = 0.2
+"""Shares of corrupted entries."""
+DRAWN_SHARE = 0.2
+"""Share for which the matrices are drawn."""
 
 
 @dataclass(frozen=True)
 class Recovery:
+    """Recovery of a gaussian matrix with the robust and the squared loss.
+
+    Parameters
+    ----------
+    size, rank : int
+        Number of rows (and of columns) and rank of the matrix.
+    seeds : sequence of int
+        Seeds of the data.
+    stop : dict
+        Budget of a run, as in the section [stop] of a spec.
+    """
+
     size: int
     rank: int
     seeds: Sequence[int]
@@ -32,7 +47,7 @@ class Recovery:
     def runs(self) -> list[Run]:
         return [self.run(loss, share, seed) for seed in self.seeds for share in SHARES for loss in LOSSES]
 
-    def more(self, made: Outcomes) -> list[Run]:
+    def follow_up_runs(self, finished: Outcomes) -> list[Run]:
         return []
 
     def recipe(self, share: float, seed: int) -> dict[str, Any]:
@@ -46,12 +61,12 @@ class Recovery:
             "set": {"name": "nuclear-ball", "radius": radius(recipe)},
             "method": {"name": "ncgs"},
             "stop": self.stop,
-            "keep": {"what": "recovery", "point": share == DRAWN and seed == self.seeds[0]},
+            "keep": {"what": "recovery", "point": share == DRAWN_SHARE and seed == self.seeds[0]},
         }
 
-    def tell(self, made: Outcomes) -> Told:
+    def report(self, finished: Outcomes) -> SectionReport:
         outcomes = {
-            (loss, share): [made[self.run(loss, share, seed)] for seed in self.seeds]
+            (loss, share): [finished[self.run(loss, share, seed)] for seed in self.seeds]
             for loss in LOSSES
             for share in SHARES
         }
@@ -70,44 +85,48 @@ class Recovery:
             "rows": rows,
             "points": points,
         }
-        text = Text("Recovery: what the robust loss is for", [self.told(), self.seen(rows), how_they_ended(points)])
-        return Told("recovery", text, [self.table(errors), self.picture(made)], facts, self.telling(rows))
+        text = Text(
+            "Recovery: what the robust loss is for", [self.description(), self.comparison(rows), ending_text(points)]
+        )
+        return SectionReport("recovery", text, [self.table(errors), self.picture(finished)], facts, self.headline(rows))
 
-    def told(self) -> str:
+    def description(self) -> str:
+        """Paragraph about the data and the method."""
         return (
             f"Beyond the paper. A gaussian matrix, {self.size} x {self.size} of rank {self.rank}, half of its entries "
             f"observed, a share of those corrupted by uniform noise in [-{NOISE:g}, {NOISE:g}] (entries are of size 1); "
-            "NCGS as a user gets it, over the nuclear-norm ball of the true radius, which is given to both losses. Five times as "
-            "many entries are seen as in problem (5), so that recovery is possible. The smoothed l0 loss is 1 - exp(-(x - y)^2). "
-            "The share that is observed and the noise were settled after looking at first runs: with 40 % observed and noise in "
-            "[-5, 5] the losses were less far apart."
+            "NCGS with its default options, over the nuclear-norm ball of the true radius, for both losses. Five times as many "
+            "entries are observed as in problem (5), so that recovery is possible. The smoothed l0 loss is 1 - exp(-(x - y)^2). "
+            "The share of observed entries and the noise were chosen after first runs: with 40 % observed and noise in "
+            "[-5, 5] the two losses differed less."
         )
 
-    def telling(self, rows: list[dict[str, Any]]) -> str:
-        """The error of both losses at the share that is drawn; empty where one is not known."""
-        (row,) = (row for row in rows if row["corrupted"] == DRAWN)
+    def headline(self, rows: list[dict[str, Any]]) -> str:
+        """Sentence with the errors of both losses at ``DRAWN_SHARE``; empty if one of them is missing."""
+        (row,) = (row for row in rows if row["corrupted"] == DRAWN_SHARE)
         if None in row.values():
             return ""
         return (
-            f"With {DRAWN:.0%} of the entries corrupted the smoothed l0 loss recovers the matrix to a relative error "
-            f"of {number(row['welsch'])}, the squared loss to {number(row['squared'])}."
+            f"With {DRAWN_SHARE:.0%} of the entries corrupted the smoothed l0 loss recovers the matrix to a relative error "
+            f"of {format_number(row['welsch'])}, the squared loss to {format_number(row['squared'])}."
         )
 
-    def seen(self, rows: list[dict[str, Any]]) -> str:
+    def comparison(self, rows: list[dict[str, Any]]) -> str:
+        """Sentence on how often the robust loss recovers more than the squared loss."""
         both = [row for row in rows if row["corrupted"] > 0 and None not in row.values()]
         wins = [row for row in both if row["welsch"] < row["squared"]]
-        least = min((row["squared"] / row["welsch"] for row in wins), default=0.0)
+        smallest_ratio = min((row["squared"] / row["welsch"] for row in wins), default=0.0)
         corrupted = len(SHARES) - 1
         nearer = "Where entries are corrupted the smoothed l0 loss is nearer to the truth at"
         if len(wins) == corrupted:
-            return f"{nearer} every share, by a factor of {least:.2g} or more."
+            return f"{nearer} every share, by a factor of {smallest_ratio:.2g} or more."
         return f"{nearer} {len(wins)} of {corrupted} shares."
 
     def table(self, errors: dict[tuple[str, float], list[float]]) -> Table:
         several = len(self.seeds) > 1
         header = [
             "corrupted",
-            *(head for said in LOSSES.values() for head in ((said, "range") if several else (said,))),
+            *(head for text in LOSSES.values() for head in ((text, "range") if several else (text,))),
         ]
         rows = []
         for share in SHARES:
@@ -116,20 +135,20 @@ class Recovery:
                 found = errors[loss, share]
                 cells.append(median(found))
                 if several:
-                    cells.append(f"{number(min(found))} to {number(max(found))}" if found else None)
+                    cells.append(f"{format_number(min(found))} to {format_number(max(found))}" if found else None)
             rows.append(cells)
         seeds = f"medians over {len(self.seeds)} seeds" if several else "one seed"
         note = f"|X - Y| / |Y|, Frobenius norms, over all entries, observed or not; {seeds}."
         return Table("Relative recovery error", header, rows, note)
 
-    def picture(self, made: Outcomes) -> Picture:
+    def picture(self, finished: Outcomes) -> Picture:
         seed = self.seeds[0]
-        data = paper_matrix(**self.recipe(DRAWN, seed))
+        data = paper_matrix(**self.recipe(DRAWN_SHARE, seed))
         observed = np.full(data.truth.shape, np.nan)
         observed[data.rows, data.cols] = data.values
-        found = {said: np.array(made[self.run(loss, DRAWN, seed)]["point"]) for loss, said in LOSSES.items()}
-        title = f"The truth, what is seen of it with {DRAWN:.0%} corrupted, and what is recovered"
-        note = "The colours are scaled to the truth; what is observed beyond that has the last colour."
+        found = {text: np.array(finished[self.run(loss, DRAWN_SHARE, seed)]["point"]) for loss, text in LOSSES.items()}
+        title = f"True matrix, its observed entries with {DRAWN_SHARE:.0%} corrupted, and the recovered matrices"
+        note = "The colours are scaled to the truth; observed values outside its range have the last colour."
         return Picture("recovery", title, {"truth": data.truth, "observed": observed, **found}, note, scaled_by="truth")
 
 
@@ -141,9 +160,9 @@ def median(errors: list[float]) -> float | None:
     return float(quartiles(errors)[1]) if errors else None
 
 
-def how_they_ended(points: list[dict[str, Any]]) -> str:
-    """So that an error that is large for want of time is not taken for the loss's."""
+def ending_text(points: list[dict[str, Any]]) -> str:
+    """Sentence on how the runs ended: a large error of a run without enough time says nothing about the loss."""
     counts = Counter("failed" if failed(point) else point["status"] for point in points)
-    said = f"{counts['converged']} of {len(points)} runs converged"
-    said += f", {counts['out_of_budget']} ended at their budget" if counts["out_of_budget"] else ""
-    return said + (f", {counts['failed']} failed and are left out." if counts["failed"] else ".")
+    text = f"{counts['converged']} of {len(points)} runs converged"
+    text += f", {counts['out_of_budget']} ended at their budget" if counts["out_of_budget"] else ""
+    return text + (f", {counts['failed']} failed and are left out." if counts["failed"] else ".")

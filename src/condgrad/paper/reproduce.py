@@ -1,4 +1,4 @@
-"""The paper, reproduced: both panels of Figure 1, Tables 1 to 3 and, beyond it, recovery, in one report."""
+"""Reproduction of the paper in one report: Figure 1, Tables 1 to 3, and a recovery experiment that the paper does not have."""
 
 from __future__ import annotations
 
@@ -22,31 +22,32 @@ from condgrad.paper.figure1_methods import (
     Line,
 )
 from condgrad.paper.figures import Figure
-from condgrad.paper.pool import allowed, make_all
+from condgrad.paper.pool import limit_jobs, make_all
 from condgrad.paper.problem5 import ADDRESS, FORMULA, PAPER
 from condgrad.paper.recovery import Recovery
-from condgrad.paper.sections import Section, Told
+from condgrad.paper.sections import Section, SectionReport
 from condgrad.paper.tables import Tables
 from condgrad.paper.verdicts import ONE_SEED, RULE, Claim
 from condgrad.report import Block, Opening, Table, Text, environment, write
-from condgrad.report.plain import shown
+from condgrad.report.plain import format_value
 from condgrad.report.text_table import table
 
 
 @dataclass(frozen=True)
-class Form:
-    """How much of it is done: sizes, seeds and budgets."""
+class Configuration:
+    """Sizes, seeds and budgets of a reproduction."""
 
     name: str
     seeds: int
-    """Of the figures."""
+    """Number of seeds of the figures."""
     tuning: bool
-    """Whether settings are tuned, on a seed of their own; if not, presets are used and methods that are not drawn left out."""
+    """Whether settings are tuned on a separate seed. If not, presets are used and methods that are not drawn are left out."""
     generators: tuple[str, ...]
-    """Of the figures' data."""
+    """Generators of the data of the figures."""
     fig1a: tuple[int, int]
-    """Size and rank."""
+    """Size and rank of the matrix."""
     fig1b: tuple[int, int]
+    """Size and rank of the matrix."""
     budget_1a: dict[str, Any]
     budget_1b: dict[str, Any]
     table_seeds: int
@@ -56,15 +57,15 @@ class Form:
     recovery_stop: dict[str, Any]
 
     def sections(self, seed: int, seeds: int | None = None) -> dict[str, Section]:
-        """The first seed, and how many where it is not as the form has it."""
+        """Parts of the reproduction by name. ``seed`` is the first seed, ``seeds`` replaces the number of seeds if given."""
 
         def first(count: int) -> range:
             return range(seed, seed + (seeds or count))
 
         def figure(name: str, shape: tuple[int, int], every: tuple[Line, ...], claim: Claim, **more: Any) -> Figure:
-            shown = every if self.tuning else tuple(line for line in every if line.drawn)
+            included = every if self.tuning else tuple(line for line in every if line.drawn)
             size, rank = shape
-            return Figure(name, size, rank, shown, claim, **more, **shared)
+            return Figure(name, size, rank, included, claim, **more, **shared)
 
         tuning_seed = seed + MAX_SEEDS if self.tuning else None
         shared: dict[str, Any] = {"seeds": first(self.seeds), "tuning_seed": tuning_seed, "generators": self.generators}
@@ -77,9 +78,9 @@ class Form:
 
 
 MAX_SEEDS = 1000
-"""Settings are tuned on the first seed plus this, so that the tuning seed is never one of those shown."""
+"""Maximum number of seeds. The tuning seed is the first seed plus this number, so it is never one of the shown seeds."""
 
-FULL = Form(
+FULL = Configuration(
     "full",
     seeds=5,
     tuning=True,
@@ -101,7 +102,7 @@ FULL = Form(
     recovery_seeds=3,
     recovery_stop={"mapping": 1e-3, "cpu": 10.0},
 )
-QUICK = Form(
+QUICK = Configuration(
     "quick",
     seeds=1,
     tuning=False,
@@ -128,15 +129,41 @@ PARTS = ("fig1a", "fig1b", "tables", "recovery")
 
 def reproduce(
     out: Path,
-    form: Form = FULL,
+    configuration: Configuration = FULL,
     parts: Sequence[str] = PARTS,
     seed: int = 0,
     seeds: int | None = None,
     jobs: int = 1,
     fresh: bool = False,
     command: str = "",
-) -> tuple[Path, list[Told]]:
-    """Make what is not there yet, and write the report into ``out``; its path, and what it says."""
+) -> tuple[Path, list[SectionReport]]:
+    """Perform the runs that are not stored yet and write the report.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the report; the outcomes of runs are stored in its folder ``runs``.
+    configuration : Configuration, default FULL
+    parts : sequence of str, default PARTS
+        Parts to reproduce.
+    seed : int, default 0
+        First seed.
+    seeds : int, optional
+        Number of seeds. By default that of the configuration.
+    jobs : int, default 1
+        Number of worker processes.
+    fresh : bool, default False
+        Repeat all runs, also those that are stored.
+    command : str, default ""
+        Command line, shown among the facts of the report.
+
+    Returns
+    -------
+    page : Path
+        The file report.html.
+    reports : list of SectionReport
+        Content of the report, part by part.
+    """
     for part in parts:
         choice(part, PARTS, "part of the reproduction")
     whole(seed, "The seed", least=0)
@@ -144,45 +171,45 @@ def reproduce(
         whole(seeds, "The number of seeds")
         if seeds > MAX_SEEDS:
             raise ValueError(f"The number of seeds is {seeds}, but at most {MAX_SEEDS} were expected: give fewer.")
-    allowed(jobs)
-    begun = monotonic()
-    sections = [section for name, section in form.sections(seed, seeds).items() if name in parts]
+    limit_jobs(jobs)
+    started = monotonic()
+    sections = [section for name, section in configuration.sections(seed, seeds).items() if name in parts]
     folder = out / "runs"
     runs = [run for section in sections for run in section.runs()]
-    made = make_all(runs, folder, jobs, "reproduce", fresh=fresh)
-    more = [run for section in sections for run in section.more(made)]
-    made = make_all([*runs, *more], folder, jobs, "reproduce, tuned settings on the other seeds", made, fresh)
-    told = [section.tell(made) for section in sections]
+    finished = make_all(runs, folder, jobs, "reproduce", fresh=fresh)
+    more = [run for section in sections for run in section.follow_up_runs(finished)]
+    finished = make_all([*runs, *more], folder, jobs, "reproduce, tuned settings on the other seeds", finished, fresh)
+    reports = [section.report(finished) for section in sections]
     facts = {
         **{name: value for name, value in environment().items() if name not in ("machine", "date")},
-        **made.circumstances(),
-        "threads": "one in each run; CPU seconds are of the run's process, which shares caches and memory with those beside it",
+        **finished.circumstances(),
+        "threads": "one per run; CPU seconds are per process, but simultaneous runs share caches and memory",
         "command": command,
-        "form": form.name,
-        "seeds": ", ".join(f"{part.name} {part.facts['seeds'][0]} to {part.facts['seeds'][-1]}" for part in told),
-        "runs": len(made.known),
+        "form": configuration.name,
+        "seeds": ", ".join(f"{part.name} {part.facts['seeds'][0]} to {part.facts['seeds'][-1]}" for part in reports),
+        "runs": len(finished.by_key),
         "report written": environment()["date"],
-        "time": f"{duration(monotonic() - begun)}, without what was there already",
+        "time": f"{duration(monotonic() - started)}, without runs that were stored before",
     }
-    raw = {"facts": facts, **{part.name: part.facts for part in told}}
-    return write(out, TITLE, page_of(told), facts, raw), told
+    raw = {"facts": facts, **{part.name: part.facts for part in reports}}
+    return write(out, TITLE, page_blocks(reports), facts, raw), reports
 
 
 TITLE = "Non-convex conditional gradient sliding, reproduced"
 
 
-def page_of(told: Sequence[Told]) -> list[Block]:
-    """First the paper, its problem, the finding, one figure and the verdicts; then the parts, then how it was done."""
-    figures = [part for part in told if part.first]
-    finding = next((part.telling for part in told if part.telling), "")
+def page_blocks(reports: Sequence[SectionReport]) -> list[Block]:
+    """Blocks of the page: the paper, its problem, the main result, one figure and the verdicts, then the parts and the method."""
+    figures = [part for part in reports if part.main_figure]
+    finding = next((part.headline for part in reports if part.headline), "")
     blocks: list[Block] = [Opening(finding, PAPER, ADDRESS, "Problem (5)", FORMULA)]
     if figures:
-        blocks += [*figures[0].first, verdict_table([part.facts for part in figures])]
-    for part in told:
-        if figures and part is figures[0]:  # its sentence and its figure are at the top
+        blocks += [*figures[0].main_figure, verdict_table([part.facts for part in figures])]
+    for part in reports:
+        if figures and part is figures[0]:  # its headline and its main figure are at the top
             blocks += [Text(part.heading.heading, []), *part.blocks]
         else:
-            blocks += [part.heading, *part.first, *part.blocks]
+            blocks += [part.heading, *part.main_figure, *part.blocks]
     if figures:
         seed = figures[0].facts["tuning seed"]
         blocks.append(Text("How it was done", [*RECIPE, PRESET if seed is None else TUNED_ON.format(seed=seed)]))
@@ -190,7 +217,7 @@ def page_of(told: Sequence[Told]) -> list[Block]:
 
 
 def verdict_table(figures: Sequence[dict[str, Any]]) -> Table:
-    """What the paper claims, how it can be read, and what is seen."""
+    """Table of the paper's claims, their readings, and the verdicts."""
     generators = [g for g in GENERATORS if g in figures[0]]
     columns = [
         head for g in generators for head in ((g, "by how much") if len(generators) > 1 else ("seen", "by how much"))
@@ -207,19 +234,19 @@ def verdict_table(figures: Sequence[dict[str, Any]]) -> Table:
     return Table(caption, ["claim of the paper", "reading", *columns], rows, ONE_SEED if one else RULE)
 
 
-def in_text(told: Sequence[Told]) -> Iterator[str]:
-    """For a terminal: the tables, the verdicts, and last the most telling numbers."""
-    figures = [part.facts for part in told if part.first]
-    tables = [block for part in told for block in part.blocks if isinstance(block, Table)]
+def terminal_text(reports: Sequence[SectionReport]) -> Iterator[str]:
+    """Yield the tables, the verdicts and finally the headlines, as text for a terminal."""
+    figures = [part.facts for part in reports if part.main_figure]
+    tables = [block for part in reports for block in part.blocks if isinstance(block, Table)]
     for block in [*tables, *([verdict_table(figures)] if figures else [])]:
-        yield f"{block.caption}\n\n{table(block.header, block.rows, shown)}\n"
-    telling = [part.telling for part in told if part.telling]
-    if telling:
-        yield "\n".join(telling) + "\n"
+        yield f"{block.caption}\n\n{table(block.header, block.rows, format_value)}\n"
+    headlines = [part.headline for part in reports if part.headline]
+    if headlines:
+        yield "\n".join(headlines) + "\n"
 
 
 def without_curves(facts: Any) -> Any:
-    """Plain data without the points of the curves and of the fits, which fill screens."""
+    """Copy of plain data without the points of curves and of fits, which would be too long for a terminal."""
     if isinstance(facts, dict):
         return {key: without_curves(value) for key, value in facts.items() if key not in ("curves", "points")}
     return [without_curves(value) for value in facts] if isinstance(facts, list) else facts

@@ -1,4 +1,4 @@
-"""What a part of the reproduction is: the runs that it needs, and what it reports of them."""
+"""Interface of a part of the reproduction: the runs that it needs, and its section of the report."""
 
 from __future__ import annotations
 
@@ -11,37 +11,41 @@ from condgrad.report import Block, Plot, Text
 
 
 @dataclass(frozen=True)
-class Told:
-    """What goes into the report, and the same as plain data.
+class SectionReport:
+    """One section of the report, and the same as plain data.
 
     Parameters
     ----------
     name : str
-        Of the part.
+        Name of the part.
     heading : Text
-        Heading and text of its section of the page.
+        Heading and text of the section.
     blocks : list of Block
-        The rest of the section.
+        The other blocks of the section.
     facts : dict
-        Its numbers.
-    telling : str, optional
-        Its most telling number, as a sentence for the terminal.
-    first : tuple of Plot, optional
-        Its main figure: at the top of the page if this is the first part that has one, else before ``blocks``.
+        All numbers of the section, as plain data.
+    headline : str, default ""
+        Main result, as a sentence for the top of the page and the terminal.
+    main_figure : tuple of Plot, default ()
+        Main figure: at the top of the page for the first part that has one, else before ``blocks``.
     """
 
     name: str
     heading: Text
     blocks: list[Block]
     facts: dict[str, Any]
-    telling: str = ""
-    first: tuple[Plot, ...] = ()
+    headline: str = ""
+    main_figure: tuple[Plot, ...] = ()
 
 
 class Section(Protocol):
-    def runs(self) -> list[Run]: ...
+    """A part of the reproduction."""
 
-    def more(self, made: Outcomes) -> list[Run]:
-        """The runs that follow from those; often none."""
+    def runs(self) -> list[Run]:
+        """Runs that are known in advance."""
 
-    def tell(self, made: Outcomes) -> Told: ...
+    def follow_up_runs(self, finished: Outcomes) -> list[Run]:
+        """Runs that depend on the outcomes of ``runs()``, such as those of tuned settings."""
+
+    def report(self, finished: Outcomes) -> SectionReport:
+        """Evaluate the finished runs."""

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 of the paper: how gradients and linear oracle calls grow with 1/eps (and n), measured beside the bounds."""
+"""Tables 1 to 3 of the paper: measured exponents of gradient and linear oracle calls in 1/eps and n, beside the bounds."""
 
 from __future__ import annotations
 
@@ -11,40 +11,42 @@ from typing import Any
 from condgrad.paper.exponents import Estimate, Growth, estimate, growth
 from condgrad.paper.pool import Outcomes
 from condgrad.paper.runs import Run, failed
-from condgrad.paper.sections import Told
+from condgrad.paper.sections import SectionReport
 from condgrad.report import Table, Text
-from condgrad.report.plain import shown
+from condgrad.report.plain import format_value
 
 MAPPING, GAP = "mapping", "gap"
-SAID = {MAPPING: "squared mapping", GAP: "gap"}
+CRITERION_NAMES = {MAPPING: "squared mapping", GAP: "gap"}
 CONDG = {"inner": "condg"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A row: a method, its theorem's bounds as exponents, and the criterion that the theorem is about."""
+    """Row of a table: a method, the criterion of its theorem, and the exponents of the bounds."""
 
     label: str
     method: dict[str, Any]
     steps: str
-    """Which of the form's lists of N it is run with."""
+    """Key of the list of N in ``Configuration.steps``."""
     criterion: str
     gradients: str
     bound: Fraction | None
-    """None where no theorem speaks of it, of LO neither."""
+    """Exponent of 1/eps in the bound on gradients; None if no theorem bounds gradients and LO."""
     bound_lo: Fraction = Fraction(2)
     bound_n: Fraction | None = None
     note: str = ""
 
 
-def sliding(label: str, name: str, steps: str, gradients: str, bound: int, **more: Any) -> Entry:
-    return Entry(label, {"name": name, **CONDG}, steps, MAPPING, gradients, Fraction(bound), **more)
+def sliding(label: str, name: str, steps: str, gradients: str, bound: int, **options: Any) -> Entry:
+    """Row of a sliding method, which is measured by the squared gradient mapping."""
+    return Entry(label, {"name": name, **CONDG}, steps, MAPPING, gradients, Fraction(bound), **options)
 
 
 def by_gap(
-    label: str, steps: str, gradients: str, bound: Fraction | None, method: dict[str, Any], **more: Any
+    label: str, steps: str, gradients: str, bound: Fraction | None, method: dict[str, Any], **options: Any
 ) -> Entry:
-    return Entry(label, method, steps, GAP, gradients, bound, **more)
+    """Row of a Frank-Wolfe method, which is measured by the Frank-Wolfe gap."""
+    return Entry(label, method, steps, GAP, gradients, bound, **options)
 
 
 RULES = {
@@ -56,8 +58,8 @@ TABLE_1 = (
     sliding("NCGS I", "ncgs", "sliding", "fo", 1),
     sliding("NCGS II", "ncgs-ii", "sliding", "fo", 1),
     *(
-        by_gap(f"FW, {said}", "frank-wolfe", "fo", bound, {"name": "frank-wolfe", "rule": rule})
-        for rule, (said, bound) in RULES.items()
+        by_gap(f"FW, {text}", "frank-wolfe", "fo", bound, {"name": "frank-wolfe", "rule": rule})
+        for rule, (text, bound) in RULES.items()
     ),
 )
 TABLE_2 = (
@@ -88,11 +90,13 @@ CAPTIONS = {
 
 @dataclass(frozen=True)
 class Tables:
+    """Runs and exponents of Tables 1 to 3."""
+
     seeds: Sequence[int]
     steps: dict[str, tuple[int, ...]]
-    """The N of the theorems, by kind of method."""
+    """Numbers of steps N, by kind of method."""
     terms: dict[int, tuple[int, ...]] = field(default_factory=lambda: {1: (1000,), 2: (5000,), 3: (125, 1000, 8000)})
-    """The n of the sums, by table."""
+    """Numbers of terms n of the finite sums, by table."""
 
     def runs(self) -> list[Run]:
         return [
@@ -104,7 +108,7 @@ class Tables:
             for N in self.steps[entry.steps]
         ]
 
-    def more(self, made: Outcomes) -> list[Run]:
+    def follow_up_runs(self, finished: Outcomes) -> list[Run]:
         return []
 
     def run(self, entry: Entry, N: int, n: int, seed: int) -> Run:
@@ -117,19 +121,19 @@ class Tables:
             "keep": {"what": "output"},
         }
 
-    def tell(self, made: Outcomes) -> Told:
+    def report(self, finished: Outcomes) -> SectionReport:
         facts: dict[str, Any] = {"seeds": list(self.seeds), "steps": self.steps, "terms": self.terms, "tables": {}}
         blocks: list[Any] = []
         for number, entries in TABLES.items():
-            rows = [self.row(entry, self.points(entry, self.terms[number], made)) for entry in entries]
+            rows = [self.row(entry, self.points(entry, self.terms[number], finished)) for entry in entries]
             blocks.append(table(number, rows, len(self.seeds)))
             facts["tables"][str(number)] = rows
-        return Told("tables", Text("Tables 1 to 3: orders of cost", [RECIPE, READING]), blocks, facts)
+        return SectionReport("tables", Text("Tables 1 to 3: orders of cost", [RECIPE, READING]), blocks, facts)
 
-    def points(self, entry: Entry, terms: tuple[int, ...], made: Outcomes) -> list[dict[str, Any]]:
-        """What the exponents are fitted to; a run that failed has nothing to say."""
+    def points(self, entry: Entry, terms: tuple[int, ...], finished: Outcomes) -> list[dict[str, Any]]:
+        """Points to which the exponents are fitted; failed runs are left out."""
         design = [(seed, n, N) for seed in self.seeds for n in terms for N in self.steps[entry.steps]]
-        outcomes = [(at, made[self.run(entry, at[2], at[1], at[0])]) for at in design]
+        outcomes = [(at, finished[self.run(entry, at[2], at[1], at[0])]) for at in design]
         return [
             {"seed": seed, "n": n, "N": N, "eps": outcome[entry.criterion], "counts": outcome["counts"]}
             for (seed, n, N), outcome in outcomes
@@ -137,6 +141,7 @@ class Tables:
         ]
 
     def row(self, entry: Entry, points: list[dict[str, Any]]) -> dict[str, Any]:
+        """Exponents of one method, fitted seed by seed, beside the bounds."""
         found: dict[str, list[Growth]] = {entry.gradients: [], "lo": []}
         for seed in self.seeds:
             here = [point for point in points if point["seed"] == seed]
@@ -151,7 +156,7 @@ class Tables:
         eps = [point["eps"] for point in points]
         return {
             "method": entry.label,
-            "criterion": SAID[entry.criterion],
+            "criterion": CRITERION_NAMES[entry.criterion],
             "eps": [max(eps), min(eps)] if eps else None,
             "gradients": gradients._asdict(),
             "gradients bound": f"{entry.bound}{f' ({entry.note})' * bool(entry.note)}" if entry.bound else None,
@@ -159,13 +164,15 @@ class Tables:
             "lo bound": str(entry.bound_lo) if entry.bound else None,
             "n": in_n._asdict() if in_n else None,
             "n bound": str(entry.bound_n) if entry.bound_n else None,
-            "reading": reading([(measured, float(bound)) for measured, bound in bounds], (gradients, calls)),
+            "reading": compare_with_bounds(
+                [(measured, float(bound)) for measured, bound in bounds], (gradients, calls)
+            ),
             "points": points,
         }
 
 
-def reading(pairs: list[tuple[Estimate, float]], fitted: Sequence[Estimate] = ()) -> str:
-    """Of all the exponents of a row: where their intervals lie, seen from their bounds."""
+def compare_with_bounds(pairs: list[tuple[Estimate, float]], fitted: Sequence[Estimate] = ()) -> str:
+    """Where the confidence intervals of the exponents of a row lie relative to their bounds, in words."""
     if any(measured.n == 0 for measured in [*fitted, *(measured for measured, _ in pairs)]):
         return "not fitted"
     if not pairs:
@@ -181,10 +188,10 @@ def reading(pairs: list[tuple[Estimate, float]], fitted: Sequence[Estimate] = ()
     return "at the bounds or below"
 
 
-def exponent(found: dict[str, Any], seeds: int) -> str:
-    """With how many of the seeds it is from, where that is not all of them."""
-    said = str(Estimate(**found))
-    return f"{said.removesuffix(' (one seed)')} ({found['n']} of {seeds} seeds)" if 0 < found["n"] < seeds else said
+def exponent_text(found: dict[str, Any], seeds: int) -> str:
+    """Text of an exponent, with the number of seeds if some could not be fitted."""
+    text = str(Estimate(**found))
+    return f"{text.removesuffix(' (one seed)')} ({found['n']} of {seeds} seeds)" if 0 < found["n"] < seeds else text
 
 
 def table(number: int, rows: list[dict[str, Any]], seeds: int) -> Table:
@@ -194,14 +201,14 @@ def table(number: int, rows: list[dict[str, Any]], seeds: int) -> Table:
     header += [f"{oracle}, in n", "bound"] if in_n else []
     lines = []
     for row in rows:
-        cells = [row["method"], row["criterion"], " to ".join(map(shown, row["eps"])) if row["eps"] else None]
+        cells = [row["method"], row["criterion"], " to ".join(map(format_value, row["eps"])) if row["eps"] else None]
         cells += [
-            exponent(row["gradients"], seeds),
+            exponent_text(row["gradients"], seeds),
             row["gradients bound"],
-            exponent(row["lo"], seeds),
+            exponent_text(row["lo"], seeds),
             row["lo bound"],
         ]
-        cells += [exponent(row["n"], seeds), row["n bound"]] if in_n else []
+        cells += [exponent_text(row["n"], seeds), row["n bound"]] if in_n else []
         lines.append([*cells, row["reading"]])
     return Table(CAPTIONS[number], [*header, "seen from the bounds"], lines, NOTES[number])
 
@@ -210,17 +217,17 @@ RECIPE = (
     "One family for all: robust regression, F(x) = (1/n) sum_i 1 - exp(-(a_i'x - y_i)^2) with |a_i| = 1 in 10 dimensions, a "
     "fifth of the observations off by up to 3, over the l1 ball of radius 1.5; each term has L = 2. Every method takes its "
     "theorem's parameters for N steps (sliding methods the paper's condg with accuracy 1/N), for several N, and is measured "
-    "at the output that its theorem speaks of: the best iterate of a deterministic method; of a stochastic one the mean "
-    "over the law of its random output, along the path (at most 128 iterates of it). The measure is the theorem's: the "
+    "at the output for which its theorem holds: the best iterate of a deterministic method; of a stochastic one the mean "
+    "over the distribution of its random output, along the run (at most 128 iterates). The measure is the theorem's: the "
     "squared gradient mapping, gamma = 1/(2L), of sliding methods, the Frank-Wolfe gap of the others. The two differ, so "
-    "exponents of the two kinds are not a race."
+    "exponents of the two kinds are not comparable."
 )
 READING = (
-    "Cost ~ (1/eps)^p n^q: p and q by least squares on the logarithms, seed by seed (cost is set, eps is measured, so eps "
-    "is what the fit explains); shown are the mean over seeds and the half width of its 95 % confidence interval "
+    "Cost ~ (1/eps)^p n^q: p and q by least squares on the logarithms, seed by seed (the cost is fixed and eps is measured, so "
+    "log(1/eps) is the dependent variable); shown are the mean over seeds and the half width of its 95 % confidence interval "
     "(Student's, over seeds). The paper's bounds are upper bounds for the worst function, up to constants: on a benign one "
     "the exponents are smaller, and over a range of eps that is not small enough they may be larger. "
-    "The ranges of N were settled after looking at first runs: on one seed and with N from 8 or 16 on, NCGS, NCGS-VR, SVFW, "
+    "The ranges of N were chosen after first runs: on one seed and with N from 8 or 16 on, NCGS, NCGS-VR, SVFW, "
     "SVFW-S and SAGAFW-S had exponents above their bounds."
 )
 NOTES = {

@@ -1,6 +1,6 @@
-"""A process that makes runs, one a line of JSON on stdin, and answers each with a line: its outcome, or what went wrong.
+"""Worker process: reads one run per line of JSON on stdin and answers each with a line of JSON, the outcome or an error.
 
-It is started with one thread (see pool.py), and has everything compiled, loaded and imported before the first run's clock starts.
+The worker is started with one thread (see pool.py). It compiles and imports everything before the clock of the first run starts.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from condgrad.paper.cache import Cache, code
+from condgrad.paper.cache import Cache, code_versions
 from condgrad.paper.runs import perform
 from condgrad.spec import build
 
-WARM: tuple[dict[str, Any], ...] = (
+WARM_UP_METHODS: tuple[dict[str, Any], ...] = (
     {"name": "ncgs"},
     {"name": "ncgs", "inner": {"name": "condg", "max_calls": 3}},
     {"name": "ncgs-vr"},
@@ -26,15 +26,17 @@ WARM: tuple[dict[str, Any], ...] = (
 
 
 def warm_up() -> None:
+    """Compile and import everything that runs use, by small runs."""
     problem = {"objective": "paper", "shape": [30, 20], "rank": 2}
     for loss in ("welsch", "squared"):
-        for method in WARM:
+        for method in WARM_UP_METHODS:
             small = {"problem": {**problem, "loss": loss}, "set": {"name": "nuclear-ball", "radius": 2.0}}
             build({**small, "method": {**method, "measure": True}, "stop": {"steps": 3}}, Path()).solve(progress=False)
 
 
 def main(folder: str, jobs: str) -> None:
-    cache = Cache(Path(folder), code())
+    """Perform the runs on stdin and store their outcomes in the cache folder."""
+    cache = Cache(Path(folder), code_versions())
     warm_up()
     for line in sys.stdin:
         run = json.loads(line)
@@ -43,17 +45,17 @@ def main(folder: str, jobs: str) -> None:
             cache.put(run, outcome)
             answer: dict[str, Any] = {"outcome": outcome}
         except Exception as error:
-            answer = {"error": sentence(error)}
+            answer = {"error": error_message(error)}
         try:
             print(json.dumps(answer), flush=True)
-        except BrokenPipeError:  # whoever asked was killed; what was made is kept
+        except BrokenPipeError:  # the parent process was killed; the outcomes are in the cache
             os._exit(0)
 
 
-def sentence(error: Exception) -> str:
-    """What was written for people to read, or else what kind of error it was too."""
-    meant = isinstance(error, ValueError | TypeError | OSError) and str(error)
-    return str(error) if meant else f"{type(error).__name__}: {error}"
+def error_message(error: Exception) -> str:
+    """Message of an error; with the type of the error if the message was not written for users."""
+    readable = isinstance(error, ValueError | TypeError | OSError) and str(error)
+    return str(error) if readable else f"{type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Reports: one HTML page that opens offline, with interactive plots, tables and the raw data, and figures for print beside it."""
+"""Reports: one HTML page that opens offline, with interactive plots, tables and the raw data, and figure files for print."""
 
 from condgrad.driver.environment import environment
 from condgrad.report.bands import quartiles

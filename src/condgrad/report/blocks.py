@@ -1,4 +1,4 @@
-"""What a report is made of: plain values that say what to show and leave the drawing to the page and to the figures."""
+"""Blocks of a report: plain values that say what to show. The page and the figures draw them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ Column = Sequence[float] | np.ndarray
 
 
 Node = tuple[Any, ...]
-"""An element of MathML: its name, then its text or its elements, such as ("msup", ("mi", "x"), ("mn", "2"))."""
+"""MathML element: its name, followed by its text or its child elements, such as ("msup", ("mi", "x"), ("mn", "2"))."""
 MATHML = {"mrow", "mi", "mn", "mo", "mtext", "msub", "msup", "msubsup", "munder", "mover", "mfrac", "msqrt"}
+"""Names of elements that a formula may have."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """The top of a report: the finding, the work that the report is about, and its problem as a formula.
+    """Top of a report: the main result, the publication that the report is about, and its problem as a formula.
 
     Parameters
     ----------
     finding : str
-        One sentence; may be empty.
+        Main result as one sentence; may be empty.
     work : str
-        Authors and title of the work.
+        Authors and title of the publication.
     address : str
-        Where it is found, beginning with https://.
+        URL of the publication, beginning with https://.
     problem : str
         Name of the problem, such as "Problem (5)".
     formula : sequence of tuple
@@ -52,7 +53,13 @@ class Opening:
 
 @dataclass(frozen=True)
 class Text:
-    """A heading with paragraphs under it."""
+    """Heading with paragraphs.
+
+    Parameters
+    ----------
+    heading : str
+    paragraphs : sequence of str
+    """
 
     heading: str
     paragraphs: Sequence[str]
@@ -60,7 +67,18 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a header; None is shown as a dash."""
+    """Table with a header.
+
+    Parameters
+    ----------
+    caption : str
+    header : sequence of str
+        Names of the columns.
+    rows : sequence of sequence
+        Cells, as many in each row as there are columns. None is shown as a dash.
+    note : str, default ""
+        Text below the table.
+    """
 
     caption: str
     header: Sequence[str]
@@ -78,9 +96,20 @@ class Table:
 
 @dataclass(frozen=True)
 class Curve:
-    """One method: a run for each seed, its keys the units of cost and ``y``. A note says that it ended early, and is drawn.
+    """Curve of one method in a plot.
 
-    A headline has a colour that it shares with no other curve, as long as there are colours.
+    Parameters
+    ----------
+    label : str
+        Name in the legend.
+    runs : sequence of mapping of str to array_like of shape (n,)
+        One run per seed. The keys are the units of cost, such as "cpu", and "y".
+    group : str, default ""
+        Curves of a group share their dashes.
+    note : str, default ""
+        Why the curve ended early; shown in the legend, and the end of the curve is marked with a cross.
+    headline : bool, default False
+        Give the curve a colour that no other curve has, as long as there are enough colours.
     """
 
     label: str
@@ -102,10 +131,26 @@ class Curve:
 
 @dataclass(frozen=True)
 class Plot:
-    """Curves against each of the units (key -> axis label): the best so far, median and quartiles over their runs.
+    """Plot of curves: median and quartiles, over the runs of each curve, of the smallest y so far.
 
-    With ``as_given`` a curve is what its one run says, from point to point, as for what is no progress. ``scales`` are those of
-    x and y, "log" or "linear".
+    Parameters
+    ----------
+    name : str
+        Name of the figure files, without extension.
+    title : str
+    y : str
+        Label of the y-axis.
+    units : mapping of str to str
+        Key of the runs and label of the x-axis, for each unit of cost.
+    curves : sequence of Curve
+    target : float, optional
+        Value of y that is marked by a horizontal line.
+    note : str, default ""
+        Text below the plot.
+    as_given : bool, default False
+        Draw the points of each curve's only run, in place of the smallest y so far.
+    scales : tuple of {"log", "linear"}, default ("log", "log")
+        Scales of x and y.
     """
 
     name: str
@@ -124,7 +169,7 @@ class Plot:
             choice(scale, ("log", "linear"), "scale")
         if self.as_given and any(len(curve.runs) != 1 for curve in self.curves):
             raise ValueError(
-                f"The plot '{self.name}' shows runs as given, but a curve has not one run: give each its own."
+                f"The plot '{self.name}' shows runs as given, but a curve does not have exactly one run: give one run per curve."
             )
         if self.target is not None:
             positive(self.target, f"The target of the plot '{self.name}'")
@@ -134,7 +179,20 @@ class Plot:
 
 @dataclass(frozen=True)
 class Picture:
-    """Matrices side by side on one colour scale, that of the matrix ``scaled_by`` or of all; NaN is an entry not known."""
+    """Matrices side by side on one colour scale.
+
+    Parameters
+    ----------
+    name : str
+        Name of the figure files, without extension.
+    title : str
+    images : mapping of str to ndarray of shape (m, n)
+        Label and matrix; NaN is an unknown entry.
+    note : str, default ""
+        Text below the picture.
+    scaled_by : str, optional
+        Label of the matrix that determines the colour scale. By default all matrices do.
+    """
 
     name: str
     title: str
@@ -157,7 +215,10 @@ class Picture:
 
     @property
     def scale(self) -> float:
-        """The colours reach from minus this to this: the 99.5th percentile, so that no outlier bleaches all the rest."""
+        """Limit of the colour scale, which runs from -scale to scale.
+
+        The 99.5th percentile of the absolute values, so that outliers do not make all other entries pale.
+        """
         images = [image for label, image in self.images.items() if self.scaled_by in (None, label)]
         entries = np.concatenate([np.abs(image[np.isfinite(image)]) for image in map(np.asarray, images)])
         return float(np.quantile(entries, 0.995)) or 1.0
@@ -167,7 +228,7 @@ Block = Opening | Text | Table | Plot | Picture
 
 
 def _mathml(node: Any) -> None:
-    """Refuse what is not an element of MathML that a formula may have."""
+    """Raise ValueError if a node is neither text nor an element in ``MATHML``."""
     if isinstance(node, str):
         return
     if not isinstance(node, tuple) or len(node) < 2 or node[0] not in MATHML:
@@ -179,6 +240,7 @@ def _mathml(node: Any) -> None:
 
 
 def _file_name(name: str, what: str) -> None:
+    """Raise ValueError if a name cannot be used as a file name."""
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(
             f"The name of a {what} is {name!r}, but it names files: use letters, digits, '-', '_' and '.'."

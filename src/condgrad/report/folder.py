@@ -1,4 +1,4 @@
-"""A report's folder: the page, the raw data, the figures."""
+"""Writes the folder of a report: the page, the raw data and the figures."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from condgrad.report import page
 from condgrad.report.blocks import Block, Picture, Plot
 from condgrad.report.plain import plain
 from condgrad.runtime.extras import MissingExtra
-from condgrad.storage.atomic import filling
+from condgrad.storage.atomic import replacing_files
 from condgrad.storage.files import NotAFile, open_file
 
 
 class NoFigures(UserWarning):
-    """Matplotlib is not installed: the page is complete, the figures for print beside it are missing."""
+    """Warning: matplotlib is not installed, so the report has no figure files. The page is complete."""
 
 
 def write(
@@ -30,28 +30,39 @@ def write(
     Parameters
     ----------
     folder : Path
-        Gets ``report.html``, which holds all that it shows and the raw data and fetches nothing, and ``data.json``. Made if
-        it does not exist. All files come together at the end: a report that is interrupted or fails leaves the folder as it was.
+        Folder for ``report.html``, which contains the raw data and loads nothing from elsewhere, and ``data.json``. Created if
+        it does not exist. All files are moved there together at the end: if writing fails or is interrupted, the folder is
+        unchanged.
     title : str
         Heading of the page.
-    blocks : sequence of Text, Table, Plot or Picture
+    blocks : sequence of Opening, Text, Table, Plot or Picture
         Content of the page, in order.
-    facts : mapping of str to anything
-        Shown as a list at the end of the page.
-    raw : anything that JSON can hold
-        Content of ``data.json``.
+    facts : mapping of str to Any
+        Shown as a table at the end of the page.
+    raw : Any
+        Content of ``data.json``: numbers, text, arrays, lists and dicts. NaN and infinite numbers become null.
     figures : bool, default True
         Draw NAME.png, NAME.svg and NAME.pdf of each plot and picture with matplotlib, which takes seconds.
 
     Returns
     -------
     Path
-        The page.
+        The file ``report.html``.
+
+    Raises
+    ------
+    ValueError
+        If two plots or pictures have the same name.
+
+    Warns
+    -----
+    NoFigures
+        If figures are to be drawn and matplotlib is not installed.
 
     Notes
     -----
-    Figures of an earlier report in the folder that this one does not draw are deleted, since they would show other data than the
-    page: those that the earlier page lists, as long as they are as they were drawn. No other file is deleted.
+    Figures of an earlier report in the folder would show other data than the new page. Those that the earlier page lists, that
+    have not been changed since, and that this report does not replace, are deleted. No other file is deleted.
     """
     names = [block.name for block in blocks if isinstance(block, Plot | Picture)]
     for name in names:
@@ -61,25 +72,25 @@ def write(
             )
     data = json.dumps(plain(raw), allow_nan=False)
     earlier = _figures_listed(folder / "report.html")
-    with filling(folder) as made:
-        (made / "data.json").write_text(data + "\n", encoding="utf-8")
+    with replacing_files(folder) as temporary:
+        (temporary / "data.json").write_text(data + "\n", encoding="utf-8")
         try:
             for block in blocks if figures else ():
                 if isinstance(block, Plot):
-                    print_figures.draw_plot(block, made)
+                    print_figures.draw_plot(block, temporary)
                 elif isinstance(block, Picture):
-                    print_figures.draw_picture(block, made)
+                    print_figures.draw_picture(block, temporary)
         except MissingExtra as error:
             warnings.warn(str(error), NoFigures, stacklevel=2)
             figures = False
         drawn = {
             file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-            for file in sorted(made.iterdir())
+            for file in sorted(temporary.iterdir())
             if file.name != "data.json"
         }
-        whole = page.page(title, blocks, facts, data, drawn if figures else None)
-        # the name of a file need not be UTF-8
-        (made / "report.html").write_text(whole, encoding="utf-8", errors="backslashreplace")
+        html = page.page(title, blocks, facts, data, drawn if figures else None)
+        # file names in the report may contain bytes that are not UTF-8
+        (temporary / "report.html").write_text(html, encoding="utf-8", errors="backslashreplace")
     for name, digest in earlier.items():
         if name not in drawn:
             _delete_if_unchanged(folder / name, digest)
@@ -87,7 +98,7 @@ def write(
 
 
 def _figures_listed(earlier: Path) -> dict[str, str]:
-    """The figures beside an earlier report and their digests, as its page lists them; none where there is no such page."""
+    """Figure files and SHA-256 hashes that an earlier page lists; empty if there is no such page."""
     try:
         with open_file(earlier) as file:
             return page.figures_listed(file.read(page.HEAD_BYTES).decode(errors="replace"))
@@ -96,10 +107,11 @@ def _figures_listed(earlier: Path) -> dict[str, str]:
 
 
 def _delete_if_unchanged(file: Path, digest: str) -> None:
+    """Delete a file if its SHA-256 hash is ``digest``."""
     try:
         with open_file(file) as opened:
             unchanged = hashlib.sha256(opened.read()).hexdigest() == digest
-    except (OSError, NotAFile):  # it has gone, or something else stands there
+    except (OSError, NotAFile):  # deleted, or replaced by something that is no file
         return
     if unchanged:
         file.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the plots of a report: log or linear, one unit of cost at a time, curves that can be put away, values under the pointer.
+// Draws the plots of a report: log or linear, one unit of cost at a time, curves that can be hidden, values under the pointer.
 (() => {
   const read = (id) => document.getElementById(id).textContent;
   const NS = (document.querySelector(".canvas svg") || document.createElement("svg")).namespaceURI;
@@ -16,7 +16,7 @@
   const paint = (colour) => (colour === "ink" ? "currentColor" : colour);
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const shown = (value) => {
-    const rounded = Number(value.toPrecision(3)), size = Math.abs(rounded); // as number() in plain.py
+    const rounded = Number(value.toPrecision(3)), size = Math.abs(rounded); // as format_number() in plain.py
     return size === 0 || (size >= 1e-3 && size < 1e5) ? String(rounded) : rounded.toExponential(2).replace("e+", "e");
   };
 
@@ -37,7 +37,7 @@
     return make(parent, "path", { class: name, d: shape, transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`, ...colours });
   }
 
-  // A linear axis from one pixel to another: a map, and ticks with labels.
+  // Linear axis between two pixel positions: map from values to pixels, and ticks with labels.
   function linear(low, high, from, to, whole) {
     const span = high - low || Math.abs(high) || 1, pad = 0.05 * span;
     const a = low - pad, b = high + pad, room = Math.abs(to - from) / (to > from ? 80 : 48);
@@ -49,7 +49,7 @@
     return { map, lines: [], ticks };
   }
 
-  // A log axis, likewise.
+  // The same for a logarithmic axis.
   function log(low, high, from, to) {
     let a = Math.log10(low), b = Math.log10(high);
     if (b - a < 0.3) { const middle = (a + b) / 2; a = middle - 0.15; b = middle + 0.15; }

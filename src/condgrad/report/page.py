@@ -1,4 +1,4 @@
-"""The page of a report: one HTML file that holds all it shows and fetches nothing; its security policy says so too."""
+"""The page of a report: one self-contained HTML file, with a content security policy that forbids loading anything else."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ import numpy as np
 
 from condgrad.report.bands import Band, bands
 from condgrad.report.blocks import Block, Node, Opening, Picture, Plot, Table, Text
-from condgrad.report.plain import shown
-from condgrad.report.style import looks, painted
+from condgrad.report.plain import format_value
+from condgrad.report.style import looks, to_rgb
 
 HEAD_BYTES = 2**16
-"""Of a page, from its beginning: among them is the list of figures."""
-FIGURE = re.compile(r"([\w-][\w.-]*\.(?:png|svg|pdf)):([0-9a-f]{64})")
-"""A figure in that list: a plain file name, and the SHA-256 of the file."""
+"""Number of bytes at the beginning of a page that contain the list of figures."""
+LISTED_FIGURE = re.compile(r"([\w-][\w.-]*\.(?:png|svg|pdf)):([0-9a-f]{64})")
+"""Figure in that list: a file name without folders, and the SHA-256 hash of the file."""
 
 
 def page(
     title: str, blocks: Sequence[Block], facts: Mapping[str, Any], data: str, figures: Mapping[str, str] | None
 ) -> str:
-    """The whole page. ``data`` is the raw data as JSON, ``figures`` the files beside it and their SHA-256, if drawn."""
-    beside = "" if figures is None else "; the figures beside this page do not"
-    style, script = _beside("page.css"), _beside("page.js")
-    policy = f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}"
-    plots = [_data_of(block) for block in blocks if isinstance(block, Plot)]
+    """HTML of the page. ``data`` is the raw data as JSON, ``figures`` maps figure files to SHA-256 hashes (None: not drawn)."""
+    figures_hint = "" if figures is None else "; the figures beside this page do not"
+    style, script = _package_file("page.css"), _package_file("page.js")
+    policy = f"default-src 'none'; img-src data:; style-src {_policy_hash(style)}; script-src {_policy_hash(script)}"
+    plots = [_plot_data(block) for block in blocks if isinstance(block, Plot)]
     headings = [block.heading for block in blocks if isinstance(block, Text)]
     links = "".join(f'<a href="#{i}">{escape(heading)}</a>' for i, heading in enumerate(headings))
     anchors = iter(range(len(headings)))
     body = "\n".join(
-        _text(block, next(anchors)) if isinstance(block, Text) else _shown(block, figures is not None)
+        _text(block, next(anchors)) if isinstance(block, Text) else _block(block, figures is not None)
         for block in blocks
     )
     return f"""<!doctype html>
@@ -59,9 +59,9 @@ def page(
 {body}
 <section><h2>Facts</h2><div class="wide"><table class="facts">{_facts(facts)}</table></div></section>
 </main>
-<noscript><p>The interactive plots need JavaScript{beside}.</p></noscript>
-<script type="application/json" id="plots">{_inside_html(json.dumps(plots, allow_nan=False, separators=(",", ":")))}</script>
-<script type="application/json" id="data">{_inside_html(data)}</script>
+<noscript><p>The interactive plots need JavaScript{figures_hint}.</p></noscript>
+<script type="application/json" id="plots">{_json_in_html(json.dumps(plots, allow_nan=False, separators=(",", ":")))}</script>
+<script type="application/json" id="data">{_json_in_html(data)}</script>
 <script>{script}</script>
 </body>
 </html>
@@ -69,13 +69,13 @@ def page(
 
 
 def figures_listed(head: str) -> dict[str, str]:
-    """The figures that the beginning of a page lists, with their SHA-256."""
+    """Figure files that the beginning of a page lists, with their SHA-256 hashes."""
     listed = re.search(r'<meta name="figures" content="([^"]*)">', head)
-    found = map(FIGURE.fullmatch, listed[1].split()) if listed else ()
+    found = map(LISTED_FIGURE.fullmatch, listed[1].split()) if listed else ()
     return {match[1]: match[2] for match in found if match}
 
 
-def _shown(block: Opening | Table | Plot | Picture, figures: bool) -> str:
+def _block(block: Opening | Table | Plot | Picture, figures: bool) -> str:
     if isinstance(block, Opening):
         return _opening(block)
     if isinstance(block, Table):
@@ -84,17 +84,17 @@ def _shown(block: Opening | Table | Plot | Picture, figures: bool) -> str:
     about = " ".join(
         filter(None, [escape(block.note), f'<span class="files">For print: {files}</span>' if figures else ""])
     )
-    inside = _PLOT if isinstance(block, Plot) else _pictures(block)
+    inside = _EMPTY_PLOT if isinstance(block, Plot) else _pictures(block)
     kind = "plot" if isinstance(block, Plot) else "picture"
     return f'<figure class="{kind}"><h3>{escape(block.title)}</h3>{inside}<figcaption>{about}</figcaption></figure>'
 
 
-_PLOT = (
+_EMPTY_PLOT = (
     '<div class="units" role="group" aria-label="x-axis"></div>'
     '<div class="canvas"><svg tabindex="0" role="img"></svg><output class="tip" hidden></output></div>'
     '<div class="legend"></div>'
 )
-"""What the script fills."""
+"""Elements that the script fills."""
 
 
 def _opening(opening: Opening) -> str:
@@ -119,11 +119,13 @@ def _text(text: Text, anchor: int) -> str:
 
 
 def _table(table: Table) -> str:
-    right = [all(row[i] is None or _number(row[i]) for row in table.rows) for i in range(len(table.header))]
-    kinds = [' class="number"' if numbers else "" for numbers in right]
+    numeric = [all(row[i] is None or _is_number(row[i]) for row in table.rows) for i in range(len(table.header))]
+    kinds = [' class="number"' if numbers else "" for numbers in numeric]
     head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for kind, name in zip(kinds, table.header, strict=True))
     rows = "".join(
-        "<tr>" + "".join(f"<td{kind}>{escape(shown(v))}</td>" for kind, v in zip(kinds, row, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{kind}>{escape(format_value(v))}</td>" for kind, v in zip(kinds, row, strict=True))
+        + "</tr>"
         for row in table.rows
     )
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
@@ -133,24 +135,24 @@ def _table(table: Table) -> str:
     )
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
     return "".join(
-        f'<tr><th scope="row">{escape(str(name))}</th><td>{escape(shown(value))}</td></tr>'
+        f'<tr><th scope="row">{escape(str(name))}</th><td>{escape(format_value(value))}</td></tr>'
         for name, value in facts.items()
     )
 
 
 def _pictures(picture: Picture) -> str:
     images = "".join(
-        f'<div><img alt="{escape(label)}" src="data:image/png;base64,{_png(painted(np.asarray(image), picture.scale))}">'
+        f'<div><img alt="{escape(label)}" src="data:image/png;base64,{_png(to_rgb(np.asarray(image), picture.scale))}">'
         f"<span>{escape(label)}</span></div>"
         for label, image in picture.images.items()
     )
-    ramp = _png(painted(np.linspace(-1, 1, 128)[None, :], 1.0))
+    ramp = _png(to_rgb(np.linspace(-1, 1, 128)[None, :], 1.0))
     scale = f"{picture.scale:.3g}"
     return (
         f'<div class="images">{images}</div><div class="scale">-{scale}<img alt="colour scale" '
@@ -159,7 +161,7 @@ def _pictures(picture: Picture) -> str:
 
 
 def _png(pixels: np.ndarray) -> str:
-    """Red, green, blue bytes as a PNG in base64, by the standard library alone: the page does not need matplotlib."""
+    """PNG in base64 of an RGB image, written with the standard library, so that the page does not need matplotlib."""
     height, width, _ = pixels.shape
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     chunks = (
@@ -171,8 +173,8 @@ def _png(pixels: np.ndarray) -> str:
     return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(packed)).decode()
 
 
-def _data_of(plot: Plot) -> dict[str, Any]:
-    """What the script draws of a plot."""
+def _plot_data(plot: Plot) -> dict[str, Any]:
+    """Data of a plot for the script."""
     drawn = {unit: bands(plot, unit) for unit in plot.units}
     return {
         "title": plot.title,
@@ -188,15 +190,15 @@ def _data_of(plot: Plot) -> dict[str, Any]:
                 "colour": look.colour,
                 "dashes": " ".join(map(str, look.dashes)),
                 "marker": look.marker,
-                "bands": {unit: _numbers(drawn[unit][i]) for unit in plot.units},
+                "bands": {unit: _band_data(drawn[unit][i]) for unit in plot.units},
             }
             for i, (curve, look) in enumerate(zip(plot.curves, looks(plot.curves), strict=True))
         ],
     }
 
 
-def _numbers(band: Band | None) -> dict[str, Any] | None:
-    """Five digits are more than a screen can show."""
+def _band_data(band: Band | None) -> dict[str, Any] | None:
+    """Data of a band for the script, rounded to five digits, which is finer than a screen resolves."""
     if band is None:
         return None
     columns = {"x": band.x, "middle": band.middle}
@@ -204,15 +206,16 @@ def _numbers(band: Band | None) -> dict[str, Any] | None:
     return {**{name: [float(f"{v:.5g}") for v in values] for name, values in columns.items()}, "runs": band.runs}
 
 
-def _beside(name: str) -> str:
+def _package_file(name: str) -> str:
+    """Content of a file of this package."""
     return (files("condgrad.report") / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
-    """What the policy calls this very text: no other script or style may run in the page."""
+def _policy_hash(text: str) -> str:
+    """Hash of a script or style as the content security policy expects it: the page runs no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _inside_html(text: str) -> str:
-    """JSON that can't end the element it stands in."""
+def _json_in_html(text: str) -> str:
+    """Escape JSON so that it cannot end the script element around it."""
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""Plain data for strict JSON, and how a value is shown to people."""
+"""Conversion of values to plain data for strict JSON, and to text for tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """The same in lists, dicts, strings and finite numbers; what is NaN or infinite is None."""
+    """Convert a value to lists, dicts, strings and finite numbers; NaN and infinite numbers become None."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, np.ndarray | np.generic):
@@ -29,8 +29,8 @@ def plain(value: Any) -> Any:
     )
 
 
-def number(value: float) -> str:
-    """Three significant digits, as in the plots (page.js): 0.0123, 1.6, 18, 4.05e-5."""
+def format_number(value: float) -> str:
+    """Number with three significant digits, in the same format as in the plots (page.js): 0.0123, 1.6, 18, 4.05e-5."""
     if not isfinite(value):
         return str(value)
     rounded = float(f"{value:.3g}")
@@ -40,8 +40,8 @@ def number(value: float) -> str:
     return f"{rounded:.12g}"
 
 
-def shown(value: Any) -> str:
-    """A cell of a table: a dash for what is not there, three digits of a float, commas in an integer."""
+def format_value(value: Any) -> str:
+    """Text of a table cell: a dash for None, NaN and infinity, three significant digits of a float, commas in an integer."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, float) and not isfinite(value)):
@@ -49,9 +49,9 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return number(value)
+        return format_number(value)
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Sequence | Set) and not isinstance(value, str):
-        return ", ".join(shown(item) for item in value)
+        return ", ".join(format_value(item) for item in value)
     return str(value)

@@ -1,6 +1,7 @@
-"""How curves look, on the page and in print: Okabe and Ito's colours, safe for colour-blind readers, with dashes and markers.
+"""Colours, dashes and markers of curves, on the page and in print.
 
-Their yellow is too pale for lines on white; a grey stands in for it.
+The colours are those of Okabe and Ito, which colour-blind readers can distinguish. Grey replaces their yellow, which is too pale
+for lines on white.
 """
 
 from __future__ import annotations
@@ -13,30 +14,34 @@ import numpy as np
 from condgrad.report.blocks import Curve
 
 INK = "ink"
-"""The colour of the text: black on white, white on black."""
+"""Colour of the text: black on a light page, white on a dark one."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK, "#767676")
 DASHES: tuple[tuple[float, ...], ...] = ((), (7, 3), (3, 3), (8, 3, 2, 3))
 MARKERS = ("circle", "square", "triangle", "diamond", "nabla", "plus", "hexagon")
 MATRIX_COLOURS = ("#00507D", "#56B4E9", "#FFFFFF", "#E69F00", "#A23B00")
-"""From minus the scale to plus the scale: blue, white at zero, orange."""
-UNKNOWN = "#D8D8D8"
+"""Colours of matrix entries from -scale (blue) over 0 (white) to scale (orange)."""
+UNKNOWN_COLOUR = "#D8D8D8"
+"""Colour of unknown matrix entries."""
 
 
 @dataclass(frozen=True)
 class Look:
+    """Colour, dashes and marker of a curve."""
+
     colour: str
     dashes: tuple[float, ...]
     marker: str
 
 
 def looks(curves: Sequence[Curve]) -> list[Look]:
-    """Each curve has its own colour and marker; the dashes tell groups apart, and come to help where colours run out.
+    """Choose the look of each curve.
 
-    Headlines have the first colours, and the others share what is left.
+    Each curve has its own colour and marker. Dashes distinguish groups, and curves of the same colour if there are more curves
+    than colours. Headlines get the first colours, the other curves share the remaining ones.
     """
     groups = list(dict.fromkeys(curve.group for curve in curves))
-    kept = min(sum(curve.headline for curve in curves), len(COLOURS) - 1)
-    palettes = {True: COLOURS[:kept], False: COLOURS[kept:]}
+    n_headlines = min(sum(curve.headline for curve in curves), len(COLOURS) - 1)
+    palettes = {True: COLOURS[:n_headlines], False: COLOURS[n_headlines:]}
     count = {True: 0, False: 0}
     found = []
     for i, curve in enumerate(curves):
@@ -47,13 +52,13 @@ def looks(curves: Sequence[Curve]) -> list[Look]:
     return found
 
 
-def painted(image: np.ndarray, scale: float) -> np.ndarray:
-    """The matrix as red, green, blue bytes."""
+def to_rgb(image: np.ndarray, scale: float) -> np.ndarray:
+    """Convert a matrix to an RGB image, of shape (m, n, 3) and dtype uint8."""
     stops = np.array([_rgb(colour) for colour in MATRIX_COLOURS], dtype=float)
     known = np.isfinite(image)
-    place = (np.clip(np.where(known, image, 0.0) / scale, -1, 1) + 1) / 2 * (len(stops) - 1)
-    channels = [np.interp(place, np.arange(len(stops)), stops[:, channel]) for channel in range(3)]
-    return np.where(known[..., None], np.stack(channels, axis=-1), _rgb(UNKNOWN)).round().astype(np.uint8)
+    position = (np.clip(np.where(known, image, 0.0) / scale, -1, 1) + 1) / 2 * (len(stops) - 1)
+    channels = [np.interp(position, np.arange(len(stops)), stops[:, channel]) for channel in range(3)]
+    return np.where(known[..., None], np.stack(channels, axis=-1), _rgb(UNKNOWN_COLOUR)).round().astype(np.uint8)
 
 
 def _rgb(colour: str) -> tuple[int, int, int]:

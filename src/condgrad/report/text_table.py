@@ -1,4 +1,4 @@
-"""Tables for the terminal."""
+"""Plain-text tables for the terminal."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 
-def _shown(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "-", True: "yes", False: ""}[value]
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[Any]], shown: Callable[[Any], str] = _shown) -> str:
-    """Aligned columns, numbers to the right; ``shown`` makes the text of a cell."""
-    cells = [[shown(value) for value in row] for row in rows]
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[Any]], format_cell: Callable[[Any], str] = _format_cell
+) -> str:
+    """Table with aligned columns, numeric columns to the right. ``format_cell`` converts a cell to text."""
+    cells = [[format_cell(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     right = [all(row[i] is None or isinstance(row[i], int | float) for row in rows) for i in range(len(header))]
 

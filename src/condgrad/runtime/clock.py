@@ -1,4 +1,4 @@
-"""The watch of a run: it stands still while metrics are taken and listeners speak."""
+"""Clock of a run, which is paused while metrics are computed and callbacks run."""
 
 from __future__ import annotations
 
@@ -8,28 +8,38 @@ from time import perf_counter, process_time
 
 
 class Watch:
+    """Wall-clock time and CPU time of a run, without and with pauses.
+
+    Parameters
+    ----------
+    seconds, cpu, wall : float, default 0.0
+        Times at which the clock starts: those of a run that is resumed.
+    """
+
     def __init__(self, seconds: float = 0.0, cpu: float = 0.0, wall: float = 0.0) -> None:
-        """Begins at what a run had spent when it was saved."""
         clock, process = now()
         self._begun, self._first = (clock - seconds, process - cpu), clock - wall
         self._stopped: tuple[float, float] | None = None
 
     @property
     def seconds(self) -> float:
+        """Wall-clock seconds without pauses."""
         return (self._stopped or now())[0] - self._begun[0]
 
     @property
     def wall(self) -> float:
-        """Seconds since the run began, pauses and all."""
+        """Wall-clock seconds including pauses."""
         return now()[0] - self._first
 
     @property
     def cpu(self) -> float:
+        """CPU seconds of all threads without pauses."""
         return (self._stopped or now())[1] - self._begun[1]
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        if self._stopped is not None:  # it stands still already
+        """Stop the clock during the block. Blocks may be nested."""
+        if self._stopped is not None:  # paused already
             yield
             return
         self._stopped = stopped = now()
@@ -42,5 +52,5 @@ class Watch:
 
 
 def now() -> tuple[float, float]:
-    """Seconds by the clock, and of CPU time of all threads."""
+    """Readings of the wall clock and of the CPU time of all threads, in seconds."""
     return perf_counter(), process_time()

@@ -1,4 +1,4 @@
-"""Optional dependencies: which extra of condgrad installs each, said where one is missing."""
+"""Optional dependencies, and the error that names the extra of condgrad which installs a missing one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXTRAS = {
     "pyarrow": ("pyarrow", "table"),
     "sklearn": ("scikit-learn", "learn"),
 }
-"""Imported module: the distribution that has it, and the extra of condgrad that installs it."""
+"""Imported module -> (distribution that contains it, extra of condgrad that installs it)."""
 
 
 class MissingExtra(ImportError):
@@ -21,7 +21,7 @@ class MissingExtra(ImportError):
 
 @contextmanager
 def needed_for(purpose: str) -> Iterator[None]:
-    """Name the pip command if an optional dependency that is imported within is not installed.
+    """Context for importing an optional dependency: if it is not installed, the error names the pip command.
 
     Parameters
     ----------

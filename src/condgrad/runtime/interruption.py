@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: exceptions that carry what was reached, and signals that wait until something short is done."""
+"""Handling of Ctrl-C and SIGTERM: exceptions that carry partial results, and signals deferred during short critical sections."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Terminated(KeyboardInterrupt):
     """SIGTERM during a run, where the program does not handle the signal itself.
 
-    When it leaves the outermost run the signal is sent again, with its default action: the process ends, as if the run had not
-    taken the signal over.
+    When the exception leaves the outermost run, the signal is sent again with its default action, which ends the process.
     """
 
 
 ACTIONS = ("raise", "return")
-"""What a run may do after a signal."""
+"""Values of ``on_interrupt``: what a run does after a signal."""
 
 
 def default_action() -> str:
-    """In an interactive session "return": somebody wants to look at what was reached. In a script "raise": it has to end."""
+    """Default of ``on_interrupt``: "return" in an interactive session, where the user can inspect the result, else "raise"."""
     ipython = sys.modules.get("IPython")
     session = (
         hasattr(sys, "ps1") or sys.flags.interactive or (ipython is not None and ipython.get_ipython() is not None)
@@ -34,28 +33,33 @@ def default_action() -> str:
     return "return" if session else "raise"
 
 
-def attach(interruption: KeyboardInterrupt, **reached: Any) -> None:
-    """Put what was reached on the exception, as attributes.
+def attach(interruption: KeyboardInterrupt, **results: Any) -> None:
+    """Add partial results to the exception, as attributes.
 
-    The exception stays the same one: if it were a subclass and nobody caught it, Python would not end with the exit status of
-    Ctrl-C, by which a shell knows that its own loop has to end.
+    The exception is not replaced by one of a subclass: if nobody caught that, Python would not end with the exit status of
+    Ctrl-C, by which a shell script recognises that it must end too.
     """
-    vars(interruption).update(reached)
+    vars(interruption).update(results)
 
 
-def said(interruption: KeyboardInterrupt) -> str:
+def describe_interruption(interruption: KeyboardInterrupt) -> str:
+    """Sentence that names the signal."""
     return "Terminated by SIGTERM." if isinstance(interruption, Terminated) else "Interrupted from the keyboard."
 
 
 @contextmanager
-def terminable(deliver: bool = False) -> Iterator[None]:
-    """SIGTERM raises ``Terminated`` here, where it would end the process.
+def raise_on_sigterm(deliver: bool = False) -> Iterator[None]:
+    """Context in which SIGTERM raises ``Terminated`` instead of ending the process.
 
-    A program that handles or ignores it keeps doing so, and outside of the main thread Python lets nobody handle signals. With
-    ``deliver``, the signal is sent again, with its default action, when a ``Terminated`` leaves the block: the process ends.
-    Where the block lies inside another one, that is for the other to do.
+    Nothing changes if the program handles or ignores SIGTERM itself, outside the main thread (where Python does not allow signal
+    handlers), and inside another such block.
+
+    Parameters
+    ----------
+    deliver : bool, default False
+        When ``Terminated`` leaves the block, send the signal again with its default action, which ends the process.
     """
-    if not _in_charge() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if not _in_main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
     global _owner
@@ -67,34 +71,40 @@ def terminable(deliver: bool = False) -> Iterator[None]:
         if deliver:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.raise_signal(signal.SIGTERM)
-        raise  # also where the signal is blocked
+        raise  # reached if the signal is blocked
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
-def held_back() -> Iterator[list[int]]:
-    """Ctrl-C and SIGTERM wait until the block is done, then come, unless it takes them off the list: for what is short and
-    must not be lost."""
+def defer_signals() -> Iterator[list[int]]:
+    """Defer Ctrl-C and SIGTERM until the end of the block, for short operations that must not be interrupted.
+
+    Yields
+    ------
+    waiting : list of int
+        Signals received so far. A signal that the block removes from the list is not delivered.
+    """
     waiting: list[int] = []
-    if not _in_charge():
+    if not _in_main_thread():
         yield waiting
         return
     before: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in SIGNALS}
-    ours = {number: handler for number, handler in before.items() if handler is not None}  # None: not set from Python
-    for number in ours:
+    # None: the handler was not installed from Python
+    replaced = {number: handler for number, handler in before.items() if handler is not None}
+    for number in replaced:
         signal.signal(number, lambda signum, frame: waiting.append(signum))
     try:
         yield waiting
     finally:
-        for number, handler in ours.items():
+        for number, handler in replaced.items():
             signal.signal(number, handler)
         for signum in dict.fromkeys(waiting):
             signal.raise_signal(signum)
 
 
 _owner = 0
-"""The process whose run handles SIGTERM."""
+"""Id of the process that installed the handler of SIGTERM."""
 
 
 def _terminate(signum: int, frame: Any) -> None:
@@ -105,8 +115,8 @@ def _terminate(signum: int, frame: Any) -> None:
 
 
 def _default_in_child() -> None:
-    """A process that is forked inside a run is not the run: SIGTERM ends it, as it would have without one."""
-    if signal.getsignal(signal.SIGTERM) is _terminate and _in_charge():
+    """Restore the default action of SIGTERM in a process that is forked inside a run, so that SIGTERM ends it."""
+    if signal.getsignal(signal.SIGTERM) is _terminate and _in_main_thread():
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
@@ -114,5 +124,5 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_default_in_child)
 
 
-def _in_charge() -> bool:
+def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()

@@ -1,4 +1,4 @@
-"""The memory of this process."""
+"""Resident memory of this process."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import os
 import sys
 from time import monotonic
 
-EVERY = 0.01
-"""Seconds for which a reading is good: a budget is asked before each oracle call, and some take microseconds."""
+CACHE_SECONDS = 0.01
+"""Seconds for which a reading is reused: budgets are checked before each oracle call, and some calls take microseconds."""
 
-_last = (-1.0, 0.0)
+_last_reading = (-1.0, 0.0)
 
 
 def resident() -> float:
-    """Megabytes (10^6 bytes) of this process in memory now; where the system does not tell, the most there have been."""
-    global _last
+    """Resident memory in megabytes (10^6 bytes); on systems without /proc, the peak of the resident memory."""
+    global _last_reading
     now = monotonic()
-    if not 0 <= now - _last[0] < EVERY:
-        _last = (now, _read())
-    return _last[1]
+    if not 0 <= now - _last_reading[0] < CACHE_SECONDS:
+        _last_reading = (now, _read())
+    return _last_reading[1]
 
 
 def _read() -> float:

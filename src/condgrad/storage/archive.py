@@ -119,7 +119,7 @@ def _refusing(path: str | Path) -> Iterator[None]:
         if error.errno != errno.EINVAL:  # a seek to where no file can be
             raise
         raise BadArchive(f"{path} can't be used: it is damaged.") from error
-    except files.DAMAGE as error:
+    except files.FORMAT_ERRORS as error:
         raise BadArchive(f"{path} can't be used: it is damaged, truncated, or no file of condgrad's.") from error
 
 

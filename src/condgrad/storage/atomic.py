@@ -1,8 +1,8 @@
-"""The only way in which condgrad writes a file: whole, or not at all.
+"""Atomic writing of files: all files of condgrad are written completely or not at all.
 
-A file is written under a random name in the folder where it belongs, created exclusively so that nothing of the user's can be
-touched, flushed to the disk and renamed. While it is written, its writer holds a lock on it. A leftover of a process that was
-killed has such a name and no lock: the next process that writes to the same place removes it.
+A file is written under a random temporary name in its folder, flushed to the disk and renamed. The temporary file is created
+exclusively, so that no file of the user can be overwritten, and locked while it is written. A file with such a name and without a
+lock belongs to a process that was killed: the next process that writes the same file removes it.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from condgrad.runtime.interruption import held_back
+from condgrad.runtime.interruption import defer_signals
 
 try:
     import fcntl
-except ImportError:  # no POSIX: leftovers can't be told from files that are being written, and stay
+except ImportError:  # not POSIX: leftovers cannot be distinguished from active files, and are not removed
     fcntl = None  # type: ignore[assignment]
 
-NAME_LENGTH = 50
-"""Characters of the final name that a temporary name repeats: the whole one may already be as long as a name can be."""
-TEMPORARY = re.compile(r"\.(.{1,50})\.[0-9a-f]{16}\.partial", re.DOTALL)
-"""A temporary name; the group is the beginning of the final name."""
+MAX_REPEATED_LENGTH = 50
+"""Maximum number of characters of the final name in a temporary name, because file names are limited in length."""
+TEMPORARY_NAME = re.compile(r"\.(.{1,50})\.[0-9a-f]{16}\.partial", re.DOTALL)
+"""Pattern of a temporary name; the group is the beginning of the final name."""
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], keep: bool = False) -> Iterator[IO[bytes]]:
-    """Open a file for writing that takes its place only when the block ends without an exception.
+    """Open a file for writing that replaces the old one only when the block ends without an exception.
 
     Parameters
     ----------
     path : str or os.PathLike
-        The place. A link is followed: it stays, and what it leads to is replaced. A pipe or a device is written to directly,
-        and so is an open file of this process by its number, such as /dev/stdout or /dev/fd/3.
+        The file. A symbolic link is followed: its target is replaced. A pipe, a device, and an open file descriptor of this
+        process such as /dev/stdout or /dev/fd/3 are written to directly.
     keep : bool, default False
         Keep the replaced file as :func:`previous` of ``path``.
 
@@ -51,51 +51,50 @@ def replacing(path: str | os.PathLike[str], keep: bool = False) -> Iterator[IO[b
     Raises
     ------
     OSError
-        By the name that was given. The old file stands as it was.
+        If the file cannot be written; ``filename`` is the given path. The old file is unchanged.
 
     Notes
     -----
-    An existing file's mode, and its owner where the system allows that, are kept. A new file gets the mode that the umask
-    leaves.
+    The new file has the mode of the old one and, if the system allows it, its owner. Without an old file the umask applies.
     """
     given = Path(path)
     if (number := _descriptor(given)) is not None:
-        with open(
-            number, "wb", closefd=False
-        ) as stream:  # where its other writers have come to, and not from the beginning
+        with open(number, "wb", closefd=False) as stream:  # continues at the current position of the descriptor
             yield stream
         return
-    place = _place(path)
-    if place is None:
+    destination = _destination(path)
+    if destination is None:
         with open(given, "wb") as stream:
             yield stream
         return
     temporary = ""
     try:
-        file, temporary = _create(place)
+        file, temporary = _create(destination)
         with file:
             yield file
             file.flush()
-            _keep_mode(temporary, place)
+            _keep_mode(temporary, destination)
             os.fsync(file.fileno())
-            if fcntl is not None:  # still locked; where there are no locks, open files can't be renamed either
-                with held_back():
-                    _move(temporary, place, keep)
+            if fcntl is not None:  # renamed while locked; systems without fcntl cannot rename open files
+                with defer_signals():
+                    _move(temporary, destination, keep)
         if fcntl is None:
-            with held_back():
-                _move(temporary, place, keep)
-        _sync_folder(place.parent)
+            with defer_signals():
+                _move(temporary, destination, keep)
+        _sync_folder(destination.parent)
     except BaseException as error:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
-        ours = not temporary or (isinstance(error, OSError) and error.filename in (None, temporary, str(place)))
-        if isinstance(error, OSError) and error.errno and ours:
+        own_error = not temporary or (
+            isinstance(error, OSError) and error.filename in (None, temporary, str(destination))
+        )
+        if isinstance(error, OSError) and error.errno and own_error:
             raise OSError(error.errno, error.strerror, str(given)) from error
         raise
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file in UTF-8, whole or not at all.
+    """Write a text file in UTF-8, completely or not at all.
 
     Parameters
     ----------
@@ -107,58 +106,58 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 @contextmanager
-def filling(folder: Path) -> Iterator[Path]:
-    """Make files in a temporary folder that are moved into ``folder`` together when the block ends without an exception.
+def replacing_files(folder: Path) -> Iterator[Path]:
+    """Write several files that replace those in a folder together, when the block ends without an exception.
 
     Parameters
     ----------
     folder : Path
-        Made where it does not exist. If the block fails, it is as it was before: a folder made here is removed again.
+        Created if it does not exist. If the block fails, the folder is unchanged, or removed if it was created here.
 
     Yields
     ------
     temporary : Path
-        An empty folder for the new files (no folders). Files of the same name are replaced, all others stay. A link of that name
-        is followed, as by :func:`replacing`. Ctrl-C and SIGTERM wait while the files are moved.
+        Empty folder for the new files, without subfolders. Files of the same name are replaced, all others stay. A symbolic link
+        of that name is followed, as by :func:`replacing`. Ctrl-C and SIGTERM are deferred while the files are moved.
     """
-    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    created = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        _sweep_once(folder, "files")
+        _remove_leftovers_once(folder, "files")
         temporary = folder / _temporary_name("files")
         temporary.mkdir()
-        lock = _locked(temporary)
+        lock = _lock_folder(temporary)
         try:
             yield temporary
-            with held_back():
+            with defer_signals():
                 files = {file: folder / file.name for file in sorted(temporary.iterdir())}
-                for file, place in files.items():
-                    if place.is_dir():
-                        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(place))
-                    if place.is_file():
-                        shutil.copymode(place, file)
+                for file, destination in files.items():
+                    if destination.is_dir():
+                        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(destination))
+                    if destination.is_file():
+                        shutil.copymode(destination, file)
                     _sync(file)
-                for file, place in files.items():
-                    if place.is_symlink():  # first, since what it leads to may refuse it
-                        _copy(file, place)
+                for file, destination in files.items():
+                    if destination.is_symlink():  # first, because writing to the target of a link may fail
+                        _copy(file, destination)
                         file.unlink()
-                for file, place in files.items():
+                for file, destination in files.items():
                     if file.exists():
-                        os.replace(file, place)
+                        os.replace(file, destination)
                 _sync_folder(folder)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
             if lock is not None:
                 os.close(lock)
     except BaseException:
-        for place in made:
-            with suppress(OSError):  # somebody else has put something there
-                place.rmdir()
+        for path in created:
+            with suppress(OSError):  # another process has written a file there
+                path.rmdir()
         raise
 
 
-def try_folder(folder: Path) -> None:
-    """Refuse a folder in which :func:`replacing` could not make its temporary file.
+def check_folder(folder: Path) -> None:
+    """Raise an error if :func:`replacing` could not create its temporary file in a folder.
 
     Parameters
     ----------
@@ -167,45 +166,45 @@ def try_folder(folder: Path) -> None:
     Raises
     ------
     OSError
-        Why no file can be made there.
+        The reason why no file can be created there.
     """
     file, name = _create(folder / "trial")
     file.close()
     os.unlink(name)
 
 
-def sweep(folder: Path, name: str | None = None) -> None:
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
     """Remove temporary files and folders of processes that were killed.
 
     Parameters
     ----------
     folder : Path
     name : str, optional
-        Only those of the file with this name. By default all in the folder.
+        Final name of the files to remove. By default all temporary files in the folder are removed.
 
     Notes
     -----
-    Removed is what has a temporary name, belongs to this user, is no link, and is locked by nobody: a writer that lives, in this
-    process or in another one, holds its lock.
+    Removes files and folders that have a temporary name, belong to this user, are no links and are not locked. Active writers,
+    in this process or another, hold a lock.
     """
     if fcntl is None:
         return
     with suppress(OSError):
         found = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".partial")]
         for entry in found:
-            match = TEMPORARY.fullmatch(entry)
-            if match and (name is None or name[:NAME_LENGTH] == match[1]):
+            match = TEMPORARY_NAME.fullmatch(entry)
+            if match and (name is None or name[:MAX_REPEATED_LENGTH] == match[1]):
                 _remove_leftover(folder / entry)
 
 
 @cache
-def _sweep_once(folder: Path, name: str) -> None:
-    """Once in a process: listing a large folder takes time, and a checkpoint is written again and again."""
-    sweep(folder, name)
+def _remove_leftovers_once(folder: Path, name: str) -> None:
+    """Call ``remove_leftovers`` once per process: listing a large folder takes time, and checkpoints are written often."""
+    remove_leftovers(folder, name)
 
 
 def previous(path: str | os.PathLike[str]) -> Path:
-    """Where :func:`replacing` keeps the file that it replaces: PATH.previous, beside the file that a link leads to.
+    """Path under which :func:`replacing` keeps the replaced file: PATH.previous, beside the target if PATH is a link.
 
     Parameters
     ----------
@@ -215,11 +214,11 @@ def previous(path: str | os.PathLike[str]) -> Path:
     -------
     previous : Path
     """
-    return Path(f"{target(Path(path))}.previous")
+    return Path(f"{resolve_link(Path(path))}.previous")
 
 
-def target(path: Path) -> Path:
-    """The path itself, or where it leads if it is a link, whether there is a file or not.
+def resolve_link(path: Path) -> Path:
+    """Target of a symbolic link, or the path itself if it is no link. The file need not exist.
 
     Parameters
     ----------
@@ -228,6 +227,11 @@ def target(path: Path) -> Path:
     Returns
     -------
     target : Path
+
+    Raises
+    ------
+    OSError
+        If links form a cycle.
     """
     end = Path(os.path.realpath(path)) if path.is_symlink() else path
     if end.is_symlink():
@@ -235,31 +239,32 @@ def target(path: Path) -> Path:
     return end
 
 
-def _place(path: str | os.PathLike[str]) -> Path | None:
-    """Where the file goes; None for what is written to directly: a pipe, a device, or a file that no longer has a name."""
+def _destination(path: str | os.PathLike[str]) -> Path | None:
+    """Path of the file to replace; None for a pipe, a device or a file without a name, which are written to directly."""
     given = Path(path)
-    if (
-        given.exists() and not given.is_file() and not given.is_dir()
-    ):  # asked of a link as it is: /dev/stdout can be a pipe
+    # before the link is resolved: /dev/stdout can be a pipe
+    if given.exists() and not given.is_file() and not given.is_dir():
         return None
-    place = target(given)
-    return None if given.exists() and not place.exists() else place
+    destination = resolve_link(given)
+    return None if given.exists() and not destination.exists() else destination
 
 
 DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+|\d+/task/\d+))/fd/(\d+)")
+"""Path of an open file descriptor."""
 MAX_LINKS = 40
+"""Maximum number of links that are followed, as in Linux."""
 
 
 def _descriptor(path: Path) -> int | None:
-    """The number of the open file of this process that a path, or a link that it leads to, stands for."""
+    """Open file descriptor of this process to which a path leads, directly or through links; None if there is none."""
     name = os.path.abspath(path)
     for _ in range(MAX_LINKS):
         if name in (stream := {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}):
             return stream[name]
         folder = os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
-        for place in (name, folder):
-            if match := DESCRIPTOR.fullmatch(place):
-                return int(match[1]) if _own(place) else None
+        for candidate in (name, folder):
+            if match := DESCRIPTOR.fullmatch(candidate):
+                return int(match[1]) if _is_own_descriptor(candidate) else None
         try:
             name = os.path.normpath(os.path.join(os.path.dirname(folder), os.readlink(folder)))
         except OSError:
@@ -267,37 +272,37 @@ def _descriptor(path: Path) -> int | None:
     return None
 
 
-def _own(descriptor: str) -> bool:
+def _is_own_descriptor(descriptor: str) -> bool:
     return descriptor.startswith(("/dev/fd/", "/proc/self/", "/proc/thread-self/", f"/proc/{os.getpid()}/"))
 
 
 def _temporary_name(name: str) -> str:
-    return f".{name[:NAME_LENGTH]}.{secrets.token_hex(8)}.partial"
+    return f".{name[:MAX_REPEATED_LENGTH]}.{secrets.token_hex(8)}.partial"
 
 
-def _create(place: Path) -> tuple[IO[bytes], str]:
-    """A new, locked file beside the place, and its path. It can be read by nobody who can't read the file in that place."""
-    _sweep_once(place.parent, place.name)
+def _create(destination: Path) -> tuple[IO[bytes], str]:
+    """Create and lock a temporary file beside the destination, with no more read permissions than the old file."""
+    _remove_leftovers_once(destination.parent, destination.name)
     try:
-        mode = stat.S_IMODE(os.stat(place).st_mode)
+        mode = stat.S_IMODE(os.stat(destination).st_mode)
     except OSError:
         mode = 0o666
     while True:
-        name = str(place.parent / _temporary_name(place.name))
+        name = str(destination.parent / _temporary_name(destination.name))
         try:
             number = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode & 0o666)
         except FileExistsError:
             continue
         if fcntl is not None:
-            with suppress(OSError):  # a file system without locks
+            with suppress(OSError):  # the file system has no locks
                 fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.exists(name):  # else it was swept away before it was locked
+        if os.path.exists(name):  # else another process removed it before it was locked
             return open(number, "wb"), name
         os.close(number)
 
 
-def _locked(folder: Path) -> int | None:
-    """A descriptor that holds the lock on a folder."""
+def _lock_folder(folder: Path) -> int | None:
+    """Lock a folder; returns the descriptor that holds the lock."""
     if fcntl is None:
         return None
     number = os.open(folder, os.O_RDONLY)
@@ -307,6 +312,7 @@ def _locked(folder: Path) -> int | None:
 
 
 def _remove_leftover(path: Path) -> None:
+    """Remove a temporary file or folder of this user that is not locked."""
     with suppress(OSError):
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -322,10 +328,10 @@ def _remove_leftover(path: Path) -> None:
             os.close(number)
 
 
-def _keep_mode(temporary: str, place: Path) -> None:
-    """The mode of the file that is replaced, and its owner where that may be given."""
+def _keep_mode(temporary: str, destination: Path) -> None:
+    """Give a temporary file the mode of the file that it replaces and, if the system allows it, the owner."""
     try:
-        old, new = os.stat(place), os.stat(temporary)
+        old, new = os.stat(destination), os.stat(temporary)
     except OSError:
         return
     if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid) and hasattr(os, "chown"):
@@ -334,15 +340,16 @@ def _keep_mode(temporary: str, place: Path) -> None:
     os.chmod(temporary, stat.S_IMODE(old.st_mode))
 
 
-def _move(temporary: str, place: Path, keep: bool) -> None:
-    if keep and place.exists():
-        os.replace(place, previous(place))
-    os.replace(temporary, place)
+def _move(temporary: str, destination: Path, keep: bool) -> None:
+    """Rename a temporary file to its destination, keeping the old file on request."""
+    if keep and destination.exists():
+        os.replace(destination, previous(destination))
+    os.replace(temporary, destination)
 
 
-def _copy(file: Path, place: Path) -> None:
-    """To where a link leads, which may be another file system."""
-    with open(file, "rb") as source, replacing(place) as copy:
+def _copy(file: Path, destination: Path) -> None:
+    """Copy a file to the target of a link, which may be on another file system."""
+    with open(file, "rb") as source, replacing(destination) as copy:
         shutil.copyfileobj(source, copy)
 
 
@@ -352,7 +359,7 @@ def _sync(file: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the rename itself on the disk, where the system lets a folder be opened."""
+    """Flush a rename to the disk, on systems that can open a folder."""
     if os.name == "posix":
         opened = os.open(folder, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
-"""The only way in which condgrad opens a file to read: an ordinary file, and no more bytes than are allowed.
+"""Safe reading of files: condgrad opens only regular files, and reads no more bytes than the limits allow.
 
-A file may come from a stranger. What it declares (a shape, the size of a member of a zip) is compared with what it holds and with
-the limits before memory is taken, nothing in it can run code, and nothing is waited for.
+A file may come from an untrusted source. Sizes that it declares (a shape, a member of a zip) are compared with its content and
+with the limits before memory is allocated. Nothing in a file can run code, and reading never waits for a pipe or a device.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from numpy.lib import format as npy
 
 from condgrad.checks import BadData, whole
 
-FREE = 64 * 2**20
-"""Bytes that any file may decompress to."""
+MIN_ALLOWED_BYTES = 64 * 2**20
+"""Number of bytes to which every file may decompress, whatever its own size."""
 CHUNK = 2**20
+"""Bytes that are read at a time."""
 MAX_JSON_BYTES = 64 * 2**20
-"""Of a JSON text: parsed it takes many times as much."""
+"""Maximum size of a JSON text; parsed, it takes many times as much memory."""
 MAX_JSON_DEPTH = 200
-"""Levels of brackets in a JSON text: its parser is recursive."""
+"""Maximum nesting of brackets in a JSON text, because the parser is recursive."""
 MAX_DIRECTORY_BYTES = 16 * 2**20
-"""Of the list of members at the end of a zip: parsed it takes ten times as much."""
-STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-"""Strings of JSON, the last one even if it does not end: then no byte is looked at twice."""
-NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
-DAMAGE = (
+"""Maximum size of the central directory of a zip; parsed, it takes ten times as much memory."""
+JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+"""JSON strings, and an unterminated one at the end of the text, so that matching takes linear time."""
+NOT_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
+FORMAT_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -50,33 +51,33 @@ DAMAGE = (
     SyntaxError,
     TokenError,
 )
-"""What zipfile, json and numpy raise for bytes that are not what they expect."""
+"""Exceptions that zipfile, json and numpy raise for malformed content."""
 
 
 class NotAFile(BadData):
-    """A pipe or a device, which may never give an end."""
+    """The path is a pipe or a device, from which reading may never end."""
 
 
 class TooLarge(BadData):
-    """More than the limits allow."""
+    """A file exceeds the limits."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a file may take. It is compared before memory is taken: raise what is too small for your data.
+    """Limits on files, checked before memory is allocated. Increase those that are too small for your data.
 
     Parameters
     ----------
     bytes : int, default 8 GiB
-        Bytes after decompression.
+        Maximum number of bytes after decompression.
     ratio : int, default 200
-        Beyond 64 MiB, bytes after decompression for each byte of the file.
+        Maximum ratio of bytes after decompression to bytes of the file, for files that decompress to more than 64 MiB.
     entries : int, default 500,000,000
-        Entries of a matrix.
+        Maximum number of entries of a matrix.
     side : int, default 100,000,000
-        Rows, or columns.
+        Maximum number of rows, and of columns.
     line : int, default 1 MiB
-        Bytes of one line of text or of one name.
+        Maximum number of bytes of one line of text or of one name.
     """
 
     bytes: int = 8 * 2**30
@@ -90,22 +91,22 @@ class Limits:
             whole(getattr(self, field.name), f"The limit '{field.name}'")
 
     def allowed(self, size: int) -> int:
-        """Bytes that a file may take in memory.
+        """Maximum number of bytes of a file in memory.
 
         Parameters
         ----------
         size : int
-            Bytes of the file.
+            Size of the file in bytes.
 
         Returns
         -------
         allowed : int
         """
-        return min(self.bytes, max(FREE, self.ratio * size))
+        return min(self.bytes, max(MIN_ALLOWED_BYTES, self.ratio * size))
 
 
 def open_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open an ordinary file for reading.
+    """Open a regular file for reading.
 
     Parameters
     ----------
@@ -118,31 +119,31 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
     Raises
     ------
     NotAFile
-        For a pipe or a device, without waiting for it.
+        If the path is a pipe or a device.
     OSError
-        Where there is no such file, or it can't be opened.
+        If there is no such file, or it cannot be opened.
     """
     refusal = NotAFile(f"{path} is a pipe or a device, but a file was expected: copy the data into a file.")
-    if not _ordinary(os.stat(path)):  # before it is opened: opening some devices does something
+    if not _is_file_or_folder(os.stat(path)):  # before opening, which has side effects for some devices
         raise refusal
-    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
-    if not _ordinary(os.fstat(file.fileno())):  # what stands there has changed since
+    file = open(path, "rb", opener=_open_without_waiting)  # noqa: SIM115
+    if not _is_file_or_folder(os.fstat(file.fileno())):  # replaced between the two calls
         file.close()
         raise refusal
     return file
 
 
-def _without_waiting(path: str, flags: int) -> int:
+def _open_without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _ordinary(found: os.stat_result) -> bool:
-    """A file; or a folder, which ``open`` refuses in its own words."""
+def _is_file_or_folder(found: os.stat_result) -> bool:
+    """Whether a path is a regular file, or a folder, for which ``open`` raises its own error."""
     return stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
 
 
 def size_of(file: IO[bytes]) -> int:
-    """Bytes of an open file.
+    """Size of an open file in bytes.
 
     Parameters
     ----------
@@ -155,34 +156,39 @@ def size_of(file: IO[bytes]) -> int:
     return os.fstat(file.fileno()).st_size
 
 
-def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
+def read_bytes(path: str | os.PathLike[str], max_bytes: int) -> bytes:
     """Read a whole file.
 
     Parameters
     ----------
     path : str or os.PathLike
     most : int
-        Bytes that it may have; more are refused as TooLarge.
+        Maximum size of the file.
 
     Returns
     -------
     content : bytes
+
+    Raises
+    ------
+    TooLarge
+        If the file has more bytes.
     """
     with open_file(path) as file:
-        content = b"" if size_of(file) > most else file.read(most + 1)
-        if size_of(file) > most or len(content) > most:
-            raise TooLarge(f"{path} has more than the {most:,} bytes that such a file may have: check what it is.")
+        content = b"" if size_of(file) > max_bytes else file.read(max_bytes + 1)
+        if size_of(file) > max_bytes or len(content) > max_bytes:
+            raise TooLarge(f"{path} has more than the {max_bytes:,} bytes that such a file may have: check what it is.")
     return content
 
 
-def read_json(path: str | os.PathLike[str], most: int = MAX_JSON_BYTES) -> Any:
+def read_json(path: str | os.PathLike[str], max_bytes: int = MAX_JSON_BYTES) -> Any:
     """Read a JSON file.
 
     Parameters
     ----------
     path : str or os.PathLike
     most : int, default 64 MiB
-        Bytes that it may have.
+        Maximum size of the file.
 
     Returns
     -------
@@ -191,24 +197,29 @@ def read_json(path: str | os.PathLike[str], most: int = MAX_JSON_BYTES) -> Any:
     Raises
     ------
     ValueError
-        Where it is no JSON in UTF-8, is too large, or is nested too deeply.
+        If the file is not JSON in UTF-8, is too large, or is nested too deeply.
     """
-    return parse_json(read_bytes(path, most))
+    return parse_json(read_bytes(path, max_bytes))
 
 
 def parse_json(content: bytes) -> Any:
-    """Parse JSON whose brackets are not nested so deeply that the parser fails.
+    """Parse JSON with at most ``MAX_JSON_DEPTH`` levels of brackets.
 
     Parameters
     ----------
     content : bytes
-        In UTF-8.
+        JSON in UTF-8.
 
     Returns
     -------
     data : Any
+
+    Raises
+    ------
+    ValueError
+        If the content is not JSON in UTF-8, or is nested too deeply.
     """
-    brackets = np.frombuffer(STRINGS.sub(b"", content).translate(None, NO_BRACKETS), np.uint8)
+    brackets = np.frombuffer(JSON_STRINGS.sub(b"", content).translate(None, NOT_BRACKETS), np.uint8)
     steps = np.where((brackets == ord("[")) | (brackets == ord("{")), np.int8(1), np.int8(-1))
     if np.cumsum(steps, dtype=np.int32).max(initial=0) > MAX_JSON_DEPTH:
         raise BadData("it is nested too deeply")
@@ -216,23 +227,23 @@ def parse_json(content: bytes) -> Any:
 
 
 class Readable(Protocol):
-    """What arrays are read from: a file, a member of a zip, or one that hashes what it passes on."""
+    """Stream from which arrays are read: a file, a member of a zip, or a reader that also computes a hash."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
 
 def read_npy(stream: Readable, available: int, kinds: str, entries: int | None = None) -> np.ndarray:
-    """Read an array in numpy's format, up to the end of the stream.
+    """Read an array in the npy format, up to the end of the stream.
 
     Parameters
     ----------
     stream : object with ``read``
     available : int
-        Bytes that the stream has. An array that declares more is refused before memory is taken.
+        Size of the stream in bytes. An array that declares more is refused before memory is allocated.
     kinds : str
-        Kinds of dtype that are accepted, such as "biuf". Objects never are: they could run code.
+        Accepted kinds of dtype, such as "biuf". Objects are never accepted, because unpickling can run code.
     entries : int, optional
-        Numbers that the array may have; more are refused as TooLarge.
+        Maximum number of entries.
 
     Returns
     -------
@@ -241,11 +252,13 @@ def read_npy(stream: Readable, available: int, kinds: str, entries: int | None =
     Raises
     ------
     ValueError
-        Where this is no such array, or one of :data:`DAMAGE`.
+        If the array is malformed or not accepted. Malformed content may also raise another of :data:`FORMAT_ERRORS`.
+    TooLarge
+        If the array has more than ``entries`` entries.
     """
     version = npy.read_magic(stream)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # numpy's, of a header that it repaired
+        warnings.simplefilter("ignore", UserWarning)  # numpy warns about a header that it repaired
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = header(stream)
     if dtype.kind not in kinds or dtype.hasobject:
@@ -268,25 +281,32 @@ def read_npy(stream: Readable, available: int, kinds: str, entries: int | None =
 
 
 def open_zip(file: BinaryIO, allowed: int) -> zipfile.ZipFile:
-    """Open a zip whose members, all together, unpack to no more than is allowed.
+    """Open a zip file whose members unpack to at most ``allowed`` bytes in total.
 
     Parameters
     ----------
     file : binary file object
     allowed : int
-        Bytes; more are refused as TooLarge.
+        Maximum number of bytes of all members.
 
     Returns
     -------
     members : zipfile.ZipFile
-        Each name once; stored or deflated, as numpy and scipy write them.
+        Archive with unique names, whose members are stored or deflated, as numpy and scipy write them.
+
+    Raises
+    ------
+    BadData
+        If the archive has members of the same name or uses another compression.
+    TooLarge
+        If the members or their directory are too large.
 
     Notes
     -----
     ``zipfile`` does not unpack more of a member than it declares, so the declared sizes are limits.
     """
-    capped: Any = _Capped(file)
-    members = zipfile.ZipFile(capped)
+    limited: Any = _LimitedReads(file)
+    members = zipfile.ZipFile(limited)
     infos = members.infolist()
     if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in infos):
         raise BadData("it is packed by a method that numpy does not use")
@@ -297,8 +317,8 @@ def open_zip(file: BinaryIO, allowed: int) -> zipfile.ZipFile:
     return members
 
 
-class _Capped:
-    """A file of which no more is read at once than a zip's list of members may have: zipfile asks for all of the list."""
+class _LimitedReads:
+    """File that refuses reads of more than ``MAX_DIRECTORY_BYTES``: zipfile reads the whole central directory at once."""
 
     def __init__(self, file: BinaryIO):
         self.file = file

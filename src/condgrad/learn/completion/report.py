@@ -12,7 +12,7 @@ from condgrad.checks import counted
 from condgrad.data import Cleanup, Observations
 from condgrad.learn.completion.estimator import RobustCompletion
 from condgrad.report import Block, Curve, Plot, Table, Text, environment, write
-from condgrad.report.run_report import PROVEN, UNITS
+from condgrad.report.run_report import MAPPING_NOTE, UNITS
 
 MAX_LISTED_OUTLIERS = 25
 """Maximum number of outliers listed on the page."""
@@ -197,7 +197,7 @@ def convergence(model: RobustCompletion) -> list[Block]:
     units = {unit: label for unit, label in UNITS.items() if (trace[unit] > 0).any()}
     curve = Curve("squared gradient mapping", [{**{unit: trace[unit] for unit in units}, "y": trace["mapping"]}])
     proof = model.result_.certificate
-    note = PROVEN
+    note = MAPPING_NOTE
     if proof is not None:
         note = f"At the end it lies between {proof.lower:.3g} and {proof.upper:.3g}, by a gradient and a linear oracle call."
     certified = Plot(
