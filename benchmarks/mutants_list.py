@@ -132,8 +132,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("linear_gap(problem.domain, direction, prox)", "linear_gap(problem.domain, direction, x)", "the gap of the point"),
         ("* difference(prox, x)", "* difference(x, prox)", "the witness's slope with the wrong sign"),
         ("return witness(problem, self.x", "return self or witness(problem, self.x", "verify that verifies nothing"),
-        ("0.0) + rounding + worst(heard)", "0.0) + worst(heard)", "a gap without its rounding"),
-        ("0.0) + rounding + worst(heard)", "0.0) + rounding", "a gap without the linear oracle's error"),
+        ("0.0) + rounding + worst(reports)", "0.0) + worst(reports)", "a gap without its rounding"),
+        ("0.0) + rounding + worst(reports)", "0.0) + rounding", "a gap without the linear oracle's error"),
         ("rounding=error)", "rounding=0.0)", "a mapping without its rounding"),
     ],
     "solvers/ncgs.py": [
@@ -252,7 +252,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "driver/metrics.py": [
         ("z = x - gamma * grad", "z = x - 2 * gamma * grad", "the mapping of twice the step size"),
         ("Certificate(x, prox, gamma, gap, on", "Certificate(x, prox, gamma, 0.0, on", "an inexact prox taken for exact"),
-        ("gap += worst(heard)", "pass", "a mapping without the linear oracle's error"),
+        ("gap += worst(reports)", "pass", "a mapping without the linear oracle's error"),
         ("(eps or 0.0) / 100", "(eps or 0.0) * 100", "measures too roughly for its tolerance"),
     ],
     "driver/run.py": [
@@ -347,12 +347,12 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("self.rtol * abs(min(early))", "self.rtol", "stagnation on the scale of F"),
     ],
     "runtime/signals.py": [
-        ("(ear,) if alone else (*_EARS.get(), ear)", "(*_EARS.get(), ear)", "a run inside a run is heard outside"),
-        ("(ear,) if alone else (*_EARS.get(), ear)", "(ear,)", "whoever listens is alone"),
-        ("max((one.error", "min((one.error", "the mildest error"),
-        ("if not ears:", "if ears:", "silent where nobody listens"),
-        ("_EARS.reset(token)", "pass", "goes on listening when done"),
-        ("heard.append(Inexact(error, sentence))", "heard.append(Inexact(0.0, sentence))", "an error of 0"),
+        ("(receiver,) if alone else (*_RECEIVERS", "(*_RECEIVERS", "a run inside a run is heard outside"),
+        ("(receiver,) if alone else (*_RECEIVERS.get(), receiver)", "(receiver,)", "whoever listens is alone"),
+        ("max((report.error", "min((report.error", "the mildest error"),
+        ("if not receivers:", "if receivers:", "silent where nobody listens"),
+        ("_RECEIVERS.reset(token)", "pass", "goes on listening when done"),
+        ("reports.append(Inexact(error, sentence))", "reports.append(Inexact(0.0, sentence))", "an error of 0"),
     ],
 }  # fmt: skip
 """(old text, which occurs once in the file; new text; what is wrong with it) for each file of the core."""

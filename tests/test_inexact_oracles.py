@@ -12,7 +12,7 @@ from condgrad.certificate import witness
 from condgrad.driver.metrics import mapping, wolfe_gap
 from condgrad.linalg import lanczos
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank
-from condgrad.runtime.signals import inexact, listening, worst
+from condgrad.runtime.signals import receiving, report_inexact, worst
 
 SETS = {
     "nuclear": cg.NuclearBall((90, 80), 2.0),
@@ -53,9 +53,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("domain", SETS.values(), ids=SETS)
 def test_the_room_there_is_enough_for_hard_spectra(domain: Any, spectrum: str) -> None:
     D = direction(domain, spectrum, 0)
-    with listening() as heard:
+    with receiving() as reports:
         vertex = domain.lmo(D)
-    assert heard == [] and np.vdot(D, vertex) == pytest.approx(least(domain, D), rel=1e-9)
+    assert reports == [] and np.vdot(D, vertex) == pytest.approx(least(domain, D), rel=1e-9)
 
 
 @pytest.mark.usefixtures("short")
@@ -66,13 +66,13 @@ def test_the_error_is_told_and_true(domain: Any, spectrum: str) -> None:
     for seed in range(5):
         D = direction(domain, spectrum, seed)
         for A in (D, low_rank(D)):
-            with listening() as heard:
+            with receiving() as reports:
                 vertex = domain.lmo(A)
             off = float(np.vdot(D, np.asarray(vertex))) - least(domain, D)
             assert domain.contains(vertex)
-            assert -1e-9 <= off <= worst(heard) + 1e-9
-            assert all(0 < one.error < np.inf and "did not converge" in one.sentence for one in heard)
-            told += len(heard)
+            assert -1e-9 <= off <= worst(reports) + 1e-9
+            assert all(0 < one.error < np.inf and "did not converge" in one.sentence for one in reports)
+            told += len(reports)
     assert told >= 5
 
 
@@ -87,9 +87,9 @@ def test_a_second_search_with_more_room_finds_what_the_first_did_not(monkeypatch
     D = direction(domain, "no gap", 1)
     monkeypatch.setattr(lanczos, "MAX_RESTARTS", 1)
     monkeypatch.setattr(lanczos, "STEPS", 27)
-    with listening() as heard:
+    with receiving() as reports:
         assert np.vdot(D, domain.lmo(D)) == pytest.approx(least(domain, D), rel=1e-9)
-    assert heard == []
+    assert reports == []
 
 
 @pytest.mark.usefixtures("short")
@@ -106,7 +106,7 @@ def test_certificates_take_the_error_in() -> None:
     domain = SETS["nuclear"]
     objective = linear(direction(domain, "no gap", 2))
     problem, x = cg.Problem(objective, domain), domain.start()
-    with listening():
+    with receiving():
         gap, stated = wolfe_gap(problem, x), witness(problem, x, x, 0.5)
         measured = mapping(problem, x, 0.5)
     true = np.vdot(objective.grad(x), x) - least(domain, objective.grad(x))
@@ -124,7 +124,7 @@ class Rough:
     def __call__(self, direction: np.ndarray) -> np.ndarray:
         self.calls += 1
         error = 0.5 if self.calls == 3 else 0.25
-        inexact(error, f"Off by {error}.")
+        report_inexact(error, f"Off by {error}.")
         return cg.Simplex(5).lmo(direction)
 
 
@@ -155,7 +155,7 @@ def linear(D: np.ndarray) -> cg.Function:
 
 
 def domain_answer(domain: Any, D: np.ndarray) -> np.ndarray:
-    with listening():
+    with receiving():
         return np.asarray(domain.lmo(D))
 
 

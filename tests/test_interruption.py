@@ -24,7 +24,7 @@ from condgrad.driver.progress import SWITCH
 from condgrad.linalg import lanczos
 from condgrad.runtime import clock, process_memory
 from condgrad.runtime.interruption import Terminated, defer_signals, raise_on_sigterm
-from condgrad.runtime.signals import beat, listening
+from condgrad.runtime.signals import heartbeat, receiving
 
 result_of = sys.modules["condgrad.driver.run"]
 
@@ -267,14 +267,14 @@ def test_a_deadline_does_not_reach_into_a_run_inside(fake_clock: list[float]) ->
 
 
 def test_beats_are_heard_by_all_who_listen_and_by_nobody_else() -> None:
-    heard: list[str] = []
-    beat()
-    with listening(lambda: heard.append("outer")):
-        with listening(lambda: heard.append("inner")):
-            beat()
-        beat()
-    beat()
-    assert heard == ["outer", "inner", "outer"]
+    order: list[str] = []
+    heartbeat()
+    with receiving(lambda: order.append("outer")):
+        with receiving(lambda: order.append("inner")):
+            heartbeat()
+        heartbeat()
+    heartbeat()
+    assert order == ["outer", "inner", "outer"]
 
 
 # -------------------------------------------------------------------------------------------------- with a checkpoint

@@ -23,7 +23,7 @@ from condgrad.points import norm2
 from condgrad.points.base import same
 from condgrad.points.rounding import difference, gap_rounding, grad_scale, mapping_rounding, pairwise_inner, precision
 from condgrad.protocols import Point, Problem
-from condgrad.runtime.signals import listening, worst
+from condgrad.runtime.signals import receiving, worst
 from condgrad.storage.stored import stored
 
 
@@ -122,13 +122,13 @@ def linear_gap(domain: Any, direction: Point, point: Point) -> tuple[float, floa
     A gap below 0 by more than rounding shows that the point lies outside of the set, or that the oracle is not exact, by as much
     at the least: so it is added like an error.
     """
-    with listening() as heard:
+    with receiving() as reports:
         vertex = domain.lmo(direction)
     gap, rounding = pairwise_inner(direction, point - vertex), gap_rounding(direction, point, vertex)
     length, reach = sqrt(norm2(direction)), sqrt(norm2(point)) + sqrt(norm2(vertex))
-    if gap < -(1e-6 * length * (reach + 1.0) + rounding + 2 * worst(heard)):
+    if gap < -(1e-6 * length * (reach + 1.0) + rounding + 2 * worst(reports)):
         raise BadOracle(
             f"The linear oracle's answer is worse than the point by {-gap:.3g}: lmo does not minimise <direction, .>, or the "
             "point lies outside of the set."
         )
-    return max(gap, -gap - rounding, 0.0) + rounding + worst(heard), rounding
+    return max(gap, -gap - rounding, 0.0) + rounding + worst(reports), rounding

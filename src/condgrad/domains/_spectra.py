@@ -22,7 +22,7 @@ from condgrad.points import LowRank, inner, norm2
 from condgrad.points.base import Structured
 from condgrad.points.low_rank import outer
 from condgrad.protocols import Point
-from condgrad.runtime.signals import beat, inexact
+from condgrad.runtime.signals import heartbeat, report_inexact
 
 Shrink = Callable[[np.ndarray], np.ndarray]
 
@@ -191,14 +191,14 @@ def value_error(
     return float(np.maximum(bound - values, 0.0).sum()) + len(values) * residual
 
 
-def report_inexact(owner: str, error: float, size: float) -> None:
+def report_unconverged(owner: str, error: float, size: float) -> None:
     """Report that the answer of a linear oracle, with value -size, may be above the minimum by up to ``error``; 0: no report."""
     if error > 0.0:
         sentence = (
             f"The linear oracle of {owner} did not converge: the value of its answer, {-size:.6g}, may be above the minimum by "
             f"up to {error:.2g}, which is certified."
         )
-        inexact(error, sentence)
+        report_inexact(error, sentence)
 
 
 def bound_outside(
@@ -239,7 +239,7 @@ def project_structured(domain: Any, z: Structured) -> LowRank:
     max_rank, last, before = min(z.shape), None, np.zeros((z.shape[1], 0))
     block = z.low_rank_part().factors()[1]
     for _ in range(MAX_PROJECTION_PASSES):
-        beat()
+        heartbeat()
         left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, max_rank))
         shrunk = domain.shrink(values)
         k = int(np.count_nonzero(shrunk))

@@ -16,7 +16,7 @@ from condgrad.domains._spectra import (
     eigenvalues,
     lowest_vectors,
     onto_capped_simplex,
-    report_inexact,
+    report_unconverged,
     square_shape,
 )
 from condgrad.points import LowRank
@@ -62,7 +62,7 @@ class Fantope(LowRankSet):
     ) -> tuple[Point, np.ndarray]:
         direction = self._point(direction)
         vectors, _, values, error = lowest_vectors(direction, self.rank, block, accuracy)
-        report_inexact("Fantope", error, -float(values[: self.rank].sum()))
+        report_unconverged("Fantope", error, -float(values[: self.rank].sum()))
         lowest = vectors[:, : self.rank]
         return outer(lowest, lowest, direction), vectors
 

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._spectra import LowRankSet, check_matrix_shape, report_inexact, top_vectors
+from condgrad.domains._spectra import LowRankSet, check_matrix_shape, report_unconverged, top_vectors
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank
 from condgrad.points.low_rank import outer
@@ -50,7 +50,7 @@ class NuclearBall(LowRankSet, Ball):
     ) -> tuple[Point, np.ndarray]:
         direction = self._point(direction)
         left, right, values, error = top_vectors(direction, block, accuracy / self.radius)
-        report_inexact("NuclearBall", self.radius * error, self.radius * float(values[0]))
+        report_unconverged("NuclearBall", self.radius * error, self.radius * float(values[0]))
         U, V = -self.radius * left[:, :1], right[:, :1]
         return outer(U, V, direction), right
 

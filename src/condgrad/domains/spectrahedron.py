@@ -10,7 +10,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains._ball import Shape
-from condgrad.domains._spectra import LowRankSet, eigenvalues, lowest_vectors, report_inexact, square_shape
+from condgrad.domains._spectra import LowRankSet, eigenvalues, lowest_vectors, report_unconverged, square_shape
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank
 from condgrad.points.low_rank import outer
@@ -57,7 +57,7 @@ class Spectrahedron(LowRankSet):
     ) -> tuple[Point, np.ndarray]:
         direction = self._point(direction)
         vectors, _, values, error = lowest_vectors(direction, 1, block, accuracy / self.radius)
-        report_inexact("Spectrahedron", self.radius * error, -self.radius * float(values[0]))
+        report_unconverged("Spectrahedron", self.radius * error, -self.radius * float(values[0]))
         top = vectors[:, : 0 if values[0] >= 0 and not self.equal else 1]
         return outer(self.radius * top, top, direction), vectors
 

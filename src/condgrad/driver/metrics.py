@@ -12,7 +12,7 @@ from condgrad.certificate import Certificate, linear_gap
 from condgrad.inner import Corrective, Spectral, relative, with_gap
 from condgrad.points.rounding import grad_scale, mapping_rounding, precision
 from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, SpectralSet, fits
-from condgrad.runtime.signals import listening, worst
+from condgrad.runtime.signals import receiving, worst
 
 MAX_DENSE_ENTRIES = 512 * 512
 """Maximum number of entries of a low-rank matrix that is converted to a dense one for an exact measurement."""
@@ -60,10 +60,10 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
     else:
         solver: Inner = (Spectral if fits(problem.domain, SpectralSet) else Corrective)(max_calls=MAX_MEASURING_CALLS)
         accuracy = relative(0.01, gamma * (eps or 0.0) / 100)
-        with listening() as heard:
+        with receiving() as reports:
             found = solver.solve(problem.domain, grad, x, gamma, accuracy, solver.init(problem.domain, x))
             prox, gap, _ = with_gap(found, problem.domain, grad, x, gamma)
-        gap += worst(heard)
+        gap += worst(reports)
     relative_precision = precision(problem.objective, grad)
     rounding = mapping_rounding(grad, x, prox, gamma, relative_precision, grad_scale(problem.objective, x))
     return Certificate(x, prox, gamma, gap, on=function_name(problem), rounding=rounding)

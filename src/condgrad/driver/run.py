@@ -36,7 +36,7 @@ from condgrad.runtime.interruption import (
     describe_interruption,
     raise_on_sigterm,
 )
-from condgrad.runtime.signals import listening
+from condgrad.runtime.signals import receiving
 from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import Backtracking
 
@@ -324,7 +324,7 @@ class _Run:
             raise _End(Reason("out_of_budget", ""))
 
     def to_the_end(self, callback: Callback | None, action: str) -> Result:
-        with listening(self.alive, self.lookout.heard, alone=True):
+        with receiving(self.alive, self.lookout.heard, alone=True):
             try:
                 reason = self.loop(callback)
                 if action == "raise" and isinstance(self.interruption, Terminated):

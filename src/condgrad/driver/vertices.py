@@ -17,7 +17,7 @@ from condgrad.driver.resolve import unwrapped
 from condgrad.points import inner, norm2
 from condgrad.points.rounding import precision_of, sum_rounding
 from condgrad.protocols import Point
-from condgrad.runtime.signals import inexact, listening, worst
+from condgrad.runtime.signals import receiving, report_inexact, worst
 
 REMEMBERED = 8
 """Answers that are remembered: those that were given last."""
@@ -60,7 +60,7 @@ class Compared:
         return getattr(self._domain, name)
 
     def lmo(self, direction: Point) -> Point:
-        with listening() as heard:
+        with receiving() as reports:
             vertex = self._domain.lmo(direction)
         self.precision = max(self.precision, precision_of(vertex), getattr(self._domain, "precision", 0.0))
         known, value = self.remembered, inner(direction, vertex)
@@ -71,8 +71,8 @@ class Compared:
                 f"The linear oracle of {type(self._domain).__name__} answers in numbers with a relative distance of "
                 f"{self.precision:.3g} (float16 or coarser), so that <direction, answer> may be off by {coarse:.3g}."
             )
-            inexact(coarse, sentence)
-        error = worst(heard) + coarse
+            report_inexact(coarse, sentence)
+        error = worst(reports) + coarse
         for point in self.points:
             excess = value - inner(direction, point)
             if excess > 0.0:
@@ -105,7 +105,7 @@ class Compared:
             self._refuse(excess, "one of its earlier answers")
         name = type(self._domain).__name__
         sentence = f"The linear oracle of {name} is not exact: one of its answers was worse than an earlier one by {excess:.3g}."
-        inexact(excess, sentence)
+        report_inexact(excess, sentence)
 
     def _refuse(self, excess: float, than: str) -> None:
         self.refuted = True
@@ -167,10 +167,10 @@ def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = Fa
         seen = tuple(_others(domain, direction, vertex, points, brief))
         again = _finite(domain, direction)
         values = [inner(direction, other) for other in seen]
-        with listening() as heard:  # the errors of the answers to other directions are not those of this one
+        with receiving() as reports:  # the errors of the answers to other directions are not those of this one
             for answer in (vertex, again):
                 domain.compare(direction, answer, seen, values, domain.type_error(direction, answer))
-        return worst(heard)
+        return worst(reports)
     finally:
         domain.points = before
 

@@ -13,7 +13,7 @@ from condgrad.checks import whole
 from condgrad.points import inner, norm2
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
-from condgrad.runtime.signals import beat
+from condgrad.runtime.signals import heartbeat
 
 EPS = 4 * float(np.finfo(float).eps)
 """A gap below this, relative to its terms, is rounding error."""
@@ -48,7 +48,7 @@ class CondG:
         """Solve the prox subproblem at u with gradient g and step size gamma, until ``stop`` allows the gap."""
         u_t = u
         for t in count(1):
-            beat()
+            heartbeat()
             if self.max_calls is not None and t > self.max_calls:
                 return Prox(u_t, inf, memory)
             direction = g + (1 / gamma) * (u_t - u)

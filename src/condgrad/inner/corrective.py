@@ -14,7 +14,7 @@ from condgrad.inner.condg import EPS
 from condgrad.points import ActiveSet, inner, norm2
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox
-from condgrad.runtime.signals import beat
+from condgrad.runtime.signals import heartbeat
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Corrective:
         z = u - gamma * g
         hull = memory.with_atom(u)
         for t in count(1):
-            beat()
+            heartbeat()
             hull = hull.nearest(z)
             u_t = hull.point()
             if self.max_calls is not None and t > self.max_calls:

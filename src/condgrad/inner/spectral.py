@@ -23,7 +23,7 @@ from condgrad.linalg.lanczos import RITZ, SPARE, TIMES, random_block, rank_of, s
 from condgrad.points import LowRank, norm2
 from condgrad.points.low_rank import outer
 from condgrad.protocols import InnerStop, Point, Prox
-from condgrad.runtime.signals import beat
+from condgrad.runtime.signals import heartbeat
 
 GAP_SHARE = 1 / 4
 """Target as a share of the allowed gap. The reported gap is the target, so with 1 it would always be all that is allowed."""
@@ -76,7 +76,7 @@ class Spectral:
         spare, calls, refined, last = SPARE, 0, 0, inf
         before, before_image = memory[:, :0], np.zeros((z.shape[0], 0))
         while True:
-            beat()
+            heartbeat()
             image = None if image is None or image.shape[1] < domain.narrowest + SPARE else image[:, :widest]
             left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, widest), image)
             shrunk = domain.shrink(values)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from condgrad.linalg.qr import qr
-from condgrad.runtime.signals import beat
+from condgrad.runtime.signals import heartbeat
 
 FAILURE_PROBABILITY = 1e-8
 """Probability, over the random start, that a bound is wrong."""
@@ -56,7 +56,7 @@ def eigenvalue_bound(times: Times, known: np.ndarray, target: float, noise: Nois
     if not basis.next.size:
         return EigenvalueBound(-inf, basis.next)
     for step in range(1, MAX_BLOCKS + 1):
-        beat()
+        heartbeat()
         more = basis.grow(times, noise)
         growth.add_block(basis.squares[-1], basis.links[step - 2] if step > 1 else None)
         if growth.proves(basis.required_growth):

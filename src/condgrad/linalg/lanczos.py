@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.linalg.qr import by_cholesky, qr
-from condgrad.runtime.signals import beat
+from condgrad.runtime.signals import heartbeat
 
 STEPS, KEPT = 100, 30
 """Lanczos vectors before a restart, and the number of Ritz vectors that a restart keeps."""
@@ -108,7 +108,7 @@ class _Bidiagonal:
         looks: list[tuple[int, float]] = []
         next_look = self.j + 3
         while self.j < len(U):
-            beat()
+            heartbeat()
             j = self.j
             u = _orthogonal_part(self.A @ V[j], U[:j])
             B[j, j] = np.linalg.norm(u)
@@ -278,7 +278,7 @@ class _Eigenbasis:
         looks: list[tuple[int, float]] = []
         blocks, next_look = max(self.j // self.k, 1), max(self.j // self.k, 1) + 3
         while self.j + len(self.next) <= len(self.Q):
-            beat()
+            heartbeat()
             old, self.j = self.j, self.j + len(self.next)
             new, j = slice(old, self.j), self.j
             self.Q[new] = self.next

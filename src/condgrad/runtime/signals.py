@@ -1,8 +1,8 @@
-"""What a long computation says aside, to whoever listens: that it is alive, and that an answer is not exact.
+"""Side channel from long computations to the run that called them: heartbeats, and errors of inexact oracles.
 
-The contracts have no room for either: an oracle answers with a point. So a loop that can go long without an oracle call says
-``beat()`` in each pass, by which its run can show progress and end at a deadline; and an oracle that did not get as far as it
-should says by how much its answer may be off, for the certificate to take in.
+An oracle answers with a point, and its contract has no place for anything else. So a loop that can run long without an oracle
+call calls ``heartbeat()`` in each pass, by which its run shows progress and ends at a deadline. An oracle that did not reach its
+accuracy calls ``report_inexact``, and the certificates of the run take the error into account.
 """
 
 from __future__ import annotations
@@ -15,56 +15,57 @@ from typing import NamedTuple
 
 
 class InexactOracleWarning(UserWarning):
-    """A linear oracle's answer is known to a stated error only."""
+    """A linear oracle's answer is known only up to a stated error."""
 
 
 class Inexact(NamedTuple):
-    """<direction, answer> may be above the minimum by at most ``error``."""
+    """Report of an inexact answer: <direction, answer> is above the minimum by at most ``error``."""
 
     error: float
     sentence: str
 
 
-class _Ear(NamedTuple):
-    beat: Callable[[], None] | None
-    heard: list[Inexact]
+class _Receiver(NamedTuple):
+    on_heartbeat: Callable[[], None] | None
+    reports: list[Inexact]
 
 
-_EARS: ContextVar[tuple[_Ear, ...]] = ContextVar("ears", default=())
+_RECEIVERS: ContextVar[tuple[_Receiver, ...]] = ContextVar("receivers", default=())
 
 
 @contextmanager
-def listening(
-    on_beat: Callable[[], None] | None = None, heard: list[Inexact] | None = None, alone: bool = False
+def receiving(
+    on_heartbeat: Callable[[], None] | None = None, reports: list[Inexact] | None = None, alone: bool = False
 ) -> Iterator[list[Inexact]]:
-    """What is said meanwhile, in this thread: answers that are not exact, in a list that grows; ``on_beat`` may raise.
+    """Receive the heartbeats and reports of this thread inside the block; reports are appended to the list that is yielded.
 
-    ``alone``: nobody else listens, as in a run inside a run.
+    ``on_heartbeat`` may raise, which ends the computation. With ``alone``, receivers further out get nothing, as for a run
+    inside a run.
     """
-    ear = _Ear(on_beat, [] if heard is None else heard)
-    token = _EARS.set((ear,) if alone else (*_EARS.get(), ear))
+    receiver = _Receiver(on_heartbeat, [] if reports is None else reports)
+    token = _RECEIVERS.set((receiver,) if alone else (*_RECEIVERS.get(), receiver))
     try:
-        yield ear.heard
+        yield receiver.reports
     finally:
-        _EARS.reset(token)
+        _RECEIVERS.reset(token)
 
 
-def worst(heard: list[Inexact]) -> float:
-    """The largest error of what was heard; 0 where all was exact."""
-    return max((one.error for one in heard), default=0.0)
+def worst(reports: list[Inexact]) -> float:
+    """Largest reported error; 0 if every answer was exact."""
+    return max((report.error for report in reports), default=0.0)
 
 
-def beat() -> None:
-    """Said once a pass by loops that may go long without an oracle call."""
-    for ear in _EARS.get():
-        if ear.beat is not None:
-            ear.beat()
+def heartbeat() -> None:
+    """Called once a pass by loops that may run long without an oracle call."""
+    for receiver in _RECEIVERS.get():
+        if receiver.on_heartbeat is not None:
+            receiver.on_heartbeat()
 
 
-def inexact(error: float, sentence: str) -> None:
-    """Said by a linear oracle whose answer may be off by ``error``. Where nobody listens it is a warning: never silent."""
-    ears = _EARS.get()
-    for ear in ears:
-        ear.heard.append(Inexact(error, sentence))
-    if not ears:
+def report_inexact(error: float, sentence: str) -> None:
+    """Called by a linear oracle whose answer may be off by ``error``. Without a receiver it becomes a warning."""
+    receivers = _RECEIVERS.get()
+    for receiver in receivers:
+        receiver.reports.append(Inexact(error, sentence))
+    if not receivers:
         warnings.warn(sentence, InexactOracleWarning, stacklevel=2)
