@@ -121,7 +121,10 @@ def test_weights_that_are_none_are_refused(weights: np.ndarray, said: str) -> No
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("even", "give None, 'balanced' or a dict"), ({"upp": 2.0}, "'upp', which is no class, and lacks the class")],
+    [
+        ("even", "give None, 'balanced' or a dict"),
+        ({"upp": 2.0}, "'upp', which is not a class of y, and lacks the class"),
+    ],
 )
 def test_weights_of_classes_that_are_none_are_refused(given: Any, said: str) -> None:
     X, _, labels, _ = data()

@@ -42,8 +42,8 @@ class Image:
         One channel for grey; NaN where a pixel is missing.
     top : float
         Value of white; infinite for floats.
-    kind : {"L", "I;16", "F", "RGB"}
-        Kind of pixels, by pillow's mode.
+    kind : str
+        Kind of pixels, as a mode of pillow: "L", "I;16", "F" or "RGB".
     """
 
     pixels: np.ndarray
