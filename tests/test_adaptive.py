@@ -160,7 +160,7 @@ def test_iterate_by_iterate(problem: str, eps: float) -> None:
         return p, condg.wolfe_gap(example.domain.lmo, l, u, lam, p) if V is None else V
 
     walk = reference.option_1_adaptive(
-        f.value, f.grad, prox, example.x0, f.smoothness, STEPS, eps, library.FIRST, library.LEAST
+        f.value, f.grad, prox, example.x0, f.smoothness, STEPS, eps, library.FIRST_L_SHARE, library.MIN_L_SHARE
     )
     setup = Setup(schedule, cg.CondG(MAX_CALLS), STEPS)
     states = islice(cg.iterate(example.problem, build("ncgs", example.problem, setup, {}), example.x0), 1, STEPS + 1)

@@ -137,7 +137,9 @@ class Structured(ABC):
     def same_shape(self, other: Any) -> None:
         """Raise ValueError if ``other`` has another shape."""
         if tuple(other.shape) != self.shape:
-            raise ValueError(f"Got points of shapes {self.shape} and {tuple(other.shape)}: give both the same shape.")
+            raise ValueError(
+                f"Got a point of shape {tuple(other.shape)} and one of shape {self.shape}: give both the same shape."
+            )
 
 
 def same(a: Any, b: Any) -> bool:
