@@ -230,7 +230,7 @@ def test_what_complete_says_of_wide_tables(tmp_path: Path, capsys: pytest.Captur
     path, out = write(tmp_path / "w.csv", "t,a,b", "x,1,2", "y,3,4"), tmp_path / "m.npz"
     assert "say --wide" in refused(capsys, "complete", path, "--out", out)
     assert "--keep needs --filled" in refused(capsys, "complete", path, "--out", out, "--wide", "--keep")
-    assert "which would be lost" in refused(capsys, "complete", path, "--out", out, "--wide", "--filled", path)
+    assert "which would be overwritten" in refused(capsys, "complete", path, "--out", out, "--wide", "--filled", path)
     assert "give two names" in refused(capsys, "complete", path, "--out", out, "--wide", "--filled", out)
 
 

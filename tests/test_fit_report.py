@@ -35,7 +35,7 @@ def test_scales_and_runs_are_checked() -> None:
     with pytest.raises(ValueError, match="Unknown scale 'cubic'"):
         plot(scales=("log", "cubic"))
     run = {"x": [1.0], "y": [1.0]}
-    with pytest.raises(ValueError, match="a curve has not one run"):
+    with pytest.raises(ValueError, match="a curve does not have exactly one run"):
         Plot("p", "P", "y", {"x": "x"}, [Curve("c", [run, run])], as_given=True)
 
 

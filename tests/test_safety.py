@@ -376,7 +376,7 @@ def test_wrong_terms_are_found_where_the_gradient_is_right() -> None:
     objective = Broken(terms, "grad_terms", None, first=0)
     objective.bad = 2 * terms.grad(X0)
     found = cg.check_gradient(objective, SIMPLEX, X0)
-    assert not found.matches and "the mean of the terms' gradients makes a slope" in str(found)
+    assert not found.matches and "the mean of the terms' gradients gives the slope" in str(found)
 
 
 def test_a_right_gradient_passes_and_the_run_is_the_same() -> None:
