@@ -3,7 +3,7 @@
 from condgrad.runtime.extras import needed_for
 
 with needed_for("Estimators"):
-    from condgrad.learn.completion.estimator import RobustCompletion
+    from condgrad.learn.completion import RobustCompletion
     from condgrad.learn.linear import RobustLinearRegressor, SigmoidClassifier
     from condgrad.learn.pca import RobustPCA
 
