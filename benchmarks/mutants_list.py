@@ -11,7 +11,7 @@ CORRECTIVE = "tests/contract/test_corrective.py tests/contract/test_simplex_qp.p
 CERTIFICATES = "tests/test_certificates.py"
 BY_HAND = f"{CERTIFICATES} -k 'not witness and not prox_point and not reports and not projects'"
 """Those of its tests that do not draw hundreds of cases."""
-TRUTH = "tests/contract/test_methods.py -k certifies_the_truth"
+TRUTH = "tests/contract/test_methods.py -k certifi"
 DRIVER = "tests/test_driver.py tests/test_endings.py tests/contract/test_counts.py"
 HONESTY = "tests/test_honesty.py tests/test_bad_answers.py tests/test_safety.py"
 INEXACT = (

@@ -16,7 +16,7 @@ import numpy as np
 
 import condgrad as cg
 from condgrad.domains._spectra import onto_top_sum
-from condgrad.domains.simplex import onto_simplex
+from condgrad.linalg.simplex_projection import onto_simplex
 
 Long = np.longdouble
 EPS = float(np.finfo(Long).eps)
@@ -107,6 +107,29 @@ def rotation(a: np.longdouble, b: np.longdouble, c: np.longdouble) -> np.ndarray
 
 
 # --------------------------------------------------------------------------------------------------- projections, supports
+
+
+SETS = (
+    *(
+        "Simplex",
+        "L1Ball",
+        "L2Ball",
+        "LinfBall",
+        "Box",
+        "LpBall",
+        "GroupBall",
+        "Spectrahedron",
+        "Fantope",
+        "NuclearBall",
+    ),
+    *("SpectralBall", "KyFanBall", "UserSet"),
+)
+"""Classes of the sets on which ``project`` and ``lowest`` are written out here; the user's set is the disc of its example."""
+
+
+def known_sets() -> list[str]:
+    """Names in ``cg.DOMAINS`` of the sets on which the true mapping can be computed."""
+    return [name for name, entry in cg.DOMAINS.items() if type(entry.example()).__name__ in SETS]
 
 
 def project(domain: Any, z: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from dataclasses import replace
 from itertools import islice
@@ -278,14 +279,20 @@ SEEN = {"gradient": DETERMINISTIC, "terms": SUMS, "samples": SAMPLED}
 
 
 def of_module(walk):
-    return lambda example, schedule, **options: walk(example, STEPS, SEED, **options)
+    """The walk of a reference module, and the schedules that it takes: both if it has an argument ``theory``, else one."""
+    if "theory" not in inspect.signature(walk).parameters:
+        return (lambda example, schedule, **options: walk(example, STEPS, SEED, **options)), ONCE
+    return (
+        lambda example, schedule, **options: walk(example, STEPS, SEED, theory=schedule is THEORY, **options)
+    ), SCHEDULES
 
 
 for _, _name, _ in pkgutil.iter_modules(tests.reference.__path__, "tests.reference."):
-    # a reference may say itself how to walk beside it: {method: (walk(example, steps, seed, **options), variants of options)}
+    # a reference may say itself how to walk beside it: {method: (walk(example, steps, seed[, theory], **options), variants)}
     for _method, (_walk, _variants) in getattr(importlib.import_module(_name), "WALKS", {}).items():
         _on = PROJECTABLE if cg.METHODS[_method].projects else SEEN[cg.METHODS[_method].sees]
-        WALKS[_method] = (of_module(_walk), _on, ONCE, _variants)
+        _walk, _schedules = of_module(_walk)
+        WALKS[_method] = (_walk, _on, _schedules, _variants)
 
 
 def label(method, options, schedule, problem):
