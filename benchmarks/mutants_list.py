@@ -277,7 +277,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if self.outside(state.x)", "if False", "points outside of the set let through"),
         ("isfinite(state.x).all()", "isfinite(state.x).any()", "a point that is finite somewhere let through"),
         ("note(next_look=later(state.k))", "note(next_look=state.k)", "the set is asked after every step"),
-        ("FEW if converged else 0", "0", "a set that has nothing but a linear oracle is never asked"),
+        ("MAX_OUTSIDE_CALLS if converged else 0", "0", "a set that has nothing but a linear oracle is never asked"),
         ("max(self.heard)", "min(self.heard)", "the mildest of the linear oracle's errors"),
         ("self.heard.clear()", "pass", "every error heard again and again"),
         ("old + linear + (1 + 1e-6)", "old - linear + (1 + 1e-6)", "F may rise by what its gradient says that it falls"),

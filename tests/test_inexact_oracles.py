@@ -146,7 +146,7 @@ def test_a_run_speaks_of_the_worst_error() -> None:
         result = cg.minimize(DIAGONAL, domain, np.eye(5)[0], inner="corrective", max_steps=3)
     assert rough.calls > 3 and not result.success
     assert result.warnings == (
-        f"Off by 0.5. So it was {rough.calls} times in this run. Certificates take the error in.",
+        f"Off by 0.5. This happened {rough.calls} times in this run. Certificates include the error.",
     )
 
 
@@ -168,7 +168,7 @@ def test_a_run_says_that_its_oracle_was_not_exact(method: str) -> None:
         result = cg.minimize(
             linear(direction(domain, "no gap", 3)), domain, method=method, max_steps=4, tol=1e-9, **options
         )
-    assert len(result.warnings) == 1 and "times in this run. Certificates take the error in." in result.warnings[0]
+    assert len(result.warnings) == 1 and "times in this run. Certificates include the error." in result.warnings[0]
     exact = result.certificate.verify(cg.Problem(linear(direction(domain, "no gap", 3)), Lapack()))
     assert result.certificate.upper >= exact.upper * (1 - 1e-9)
     assert not result.success

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,12 @@ MAX_DIGITS = 18
 
 @cache
 def available() -> bool:
-    """Whether pyarrow is installed."""
-    return find_spec("pyarrow") is not None
+    """Whether pyarrow can be imported."""
+    try:
+        import pyarrow.csv
+    except ImportError:
+        return False
+    return bool(pyarrow.csv)
 
 
 def parse(

@@ -1,10 +1,9 @@
-"""What is noticed of a run from outside, whatever its method: points that are not finite or leave the set end it, and so does a
-user's linear oracle that is worse than its own earlier answers; a smoothness that the run contradicts and a linear oracle
-that was not exact are said in its warnings.
+"""Audit of a run of any method by the driver, with findings that end the run and findings that become warnings.
 
-Why the last two only warn: what a run returns is certified by oracles. The certificate takes an oracle's error in, and is for the
-step size 1/(2L) with an L that the run has not contradicted: that of the objective, or the larger one that was seen. What is
-lost is the method's own guarantee that it gets there.
+A run ends if a point is not finite or leaves the set, or if a user's linear oracle is worse than its own earlier answers. A
+smoothness L that the run contradicts, and a linear oracle that was not exact, are warnings only, because the certificate of what
+a run returns does not depend on them: it includes the oracle's error, and its step size is 1/(2L) with the larger L that the run
+has measured. Only the method's own guarantee of convergence is lost.
 """
 
 from __future__ import annotations
@@ -25,17 +24,18 @@ from condgrad.points import inner, norm2
 from condgrad.points.rounding import sum_rounding
 from condgrad.protocols import Objective, Point, Problem, Record, fits
 from condgrad.runtime.signals import Inexact, InexactOracleWarning
+from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import VALUE_NOISE, Curvature
 from condgrad.solvers.states import Descent
 from condgrad.storage.stored import stored
 
 ROUNDING = 1e-14
-"""What the digits of a point may be wrong by, relative to it."""
+"""Rounding error of a point, relative to its norm."""
 SLACKS = tuple(10.0**-n for n in range(15, 1, -1))
-"""Tolerances with which the set is asked for the witness of a certificate, up to the first that counts as inside. The first of
-all is rounding."""
-FEW = 20
-"""Linear oracle calls in which to find out that a point is outside of a set that has nothing but a linear oracle."""
+"""Tolerances tried in this order to find the smallest with which the set contains the witness of a certificate. The first is the
+size of rounding errors."""
+MAX_OUTSIDE_CALLS = 20
+"""Maximum number of linear oracle calls to prove that a point is outside of a set without ``contains``."""
 
 
 class SmoothnessWarning(UserWarning):
@@ -43,43 +43,43 @@ class SmoothnessWarning(UserWarning):
 
 
 def later(k: int) -> int:
-    """The next step on which to measure; the distance grows, so that measuring costs no more than the run."""
+    """The next step to measure at. The distance between measurements grows, so that they cost no more than the run."""
     return max(k + 1, ceil(1.1 * k))
 
 
 @stored
 class Noticed(NamedTuple):
-    """What has been noticed so far."""
+    """Findings of the audit so far; part of a checkpoint."""
 
     curvature: Curvature = Curvature()
     rise: str = ""
-    """The first step on which F was above what L allows."""
+    """Sentence about the first step on which F was above the bound that L implies."""
     inexact: int = 0
-    """Answers of the linear oracle that were not exact, and the worst of them."""
+    """Number of inexact answers of the linear oracle; ``error`` and ``sentence`` are those of the worst."""
     error: float = 0.0
     sentence: str = ""
     next_look: int = 1
     next_rise: int = 0
     along: float = 0.0
-    """The least L that the values on the first step above allow."""
+    """Lower bound on L from the values of F at the step of ``rise``."""
     vertices: tuple[Point, ...] = ()
-    """The last answers of a user's linear oracle."""
+    """Last answers of a user's linear oracle."""
 
 
 @dataclass
 class Lookout:
-    """Kept by the driver beside a run, on the uncounted problem and while the watch stands still."""
+    """Audit of one run. It calls the uncounted problem, while the clock of the run is paused."""
 
     problem: Problem
     given: bool
-    """L is given; else it is found by backtracking, which sees to it itself."""
+    """Whether L is given. If not, backtracking finds an L that the run does not contradict."""
     start: Point | None = None
     """A known point of the set."""
     noticed: Noticed = field(default_factory=Noticed)
     heard: list[Inexact] = field(default_factory=list)
-    """What the linear oracle said aside since it was last asked for."""
+    """Reports of inexact answers since the last step."""
     error: float = 0.0
-    """What the linear oracle's answers in the last step may be off by."""
+    """Largest error of the linear oracle's answers in the last step."""
 
     def __post_init__(self) -> None:
         if by_user(self.problem.domain):
@@ -89,7 +89,7 @@ class Lookout:
 
     @property
     def vertices(self) -> Vertices:
-        """What is remembered of a user's linear oracle."""
+        """Remembered answers of a user's linear oracle."""
         return self.problem.domain.remembered if isinstance(self.problem.domain, Compared) else ()
 
     @vertices.setter
@@ -99,19 +99,19 @@ class Lookout:
 
     @property
     def refuted(self) -> bool:
-        """Has a user's linear oracle been shown not to minimise?"""
+        """Whether a user's linear oracle has been proven not to minimise."""
         return isinstance(self.problem.domain, Compared) and self.problem.domain.refuted
 
     def note(self, **new: Any) -> None:
         self.noticed = self.noticed._replace(**new)
 
     def smoothness(self, L: float) -> float:
-        """L, or the larger one that the gradients and values of the run prove to be needed."""
+        """L, or the lower bound on it that gradients and values of the run prove, if that is larger."""
         seen = max(self.noticed.curvature.largest, self.noticed.along)
         return seen if seen / (1 + 1e-6) > L else L
 
     def at(self, state: Any) -> None:
-        """The point after a step: finite, and at steps with growing distance a point of the set."""
+        """Check that the point after a step is finite, and at growing intervals that it is in the set."""
         self.error = self.listen()
         if isinstance(state.x, np.ndarray) and not np.isfinite(state.x).all():
             raise NonFinite(f"The point after the step holds NaN or Inf ({not_finite(state.x)}).")
@@ -122,7 +122,7 @@ class Lookout:
             raise BadOracle(f"The point after the step lies outside of the set: {self.suspects()}.")
 
     def listen(self) -> float:
-        """Take note of what was heard; the largest error in it."""
+        """Add the reports of inexact answers to the findings, and return their largest error."""
         if not self.heard:
             return 0.0
         error, sentence = max(self.heard)
@@ -132,7 +132,7 @@ class Lookout:
         return error
 
     def outside(self, x: Point, calls: int = 0) -> bool:
-        """Is x outside of the set? Of a set that can't tell, as far as ``calls`` linear oracle calls find out."""
+        """Whether x is outside of the set. For a set without ``contains``: whether ``calls`` linear oracle calls prove it."""
         try:
             return not self.problem.domain.contains(x, counts_as_inside(self.problem.domain))
         except NotGiven:
@@ -143,17 +143,20 @@ class Lookout:
         return f"compare the answers of {type(self.problem.domain).__name__}'s {oracles} with its contains"
 
     def unfit(self, certificate: Certificate, converged: bool) -> str:
-        """What is wrong with a certificate whose points must be in the set; a set that can't tell is asked where it matters."""
-        calls = FEW if converged else 0
+        """Sentence about a point of the certificate that is outside of the set, or "".
+
+        A set without ``contains`` is asked only after convergence.
+        """
+        calls = MAX_OUTSIDE_CALLS if converged else 0
         which = "point that is returned" if self.outside(certificate.x, calls) else ""
         if not which and certificate.prox is not certificate.x and self.outside(certificate.prox, calls):
             which = "certificate's witness"
         return f"But the {which} lies outside of the set: {self.suspects()}." if which else ""
 
     def with_slack(self, certificate: Certificate) -> Certificate:
-        """The certificate, where its witness lies in the set to fewer digits than rounding leaves: Lemma 1 needs a point of it.
+        """The certificate with the error of a witness slightly outside of the set, since Lemma 1 needs a point of the set.
 
-        A witness that is off by delta errs by delta |direction| in the gap, and by delta / step in the norm.
+        A witness outside by delta changes the gap by up to delta |direction|, and the norm by up to delta / step.
         """
         slack = self.slack(certificate.prox)
         if slack == 0.0:
@@ -164,7 +167,7 @@ class Lookout:
         return replace(certificate, gap=certificate.gap + worth, rounding=certificate.rounding + off)
 
     def slack(self, x: Point) -> float:
-        """The smallest tolerance, by powers of 10, with which the set contains x; 0 where that is rounding, or not known."""
+        """The smallest power of 10 that, as a tolerance, makes the set contain x; 0 if it is rounding, or not known."""
         largest = counts_as_inside(self.problem.domain)
         try:
             for slack in SLACKS:
@@ -173,14 +176,17 @@ class Lookout:
                 if slack >= largest:
                     break
         except NotGiven:
-            return largest / (2 * COARSE) if largest > INSIDE else 0.0  # how far rounded answers may be off
-        return largest  # ``unfit`` has the last word
+            return largest / (2 * COARSE) if largest > INSIDE else 0.0  # rounding error of answers in a coarse type
+        return largest  # then ``unfit`` decides
 
     def between(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
     ) -> None:
-        """Two gradients that differ by more than L times their points' distance prove that a given L is too small; so does
-        a value above F(x) + <grad, y - x> + L/2 |y - x|^2, or else it proves that the gradient is not F's."""
+        """Check a given L between two steps.
+
+        L is too small if two gradients differ by more than L times the distance of their points. A value above
+        F(x) + <grad, y - x> + L/2 |y - x|^2 proves the same, or that the gradient is not that of F.
+        """
         if not self.given or before is None or last is None or after.descent is None:
             return
         if before.descent:
@@ -209,18 +215,20 @@ class Lookout:
             self.note(rise=rise, along=along)
 
     def rounding(self, x: Point, grad: Point, L: float) -> float:
-        """How much F may change where x changes in its last digits: near F = 0 that is more than digits of F itself."""
+        """Change of F if x changes by its rounding error, which near F = 0 is more than the rounding error of F itself."""
         slip = ROUNDING * sqrt(norm2(x))
         return slip * (sqrt(norm2(grad)) + L * slip)
 
     def alone(self, certificate: Certificate) -> None:
-        """A run that converges at once has no two gradients to compare: take those at the point and at its prox, or where the
-        point is its own witness, at the linear oracle's answer."""
+        """Check L for a run that has converged before there were two gradients to compare.
+
+        The second gradient is taken at the prox point, or if the point is its own witness, at the linear oracle's answer.
+        """
         if not self.given or not self.problem.objective.smoothness or not fits(self.problem.objective, Objective):
             return
         x, y, grad = certificate.x, certificate.prox, self.problem.objective.grad
         here = Descent(x, grad(x))
-        if y is x:
+        if same_point(x, y):
             y = self.problem.domain.lmo(here.grad)
         self.note(curvature=self.noticed.curvature.after(here, Descent(y, grad(y))))
 
@@ -238,15 +246,15 @@ class Lookout:
         elif found.rise:
             yield SmoothnessWarning, found.rise
         if found.inexact:
-            times = f" So it was {found.inexact} times in this run." if found.inexact > 1 else ""
-            yield InexactOracleWarning, f"{found.sentence}{times} Certificates take the error in."
+            times = f" This happened {found.inexact} times in this run." if found.inexact > 1 else ""
+            yield InexactOracleWarning, f"{found.sentence}{times} Certificates include the error."
 
     def warn(self, state: Any) -> tuple[str, ...]:
-        """The sentences, each told as a Python warning too."""
-        told = list(self.warnings(state))
-        for category, sentence in told:
+        """Issue the findings as Python warnings, and return their sentences."""
+        found = list(self.warnings(state))
+        for category, sentence in found:
             python_warnings.warn(sentence, category, stacklevel=6)  # the line that called minimize
-        return tuple(sentence for _, sentence in told)
+        return tuple(sentence for _, sentence in found)
 
 
 def _max_norm(domain: Any) -> float:

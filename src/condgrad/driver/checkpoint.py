@@ -127,7 +127,17 @@ class Saving:
         objective = run.problem.objective
         moving = {name: getattr(run, name) for name in MOVES}
         remembered = objective.remembered() if hasattr(objective, "remembered") else None
-        found = snapshot([moving, remembered], _shared(objective))
+        try:
+            found = snapshot([moving, remembered], _shared(objective))
+        except TypeError as error:
+            if run.state.k == 0:
+                raise
+            first, self.failure = not self.failure, str(error).rstrip(".")
+            if first:  # a class that is not stored has come into the state: the run is not lost
+                python_warnings.warn(
+                    f"After step {run.state.k} no checkpoint: {error}", CheckpointWarning, stacklevel=2
+                )
+            return
         self.arrays = found.arrays
         self.data = {
             "k": run.state.k,

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import NonFinite, not_finite
+from condgrad.checks import NonFinite, not_finite, read_only
+from condgrad.driver.resolve import unwrapped
 from condgrad.points import norm2
 from condgrad.protocols import ORACLES, Oracle, Problem, has
 
@@ -62,6 +63,7 @@ class Counted:
 def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts, allow: Allow) -> Callable[..., Any]:
     """``ask`` with its calls counted, once they are allowed, and its answers checked."""
     owner, finite = type(target).__name__, oracle.finite
+    foreign = not type(unwrapped(target)).__module__.startswith("condgrad.")
     terms = ("ifo" if has(target, "n_terms") else "sfo") if "terms" in oracle.counters else None
     fixed = {counter: 1 for counter in oracle.counters if counter != "terms"}
     if "fo" in fixed and has(target, "n_terms"):
@@ -71,7 +73,7 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
         price = fixed if terms is None else {terms: len(args[1])}
         allow(price)
         counts.add(price)
-        answer = ask(*args)
+        answer = ask(*map(read_only, args)) if foreign else ask(*args)  # points are values
         for noun, of in finite:
             part = of(answer)
             if not isfinite(part if isinstance(part, float) else norm2(part)):

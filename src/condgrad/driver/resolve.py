@@ -144,8 +144,18 @@ def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
     """Of a set that only has a linear oracle: do ``calls`` of it find a hyperplane that separates x from the set?
 
     With p the nearest point to x in the hull of the vertices seen, d = p - x and v = lmo(d), every point y of the set has
-    <d, y - x> >= <d, v - x>. Where that is positive, x is at least <d, v - x> / |d| away from the set.
+    <d, y - x> >= <d, v - x>. Where that is positive, x is at least <d, v - x> / |d| away from the set. A linear oracle that
+    takes arrays only finds out nothing of a structured point.
     """
+    try:
+        return _separated(domain, x, calls)
+    except TypeError:
+        if isinstance(x, np.ndarray):
+            raise
+        return False
+
+
+def _separated(domain: Any, x: Point, calls: int) -> bool:
     vertex, opposite, widest = domain.lmo(-1.0 * x), domain.lmo(x), diameter(domain) or 0.0
     width = sqrt(norm2(vertex - opposite))
     hull = Corrective().init(domain, vertex)

@@ -397,6 +397,8 @@ class _Run:
         """Look at the state after a step, and say why to end, if so. A state that was restored has been looked at."""
         earlier = record = self.record
         new = state is not self.state
+        if not new and record is not None and state.k != record.k:
+            raise TypeError(f"{type(self.solver).__name__}.step changes its state in place: return a new state.")
         if record is None or new:
             self.lookout.at(state)
             before = self.state

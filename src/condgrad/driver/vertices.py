@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import BadOracle, NonFinite
+from condgrad.checks import BadOracle, NonFinite, read_only
 from condgrad.domains import ProjectableUserSet, UserSet
 from condgrad.driver.resolve import unwrapped
 from condgrad.points import inner, norm2
@@ -61,7 +61,7 @@ class Compared:
 
     def lmo(self, direction: Point) -> Point:
         with receiving() as reports:
-            vertex = self._domain.lmo(direction)
+            vertex = self._domain.lmo(read_only(direction))
         self.precision = max(self.precision, precision_of(vertex), getattr(self._domain, "precision", 0.0))
         known, value = self.remembered, inner(direction, vertex)
         if not np.isfinite(value):  # is refused by whoever asked

@@ -31,7 +31,7 @@ class ActiveSet:
     Attributes
     ----------
     origin : Point
-        A point of the set from which atoms are seen: far from 0, the Gram matrix of the atoms themselves would lose its digits.
+        A point of the set, which is subtracted from every atom: the Gram matrix of atoms far from 0 would lose its digits.
     atoms : tuple of Points
         The atoms minus the origin; :meth:`atom` adds it.
     gram : ndarray of shape (n_atoms, n_atoms)
@@ -79,7 +79,7 @@ class ActiveSet:
         return self.origin + self.atoms[i]
 
     def find(self, x: Any) -> int | None:
-        """The number of the atom that equals x, in all digits that its distance from the origin leaves; None if there is none."""
+        """Index of the atom that equals x after subtraction of the origin; None if there is none."""
         atom = x - self.origin
         for i, other in enumerate(self.atoms):
             if norm2(other - atom) == 0.0:

@@ -117,7 +117,7 @@ class _Inner:
             require(point.shape == tuple(domain.shape), f"{label}: a point of shape {point.shape}")
             if hasattr(domain, "contains"):
                 asked += 1
-                require(domain.contains(point), f"{label}: the prox point is outside of the set")
+                require(domain.contains(point, 1e-9), f"{label}: the prox point is outside of the set")
         if not asked:
             raise Skipped("no set has contains")
 

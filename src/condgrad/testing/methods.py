@@ -172,7 +172,7 @@ class _Method:
 
     def inside(self, problem: Problem) -> None:
         for state in self.states(problem):
-            require(problem.domain.contains(state.x), f"after step {state.k} x is outside of the set")
+            require(problem.domain.contains(state.x, 1e-9), f"after step {state.k} x is outside of the set")
 
     def certificates(self, problem: Problem) -> str:
         if not hasattr(problem.objective, "grad"):

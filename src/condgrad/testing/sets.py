@@ -17,6 +17,9 @@ SCALES = (1e-300, 1e-200, 1e-8, 1e8, 1e200, 1e300)
 POINTS = 20
 """Random points of the set that one answer is compared with."""
 
+MEMBER_TOLERANCE = 1e-9
+"""Tolerance with which ``contains`` is asked, relative to the size of the set."""
+
 
 def check_domain(
     domain: Any,
@@ -148,12 +151,12 @@ class _Set:
         chosen = rng.integers(len(self.answers), size=3)
         return sum(w * self.answers[i][1] for w, i in zip(rng.dirichlet(np.ones(3)), chosen, strict=True))
 
-    def member(self, x: np.ndarray, **how: float) -> bool:
+    def member(self, x: np.ndarray, tolerance: float = MEMBER_TOLERANCE) -> bool:
         """Whether the set contains x; where it can't tell, the check is left out."""
         if not has(self.domain, "contains"):
             raise Skipped("the set has no contains")
         try:
-            return bool(self.domain.contains(x, **how))
+            return bool(self.domain.contains(x, tolerance))
         except NotGiven:
             raise Skipped("the set was given neither contains nor project") from None
 
@@ -357,7 +360,7 @@ class _Set:
                 require(again <= 1e-12 * size, f"projecting twice moves {short(p)} by {again:.3g}")
                 # p is nearest exactly if no point of the set makes an acute angle with x - p
                 angle = float(np.vdot(x - p, self.lmo(p - x) - p))
-                slack = max(1e-11, 1e-2 * self.tolerance) * size * (self.width or self.size)
+                slack = max(1e-9, 1e-2 * self.tolerance) * size * (self.width or self.size)
                 require(angle <= slack, f"project({short(x)}) is {short(p)}, which is not the nearest point")
 
 
