@@ -155,5 +155,5 @@ def test_labels_that_are_one_as_text_are_not_merged_silently() -> None:
 
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="Two labels are both '1' as text"):
-        pack("index_", pandas.Index([1, "1", "a"], dtype=object), {})
-    assert pack("index_", pandas.Index(["a", "a"]), {})["texts"] == ["a", "a"]  # type: ignore[index]
+        pack(pandas.Index([1, "1", "a"], dtype=object))
+    assert pack(pandas.Index(["a", "a"]))["labels"].tolist() == ["a", "a"]  # type: ignore[index]

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
     BROWSER is None, reason="no Chromium on this machine, so reports are not opened: apt-get install chromium"
 )
 
-UNITS = {"cpu": "CPU seconds", "fo": "full gradients (FO)", "lo": "linear oracle calls (LO)"}
+UNITS = {"cpu": "CPU seconds", "fo": "full gradients (FO)", "lo": "linear minimisations (LO)"}
 NASTY = """<img src=x onerror="window.ran = 1"></script><script>window.ran = 1</script>"""
 RAW = {"name": NASTY, "values": [1.5, float("nan")]}
 
@@ -186,7 +186,7 @@ def test_text_stays_text(seen: dict[str, Any]) -> None:
 
 def test_the_axis_switches(seen: dict[str, Any]) -> None:
     first, switched = seen["first"], seen["switched"]
-    assert switched["title"] == "linear oracle calls (LO)" and all(map(finite, switched["lines"]))
+    assert switched["title"] == "linear minimisations (LO)" and all(map(finite, switched["lines"]))
     assert not set(first["lines"]) & set(switched["lines"])
     assert first["absent"] == [] and switched["absent"] == [5] and switched["shown"] == [0, 1, 2, 3, 4]
     assert first["pressed"] == ["true", "false", "false"] and switched["pressed"] == ["false", "false", "true"]
@@ -240,7 +240,7 @@ def test_the_reproduction_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(seen["first"]["lines"]) == sum(line.drawn for line in FIGURE_1A) and all(
         map(finite, seen["first"]["lines"])
     )
-    assert seen["switched"]["title"] == "linear oracle calls (LO)" and 0 not in seen["hidden"]["shown"]
+    assert seen["switched"]["title"] == "linear minimisations (LO)" and 0 not in seen["hidden"]["shown"]
     figure, table = seen["tops"]
     assert figure < 300 and table < 800, "the first screen has the figure and the verdicts"
     narrow = opened(tmp_path, page, "--window-size=400,900")

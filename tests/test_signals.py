@@ -282,7 +282,7 @@ def test_an_interrupted_completion_carries_what_it_had(kind: Any, call: int, mon
 
 
 def test_a_second_ctrl_c_does_not_wait_for_the_partial_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RobustCompletion, "_partial", lambda *arguments: interrupt())
+    monkeypatch.setattr(RobustCompletion, "_partial_estimator", lambda *arguments: interrupt())
     interrupting(monkeypatch, cg.Completion, "grad", 8)
     with pytest.raises(KeyboardInterrupt) as caught:
         RobustCompletion().fit(matrix(np.random.default_rng(0)))

@@ -59,7 +59,7 @@ def test_what_is_left_would_be_seen() -> None:
 
 KEEPING = """
 import numpy as np, condgrad as cg
-from condgrad.driver import memory
+from condgrad.runtime import process_memory
 process_memory.CACHE_SECONDS, kept, sizes = 0.0, [], []
 for seed in range(401):
     if seed % 100 == 0:

@@ -80,7 +80,7 @@ WIDTH = ("2 LO in all where there is no `diameter=`", {"lo": 2})
 CHECKED = ("in each of 5 directions 1 LO, 1 FO and 14 values", {"fo": 5, "lo": 5, "values": 70})
 SAVED = ("a checkpoint of a problem with functions of the user's own | 1 FO, 1 LO", {"fo": 1, "lo": 1})
 LOWEST = (
-    'or of what `output="lowest"` returns; the first two at steps with growing distance | 1 FO, and 1 PO or at most 1000 LO',
+    'or of what `output="lowest"` returns; the first two at steps with growing distance | 1 FO, and 1 PO, at most 1000 LO,',
     {"fo": 1, "lo": (1, 1000)},
 )
 GAPS = ("of methods that do not compute it, at steps with growing distance", {"fo": 3, "lo": 3})
