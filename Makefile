@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow lint format docs gallery bench bench-certificates bench-completion bench-regressor soak faults fuzz mutants lock clean
+.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor soak faults fuzz mutants lock clean
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
 # the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
@@ -27,8 +27,11 @@ $(VENV)/ready: $(VENV)/demo-ready requirements.lock
 demo: $(VENV)/demo-ready  ## the paper's experiment, with a report to look at
 	$(BIN)/condgrad reproduce --quick --jobs 2 --out demo-report
 
-test: $(VENV)/ready  ## the default suite, with coverage
-	$(BIN)/pytest -n 2 -rs --cov --cov-report=term
+test: $(VENV)/ready  ## the default suite
+	$(BIN)/pytest -n 2 -rs
+
+coverage: $(VENV)/ready  ## the default suite again, with its coverage, which takes twice the time
+	$(BIN)/pytest -n 2 --cov --cov-report=term
 
 test-slow: $(VENV)/ready  ## the tests that take minutes
 	$(BIN)/pytest -m slow -o addopts="--strict-markers" tests
