@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -314,3 +317,25 @@ def test_a_header_without_a_known_name_is_refused_with_the_names_that_are_known(
     (tmp_path / "r.csv").write_text("user,gizmo,rating\nann,x,4\nbob,y,3\n")
     with pytest.raises(BadData, match=r"'user, gizmo, rating' has no known name for the column \(known: .*film.*item"):
         load(tmp_path / "r.csv")
+
+
+def test_a_pyarrow_that_can_not_be_imported_is_said_and_text_is_read() -> None:
+    code = """
+import io, sys, warnings
+class Broken:
+    def find_spec(name, path=None, target=None):
+        if name == "pyarrow":
+            raise ImportError("libarrow.so: cannot open shared object file")
+sys.meta_path.insert(0, Broken)
+from pathlib import Path
+from condgrad.data import load
+Path(sys.argv[1]).write_text("a,b,1\\nc,d,2\\n")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(len(load(Path(sys.argv[1]))), [str(w.message)[:58] for w in caught])
+"""
+    with TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", code, f"{folder}/x.csv"], capture_output=True, text=True, check=True
+        )
+    assert done.stdout == '2 ["pyarrow is installed but can\'t be imported (libarrow.so: ca"]\n'

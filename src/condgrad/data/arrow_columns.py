@@ -5,6 +5,7 @@ pyarrow is optional. Without it every line is read by the careful reader of `lin
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -21,10 +22,16 @@ MAX_DIGITS = 18
 
 @cache
 def available() -> bool:
-    """Whether pyarrow can be imported."""
+    """Whether pyarrow can be imported. A warning says so if it is installed and can't be."""
     try:
         import pyarrow.csv
-    except ImportError:
+    except ModuleNotFoundError:
+        return False
+    except ImportError as error:
+        warnings.warn(
+            f"pyarrow is installed but can't be imported ({error}): text is read by a slower reader. Install it again.",
+            stacklevel=2,
+        )
         return False
     return bool(pyarrow.csv)
 

@@ -13,7 +13,7 @@ from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
 """Whole numbers as Python writes them. 007 and +7 are names: the number 7 would not lead back to them."""
 DENSE = 4
-"""Whole numbers in a range of at most so many times their count are marked in a table instead of being sorted."""
+"""Integers whose range is at most this factor times their count are numbered by a lookup table instead of by sorting."""
 
 MAX_PENDING_BYTES = 64 * 2**20
 """Bytes of names that wait until they are numbered together, which is faster than piece by piece."""

@@ -41,7 +41,7 @@ from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import Backtracking
 
 HEARTBEAT = 0.5
-"""Listeners hear from a long step every so many seconds."""
+"""Seconds between two progress updates within a long step."""
 
 
 DONE = ("converged", "failed", "interrupted")
@@ -366,7 +366,7 @@ class _Run:
 
     def loop(self, callback: Callback | None) -> Reason:
         """Step by step until something ends it, and what that was."""
-        # kept here alone: a run that held it would be garbage's to free
+        # local on purpose: stored on self it would form a reference cycle, which only the garbage collector frees
         counted = count(self.problem, self.counts, self.allow)
         try:
             for state in iterate(counted, self.solver, self.x0, self.state):
@@ -603,9 +603,9 @@ class _Run:
         return min(verified, short, key=self.rank)
 
     def least_smoothness(self, claim: Certificate) -> float:
-        """What any L is at least, by the gradients at the two points of a certificate, or at its one
-        point and the linear oracle's answer, with room for a solver's L, which goes by
-        values: where nobody has given L, a solver that says a tiny one is not believed."""
+        """Lower bound on L from the gradients at the two points of a certificate; if these are equal, at the point and at the
+        linear oracle's answer. Used where L is not given, so that a solver's tiny L does not make the step size too long. It is
+        divided by ROOM, because solvers estimate L from values."""
         x, y, grad = claim.x, claim.prox, self.measured.objective.grad
         here = grad(x)
         if same_point(x, y):  # as of Frank-Wolfe's certificate

@@ -56,7 +56,7 @@ class Cost(NamedTuple):
     epoch: int
     sample: int
     distinct: Callable[[int], int]
-    """Number of different terms in the second batches of all steps, drawn out of so many."""
+    """``distinct(n)``: number of different terms in the second batches of all steps, if these are drawn from n terms."""
 
 
 @dataclass(frozen=True)
