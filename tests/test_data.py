@@ -338,4 +338,4 @@ with warnings.catch_warnings(record=True) as caught:
         done = subprocess.run(
             [sys.executable, "-c", code, f"{folder}/x.csv"], capture_output=True, text=True, check=True
         )
-    assert done.stdout == '2 ["pyarrow is installed but can\'t be imported (libarrow.so: ca"]\n'
+    assert done.stdout.startswith("2 [") and "pyarrow is installed but can't be imported (libarrow" in done.stdout
