@@ -10,12 +10,14 @@ from condgrad import checks
 
 
 def scaled(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
-    """The direction divided by its largest absolute entry, so that tolerances of a solver behind the oracle are relative.
+    """The direction, multiplied by a power of 2 so that its largest absolute entry is between 1/2 and 1; 0 stays 0.
+
+    Tolerances of a solver behind the oracle are then relative, and no sum of entries overflows. The product is exact.
 
     Parameters
     ----------
     direction : array_like of float
-        A direction; 0 stays 0.
+        A direction.
     shape : tuple of int
         The shape of the points of the set.
     owner : str
@@ -24,7 +26,7 @@ def scaled(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
     Returns
     -------
     np.ndarray
-        A read-only array whose largest absolute entry is 1, or 0 everywhere.
+        A read-only array.
 
     Raises
     ------
@@ -38,6 +40,4 @@ def scaled(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
     if not np.isfinite(top):
         found = checks.not_finite(given)
         raise checks.NonFinite(f"The direction given to {owner} holds NaN or Inf ({found}): check the gradient.")
-    if top < np.finfo(float).tiny and top > 0:  # the quotient of two subnormal numbers is exact after this
-        given, top = given * 2.0**600, top * 2.0**600
-    return checks.read_only(given / top) if top > 0 else given
+    return checks.read_only(np.ldexp(given, -int(np.frexp(top)[1])))
