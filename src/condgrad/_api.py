@@ -3,6 +3,7 @@
 from condgrad.certificate import Certificate
 from condgrad.domains import (
     DOMAINS,
+    Birkhoff,
     Box,
     Fantope,
     GroupBall,
@@ -76,6 +77,7 @@ __all__ = [
     "OBJECTIVES",
     "ActiveSet",
     "BadArchive",
+    "Birkhoff",
     "Box",
     "Calls",
     "Cauchy",

@@ -10,13 +10,14 @@ from itertools import chain
 from condgrad.domains import balls, combinators, polytopes, simplices, spectral, user
 from condgrad.domains.balls import GroupBall, L1Ball, L2Ball, LinfBall, LpBall
 from condgrad.domains.entry import DomainEntry
-from condgrad.domains.polytopes import Box
+from condgrad.domains.polytopes import Birkhoff, Box
 from condgrad.domains.simplices import Simplex
 from condgrad.domains.spectral import Fantope, KyFanBall, NuclearBall, Spectrahedron, SpectralBall
 from condgrad.domains.user import ProjectableUserSet, UserSet, user_set
 
 __all__ = [
     "DOMAINS",
+    "Birkhoff",
     "Box",
     "DomainEntry",
     "Fantope",

@@ -41,6 +41,8 @@ class DomainEntry:
         Parameters that a spec gives as an array, as the name of a file, or as one number for all entries.
     in_specs : bool, default True
         Whether a spec may name it: not where a parameter is a function.
+    bounds : tuple of str, default ()
+        Which of ``diameter`` and ``max_norm`` are upper bounds that no pair of points, or no point, need attain.
     """
 
     name: str
@@ -53,6 +55,7 @@ class DomainEntry:
     vertices: Callable[[Any], np.ndarray] | None = None
     arrays: tuple[str, ...] = ()
     in_specs: bool = True
+    bounds: tuple[str, ...] = ()
 
     def example(self) -> Any:
         """The first of the examples."""
