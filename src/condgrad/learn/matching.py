@@ -24,7 +24,7 @@ class Tuning:
     """Constants of the relaxations, chosen on stochastic block and preferential attachment graphs of 100 and 200 nodes."""
 
     convex_steps: int = 5
-    """Steps on the convex relaxation. The indefinite one needs its direction, not its minimum, which is far from a permutation."""
+    """Steps on the convex relaxation, which give a direction. Its minimum takes long, and is far from a permutation."""
     oracle_calls: int = 3
     """Linear oracle calls in a prox. One is a Frank-Wolfe step, which more often ends in a poor local minimum; ten are no better
     than three, and cost more."""
@@ -40,9 +40,9 @@ class GraphMatcher(BaseEstimator):
 
     .. math:: \max_p \sum_{ij} A_{ij} B_{p(i)p(j)} + w \sum_i S_{ip(i)}
 
-    The permutation is relaxed to a doubly stochastic matrix. A few steps of NCGS on the convex relaxation |AP - PB|^2 / 2 give a start,
-    from which NCGS minimises the indefinite relaxation -<AP, PB>, whose local minima are mostly permutations. The linear oracle is an
-    assignment problem, which also rounds the result.
+    The permutation is relaxed to a doubly stochastic matrix. A few steps of NCGS on the convex relaxation |AP - PB|^2 / 2 give a
+    start, from which NCGS minimises the indefinite relaxation -<AP, PB>, whose local minima are mostly permutations. The linear
+    oracle is an assignment problem, which also rounds the result.
 
     Parameters
     ----------
@@ -50,20 +50,20 @@ class GraphMatcher(BaseEstimator):
         Start of the indefinite relaxation. "convex": a few steps on the convex relaxation, from the matrix with all entries 1/n.
         "barycenter": that matrix itself, which is faster and more often ends in a poor local minimum.
     n_starts : int, default 1
-        Number of starts, of which the best result counts. Those after the first are half way between the matrix with all entries 1/n
-        and the mean of 10 random permutation matrices.
+        Number of starts, of which the best result counts. Those after the first are half way between the matrix with all entries
+        1/n and the mean of 10 random permutation matrices.
     padding : {"centered", "naive"}, default "centered"
         If the graphs have different sizes, nodes without edges are added to the smaller one. "centered": half of the range of
-        weights is subtracted from every entry before, so that a missing edge counts as much as an edge; finds the smaller graph as an
-        induced subgraph of the larger one. Sparse matrices become dense. "naive": only edges count.
+        weights is subtracted from every entry before, so that a missing edge counts as much as an edge; finds the smaller graph
+        as an induced subgraph of the larger one. Sparse matrices become dense. "naive": only edges count.
     similarity_weight : float, default 1.0
         The weight w of ``similarity``, in units of matched edge weights.
     refine : bool, default False
-        Whether to exchange the partners of two nodes at a time after rounding, until no exchange improves the matching. This rarely
-        changes the result, and costs a product of two matrices per exchange.
+        Whether to exchange the partners of two nodes at a time after rounding, until no exchange improves the matching. This
+        rarely changes the result, and costs a product of two matrices per exchange.
     tol : float, default 1e-6
-        The indefinite relaxation ends when its squared gradient mapping is at most ``tol`` times the squared norm of the gradient at
-        the start.
+        The indefinite relaxation ends when its squared gradient mapping is at most ``tol`` times the squared norm of the gradient
+        at the start.
     max_steps : int, default 100
         Maximum number of steps on the indefinite relaxation.
     random_state : int, RandomState instance or None, default 0
@@ -72,18 +72,18 @@ class GraphMatcher(BaseEstimator):
     Attributes
     ----------
     permutation_ : ndarray of int of shape (n_A,)
-        Partner in B of each node of A, so that A is near ``B[permutation_][:, permutation_]``; -1 for nodes without a partner, if A has
-        more nodes than B.
+        Partner in B of each node of A, so that A is near ``B[permutation_][:, permutation_]``; -1 for nodes without a partner, if
+        A has more nodes than B.
     score_ : float
-        Agreement of the matched nodes' edges: 2 <A, B_p> / (\|A\|^2 + \|B_p\|^2). Without weights, the number of edges that both graphs
-        have, divided by the mean of their numbers of edges. 1 if they are equal.
+        Agreement of the matched nodes' edges: 2 <A, B_p> / (\|A\|^2 + \|B_p\|^2). Without weights, the number of edges that both
+        graphs have, divided by the mean of their numbers of edges. 1 if they are equal.
     objective_ : float
         The sum that is maximised. Edges of an undirected graph count twice.
     certificate_ : Certificate
         How far ``result_.x`` is from a stationary point of the indefinite relaxation.
     result_ : Result
-        The run on the indefinite relaxation that led to the permutation. Its ``x`` is a doubly stochastic matrix on the nodes that are
-        not seeds.
+        The run on the indefinite relaxation that led to the permutation. Its ``x`` is a doubly stochastic matrix on the nodes
+        that are not seeds.
     n_steps_ : int
         Number of steps of NCGS on both relaxations, of all starts.
 
@@ -176,7 +176,11 @@ class GraphMatcher(BaseEstimator):
             found = best
             if found is None and isinstance(result := getattr(interruption, "result", None), Result):
                 found = (0.0, self._rounded(problem, result), result)
-            return None if found is None else unfitted_copy(self)._set_results(A, B, similarity, problem, *found[1:], steps)
+            return (
+                None
+                if found is None
+                else unfitted_copy(self)._set_results(A, B, similarity, problem, *found[1:], steps)
+            )
 
         with attach_partial_fit(partial_fit):
             for x0 in self._starts(problem, n_starts):

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import block_diag, csr_array, issparse
+from scipy.sparse import csr_array, issparse
 
 from condgrad import checks
+from condgrad.learn.robust_start import dense
 from condgrad.objectives._matrices import Matrix, as_matrix
 
 PADDINGS = ("centered", "naive")
@@ -59,10 +60,12 @@ def scores(similarity: Any, weight: float, sizes: tuple[int, int]) -> np.ndarray
 
 def _padded(matrix: Matrix, size: int) -> Matrix:
     """The matrix with rows and columns of zeros at the end."""
-    extra = size - matrix.shape[0]
-    if issparse(matrix):
-        return csr_array(block_diag([matrix, csr_array((extra, extra))]))
-    return np.pad(matrix, (0, extra))
+    sparse: bool = issparse(matrix)
+    if not sparse:
+        return np.pad(matrix, (0, size - matrix.shape[0]))
+    larger: Matrix = csr_array(matrix)  # a copy of the object, not of its arrays
+    larger.resize((size, size))
+    return larger
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class MatchingProblem:
         size = max(sizes)
         if sizes[0] != sizes[1]:
             if padding == "centered":  # an edge and a missing edge weigh the same, a node that was added weighs nothing
-                both = [graph.toarray() if issparse(graph) else graph for graph in (A, B)]
+                both = [dense(graph) for graph in (A, B)]
                 middle = (max(graph.max() for graph in both) + min(graph.min() for graph in both)) / 2
                 A, B = (graph - middle for graph in both)
             A, B = _padded(A, size), _padded(B, size)
@@ -108,7 +111,7 @@ class MatchingProblem:
             return cls(A, B, C, rows, cols, sizes, seeds)
         known_a, known_b = seeds.T
         to_seeds = A[rows][:, known_a] @ B[cols][:, known_b].T + A[known_a][:, rows].T @ B[known_b][:, cols]
-        to_seeds = to_seeds.toarray() if issparse(to_seeds) else to_seeds
+        to_seeds = dense(to_seeds)
         linear = to_seeds if C is None else to_seeds + C[np.ix_(rows, cols)]
         return cls(A[rows][:, rows], B[cols][:, cols], linear, rows, cols, sizes, seeds)
 
@@ -127,7 +130,7 @@ class MatchingProblem:
 
     def swap_gains(self, permutation: np.ndarray) -> np.ndarray:
         """By how much ``value`` grows if nodes i and j exchange their partners, for all i and j; shape (n, n)."""
-        A, K = (graph.toarray() if issparse(graph) else graph for graph in (self.A, self.B[permutation][:, permutation]))
+        A, K = dense(self.A), dense(self.B[permutation][:, permutation])
         out, into = A @ K.T, A.T @ K
         crossed = out + into
         gains = crossed + crossed.T - np.add.outer(np.diag(crossed), np.diag(crossed))

@@ -21,8 +21,8 @@ class GraphMatching:
 
     If P is a permutation matrix with the ones at (i, p(i)), then <AP, PB> is the sum of A_ij B_p(i)p(j), the weight of the
     matched edges, and the first term is a constant: every t has the same best permutations. With t = 1 and C = 0, F is
-    |AP - PB|^2 / 2, which is convex. With t = 0 it is the indefinite relaxation, whose local minima over the Birkhoff polytope are
-    mostly permutations.
+    |AP - PB|^2 / 2, which is convex. With t = 0 it is the indefinite relaxation, whose local minima over the Birkhoff polytope
+    are mostly permutations.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class GraphMatching:
         return self.value_and_grad(P)[1]
 
     def value_and_grad(self, P: np.ndarray) -> tuple[float, np.ndarray]:
-        """F(P) and its gradient A'(t AP - PB) + (t PB - AP) B' - C, by two products if t = 0 and A, B are symmetric, else four."""
+        """F(P) and its gradient A'(t AP - PB) + (t PB - AP) B' - C: four products, two if t = 0 and no edge is directed."""
         P, t = self._point(P), self.convexity
         AP = self.A @ P
         if t == 0 and self._symmetric:
