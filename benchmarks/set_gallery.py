@@ -1,0 +1,265 @@
+"""The pictures and the table of docs/sets.md: every set of the registry, drawn from the answers of its linear oracle.
+
+python -m benchmarks.set_gallery [--out docs] [--directions 2500]
+
+A set is drawn as the convex hull of the oracle's answers to random directions, seen in the three coordinates in which it is widest
+(two, if it is flat). Where the example has more dimensions this is its shadow there. A set that is added to the registry is drawn
+without a change here; a line in DRAWN chooses a better instance of it, a line in USES says what it is for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condgrad.domains import DOMAINS, FAMILIES, DomainEntry
+
+Make = Callable[[Callable[..., Any]], Any]
+
+DRAWN: dict[str, Make] = {
+    "simplex": lambda make: make(3),
+    "unit-simplex": lambda make: make(3),
+    "hypersimplex": lambda make: make(4, 2),
+    "capped-simplex": lambda make: make(np.array([0.6, 0.5, 0.7])),
+    "simplex-product": lambda make: make((3, 2)),
+    "monotone-box": lambda make: make(3),
+    "l1-ball": lambda make: make(3),
+    "l2-ball": lambda make: make(3),
+    "linf-ball": lambda make: make(3),
+    "lp-ball": lambda make: make(3, 4.0),
+    "weighted-l1-ball": lambda make: make(np.array([1.0, 2.0, 1.5])),
+    "l1-ball-in-box": lambda make: make(np.full(3, -0.6), np.full(3, 0.6)),
+    "k-sparse-polytope": lambda make: make(3, 2),
+    "k-support-ball": lambda make: make(3, 2),
+    "owl-ball": lambda make: make(np.array([1.0, 0.7, 0.4])),
+    "ellipsoid": lambda make: make(np.array([1.0, 4.0, 2.0])),
+    "group-ball": lambda make: make(3, 1.0, [0, 0, 1]),
+    "group-linf-ball": lambda make: make(3, 1.0, [0, 0, 1]),
+    "latent-group-ball": lambda make: make(3, [[0, 1], [1, 2]]),
+    "box": lambda make: make(np.zeros(3), np.array([1.0, 0.7, 0.5])),
+    "nuclear-ball": lambda make: make((2, 2)),
+    "spectral-ball": lambda make: make((2, 2)),
+    "spectrahedron": lambda make: make((2, 2), at_most=True),
+    "symmetric-nuclear-ball": lambda make: make((2, 2)),
+    "elliptope": lambda make: make((3, 3)),
+}
+"""Instances that are drawn in place of a registry example: name -> (factory -> set)."""
+
+USES = {
+    "simplex": "probabilities, mixture weights, portfolios",
+    "unit-simplex": "budgets that need not be spent",
+    "hypersimplex": "choosing k of n items, relaxed",
+    "capped-simplex": "portfolios with a limit per asset",
+    "simplex-product": "a distribution in each row: soft clustering, Markov chains",
+    "monotone-box": "isotonic regression, calibration curves",
+    "l1-ball": "sparse regression (lasso)",
+    "l2-ball": "ridge regression, bounded energy",
+    "linf-ball": "bounded controls, adversarial examples",
+    "lp-ball": "between sparse and dense",
+    "weighted-l1-ball": "lasso with a price per feature (adaptive lasso)",
+    "l1-ball-in-box": "sparse and bounded coefficients, sparse attacks",
+    "k-sparse-polytope": "at most about k entries, each bounded",
+    "k-support-ball": "sparse regression with correlated features",
+    "owl-ball": "sorted l1 (SLOPE, OSCAR): equal coefficients for correlated features",
+    "ellipsoid": "Mahalanobis distance, trust regions, robust optimisation",
+    "group-ball": "features that enter in groups (group lasso)",
+    "group-linf-ball": "groups with equal large entries, multi-task learning",
+    "latent-group-ball": "overlapping groups: genes and pathways",
+    "box": "bounds on every variable",
+    "birkhoff": "matchings, rankings, graph matching",
+    "partial-assignment": "matching some rows with some columns",
+    "transportation": "optimal transport between two marginals",
+    "permutahedron": "rankings, schedules",
+    "path": "shortest paths, routing",
+    "shortest-path": "shortest paths, routing",
+    "unit-flow": "routing over a network",
+    "flow": "flows with capacities and costs",
+    "min-cost-flow": "flows with capacities and costs",
+    "spanning-tree": "networks that join all nodes",
+    "bipartite-matching": "markets with two sides",
+    "matching": "pairs in a graph",
+    "matroid-base": "independent choices: trees, partitions, linear independence",
+    "submodular-base": "diversity, coverage, graph cuts",
+    "convex-hull": "mixtures of given points (archetypes, data coresets)",
+    "total-variation-ball": "piecewise constant signals and images",
+    "polytope": "any linear constraints",
+    "nuclear-ball": "matrix completion, multi-task learning",
+    "spectral-ball": "bounded gain of a linear map, orthogonal matrices relaxed",
+    "ky-fan-ball": "between the spectral and the nuclear norm",
+    "spectrahedron": "covariance and kernel matrices, quantum states",
+    "fantope": "principal subspaces, sparse PCA",
+    "symmetric-nuclear-ball": "symmetric matrices of low rank, link prediction",
+    "hermitian-nuclear-ball": "quantum states and observables, phase retrieval",
+    "schatten-ball": "matrices between low rank and bounded energy",
+    "unfolding-ball": "tensors of low rank in one mode",
+    "elliptope": "correlation matrices, MAXCUT relaxed",
+    "product": "several variables, each with its own set",
+    "scaled": "another unit",
+    "shifted": "another centre",
+    "linear-image": "a set in transformed coordinates, zonotopes",
+    "minkowski-sum": "a sum of two structures: sparse plus low rank",
+    "hull-of-union": "one structure or another",
+    "half-space-cut": "one more linear constraint: a budget",
+    "box-cut": "bounds on every variable of a set",
+    "cached": "an expensive oracle, asked again",
+    "user": "a set of your own",
+}
+"""What each set is used for, in one line."""
+
+PALETTE = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#E69F00")
+TITLES = {
+    "simplices": "Simplices",
+    "balls": "Norm balls",
+    "polytopes": "Polytopes",
+    "spectral": "Sets of matrices",
+    "combinators": "Sets made of sets",
+}
+
+
+def families() -> dict[str, list[DomainEntry]]:
+    """The entries of each family, by the name of its package; a set of the user is among the combinators."""
+    found = {family.__name__.rpartition(".")[2]: list(family.ENTRIES) for family in FAMILIES}
+    listed = {entry.name for entries in found.values() for entry in entries}
+    found["combinators"] += [entry for name, entry in DOMAINS.items() if name not in listed]
+    return found
+
+
+def boundary(domain: Any, number: int, seed: int = 0) -> np.ndarray:
+    """Distinct answers of the oracle to random directions, one in each row. Some directions are sparse, some are integers."""
+    rng = np.random.default_rng(seed)
+    answers = []
+    for k in range(number):
+        direction = rng.standard_normal(domain.shape)
+        if k % 5 == 0:
+            direction = np.round(direction)
+        answers.append(np.asarray(domain.lmo(direction), dtype=float).ravel())
+    return np.unique(np.round(answers, 9), axis=0)
+
+
+def coordinates(points: np.ndarray) -> np.ndarray:
+    """The points in at most three coordinates: as they are, or the principal ones if there are more or the set is flat."""
+    centred = points - points.mean(axis=0)
+    _, values, axes = np.linalg.svd(centred, full_matrices=False)
+    rank = int(np.sum(values > 1e-7 * max(values[0], 1e-300)))
+    if rank == points.shape[1] <= 3:
+        return points
+    return centred @ axes[: min(rank, 3)].T
+
+
+def instance(entry: DomainEntry, number: int) -> tuple[Any, np.ndarray]:
+    """The set that is drawn, and its boundary in at most three coordinates."""
+    if entry.name in DRAWN:
+        domain = DRAWN[entry.name](entry.factory)
+        return domain, coordinates(boundary(domain, number))
+
+
+    def fitness(domain: Any) -> tuple[int, int]:
+        """More dimensions up to three, and a smaller shape."""
+        return coordinates(boundary(domain, 50)).shape[1], -int(np.prod(domain.shape))
+
+    domain = max(entry.examples().values(), key=fitness)
+    return domain, coordinates(boundary(domain, number))
+
+
+def draw(panel: Any, points: np.ndarray, colour: str) -> None:
+    """The hull of the points: an interval, a polygon or a shaded solid, with edges where faces meet at an angle."""
+    from matplotlib.colors import to_rgb
+    from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
+    from scipy.spatial import ConvexHull
+
+    dimensions = points.shape[1]
+    if dimensions < 3:
+        flat = np.column_stack([points, np.zeros((len(points), 3 - dimensions))])
+        order = ConvexHull(points).vertices if dimensions == 2 and len(points) > 2 else np.arange(len(points))
+        panel.add_collection3d(Poly3DCollection([flat[order]], facecolor=colour, edgecolor="black", alpha=0.75))
+        panel.view_init(90, -90)
+        frame(panel, flat)
+        return
+    hull = ConvexHull(points)
+    normals = hull.equations[:, :3]
+    view = np.array([np.cos(0.45) * np.cos(0.6), np.cos(0.45) * np.sin(0.6), np.sin(0.45)])
+    light = np.array([0.2, 0.5, 0.85]) / np.linalg.norm([0.2, 0.5, 0.85])
+    shade = 0.45 + 0.55 * np.clip(normals @ light, -0.4, 1.0)
+    faces = np.clip(shade[:, None] * np.array(to_rgb(colour)) + 0.12, 0, 1)
+    panel.add_collection3d(Poly3DCollection(points[hull.simplices], facecolors=faces, edgecolors=faces, linewidths=0.2))
+    seen = normals @ view > 1e-9
+    edges = [
+        points[np.intersect1d(hull.simplices[i], hull.simplices[j])]
+        for i, neighbours in enumerate(hull.neighbors)
+        for j in neighbours
+        if i < j and (seen[i] or seen[j]) and normals[i] @ normals[j] < (0.95 if len(points) > 200 else 1 - 1e-9)
+    ]
+    panel.add_collection3d(Line3DCollection([edge for edge in edges if len(edge) == 2], colors="black", linewidths=0.7))
+    panel.view_init(np.degrees(0.45), np.degrees(0.6))
+    frame(panel, points)
+
+
+def frame(panel: Any, points: np.ndarray) -> None:
+    """Equal scales, no axes."""
+    middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, 0.5 * max(np.ptp(points, axis=0).max(), 1e-9)
+    for limits, centre in zip((panel.set_xlim, panel.set_ylim, panel.set_zlim), middle, strict=True):
+        limits(centre - half, centre + half)
+    panel.set_box_aspect((1, 1, 1), zoom=1.35)
+    panel.set_proj_type("ortho")
+    panel.set_axis_off()
+
+
+def picture(entries: list[DomainEntry], number: int, colour: str) -> bytes:
+    """A PNG with a panel for each set, six in a row."""
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    rows = -(-len(entries) // 6)
+    figure = Figure(figsize=(9, 1.75 * rows), dpi=100)
+    figure.subplots_adjust(left=0, right=1, bottom=0, top=1 - 0.17 / rows, wspace=0, hspace=0.16)
+    for k, entry in enumerate(entries):
+        panel = figure.add_subplot(rows, 6, k + 1, projection="3d")
+        _, points = instance(entry, number)
+        draw(panel, points, colour)
+        panel.set_title(entry.name, fontsize=8, pad=-2)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")
+    compact = io.BytesIO()
+    Image.open(drawn).convert("RGB").quantize(48).save(compact, format="PNG", optimize=True)
+    return compact.getvalue()
+
+
+def page() -> Iterator[str]:
+    """The lines of docs/sets.md."""
+    yield "# Sets"
+    yield ""
+    yield (
+        "Every set that `condgrad` knows by name, drawn by `make gallery` from the answers of its linear oracle to random "
+        "directions. Sets of more than three dimensions are seen as their shadow in the three coordinates in which they are widest. "
+        "A set is used as in `cg.minimize(objective, cg.L1Ball(100, 2.0))`; `condgrad sets` prints the table, and "
+        "[Extending](extending.md) says how to add one."
+    )
+    for family, entries in families().items():
+        yield from ("", f"## {TITLES.get(family, family.capitalize())}", "")
+        yield from (f"![{', '.join(entry.name for entry in entries)}](sets-{family}.png)", "")
+        yield from ("| set | class | | used for |", "|---|---|---|---|")
+        for entry in entries:
+            notation = entry.notation.replace("|", "\\|")
+            yield f"| {entry.name} | `{entry.factory.__name__}` | {notation} | {USES.get(entry.name, entry.oracle)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("docs"), metavar="DIR", help="where the pictures and the page go")
+    parser.add_argument("--directions", type=int, default=2500, help="calls of the oracle for each set")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    for colour, (family, entries) in zip(PALETTE * 2, families().items(), strict=False):
+        content = picture(entries, args.directions, colour)
+        (args.out / f"sets-{family}.png").write_bytes(content)
+        print(f"sets-{family}.png: {len(entries)} sets, {len(content) / 1000:.0f} kB")
+    (args.out / "sets.md").write_text("\n".join(page()) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

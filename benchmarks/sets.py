@@ -1,0 +1,401 @@
+"""Linear oracles against the best alternative that a user has: numpy, scipy, HiGHS, POT, networkx. Run by `make bench-sets`.
+
+python -m benchmarks.sets [--quick] [--check] [--out DIR]
+
+A row is a set, a size and an alternative; both answer the same random directions in one run, in turn, and the smallest CPU time of
+each counts. ``passes`` is the time of the oracle (of its structured atom, if it has one) in units of ``np.abs(x).max()`` over as many
+numbers. Both answers must have the same inner product with the direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import process_time
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment, linprog
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.sparse.linalg import eigsh, svds
+
+from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_off
+from condgrad.domains import DOMAINS
+
+Rival = Callable[[np.ndarray], Any]
+"""direction -> a minimiser, or the minimum itself."""
+LARGE, MIDDLE, MATRIX = (1_000, 100_000, 10_000_000), (1_000, 100_000, 1_000_000), (50, 200, 400)
+QUICK = {LARGE: (1_000,), MIDDLE: (1_000,), MATRIX: (20,)}
+SLACK = 1.1
+"""'Never slower' grants the clock 10 %."""
+SMALL_SECONDS = 50e-6
+"""Below this a call is mostly checks of its input, which alternatives do not make: no claim is made."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set against one alternative."""
+
+    name: str
+    make: Callable[[Callable[..., Any], int], Any]
+    """(factory, n) -> the set"""
+    rival: Callable[[Any], Rival]
+    by: str
+    sizes: tuple[int, ...] = LARGE
+    required: float = 1 / SLACK
+    """How many times as fast the oracle must be."""
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+# ----------------------------------------------------------------------------------------------------- alternatives
+
+
+def put(shape: tuple[int, ...], where: Any, what: Any) -> np.ndarray:
+    """Zeros, and ``what`` at the flat indices ``where``."""
+    x = np.zeros(shape)
+    x.reshape(-1)[where] = what
+    return x
+
+
+def largest(g: np.ndarray, k: int) -> np.ndarray:
+    return np.argpartition(np.abs(g), -k)[-k:]
+
+
+def k_support(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        kept = largest(g, S.k)
+        return put(S.shape, kept, -S.radius * g[kept] / np.linalg.norm(g[kept]))
+
+    return answer
+
+
+def k_sparse(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        kept = largest(g, S.k)
+        return put(S.shape, kept, -S.radius * np.sign(g[kept]))
+
+    return answer
+
+
+def owl(S: Any) -> Rival:
+    sums = np.cumsum(np.sort(S.weights)[::-1])
+
+    def answer(g: np.ndarray) -> np.ndarray:
+        order = np.argsort(-np.abs(g))
+        best = int(np.argmax(np.cumsum(np.abs(g[order])) / sums))
+        kept = order[: best + 1]
+        return put(S.shape, kept, -S.radius / sums[best] * np.sign(g[kept]))
+
+    return answer
+
+
+def weighted_l1(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        i = np.argmax(np.abs(g) / S.weights)
+        return put(S.shape, i, -S.radius / S.weights[i] * np.sign(g[i]))
+
+    return answer
+
+
+def l1(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        i = np.argmax(np.abs(g))
+        return put(S.shape, i, -S.radius * np.sign(g[i]))
+
+    return answer
+
+
+def lp(S: Any) -> Rival:
+    q = S.p / (S.p - 1)
+    return lambda g: -S.radius * np.sign(g) * np.abs(g) ** (q - 1) / np.sum(np.abs(g) ** q) ** (1 / S.p)
+
+
+def rows_l2(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        norms = np.sqrt(np.einsum("ij,ij->i", g, g))
+        i = np.argmax(norms)
+        x = np.zeros(S.shape)
+        x[i] = -S.radius * g[i] / norms[i]
+        return x
+
+    return answer
+
+
+def rows_min(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        x = np.zeros(S.shape)
+        x[np.arange(len(g)), g.argmin(axis=1)] = S.radius
+        return x
+
+    return answer
+
+
+def capped(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        order = np.argsort(g)
+        filled = np.minimum(np.cumsum(S.upper[order]), S.radius)
+        return put(S.shape, order, np.diff(filled, prepend=0.0))
+
+    return answer
+
+
+def monotone(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        tails = np.append(np.cumsum(g[::-1])[::-1], 0.0)
+        return np.where(np.arange(len(g)) >= tails.argmin(), S.upper, S.lower)
+
+    return answer
+
+
+def jump(S: Any) -> Rival:
+    """One jump of the total-variation ball, where the cumulative sum of the centred direction is largest."""
+
+    def answer(g: np.ndarray) -> np.ndarray:
+        n = len(g)
+        sums = np.cumsum(g - g.mean())[:-1]
+        i = int(np.argmax(np.abs(sums))) + 1
+        x = np.zeros(n)
+        x[:i] = S.radius * (1 - i / n)
+        x[i:] = -S.radius * i / n
+        return (x if sums[i - 1] < 0 else -x) + S.mean
+
+    return answer
+
+
+def assignment(S: Any) -> Rival:
+    return lambda g: put(S.shape, np.ravel_multi_index(linear_sum_assignment(g), S.shape), 1.0)
+
+
+def top_pair(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        u, _, vt = svds(g, k=1)
+        return -S.radius * u @ vt
+
+    return answer
+
+
+def polar(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        u, _, vt = np.linalg.svd(g, full_matrices=False)
+        return -S.radius * u @ vt
+
+    return answer
+
+
+def lowest_pair(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        _, v = eigsh((g + g.T) / 2, k=1, which="SA")
+        return S.radius * v @ v.T
+
+    return answer
+
+
+def lowest_space(S: Any) -> Rival:
+    def answer(g: np.ndarray) -> np.ndarray:
+        v = np.linalg.eigh((g + g.T) / 2)[1][:, : S.k]
+        return v @ v.T
+
+    return answer
+
+
+def emd(S: Any) -> Rival:
+    import ot
+
+    return lambda g: ot.emd(S.row_sums, S.column_sums, g)
+
+
+def kruskal(S: Any) -> Rival:
+    """scipy's spanning tree; weights are shifted, as it takes 0 for no edge."""
+    u, v = np.asarray(S.edges).T
+    n = int(max(u.max(), v.max())) + 1
+
+    def answer(g: np.ndarray) -> float:
+        low = g.min() - 1.0
+        tree = minimum_spanning_tree(sparse.csr_array((g - low, (u, v)), shape=(n, n)))
+        return float(tree.sum() + low * (n - 1))
+
+    return answer
+
+
+def dag_path(S: Any) -> Rival:
+    import networkx as nx
+
+    graph = nx.DiGraph()
+
+    def answer(g: np.ndarray) -> float:
+        graph.add_weighted_edges_from(zip(*np.asarray(S.edges).T.tolist(), g.tolist(), strict=True))
+        return float(nx.bellman_ford_path_length(graph, S.source, S.target))
+
+    return answer
+
+
+def cold_linprog(S: Any) -> Rival:
+    bounds = np.column_stack([np.broadcast_to(S.lower, S.shape), np.broadcast_to(S.upper, S.shape)])
+
+    def answer(g: np.ndarray) -> float:
+        found = linprog(g, A_ub=S.A, b_ub=S.b, A_eq=S.C, b_eq=S.d, bounds=bounds, method="highs")
+        return float(found.fun)
+
+    return answer
+
+
+# ------------------------------------------------------------------------------------------------- problems
+
+
+def random_edges(nodes: int) -> np.ndarray:
+    """A connected graph with 4 edges a node, each from the lower to the higher number."""
+    rng = np.random.default_rng(0)
+    pairs = np.sort(rng.integers(nodes, size=(4 * nodes, 2)), axis=1)
+    chain = np.column_stack([np.arange(nodes - 1), np.arange(1, nodes)])
+    return np.unique(np.concatenate([chain, pairs[pairs[:, 0] < pairs[:, 1]]]), axis=0)
+
+
+def packing(make: Callable[..., Any], n: int) -> Any:
+    """{x : A x <= 1, 0 <= x <= 1} with a sparse A >= 0: knapsacks."""
+    A = sparse.random_array((n // 2, n), density=min(1.0, 10 / n), rng=np.random.default_rng(1), format="csr")
+    return make(A=A, b=np.ones(n // 2), lower=0.0, upper=1.0)
+
+
+def network(make: Callable[..., Any], n: int) -> Any:
+    """Flows with capacities from the first node to the last."""
+    edges = random_edges(max(n // 5, 3))
+    nodes, m = int(edges.max()) + 1, len(edges)
+    C = sparse.csr_array(
+        (np.repeat([1.0, -1.0], m), (np.concatenate(edges.T), np.tile(np.arange(m), 2))), shape=(nodes, m)
+    )
+    return make(C=C, d=np.eye(nodes)[0] - np.eye(nodes)[-1], lower=0.0, upper=1.0)
+
+
+def portfolios(make: Callable[..., Any], n: int) -> Any:
+    """Weights that sum to 1, with a limit for each and for sectors, dense exposures near 0."""
+    rng = np.random.default_rng(2)
+    exposures = rng.standard_normal((20, n))
+    A = np.concatenate([exposures, -exposures])
+    return make(A=A, b=np.full(40, 0.5), C=np.ones((1, n)), d=[1.0], lower=0.0, upper=max(0.05, 2 / n))
+
+
+def weights(n: int) -> np.ndarray:
+    return np.random.default_rng(3).uniform(0.5, 1.5, n)
+
+
+LINEAR = (100, 400)
+"""Variables of linear programs."""
+QUICK[LINEAR] = (40,)
+
+CASES = (
+    Case("simplex", lambda f, n: f(n), lambda S: lambda g: put(S.shape, g.argmin(), S.radius), "numpy"),
+    Case("unit-simplex", lambda f, n: f(n), lambda S: lambda g: put(S.shape, i := g.argmin(), S.radius * (g[i] < 0)), "numpy"),
+    Case("hypersimplex", lambda f, n: f(n, n // 100), lambda S: lambda g: put(S.shape, np.argpartition(g, S.k)[: S.k], S.radius), "numpy argpartition"),
+    Case("capped-simplex", lambda f, n: f(weights(n), n / 100), capped, "numpy sort", MIDDLE),
+    Case("simplex-product", lambda f, n: f((n // 10, 10)), rows_min, "numpy"),
+    Case("monotone-box", lambda f, n: f(n), monotone, "numpy"),
+    Case("l1-ball", lambda f, n: f(n), l1, "numpy"),
+    Case("l2-ball", lambda f, n: f(n), lambda S: lambda g: -S.radius / np.linalg.norm(g) * g, "numpy"),
+    Case("linf-ball", lambda f, n: f(n), lambda S: lambda g: np.where(g > 0, -S.radius, S.radius), "numpy"),
+    Case("lp-ball", lambda f, n: f(n, 3.0), lp, "numpy", MIDDLE),
+    Case("weighted-l1-ball", lambda f, n: f(weights(n)), weighted_l1, "numpy"),
+    Case("k-sparse-polytope", lambda f, n: f(n, n // 100), k_sparse, "numpy argpartition"),
+    Case("k-support-ball", lambda f, n: f(n, n // 100), k_support, "numpy argpartition"),
+    Case("owl-ball", lambda f, n: f(np.linspace(1.0, 0.1, n)), owl, "numpy sort", MIDDLE),
+    Case("ellipsoid", lambda f, n: f(weights(n)), lambda S: lambda g: -S.radius * (h := g / S.matrix) / np.sqrt(g @ h), "numpy"),
+    Case("group-ball", lambda f, n: f((n // 10, 10)), rows_l2, "numpy"),
+    Case("box", lambda f, n: f(np.zeros(n), np.ones(n)), lambda S: lambda g: np.where(g > 0, S.lower, S.upper), "numpy"),
+    Case("total-variation-ball", lambda f, n: f(n), jump, "numpy"),
+    Case("permutahedron", lambda f, n: f(np.arange(float(n))), lambda S: lambda g: put(S.shape, np.argsort(g), np.sort(S.values)[::-1]), "numpy sort", MIDDLE),
+    Case("convex-hull", lambda f, n: f(np.random.default_rng(0).standard_normal((n // 10, 10))), lambda S: lambda g: S.points[(S.points @ g).argmin()], "numpy", MIDDLE),
+    Case("birkhoff", lambda f, n: f(n), assignment, "scipy assignment", MATRIX),
+    Case("transport-polytope", lambda f, n: f(np.full(n, 1 / n), np.full(n, 1 / n)), emd, "POT emd", MATRIX),
+    Case("path-polytope", lambda f, n: f(random_edges(n), 0, n - 1), dag_path, "networkx", (1_000, 10_000)),
+    Case("spanning-tree-polytope", lambda f, n: f(random_edges(n)), kruskal, "scipy csgraph", (1_000, 10_000)),
+    Case("polytope", packing, cold_linprog, "linprog, packing", LINEAR, 3.0),
+    Case("polytope", network, cold_linprog, "linprog, network", LINEAR, 3.0),
+    Case("polytope", portfolios, cold_linprog, "linprog, portfolios", LINEAR, 3.0),
+    Case("nuclear-ball", lambda f, n: f((n, n)), top_pair, "scipy svds", MATRIX),
+    Case("spectral-ball", lambda f, n: f((n, n)), polar, "numpy svd", MATRIX),
+    Case("spectrahedron", lambda f, n: f((n, n)), lowest_pair, "scipy eigsh", MATRIX),
+    Case("fantope", lambda f, n: f((n, n), 5), lowest_space, "numpy eigh", MATRIX),
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------- measurement
+
+
+def cpu(call: Callable[[np.ndarray], Any], directions: list[np.ndarray], seconds: float) -> tuple[float, float]:
+    """(least, mean) CPU time of a call, over all directions in turn until the time is used up."""
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < len(directions):
+        direction = directions[len(times) % len(directions)]
+        begun = process_time()
+        call(direction)
+        times.append(process_time() - begun)
+    return min(times), float(np.mean(times))
+
+
+def minimum(answer: Any, direction: np.ndarray) -> float:
+    return answer if isinstance(answer, float) else float(np.vdot(np.asarray(answer), direction))
+
+
+def measured(case: Case, n: int, seconds: float) -> Row:
+    """One case at one size: times of the oracle and of the alternative, and whether they agree."""
+    domain = case.make(DOMAINS[case.name].factory, n)
+    rng = np.random.default_rng(n)
+    directions = [rng.standard_normal(domain.shape) for _ in range(2 if np.prod(domain.shape) > 1e6 else 6)]
+    rival, atom = case.rival(domain), getattr(domain, "atom", domain.lmo)
+    agree = True
+    for direction in directions:
+        ours, theirs = minimum(domain.lmo(direction), direction), minimum(rival(direction), direction)
+        agree &= ours <= theirs + 1e-6 * (1e-12 + abs(theirs))
+    average = case.name == "polytope"  # each call of a linear program costs something else
+    ours, theirs, structured, one_pass = (
+        cpu(call, directions, seconds)[average] for call in (domain.lmo, rival, atom, lambda g: np.abs(g).max())
+    )
+    return {
+        "set": case.name,
+        "n": n,
+        "variables": int(np.prod(domain.shape)),
+        "alternative": case.by,
+        "oracle": ours,
+        "atom": structured,
+        "other": theirs,
+        "speed": theirs / ours,
+        "passes": structured / one_pass,
+        "agree": bool(agree),
+        "required": case.required,
+    }
+
+
+def claim(row: Row) -> Claim:
+    name = f"{row['set']}, {row['variables']:,} variables, against {row['alternative']}"
+    small = row["oracle"] < SMALL_SECONDS
+    required = "the same minimum" + ("" if small else f", {row['required']:.2g} times as fast")
+    holds = row["agree"] and (small or row["speed"] >= row["required"])
+    return Claim(name, required, f"{row['speed']:.2g} times" + ("" if row["agree"] else ", WORSE MINIMUM"), holds)
+
+
+def main() -> None:
+    args = arguments(__doc__)
+    known = [case for case in CASES if case.name in DOMAINS]
+    seconds = 0.01 if args.quick else 0.2
+    jobs = [
+        Job(1.0, lambda case=case, n=n: [measured(case, n, seconds)])  # type: ignore[misc]
+        for case in known
+        for n in (QUICK.get(case.sizes, case.sizes[:1]) if args.quick else case.sizes)
+    ]
+    rows = work_off("Sets", jobs)
+    missing = sorted(set(DOMAINS) - {case.name for case in known})
+    table(
+        "Linear oracles and alternatives: CPU seconds",
+        ("set", "variables", "alternative", "oracle", "atom", "other", "times as fast", "passes", "agree"),
+        [
+            tuple(row[key] for key in ("set", "variables", "alternative", "oracle", "atom", "other", "speed", "passes"))
+            + ("yes" if row["agree"] else "NO",)
+            for row in rows
+        ],
+        f"Without a row: {', '.join(missing)}.",
+    )
+    finish("sets", args, rows, [claim(row) for row in rows], without_row=missing)
+
+
+if __name__ == "__main__":
+    main()
