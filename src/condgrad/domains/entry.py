@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.protocols import Projectable, fits
+from condgrad.protocols import Projectable, fits, has
 
 Examples = dict[str, Any]
 """Instances of a set by their labels."""
@@ -41,6 +41,8 @@ class DomainEntry:
         Parameters that a spec gives as an array, as the name of a file, or as one number for all entries.
     in_specs : bool, default True
         Whether a spec may name it: not where a parameter is a function.
+    exact_diameter : bool, default True
+        Whether ``diameter`` and ``max_norm`` are attained; else they are upper bounds.
     """
 
     name: str
@@ -53,6 +55,7 @@ class DomainEntry:
     vertices: Callable[[Any], np.ndarray] | None = None
     arrays: tuple[str, ...] = ()
     in_specs: bool = True
+    exact_diameter: bool = True
 
     def example(self) -> Any:
         """The first of the examples."""
@@ -67,6 +70,11 @@ class DomainEntry:
     def projects(self) -> bool:
         """Whether the first example has a projection."""
         return fits(self.example(), Projectable)
+
+    @property
+    def atoms(self) -> bool:
+        """Whether the first example has atoms that keep their structure."""
+        return has(self.example(), "atom")
 
     @property
     def polytope(self) -> bool:
