@@ -9,6 +9,18 @@ from itertools import chain
 
 from condgrad.domains import balls, combinators, polytopes, simplices, spectral, user
 from condgrad.domains.balls import GroupBall, L1Ball, L2Ball, LinfBall, LpBall
+from condgrad.domains.combinators import (
+    BoxCut,
+    Cached,
+    HalfSpaceCut,
+    HullOfUnion,
+    LinearImage,
+    MinkowskiSum,
+    Product,
+    Saved,
+    Scaled,
+    Shifted,
+)
 from condgrad.domains.entry import DomainEntry
 from condgrad.domains.polytopes import Box
 from condgrad.domains.simplices import Simplex
@@ -18,16 +30,26 @@ from condgrad.domains.user import ProjectableUserSet, UserSet, user_set
 __all__ = [
     "DOMAINS",
     "Box",
+    "BoxCut",
+    "Cached",
     "DomainEntry",
     "Fantope",
     "GroupBall",
+    "HalfSpaceCut",
+    "HullOfUnion",
     "KyFanBall",
     "L1Ball",
     "L2Ball",
+    "LinearImage",
     "LinfBall",
     "LpBall",
+    "MinkowskiSum",
     "NuclearBall",
+    "Product",
     "ProjectableUserSet",
+    "Saved",
+    "Scaled",
+    "Shifted",
     "Simplex",
     "Spectrahedron",
     "SpectralBall",
