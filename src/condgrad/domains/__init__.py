@@ -24,7 +24,18 @@ from condgrad.domains.combinators import (
 from condgrad.domains.entry import DomainEntry
 from condgrad.domains.polytopes import Box
 from condgrad.domains.simplices import Simplex
-from condgrad.domains.spectral import Fantope, KyFanBall, NuclearBall, Spectrahedron, SpectralBall
+from condgrad.domains.spectral import (
+    Elliptope,
+    Fantope,
+    HermitianNuclearBall,
+    KyFanBall,
+    NuclearBall,
+    SchattenBall,
+    Spectrahedron,
+    SpectralBall,
+    SymmetricNuclearBall,
+    UnfoldingBall,
+)
 from condgrad.domains.user import ProjectableUserSet, UserSet, user_set
 
 __all__ = [
@@ -33,9 +44,11 @@ __all__ = [
     "BoxCut",
     "Cached",
     "DomainEntry",
+    "Elliptope",
     "Fantope",
     "GroupBall",
     "HalfSpaceCut",
+    "HermitianNuclearBall",
     "HullOfUnion",
     "KyFanBall",
     "L1Ball",
@@ -49,10 +62,13 @@ __all__ = [
     "ProjectableUserSet",
     "Saved",
     "Scaled",
+    "SchattenBall",
     "Shifted",
     "Simplex",
     "Spectrahedron",
     "SpectralBall",
+    "SymmetricNuclearBall",
+    "UnfoldingBall",
     "UserSet",
     "user_set",
 ]
