@@ -40,7 +40,9 @@ def by_user(domain: Any) -> bool:
     """Is this set's linear oracle somebody else's?"""
     given = unwrapped(domain)
     own = type(given).__module__.startswith("condgrad.")
-    return not own or isinstance(given, UserSet | ProjectableUserSet | Compared)
+    if not own or isinstance(given, UserSet | ProjectableUserSet | Compared):
+        return True
+    return any(map(by_user, getattr(given, "parts", ())))  # the sets that a combination is made of
 
 
 class Compared:
