@@ -3,6 +3,7 @@
 from condgrad.certificate import Certificate
 from condgrad.domains import (
     DOMAINS,
+    Birkhoff,
     Box,
     BoxCut,
     Cached,
@@ -103,6 +104,7 @@ __all__ = [
     "OBJECTIVES",
     "ActiveSet",
     "BadArchive",
+    "Birkhoff",
     "Blocks",
     "Box",
     "BoxCut",

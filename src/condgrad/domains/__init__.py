@@ -37,6 +37,7 @@ from condgrad.domains.combinators import (
 )
 from condgrad.domains.entry import DomainEntry
 from condgrad.domains.polytopes import (
+    Birkhoff,
     Box,
 )
 from condgrad.domains.simplices import (
@@ -63,6 +64,7 @@ from condgrad.domains.user import ProjectableUserSet, UserSet, user_set
 
 __all__ = [
     "DOMAINS",
+    "Birkhoff",
     "Box",
     "BoxCut",
     "Cached",
