@@ -13,11 +13,12 @@ import numpy as np
 
 from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
 from condgrad.driver import gradient_check
+from condgrad.driver.asked import OUTPUTS, Callback
 from condgrad.driver.checkpoint import Checkpoint
 from condgrad.driver.progress import Progress, switched_off
 from condgrad.driver.resolve import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.result import Result
-from condgrad.driver.run import OUTPUTS, Callback, run
+from condgrad.driver.run import run
 from condgrad.driver.smoothness_estimate import SmoothnessEstimate
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
