@@ -221,7 +221,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     ],
     "solvers/warm_start.py": [
         ("2 / (k + 2) * (s - x)", "2 / (k + 3) * (s - x)", "a first step that does not reach the vertex"),
-        ("LMO_ACCURACY * gap)", "10 * gap)", "an oracle that is too rough for the gap"),
+        ("LMO_ACCURACY * state.gap)", "10 * state.gap)", "an oracle that is too rough for the gap"),
     ],
     "estimators/minibatch.py": [
         ("objective.n_terms)[:size]", "objective.n_terms)[1:size]", "one term less than asked for"),

@@ -6,6 +6,7 @@ import errno
 import os
 import warnings as python_warnings
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -18,10 +19,11 @@ from condgrad.driver.asked import Asked
 from condgrad.driver.counting import Counts
 from condgrad.driver.fingerprint import Fingerprint, differences
 from condgrad.driver.reached import Reached
-from condgrad.driver.trace import COLUMNS, Trace
+from condgrad.driver.trace import NUMERIC_COLUMNS, Trace
 from condgrad.protocols import Record
 from condgrad.runtime.clock import Watch
 from condgrad.solvers.states import Descent
+from condgrad.solvers.warm_start import WarmStart, WarmStartState
 from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
 from condgrad.storage.atomic import check_folder, resolve_link
@@ -41,7 +43,7 @@ SAVED: dict[str, Any] = {
 columns. Whether a claim was verified is not saved: it is verified again."""
 STATE = {"k": int, "x": AnyPoint, "L": float, "certificate": Certificate | None, "descent": Descent | None}
 """What the driver reads of any method's state."""
-DATA = {"k", "problem", "counts", "spent", "rows", "tree", "nodes"}
+DATA = {"k", "problem", "counts", "spent", "rows", "phases", "tree", "nodes"}
 """The plain data in the file."""
 
 
@@ -115,7 +117,7 @@ class Saving:
         try:
             found = snapshot([moving, remembered], _shared(objective))
         except TypeError as error:
-            if reached.state.k == 0:
+            if reached.state.k <= 0:
                 raise
             first, self.failure = not self.failure, str(error).rstrip(".")
             if first:  # a class that is not stored has come into the state: the run is not lost
@@ -123,6 +125,7 @@ class Saving:
                     f"After step {reached.state.k} no checkpoint: {error}", CheckpointWarning, stacklevel=2
                 )
             return
+        first = self.data is None and self.saved is None
         self.arrays = found.arrays
         self.data = {
             "k": reached.state.k,
@@ -134,7 +137,7 @@ class Saving:
             "nodes": found.nodes,
         }
         steps = self.checkpoint.steps
-        if (reached.state.k % steps == 0 and reached.state.k > 0) if steps else monotonic() >= self.due:
+        if (reached.state.k % steps == 0 and not first) if steps else monotonic() >= self.due:
             self.save(reached.trace)
 
     def save(self, trace: Trace) -> None:
@@ -143,8 +146,10 @@ class Saving:
             return
         k, rows, begun = self.data["k"], trace[: self.data["rows"]], monotonic()
         try:
-            columns = {f"trace.{name}": rows[name] for name in COLUMNS} if rows else {}
-            archive.write(self.path, KIND, VERSION, self.data, columns | self.arrays, keep=self.keep)
+            columns = {f"trace.{name}": rows[name] for name in NUMERIC_COLUMNS} if rows else {}
+            phases = [[name, len(list(group))] for name, group in groupby(row.phase for row in rows)]
+            data = {**self.data, "phases": phases}
+            archive.write(self.path, KIND, VERSION, data, columns | self.arrays, keep=self.keep)
             self.saved, self.failure, self.keep = k, "", True
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or "not enough memory"
@@ -195,10 +200,15 @@ class Saving:
         for name, value in data["spent"].items():
             not_negative(value, name)
         rows = whole(data["rows"], "rows", least=0)
-        columns = [arrays[f"trace.{name}"] for name in COLUMNS] if rows else []
+        columns = [arrays[f"trace.{name}"] for name in NUMERIC_COLUMNS] if rows else []
         if any(column.shape != (rows,) or column.dtype.kind not in "iuf" for column in columns):
             raise ValueError(f"a trace of {rows} rows was expected")
-        reached.trace = Trace([Record(*row) for row in zip(*(column.tolist() for column in columns), strict=True)])
+        if sum(whole(count, "rows", least=0) for _, count in data["phases"]) != rows:
+            raise ValueError("one phase for each row of the trace was expected")
+        phases = [name for name, count in data["phases"] for _ in range(count)]
+        check_type(phases, list[str], "phases")
+        numbers = (column.tolist() for column in columns)
+        reached.trace = Trace([Record(*row) for row in zip(*numbers, phases, strict=True)])
         reached.watch = Watch(**data["spent"])
         for name in SAVED:
             setattr(reached, name, moving[name])
@@ -246,14 +256,18 @@ def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, 
     for name, kind in SAVED.items():
         check_type(moving[name], kind, name, shape)
         if kind is int:
-            whole(moving[name], name, least=0)
+            whole(moving[name], name, least=-MAX_COUNT if name in ("current_k", "best_k") else 0)
     state = moving["state"]
-    while hasattr(solver, "solver"):  # a wrapper, such as Backtracking
+    warm = isinstance(state, WarmStartState)
+    while hasattr(solver, "solver") and not (warm and isinstance(solver, WarmStart)):  # a wrapper, such as Backtracking
         solver = solver.solver
+    if warm and (not isinstance(solver, WarmStart) or state.steps != solver.steps):
+        raise ValueError("the run has another warm start")
     check_type(state, annotations_of(solver.init).get("return", Any), "state")
     for name, kind in STATE.items():
         check_type(getattr(state, name), kind, f"state.{name}", shape)
-    positive(state.L, "L")
+    if not warm:
+        positive(state.L, "L")
     estimator: Any = getattr(solver, "estimator", None)
     for name, part in (("memory", getattr(solver, "inner", estimator)), ("snapshot", estimator)):
         memory = getattr(state, name, ()) if hasattr(part, "init") else ()
@@ -263,5 +277,5 @@ def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, 
         real(fun, "F")
     if any(abs(number) > MAX_COUNT for number in vars(moving["record"]).values() if isinstance(number, int)):
         raise ValueError("a count is too large")
-    if whole(k, "k", least=0) != state.k or moving["record"].k != k:
+    if whole(k, "k", least=-MAX_COUNT) != state.k or moving["record"].k != k:
         raise ValueError("the state, the record and the file are of different steps")

@@ -56,7 +56,7 @@ def result(run: Loop, x: Point, fun: float, certificate: Certificate | None, rea
         certificate=certificate,
         counts=asdict(reached.counts),
         trace=reached.trace,
-        steps=0 if reached.state is None else reached.state.k,
+        steps=0 if reached.state is None else max(reached.state.k, 0),
         seconds=reached.watch.seconds,
         cpu=reached.watch.cpu,
         method=asked.name,
@@ -73,7 +73,7 @@ def result(run: Loop, x: Point, fun: float, certificate: Certificate | None, rea
 def measure_last(run: Loop, reason: Reason) -> Reason:
     """Measure the last iterate of a method that is measured on some steps only, which may show that it has converged."""
     asked, reached, state = run.asked, run.reached, run.reached.state
-    if state is None or state.k == 0 or reached.current is not None or not asked.keep_best or reason.status in FINAL:
+    if state is None or state.k <= 0 or reached.current is not None or not asked.keep_best or reason.status in FINAL:
         return reason
     if not asked.measure and state.certificate is not None:
         return reason

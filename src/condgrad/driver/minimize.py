@@ -99,7 +99,8 @@ def minimize(
         schedule, each prox may use at most 1000 linear oracle calls; its certificate states the accuracy that was
         reached.
     warm_start : int, default None
-        Number of Frank-Wolfe steps before a sliding method begins on a spectral set. None: 20 with the practical
+        Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with
+        the phase "warm-start" and numbers below 0; ``max_steps`` does not count them. None: 20 with the practical
         schedule if x0 is None, else 0.
     smoothness : float, SmoothnessEstimate or "estimate", default None
         L, in place of the objective's own: a number, or what :func:`condgrad.estimate_smoothness` returns, which has

@@ -17,6 +17,11 @@ from condgrad.protocols import Point, Record
 from condgrad.solvers.evaluation import same_point
 
 
+def phase_of(state: Any) -> str:
+    """The name of the part of the run that the state belongs to."""
+    return str(getattr(state, "phase", "main"))
+
+
 class Gap(NamedTuple):
     """A Frank-Wolfe gap, rounded up, and its rounding error."""
 
@@ -57,6 +62,7 @@ class Observer:
             mapping=upper,
             mapping_lower=lower,
             smoothness=state.L,
+            phase=phase_of(state),
         )
 
     def learn(self, state: Any) -> None:
@@ -88,9 +94,13 @@ class Observer:
         asked, own = self.asked, state.certificate
         if own is not None and not asked.measure and not (asked.by_gap and own.prox is not own.x):
             return self.with_errors(own, state.descent)
-        if state.k < self.reached.next_measure or (state.k == 0 and not asked.measure):
+        if phase_of(state) != "main":
+            if not asked.measure or not isfinite(state.L):
+                return None
+        elif state.k < self.reached.next_measure or (state.k == 0 and not asked.measure):
             return None
-        self.reached.next_measure = later(state.k)
+        else:
+            self.reached.next_measure = later(state.k)
         gamma = 1 / (2 * state.L)
         if asked.by_gap:
             return witness(asked.measured, state.x, state.x, gamma, function_name(asked.measured))

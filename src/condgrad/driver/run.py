@@ -34,7 +34,7 @@ from condgrad.runtime.interruption import (
 )
 from condgrad.runtime.signals import receiving
 from condgrad.solvers.evaluation import same_point
-from condgrad.solvers.smoothness import Backtracking
+from condgrad.solvers.smoothness import estimates_smoothness
 
 SECONDS_BETWEEN_REPORTS = 0.5
 """Seconds between two progress updates within a long step."""
@@ -59,7 +59,7 @@ def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> I
     Yields
     ------
     State
-        First the start (``k = 0``, or ``state``), then the state after each step.
+        First the start (``k = 0``, below 0 with a warm start, or ``state``), then the state after each step.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class Loop:
 
     def __init__(self, asked: Asked):
         self.asked, self.reached = asked, Reached()
-        self.audit = Audit(asked.problem, not isinstance(asked.solver, Backtracking), self.reached)
+        self.audit = Audit(asked.problem, not estimates_smoothness(asked.solver), self.reached)
         self.observer = Observer(asked, self.reached, self.audit)
         self.verifier = Verifier(asked, self.reached, self.audit, self.observer)
         self.saving: Saving | None = None
@@ -254,7 +254,7 @@ class Loop:
         except BudgetEnd as end:
             return end.reason
         except (*FAULTS, MemoryError) as error:
-            if reached.state is None or reached.state.k == 0:
+            if reached.state is None or reached.state.k <= 0:
                 raise
             what = str(error) if isinstance(error, BadOracle) else f"{type(error).__name__}: {error}."
             if isinstance(error, MemoryError):
