@@ -139,6 +139,8 @@ FORGED = {
     "vertices": lambda data: held(data, "Findings").update(vertices=["tuple", 1.0]),
     "known": lambda data: moving(data, "known", ["list", ["tuple", 1.0, 1.0]]),
     "rows": lambda data: data.update(rows=""),
+    "phases": lambda data: data.update(phases=[["main", 10**9]]),
+    "a phase": lambda data: data["phases"][0].__setitem__(0, 1),
     "counts": lambda data: data["counts"].update(lo=-1),
     "counts too large": lambda data: data["counts"].update(lo=10**30),
     "record too large": lambda data: held(data, "Record").update(lo=10**30),

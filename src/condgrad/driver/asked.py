@@ -30,14 +30,16 @@ class Asked:
     x0: Point
     stop: Rule
     name: str
-    every: int
-    output: str
-    measure: bool
-    listeners: Sequence[Listener]
-    callback: Callback | None
-    seed: int
-    spec: str
+    every: int = 1
+    output: str = "best"
+    measure: bool = False
+    listeners: Sequence[Listener] = ()
+    callback: Callback | None = None
+    seed: int = 0
+    spec: str = ""
     """Hash of the problem, the method and the settings."""
+    checked: bool = True
+    """Whether iterates are audited and certified, and faults become results; not in the middle of a longer fit."""
 
     @cached_property
     def has_value(self) -> bool:

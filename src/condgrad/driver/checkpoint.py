@@ -253,10 +253,11 @@ def _shared(objective: Any) -> dict[str, Any]:
 
 def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...]) -> None:
     """Raise TypeError or ValueError if this is not what moves in a run after step ``k``. Objects are validated already."""
+    first = -solver.steps if isinstance(solver, WarmStart) else 0
     for name, kind in SAVED.items():
         check_type(moving[name], kind, name, shape)
         if kind is int:
-            whole(moving[name], name, least=-MAX_COUNT if name in ("current_k", "best_k") else 0)
+            whole(moving[name], name, least=first if name in ("current_k", "best_k") else 0)
     state = moving["state"]
     warm = isinstance(state, WarmStartState)
     while hasattr(solver, "solver") and not (warm and isinstance(solver, WarmStart)):  # a wrapper, such as Backtracking
@@ -277,5 +278,5 @@ def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, 
         real(fun, "F")
     if any(abs(number) > MAX_COUNT for number in vars(moving["record"]).values() if isinstance(number, int)):
         raise ValueError("a count is too large")
-    if whole(k, "k", least=-MAX_COUNT) != state.k or moving["record"].k != k:
+    if whole(k, "k", least=first) != state.k or moving["record"].k != k:
         raise ValueError("the state, the record and the file are of different steps")

@@ -92,6 +92,8 @@ class Observer:
     def certify(self, state: Any) -> Certificate | None:
         """The certificate of the step itself, or a measured one when it is due; None: neither."""
         asked, own = self.asked, state.certificate
+        if not asked.checked:
+            return None
         if own is not None and not asked.measure and not (asked.by_gap and own.prox is not own.x):
             return self.with_errors(own, state.descent)
         if phase_of(state) != "main":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite, nan
 from typing import Any, NamedTuple
 
@@ -71,7 +71,7 @@ class Reached:
             "seconds": self.watch.seconds,
             "cpu": self.watch.cpu,
             "wall": self.watch.wall,
-            **asdict(self.counts),
+            **vars(self.counts),
         }
 
     def keep_lowest(self, x: Point, fun: float, k: int) -> None:
@@ -88,6 +88,6 @@ class Reached:
         """Add a last row if the run ended within a step, so that the trace has all that was spent."""
         if self.record is None:
             return
-        spent = asdict(self.counts)
+        spent = vars(self.counts)
         if not self.trace or any(getattr(self.trace[-1], name) != number for name, number in spent.items()):
             self.trace.append(replace(self.record, **self.spent(), gap=nan, mapping=nan, mapping_lower=nan))

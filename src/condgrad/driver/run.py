@@ -198,8 +198,8 @@ def run(
 class Loop:
     """The loop: it owns the clock, the counters, the budgets, the trace and the reaction to signals."""
 
-    def __init__(self, asked: Asked):
-        self.asked, self.reached = asked, Reached()
+    def __init__(self, asked: Asked, reached: Reached | None = None):
+        self.asked, self.reached = asked, Reached() if reached is None else reached
         self.audit = Audit(asked.problem, not estimates_smoothness(asked.solver), self.reached)
         self.observer = Observer(asked, self.reached, self.audit)
         self.verifier = Verifier(asked, self.reached, self.audit, self.observer)
@@ -254,7 +254,7 @@ class Loop:
         except BudgetEnd as end:
             return end.reason
         except (*FAULTS, MemoryError) as error:
-            if reached.state is None or reached.state.k <= 0:
+            if not asked.checked or reached.state is None or reached.state.k <= 0:
                 raise
             what = str(error) if isinstance(error, BadOracle) else f"{type(error).__name__}: {error}."
             if isinstance(error, MemoryError):
@@ -275,10 +275,12 @@ class Loop:
         if not new and last is not None and state.k != last.k:
             raise TypeError(f"{type(asked.solver).__name__}.step changes its state in place: return a new state.")
         if last is None or new:
-            self.audit.at(state)
+            if asked.checked:
+                self.audit.at(state)
             record = self.observer.observe(state)
             reached.state, reached.record = state, record
-            self.audit.between(before, state, last, record, self.observer.look_up)
+            if asked.checked:
+                self.audit.between(before, state, last, record, self.observer.look_up)
             reached.forget()
             reached.idle = reached.idle + 1 if self.stands_still(before, last) else 0
         else:
