@@ -217,7 +217,7 @@ def merge(parts: Sequence[tuple[np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarr
     place, begins = rank[place], np.cumsum([0, *map(len, texts)])
     positions = [place[begin:][codes] for begin, (codes, _) in zip(begins[:-1], parts, strict=True)]
     names = np.empty(len(order), dtype=object)
-    names[:] = known.take(order).to_pylist()
+    names[:] = known.take(order).to_numpy(zero_copy_only=False)
     return np.concatenate(positions), names
 
 
