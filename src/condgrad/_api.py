@@ -59,7 +59,7 @@ from condgrad.objectives import (
     Welsch,
     paper_data,
 )
-from condgrad.points import ActiveSet, LowRank, SparsePlusLowRank, Structured
+from condgrad.points import ActiveSet, LowRank, SparseArray, SparsePlusLowRank, Structured
 from condgrad.protocols import Problem
 from condgrad.registration import PluginWarning, register
 from condgrad.runtime.signals import InexactOracleWarning
@@ -117,6 +117,7 @@ __all__ = [
     "Simplex",
     "SmoothnessEstimate",
     "SmoothnessWarning",
+    "SparseArray",
     "SparsePlusLowRank",
     "Spectrahedron",
     "Spectral",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from condgrad.domains._ball import Ball, Shape
+from condgrad.domains.balls._ball import Ball, Shape
+from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 
 
 @final
@@ -35,3 +37,23 @@ class LinfBall(Ball):
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return np.clip(self._point(x), -self.radius, self.radius)
+
+
+def _linf_balls() -> Examples:
+    return {"": LinfBall(4, 1.5), "of one": LinfBall(1)}
+
+
+def _in_linf_ball(ball: LinfBall, rng: np.random.Generator) -> np.ndarray:
+    x = sparse_normal(ball.shape, rng)
+    return in_ball(ball, x, np.abs(x).max(), rng)
+
+
+def _linf_vertices(ball: LinfBall) -> np.ndarray:
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=math.prod(ball.shape))))
+    return ball.radius * signs.reshape(-1, *ball.shape)
+
+
+ENTRY = DomainEntry(
+    "linf-ball", LinfBall, "{x : |x|_inf <= r}", "r with the opposite sign of each entry",
+    _linf_balls, _in_linf_ball, vertices=_linf_vertices,
+)  # fmt: skip

@@ -7,7 +7,8 @@ from typing import final
 
 import numpy as np
 
-from condgrad.domains._ball import Ball, Shape, entrywise_norm
+from condgrad.domains.balls._ball import Ball, Shape, entrywise_norm
+from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 
 
 @final
@@ -39,3 +40,22 @@ class L2Ball(Ball):
         """r x / |x|, and 0 for 0; the largest entry is divided out first: no square may overflow or vanish."""
         scaled = x / (np.abs(x).max() or 1.0)
         return self.radius / (np.linalg.norm(scaled) or 1.0) * scaled
+
+
+def _l2_balls() -> Examples:
+    return {"": L2Ball((2, 3), 0.5), "of one": L2Ball(1, 7.0)}
+
+
+def _in_l2_ball(ball: L2Ball, rng: np.random.Generator) -> np.ndarray:
+    x = sparse_normal(ball.shape, rng)
+    return in_ball(ball, x, float(np.linalg.norm(x)), rng)
+
+
+def _l2_minimum(ball: L2Ball, g: np.ndarray) -> float:
+    return -ball.radius * float(np.linalg.norm(g))
+
+
+ENTRY = DomainEntry(
+    "l2-ball", L2Ball, "{x : |x|_2 <= r}", "the direction, reversed and scaled to the sphere",
+    _l2_balls, _in_l2_ball, _l2_minimum,
+)  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains._ball import Shape
+from condgrad.domains.balls._ball import Shape
 from condgrad.linalg.eigenvalue_bound import EigenvalueBound, eigenvalue_bound
 from condgrad.linalg.lanczos import RITZ, SPARE, lowest_eigen, random_block, symmetric_times, top_singular, wider
 from condgrad.linalg.simplex_projection import onto_simplex

@@ -9,7 +9,8 @@ from typing import final
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains._ball import Ball, Shape, entrywise_norm
+from condgrad.domains.balls._ball import Ball, Shape, entrywise_norm
+from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 
 _OWN_CLASS = {1.0: "L1Ball", 2.0: "L2Ball", math.inf: "LinfBall"}
 
@@ -44,3 +45,27 @@ class LpBall(Ball):
         size = np.abs(direction)
         weight = (size / (size.max() or 1.0)) ** (1 / (self.p - 1))
         return -np.sign(direction) * weight * (self.radius / (entrywise_norm(weight, self.p) or 1.0))
+
+
+def _lp_balls() -> Examples:
+    return {
+        "": LpBall(5, 3.0, 2.0),
+        "1.5": LpBall(4, 1.5, 0.5),
+        "1.01": LpBall(3, 1.01),
+        "80 of matrices": LpBall((2, 2), 80.0, 3.0),
+    }
+
+
+def _in_lp_ball(ball: LpBall, rng: np.random.Generator) -> np.ndarray:
+    x = sparse_normal(ball.shape, rng)
+    return in_ball(ball, x, float(np.linalg.norm(x.ravel(), ball.p)), rng)
+
+
+def _lp_minimum(ball: LpBall, g: np.ndarray) -> float:
+    return -ball.radius * float(np.linalg.norm(g.ravel(), ball.p / (ball.p - 1)))
+
+
+ENTRY = DomainEntry(
+    "lp-ball", LpBall, "{x : |x|_p <= r}", "the case of equality in Hoelder's inequality",
+    _lp_balls, _in_lp_ball, _lp_minimum,
+)  # fmt: skip

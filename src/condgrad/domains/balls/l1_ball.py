@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from condgrad.domains._ball import Ball, Shape
+from condgrad.domains.balls._ball import Ball, Shape
+from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 from condgrad.linalg.simplex_projection import onto_simplex
 
 
@@ -39,3 +41,23 @@ class L1Ball(Ball):
     def project(self, x: np.ndarray) -> np.ndarray:
         x = self._point(x)
         return x if self.norm(x) <= self.radius else np.sign(x) * onto_simplex(np.abs(x), self.radius)
+
+
+def _l1_balls() -> Examples:
+    return {"": L1Ball(5, 2.0), "of matrices": L1Ball((2, 2), 0.1)}
+
+
+def _in_l1_ball(ball: L1Ball, rng: np.random.Generator) -> np.ndarray:
+    x = sparse_normal(ball.shape, rng)
+    return in_ball(ball, x, np.abs(x).sum(), rng)
+
+
+def _l1_vertices(ball: L1Ball) -> np.ndarray:
+    one = np.eye(math.prod(ball.shape))
+    return ball.radius * np.concatenate([one, -one]).reshape(-1, *ball.shape)
+
+
+ENTRY = DomainEntry(
+    "l1-ball", L1Ball, "{x : |x|_1 <= r}", "the vertex at the largest entry, with the opposite sign",
+    _l1_balls, _in_l1_ball, vertices=_l1_vertices,
+)  # fmt: skip

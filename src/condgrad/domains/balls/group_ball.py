@@ -9,7 +9,8 @@ from typing import Any, final
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains._ball import Ball, Shape
+from condgrad.domains.balls._ball import Ball, Shape
+from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 from condgrad.linalg.simplex_projection import onto_simplex
 
 
@@ -65,3 +66,33 @@ class GroupBall(Ball):
             return x
         kept = onto_simplex(norms, self.radius) / np.where(norms > 0, norms, 1.0)
         return kept[self.groups] * x
+
+
+def _group_balls() -> Examples:
+    return {
+        "": GroupBall((4, 3), 2.0),
+        "with labels": GroupBall(6, 0.5, groups=["a", "b", "a", "c", "b", "a"]),
+        "of rows together": GroupBall((3, 2), 3.0, groups=[1, 0, 1]),
+        "of one": GroupBall(1, 7.0),
+        "of one group": GroupBall(3, groups=[5, 5, 5]),
+    }
+
+
+def _group_norms(ball: GroupBall, x: np.ndarray) -> np.ndarray:
+    return np.array([np.linalg.norm(x[ball.groups == label]) for label in np.unique(ball.groups)])
+
+
+def _in_group_ball(ball: GroupBall, rng: np.random.Generator) -> np.ndarray:
+    x = sparse_normal(ball.shape, rng)
+    return in_ball(ball, x, _group_norms(ball, x).sum(), rng)
+
+
+def _group_minimum(ball: GroupBall, g: np.ndarray) -> float:
+    return -ball.radius * float(_group_norms(ball, g).max())
+
+
+ENTRY = DomainEntry(
+    "group-ball", GroupBall, "{x : sum over groups g of |x_g|_2 <= r}",
+    "the group with the largest norm, reversed and scaled to the sphere",
+    _group_balls, _in_group_ball, _group_minimum,
+)  # fmt: skip

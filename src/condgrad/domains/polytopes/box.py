@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from condgrad import checks
+from condgrad.domains.entry import DomainEntry, Examples
 
 
 @final
@@ -58,3 +60,26 @@ class Box:
         slack = tolerance * self.diameter + 4 * np.finfo(float).eps * self.max_norm
         x = checks.point(x, self.shape, "Box")
         return bool(np.all((x >= self.lower - slack) & (x <= self.upper + slack)))
+
+
+def _boxes() -> Examples:
+    return {
+        "": Box([-1.0, 0.0, 2.0], [1.0, 0.0, 5.0]),
+        "far away": Box(np.full(3, 1e6), 1e6 + np.array([1e-3, 1.0, 2.0])),
+        "of matrices": Box(-1.0, np.ones((2, 3))),
+    }
+
+
+def _in_box(box: Box, rng: np.random.Generator) -> np.ndarray:
+    return rng.uniform(box.lower, box.upper)
+
+
+def _box_vertices(box: Box) -> np.ndarray:
+    ends = zip(box.lower.ravel(), box.upper.ravel(), strict=True)
+    return np.array(list(itertools.product(*ends))).reshape(-1, *box.shape)
+
+
+ENTRY = DomainEntry(
+    "box", Box, "{x : lower <= x <= upper}", "each entry at its lower or upper bound, by the sign of the direction",
+    _boxes, _in_box, vertices=_box_vertices, arrays=("lower", "upper"),
+)  # fmt: skip

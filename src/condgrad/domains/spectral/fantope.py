@@ -9,8 +9,9 @@ from typing import ClassVar, final
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains._ball import Shape
-from condgrad.domains._spectra import (
+from condgrad.domains.balls._ball import Shape
+from condgrad.domains.entry import DomainEntry, Examples
+from condgrad.domains.spectral._spectra import (
     LowRankSet,
     check_count,
     eigenvalues,
@@ -83,3 +84,31 @@ class Fantope(LowRankSet):
         if values is None or values[0] < -tolerance or values[-1] > 1 + tolerance:
             return False
         return abs(float(values.sum()) - self.rank) <= tolerance * self.rank
+
+
+def _fantopes() -> Examples:
+    return {
+        "": Fantope(5, 2),
+        "of rank 1": Fantope((4, 4), 1),
+        "of high rank": Fantope(6, 4),
+        "of full rank": Fantope(3, 3),
+        "of one": Fantope(1, 1),
+    }
+
+
+def _in_fantope(domain: Fantope, rng: np.random.Generator) -> np.ndarray:
+    n, basis = domain.shape[0], np.linalg.qr(rng.standard_normal(domain.shape))[0]
+    corners = rng.permuted(np.tile(np.arange(n), (4, 1)), axis=1) < domain.rank
+    values = rng.dirichlet(np.full(4, 0.3)) @ corners
+    return np.eye(n) - (basis * (1 - values)) @ basis.T
+
+
+def _fantope_minimum(domain: Fantope, g: np.ndarray) -> float:
+    return float(np.linalg.eigvalsh((g + g.T) / 2)[: domain.rank].sum())
+
+
+ENTRY = DomainEntry(
+    "fantope", Fantope, "{X = X' : 0 <= X <= I, trace X = k}",
+    "the projector on the k lowest eigenvectors of the symmetric part",
+    _fantopes, _in_fantope, _fantope_minimum,
+)  # fmt: skip

@@ -8,8 +8,9 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._spectra import check_matrix_shape, scaled_to_unit, shrink_singular, singular_values
+from condgrad.domains.balls._ball import Ball, Shape
+from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
+from condgrad.domains.spectral._spectra import check_matrix_shape, scaled_to_unit, shrink_singular, singular_values
 
 
 @final
@@ -43,3 +44,27 @@ class SpectralBall(Ball):
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return shrink_singular(self._point(x), self.shrink)
+
+
+def _spectral_balls() -> Examples:
+    return {
+        "": SpectralBall((4, 3), 1.5),
+        "wide": SpectralBall((2, 5), 0.3),
+        "of a row": SpectralBall((1, 4), 7.0),
+        "of one": SpectralBall((1, 1)),
+    }
+
+
+def _in_spectral_ball(ball: SpectralBall, rng: np.random.Generator) -> np.ndarray:
+    x = sparse_normal(ball.shape, rng)
+    return in_ball(ball, x, float(np.linalg.norm(x, 2)), rng)
+
+
+def _spectral_minimum(ball: SpectralBall, g: np.ndarray) -> float:
+    return -ball.radius * float(np.linalg.norm(g, "nuc"))
+
+
+ENTRY = DomainEntry(
+    "spectral-ball", SpectralBall, "{X : sigma_1(X) <= r}", "-r times the polar factor, by a full SVD",
+    _spectral_balls, _in_spectral_ball, _spectral_minimum,
+)  # fmt: skip

@@ -9,8 +9,9 @@ from typing import ClassVar, final
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._spectra import (
+from condgrad.domains.balls._ball import Ball, Shape
+from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
+from condgrad.domains.spectral._spectra import (
     check_count,
     check_matrix_shape,
     onto_top_sum,
@@ -57,3 +58,30 @@ class KyFanBall(Ball):
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return shrink_singular(self._point(x), self.shrink)
+
+
+def _ky_fan_balls() -> Examples:
+    return {
+        "": KyFanBall((4, 5), 2, 3.0),
+        "tall": KyFanBall((7, 3), 2, 0.5),
+        "like spectral": KyFanBall((4, 6), 1, 2.0),
+        "like nuclear": KyFanBall((5, 3), 3, 2.0),
+        "of more ranks": KyFanBall((6, 6), 4),
+        "of one": KyFanBall((1, 1), 1, 4.0),
+    }
+
+
+def _in_ky_fan_ball(ball: KyFanBall, rng: np.random.Generator) -> np.ndarray:
+    x = sparse_normal(ball.shape, rng)
+    return in_ball(ball, x, float(np.linalg.svd(x, compute_uv=False)[: ball.k].sum()), rng)
+
+
+def _ky_fan_minimum(ball: KyFanBall, g: np.ndarray) -> float:
+    return -ball.radius * float(max(np.linalg.norm(g, 2), np.linalg.norm(g, "nuc") / ball.k))
+
+
+ENTRY = DomainEntry(
+    "ky-fan-ball", KyFanBall, "{X : sigma_1(X) + ... + sigma_k(X) <= r}",
+    "the better of the top pair and the polar factor / k, by a full SVD",
+    _ky_fan_balls, _in_ky_fan_ball, _ky_fan_minimum,
+)  # fmt: skip

@@ -9,8 +9,9 @@ from typing import ClassVar, final
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains._ball import Shape
-from condgrad.domains._spectra import LowRankSet, eigenvalues, lowest_vectors, report_unconverged, square_shape
+from condgrad.domains.balls._ball import Shape
+from condgrad.domains.entry import DomainEntry, Examples
+from condgrad.domains.spectral._spectra import LowRankSet, eigenvalues, lowest_vectors, report_unconverged, square_shape
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank
 from condgrad.points.low_rank import outer
@@ -81,3 +82,31 @@ class Spectrahedron(LowRankSet):
             return False
         excess = float(values.sum()) - self.radius
         return excess <= slack and (excess >= -slack or not self.equal)
+
+
+def _spectrahedra() -> Examples:
+    return {
+        "": Spectrahedron(4, 2.0),
+        "up to": Spectrahedron((3, 3), 0.5, equal=False),
+        "of one": Spectrahedron(1, 3.0),
+        "of one up to": Spectrahedron(1, 3.0, equal=False),
+    }
+
+
+def _in_spectrahedron(domain: Spectrahedron, rng: np.random.Generator) -> np.ndarray:
+    n = domain.shape[0]
+    factor = rng.standard_normal((n, rng.integers(1, n + 1)))
+    share = 1.0 if domain.equal else rng.choice([1.0, rng.random()])
+    return domain.radius * share * factor @ factor.T / np.sum(factor**2)
+
+
+def _spectrahedron_minimum(domain: Spectrahedron, g: np.ndarray) -> float:
+    lowest = float(np.linalg.eigvalsh((g + g.T) / 2)[0])
+    return domain.radius * (lowest if domain.equal else min(0.0, lowest))
+
+
+ENTRY = DomainEntry(
+    "spectrahedron", Spectrahedron, "{X = X' : X >= 0, trace X = r (or <= r)}",
+    "the lowest eigenvector of the symmetric part",
+    _spectrahedra, _in_spectrahedron, _spectrahedron_minimum,
+)  # fmt: skip

@@ -9,7 +9,8 @@ from typing import final
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains._ball import Shape
+from condgrad.domains.balls._ball import Shape
+from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.linalg.simplex_projection import onto_simplex
 
 
@@ -47,3 +48,21 @@ class Simplex:
     def contains(self, x: np.ndarray, tolerance: float = 1e-9) -> bool:
         x, slack = checks.point(x, self.shape, "Simplex"), tolerance * self.radius
         return bool(np.all(x >= -slack) and abs(np.sum(x) - self.radius) <= slack)
+
+
+def _simplexes() -> Examples:
+    return {"": Simplex(5, 2.0), "of one": Simplex(1, 3.0), "of matrices": Simplex((2, 3))}
+
+
+def _in_simplex(simplex: Simplex, rng: np.random.Generator) -> np.ndarray:
+    return simplex.radius * rng.dirichlet(np.full(math.prod(simplex.shape), 0.5)).reshape(simplex.shape)
+
+
+def _simplex_vertices(simplex: Simplex) -> np.ndarray:
+    return simplex.radius * np.eye(math.prod(simplex.shape)).reshape(-1, *simplex.shape)
+
+
+ENTRY = DomainEntry(
+    "simplex", Simplex, "{x : x >= 0, sum x = r}", "the vertex at the smallest entry",
+    _simplexes, _in_simplex, vertices=_simplex_vertices,
+)  # fmt: skip

@@ -7,8 +7,9 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from condgrad.domains._ball import Ball, Shape
-from condgrad.domains._spectra import LowRankSet, check_matrix_shape, report_unconverged, top_vectors
+from condgrad.domains.balls._ball import Ball, Shape
+from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
+from condgrad.domains.spectral._spectra import LowRankSet, check_matrix_shape, report_unconverged, top_vectors
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank
 from condgrad.points.low_rank import outer
@@ -61,3 +62,23 @@ class NuclearBall(LowRankSet, Ball):
     def low_rank_start(self) -> LowRank:
         """0, as a point of low rank."""
         return LowRank.zeros(self.shape)
+
+
+def _nuclear_balls() -> Examples:
+    return {"": NuclearBall((5, 4), 3.0), "wide": NuclearBall((2, 6), 0.5)}
+
+
+def _in_nuclear_ball(ball: NuclearBall, rng: np.random.Generator) -> np.ndarray:
+    x = sparse_normal(ball.shape, rng)
+    return in_ball(ball, x, float(np.linalg.norm(x, "nuc")), rng)
+
+
+def _nuclear_minimum(ball: NuclearBall, g: np.ndarray) -> float:
+    return -ball.radius * float(np.linalg.norm(g, 2))
+
+
+ENTRY = DomainEntry(
+    "nuclear-ball", NuclearBall, "{X : |X|_* <= r}",
+    "the top pair of singular vectors, by Lanczos (small matrices: full SVD)",
+    _nuclear_balls, _in_nuclear_ball, _nuclear_minimum,
+)  # fmt: skip
