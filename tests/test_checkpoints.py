@@ -501,3 +501,18 @@ def test_a_run_that_had_converged_says_the_same_when_it_is_resumed(path):
     assert whole.status == "converged" and "from step " in whole.message and "from step 0." not in whole.message
     assert (again.status, again.message, again.lowest.step) == (whole.status, whole.message, whole.lowest.step)
     assert again.x.tobytes() == whole.x.tobytes()
+
+
+def test_term_gradients_of_another_problem_are_refused(tmp_path):
+    """Fewer rows were an IndexError."""
+    rng = np.random.default_rng(0)
+    f = cg.LinearModel(rng.standard_normal((20, 3)), rng.standard_normal(20), cg.Welsch())
+    path = tmp_path / "c"
+    asked = {"method": "svfw", "store": True, "epoch": 50, "tol": 1e-12, "checkpoint": path, "validate": 1}
+    cg.minimize(f, cg.L1Ball(3), max_steps=4, **asked)
+    data, arrays = archive.read(path, "checkpoint", VERSION)
+    archive.previous(path).unlink(missing_ok=True)
+    rows = next(name for name, array in arrays.items() if len(array) == 20 and not name.startswith("trace."))
+    archive.write(path, "checkpoint", VERSION, data, arrays | {rows: arrays[rows][:3]})
+    with pytest.raises(ValueError, match="the gradients of 3 terms, but the objective has 20 terms"):
+        cg.minimize(f, cg.L1Ball(3), max_steps=8, resume=True, **asked)

@@ -13,7 +13,7 @@ import numpy as np
 
 from condgrad.checks import BadOracle, NonFinite, read_only
 from condgrad.domains import ProjectableUserSet, UserSet
-from condgrad.driver.resolve import unwrapped
+from condgrad.driver.resolve import check_point, unwrapped
 from condgrad.points import inner, norm2
 from condgrad.points.rounding import precision_of, sum_rounding
 from condgrad.protocols import Point
@@ -64,6 +64,7 @@ class Compared:
     def lmo(self, direction: Point) -> Point:
         with receiving() as reports:
             vertex = self._domain.lmo(read_only(direction))
+        check_point(vertex, f"The linear oracle's answer of {type(self._domain).__name__}")
         self.precision = max(self.precision, precision_of(vertex), getattr(self._domain, "precision", 0.0))
         known, value = self.remembered, inner(direction, vertex)
         if not np.isfinite(value):  # is refused by whoever asked
