@@ -15,7 +15,9 @@ from condgrad import checks, kernels
 from condgrad.objectives.losses import Loss, Welsch, check_loss, value_and_deriv
 from condgrad.objectives.sums import Sum
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank
+from condgrad.points.pattern import MANY_ENTRIES
 from condgrad.protocols import Point
+from condgrad.runtime.process_memory import return_free_memory
 
 
 class _LastEvaluation(threading.local):
@@ -34,9 +36,13 @@ class _LastEvaluation(threading.local):
         point, value, grad = self.evaluation
         if point is not None and point() is x and (grad is not None or not slopes):
             return value, grad
-        for point, value, reference in self.earlier:
-            if point() is x and (grad := reference()) is not None:
-                return value, grad
+        for earlier in self.earlier:
+            point, value, reference = earlier
+            if point() is x and (found := reference()) is not None:
+                del grad
+                self.clear()  # frees the last gradient if nothing else holds it
+                self.evaluation = (point, value, found)
+                return value, found
         return None
 
     def clear(self) -> None:
@@ -242,7 +248,7 @@ class Completion(Sum):
             return known
         checks.same_shape(x.shape, self.shape, "The point given to Completion")
         self._last.clear()  # frees the old gradient before the new one is made
-        if self.dtype == np.float32:
+        if self.dtype == np.float32 or (self.n_terms > MANY_ENTRIES and x.is_uncached_product(self.pattern)):
             value, grad = self._evaluate_in_pieces(x)
         else:
             z = x.cached_at(self.pattern)
@@ -255,12 +261,14 @@ class Completion(Sum):
         return value, grad
 
     def _evaluate_in_pieces(self, x: LowRank) -> tuple[float, SparsePlusLowRank]:
-        """Return the value and the gradient at x, for observations in float32.
+        """Return the value and the gradient at x, for observations in float32 or very many ones.
 
         The entries of x are computed in float64, a piece of the observations at a time, and are not stored: of all that is
         computed, only the gradient has the length of the observations. So it comes with the value, and is what is cached.
         """
-        slopes, values, products = np.empty(self.n_terms, np.float32), [], []
+        if self.n_terms > MANY_ENTRIES:
+            return_free_memory()
+        slopes, values, products = np.empty(self.n_terms, self.dtype), [], []
         U, V = x.merged_factors()
         for entries, z in self.pattern.pieces(U, V):
             weights = self.weights[entries] if self.weights.size else self.weights

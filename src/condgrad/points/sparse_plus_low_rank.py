@@ -12,7 +12,7 @@ from condgrad import kernels
 from condgrad.checks import not_negative, read_only, real
 from condgrad.points.base import Structured
 from condgrad.points.low_rank import CANCELLATION_RATIO, Factors, LowRank, wide
-from condgrad.points.pattern import Pattern
+from condgrad.points.pattern import MANY_ENTRIES, Pattern
 from condgrad.storage.stored import check_array, stored
 
 
@@ -178,14 +178,15 @@ class SparsePlusLowRank(Structured):
             self.met[factors] = product
 
     def _sparse_inner(self, factors: Factors) -> float:
-        """Return <S, U V'>: from the values on the pattern, which are cached; for rank one by a product, if they are not.
+        """Return <S, U V'>: from the values on the pattern, which are cached; by a product if they are not, for rank one or very
+        many entries.
 
         For S in float32 always by a product: values on the pattern would be rounded.
         """
         found = self.met.get(factors)
         if found is None:
-            by_product = factors.U.shape[1] == 1 and not factors.has_cached(self.pattern)
-            if by_product or self.pattern.dtype == np.float32:
+            narrow = factors.U.shape[1] == 1 or self.pattern.size > MANY_ENTRIES
+            if (narrow and not factors.has_cached(self.pattern)) or self.pattern.dtype == np.float32:
                 found = float(np.vdot(wide(factors.U), self.pattern.times(self.values, wide(factors.V))))
             else:
                 found = kernels.dot(self.values, factors.at(self.pattern))
