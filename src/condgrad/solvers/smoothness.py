@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from condgrad.checks import BadOracle
 from condgrad.points import distance2, inner, norm2
+from condgrad.points.base import Structured
 from condgrad.protocols import Point, Problem, Solver
 from condgrad.solvers.evaluation import CachedObjective
 from condgrad.solvers.states import Descent, State
@@ -142,4 +143,6 @@ class Curvature(NamedTuple):
         distance, change = distance2(later.x, earlier.x), distance2(later.grad, earlier.grad)
         if distance <= VALUE_NOISE * point or change <= VALUE_NOISE * grad:
             return Curvature(self.largest, point, grad)
-        return Curvature(max(self.largest, sqrt(change) / sqrt(distance)), point, grad)
+        # of gradients in float32, rounding may be a part of their difference
+        rounding = sum(getattr(g, "rounding", 0.0) for g in (later.grad, earlier.grad) if isinstance(g, Structured))
+        return Curvature(max(self.largest, (sqrt(change) - rounding) / sqrt(distance)), point, grad)
