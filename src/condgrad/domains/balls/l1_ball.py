@@ -11,6 +11,7 @@ import numpy as np
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 from condgrad.linalg.simplex_projection import onto_simplex
+from condgrad.points.sparse_array import SparseArray
 
 
 @final
@@ -32,11 +33,14 @@ class L1Ball(Ball):
         return self.radius
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        direction = self._point(direction)
-        largest = np.argmax(np.abs(direction))
-        vertex = np.zeros(self.shape)
-        vertex.flat[largest] = -np.copysign(self.radius, direction.flat[largest])
-        return vertex
+        return self.atom(direction).to_dense()
+
+    def atom(self, direction: np.ndarray) -> SparseArray:
+        """The answer of ``lmo`` as a SparseArray."""
+        flat = self._point(direction).reshape(-1)
+        top, low = int(np.argmax(flat)), int(np.argmin(flat))  # two passes without a copy, where |direction| would be one
+        largest = min(top, low) if flat[top] == -flat[low] else top if flat[top] > -flat[low] else low
+        return SparseArray(largest, -np.copysign(self.radius, flat[largest]), self.shape)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         x = self._point(x)

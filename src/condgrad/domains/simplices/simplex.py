@@ -12,6 +12,7 @@ from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.linalg.simplex_projection import onto_simplex
+from condgrad.points.sparse_array import SparseArray
 
 
 @final
@@ -35,9 +36,12 @@ class Simplex:
         return self.radius
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        vertex = np.zeros(self.shape)
-        vertex.flat[np.argmin(checks.point(direction, self.shape, "Simplex"))] = self.radius
-        return vertex
+        return self.atom(direction).to_dense()
+
+    def atom(self, direction: np.ndarray) -> SparseArray:
+        """The answer of ``lmo`` as a SparseArray."""
+        smallest = np.argmin(checks.point(direction, self.shape, "Simplex"))
+        return SparseArray(smallest, self.radius, self.shape)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return onto_simplex(checks.point(x, self.shape, "Simplex"), self.radius)
