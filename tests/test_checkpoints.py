@@ -210,7 +210,7 @@ LOW_RANK = {
     "scale": lambda data, _: held(data, "SparsePlusLowRank").update(scale=float("inf")),
     "no hull": lambda data, _: held(data, "State").update(memory=None),
     "another memory": lambda data, _: held(data, "State").update(memory=["node", number_of(data, "Certificate")]),
-    "atoms": lambda data, _: held(data, "ActiveSet").update(atoms=["tuple"]),
+    "atoms": lambda data, _: held(data, "Stack").update(others=["tuple"]),
     "weights": lambda data, arrays: spoil(arrays, held(data, "ActiveSet")["weights"]),
     "gram": lambda data, arrays: spoil(arrays, held(data, "ActiveSet")["gram"]),
     "U": lambda data, arrays: spoil(arrays, held(data, "Factors")["U"]),
