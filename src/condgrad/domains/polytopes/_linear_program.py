@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ TIED = 1e-9
 """A variable with a reduced cost below this share of the largest cost may move without a change of the value."""
 AT_BOUND = 1e-9
 """Distance, relative to the size of the polytope, below which a variable or a row is at its bound."""
-DENSE = 64
+DENSE = 128
 """Systems with at most as many unknowns are solved by dense factorisations."""
 
 
@@ -111,10 +112,16 @@ class LinearProgram:
         """The vertex that minimises <cost, x>; the entries of the cost are at most 1 in size."""
         with self._lock:
             columns, rows, column_duals, row_duals = self._run(COST * cost)
-            tied = self._tied(column_duals, row_duals)
-            if tied:
+            if self._tied(column_duals, row_duals):
                 columns, rows = self._break_tie(columns, rows, column_duals, row_duals)
         return self._exact(columns, rows)
+
+    @cached_property
+    def middle(self) -> np.ndarray:
+        """The middle between the vertices that minimise and maximise a fixed random direction."""
+        n = len(self.lower)
+        direction = np.random.default_rng((1, n)).uniform(-1, 1, n)
+        return checks.read_only(self.minimiser(direction) / 2 + self.minimiser(-direction) / 2)
 
     # ---------------------------------------------------------------------------------------------------------- HiGHS
 
@@ -232,12 +239,22 @@ class LinearProgram:
         active = np.flatnonzero(np.abs(rows - sides) <= AT_BOUND)
         fixed = np.array(x)
         fixed[moving] = 0.0
-        matrix = self.rows.tocsr()[active] if active.size else self.rows[:0]
-        right = sides[active] - matrix @ fixed
-        found = solve_full_rank(matrix.tocsc()[:, moving], right)
+        right = (sides - self.rows @ fixed)[active]
+        found = solve_full_rank(*self._entries(active, moving), len(active), len(moving), right)
         if found is None or not np.abs(found - x[moving]).max() <= 1e-6:  # not a vertex to the accuracy of HiGHS
             return x[moving]
         return np.clip(found, self.lower[moving], self.upper[moving])
+
+    def _entries(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Row numbers, column numbers and values of the entries in these rows and columns, counted within them."""
+        starts, ends = self.rows.indptr[columns], self.rows.indptr[columns + 1]
+        counts = ends - starts
+        among = np.repeat(ends - np.cumsum(counts), counts) + np.arange(counts.sum())
+        place = np.full(self.rows.shape[0], -1)
+        place[rows] = np.arange(len(rows))
+        i, j = place[self.rows.indices[among]], np.repeat(np.arange(len(columns)), counts)
+        kept = i >= 0
+        return i[kept], j[kept], self.rows.data[among][kept]
 
 
 def power_of_2(values: np.ndarray) -> np.ndarray:
@@ -255,24 +272,31 @@ def whole(x: np.ndarray) -> bool:
     return bool(np.all(np.abs(x - np.rint(x)) <= 1e-6))
 
 
-def solve_full_rank(matrix: Any, right: np.ndarray) -> np.ndarray | None:
-    """The solution of a consistent sparse system whose columns are independent; None if they are not."""
-    m, n = matrix.shape
+def solve_full_rank(
+    i: np.ndarray, j: np.ndarray, values: np.ndarray, m: int, n: int, right: np.ndarray
+) -> np.ndarray | None:
+    """The solution of a consistent system of m equations, given by its entries, in n unknowns; None if it is not unique."""
     if m < n:
         return None
     if n <= DENSE and m <= 4 * DENSE:
-        found, _, rank, _ = np.linalg.lstsq(matrix.toarray(), right)
-        return found if rank == n else None
+        matrix = np.zeros((m, n))
+        matrix[i, j] = values
+        q, r = np.linalg.qr(matrix)
+        diagonal = np.abs(np.diag(r))
+        return np.linalg.solve(r, q.T @ right) if diagonal.min() > 1e-12 * diagonal.max() else None
     import scipy.sparse as sp
     from scipy.sparse.linalg import splu
 
-    square = m == n
-    system = matrix if square else sp.block_array([[sp.eye_array(m), matrix], [matrix.T, None]])
+    size = n if m == n else m + n
+    if m > n:  # least squares, as one square system in the residuals and the unknowns
+        diagonal, right = np.arange(m), np.concatenate([right, np.zeros(n)])
+        i, j = np.concatenate([diagonal, i, m + j]), np.concatenate([diagonal, m + j, i])
+        values = np.concatenate([np.ones(m), values, values])
+    system = sp.csc_matrix((values, (i, j)), shape=(size, size))
     try:
-        factors = splu(sp.csc_matrix(system))
+        factors = splu(system)
     except RuntimeError:  # singular
         return None
-    given = right if square else np.concatenate([right, np.zeros(n)])
-    found = factors.solve(given)
-    found = found + factors.solve(given - system @ found)
-    return found if square else found[m:]
+    found = factors.solve(right)
+    found = found + factors.solve(right - system @ found)
+    return found[-n:]

@@ -13,12 +13,12 @@ from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._direction import scaled
-from condgrad.points import SparseArray
+from condgrad.domains.polytopes._zero_one import ZeroOnePolytope
 
 
 @final
 @dataclass(frozen=True)
-class Birkhoff:
+class Birkhoff(ZeroOnePolytope):
     """{X : X >= 0, every row and every column of X sums to 1}, the convex hull of the permutation matrices.
 
     The linear oracle is an assignment problem, solved exactly in O(n^3) by scipy's shortest augmenting paths.
@@ -71,14 +71,9 @@ class Birkhoff:
 
         return linear_sum_assignment(scaled(direction, self.shape, "Birkhoff"))[1]
 
-    def lmo(self, direction: np.ndarray) -> np.ndarray:
-        """The permutation matrix that minimises <direction, X>."""
-        return self.atom(direction).to_dense()
-
-    def atom(self, direction: np.ndarray) -> SparseArray:
-        """The answer of ``lmo`` as n indices and values."""
+    def _chosen(self, direction: np.ndarray) -> np.ndarray:
         columns = self.permutation(direction)
-        return SparseArray(np.arange(len(columns)) * len(columns) + columns, 1.0, self.shape)
+        return np.arange(len(columns)) * len(columns) + columns
 
     def start(self) -> np.ndarray:
         """The middle, 1/n everywhere."""
@@ -86,7 +81,7 @@ class Birkhoff:
 
     def contains(self, x: np.ndarray, tolerance: float = 1e-9) -> bool:
         """Whether no entry is below -tolerance and every row and column sums to 1 within the tolerance."""
-        x = checks.point(x, self.shape, "Birkhoff")
+        x = self._point(x)
         sums = np.concatenate([x.sum(axis=0), x.sum(axis=1)])
         return bool(np.all(x >= -tolerance) and np.all(np.abs(sums - 1) <= tolerance))
 

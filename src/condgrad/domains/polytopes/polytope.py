@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
@@ -199,14 +198,9 @@ class Polytope:
         """A vertex that minimises <direction, x>, by HiGHS."""
         return self._program.minimiser(scaled(direction, self.shape, "Polytope"))
 
-    @cached_property
-    def _middle(self) -> np.ndarray:
-        direction = np.random.default_rng((0, *self.shape)).standard_normal(self.shape)
-        return checks.read_only(self.lmo(direction) / 2 + self.lmo(-direction) / 2)
-
     def start(self) -> np.ndarray:
         """The middle between the vertices that minimise and maximise a fixed random direction."""
-        return self._middle
+        return self._program.middle
 
     def contains(self, x: np.ndarray, tolerance: float = 1e-9) -> bool:
         """Whether each constraint holds up to a distance of ``tolerance`` times the diameter, and rounding."""
@@ -242,7 +236,9 @@ def _block(matrix: Any, side: Any, left: str, right: str) -> tuple[Any, np.ndarr
     else:
         rows = checks.finite_array(matrix, f"{left} of Polytope")
         if rows.ndim != 2:
-            raise ValueError(f"{left} of Polytope must be a matrix, but got shape {rows.shape}: give a row for each constraint.")
+            raise ValueError(
+                f"{left} of Polytope must be a matrix, but got shape {rows.shape}: give a row for each constraint."
+            )
         rows = sp.csr_array(rows)
     sides = checks.finite_array(side, f"{right} of Polytope", "leave out constraints without a bound")
     checks.same_shape(sides.shape, (rows.shape[0],), f"{right} of Polytope")
