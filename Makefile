@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor soak faults fuzz mutants lock clean
+.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-matching bench-sets soak faults fuzz mutants lock clean
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
 # the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
@@ -49,8 +49,9 @@ format: $(VENV)/ready
 docs: $(VENV)/ready  ## site/index.html; its search needs a server: python -m http.server -d site. The examples run in make test
 	$(BIN)/mkdocs build --strict --quiet
 
-gallery: $(VENV)/ready  ## the pictures and tables of docs/gallery.md
+gallery: $(VENV)/ready  ## the pictures and tables of docs/gallery.md, docs/sets.md and docs/graph-matching.md
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.gallery
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.set_gallery
 
 bench: $(VENV)/ready  ## tables on the screen, raw rows and claims in bench-results/
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.order_of_cost --check
@@ -74,6 +75,13 @@ bench-completion: $(PEERS)/ready  ## RobustCompletion against six libraries, in 
 
 bench-regressor: $(VENV)/ready  ## RobustLinearRegressor against robust regressions of scikit-learn, where data are wrong
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.regressor --check
+
+bench-matching: $(VENV)/ready  ## GraphMatcher against scipy's FAQ for the same CPU time, on 30 pairs of noisy graphs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.graph_matching --check
+
+bench-sets: $(VENV)/ready  ## every linear oracle against the best alternative; oracle calls of every inner solver on every set
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.sets --check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.set_inners --check
 
 soak: $(VENV)/ready  ## 1,000 solves in one process: memory flat, nothing left
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --check

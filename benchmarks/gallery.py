@@ -1,6 +1,6 @@
-"""The pictures and figures of docs/gallery.md: an image, metro flow, ratings. Run by `make gallery`.
+"""The pictures and figures of docs/gallery.md and docs/graph-matching.md: an image, metro flow, ratings, two graphs.
 
-python -m benchmarks.gallery [--out docs] [--only image|metro|ratings]
+python -m benchmarks.gallery [--out docs] [--only image|metro|ratings|matching]
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.learn import RobustCompletion
+from benchmarks.graph_matching import noisy_pair
+from condgrad.learn import GraphMatcher, RobustCompletion
 from condgrad.learn.images import Image, restore
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -208,6 +209,25 @@ def rate() -> list[list[str]]:
     return table
 
 
+# ------------------------------------------------------------------------------------------------------------- two graphs
+
+
+def draw_matching(out: Path) -> list[list[str]]:
+    """Adjacency matrices of a pair: A, B as it is given, B in the order that was found, and where they differ."""
+    A, B, truth = noisy_pair("block", 100, 100)
+    matcher = GraphMatcher().fit(A, B)
+    p = matcher.permutation_
+    found = B[np.ix_(p, p)]
+    panels = {"A": A, "B": B, "B in the order found": found, "edges in one of them only": np.abs(A - found)}
+    with _figure(11, 3.0, out / "graph-matching.png") as figure:
+        for panel, (label, graph) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
+            panel.imshow(graph, cmap="Greys", interpolation="nearest")
+            panel.set_title(label, fontsize=10)
+            panel.set(xticks=[], yticks=[])
+    right = f"{np.mean(p == truth):.0%}"
+    return [["nodes with their true partner", "edges in both, as a share"], [right, f"{matcher.score_:.1%}"]]
+
+
 def _data(name: str) -> Path:
     if not (DATA / name).exists():
         raise FileNotFoundError(
@@ -228,7 +248,7 @@ def _figure(width: float, height: float, path: Path) -> Iterator[Any]:
 def main() -> None:
     from condgrad.report.text_table import table
 
-    parts = {"image": draw_image, "metro": draw_metro, "ratings": lambda out: rate()}
+    parts = {"image": draw_image, "metro": draw_metro, "ratings": lambda out: rate(), "matching": draw_matching}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("docs"), help="folder for the pictures")
     parser.add_argument("--only", choices=parts)

@@ -1,16 +1,17 @@
 """The pictures and the table of docs/sets.md: every set of the registry, drawn from the answers of its linear oracle.
 
-python -m benchmarks.set_gallery [--out docs] [--directions 2500]
+python -m benchmarks.set_gallery [--out docs] [--directions 1200]
 
-A set is drawn as the convex hull of the oracle's answers to random directions, seen in the three coordinates in which it is widest
-(two, if it is flat). Where the example has more dimensions this is its shadow there. A set that is added to the registry is drawn
-without a change here; a line in DRAWN chooses a better instance of it, a line in USES says what it is for.
+A set is drawn as the convex hull of the oracle's answers to random directions, seen in the three coordinates in which it is
+widest (two, if it is flat). Where the example has more dimensions this is its shadow there. A set that is added to the registry
+is drawn without a change here; a line in DRAWN chooses a better instance of it, a line in USES says what it is for.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.domains import DOMAINS, FAMILIES, DomainEntry
+from condgrad.runtime.signals import InexactOracleWarning
 
 Make = Callable[[Callable[..., Any]], Any]
 
@@ -44,7 +46,7 @@ DRAWN: dict[str, Make] = {
     "box": lambda make: make(np.zeros(3), np.array([1.0, 0.7, 0.5])),
     "nuclear-ball": lambda make: make((2, 2)),
     "spectral-ball": lambda make: make((2, 2)),
-    "spectrahedron": lambda make: make((2, 2), at_most=True),
+    "spectrahedron": lambda make: make((2, 2), equal=False),
     "symmetric-nuclear-ball": lambda make: make((2, 2)),
     "elliptope": lambda make: make((3, 3)),
 }
@@ -73,20 +75,18 @@ USES = {
     "box": "bounds on every variable",
     "birkhoff": "matchings, rankings, graph matching",
     "partial-assignment": "matching some rows with some columns",
-    "transportation": "optimal transport between two marginals",
+    "transport-polytope": "optimal transport between two marginals",
     "permutahedron": "rankings, schedules",
-    "path": "shortest paths, routing",
-    "shortest-path": "shortest paths, routing",
-    "unit-flow": "routing over a network",
-    "flow": "flows with capacities and costs",
-    "min-cost-flow": "flows with capacities and costs",
-    "spanning-tree": "networks that join all nodes",
-    "bipartite-matching": "markets with two sides",
-    "matching": "pairs in a graph",
-    "matroid-base": "independent choices: trees, partitions, linear independence",
-    "submodular-base": "diversity, coverage, graph cuts",
+    "path-polytope": "shortest paths, routing",
+    "flow-polytope": "flows with capacities and costs",
+    "spanning-tree-polytope": "networks that join all nodes",
+    "bipartite-matching-polytope": "markets with two sides",
+    "matching-polytope": "pairs in a graph",
+    "matroid-base-polytope": "independent choices: trees, partitions, linear independence",
+    "submodular-base-polytope": "diversity, coverage, graph cuts",
     "convex-hull": "mixtures of given points (archetypes, data coresets)",
-    "total-variation-ball": "piecewise constant signals and images",
+    "total-variation-ball": "piecewise constant signals",
+    "graph-total-variation-ball": "piecewise constant images and signals on graphs",
     "polytope": "any linear constraints",
     "nuclear-ball": "matrix completion, multi-task learning",
     "spectral-ball": "bounded gain of a linear map, orthogonal matrices relaxed",
@@ -112,6 +112,8 @@ USES = {
 """What each set is used for, in one line."""
 
 PALETTE = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#E69F00")
+MOST_VERTICES = 64
+"""With more points a set is taken for a curved one, which has edges where its surface turns by 26 degrees or more."""
 TITLES = {
     "simplices": "Simplices",
     "balls": "Norm balls",
@@ -133,11 +135,13 @@ def boundary(domain: Any, number: int, seed: int = 0) -> np.ndarray:
     """Distinct answers of the oracle to random directions, one in each row. Some directions are sparse, some are integers."""
     rng = np.random.default_rng(seed)
     answers = []
-    for k in range(number):
-        direction = rng.standard_normal(domain.shape)
-        if k % 5 == 0:
-            direction = np.round(direction)
-        answers.append(np.asarray(domain.lmo(direction), dtype=float).ravel())
+    with warnings.catch_warnings():  # a picture has no use for the last digits
+        warnings.simplefilter("ignore", InexactOracleWarning)
+        for k in range(number):
+            direction = rng.standard_normal(domain.shape)
+            if k % 5 == 0:
+                direction = np.round(direction)
+            answers.append(np.asarray(domain.lmo(direction), dtype=float).ravel())
     return np.unique(np.round(answers, 9), axis=0)
 
 
@@ -156,7 +160,6 @@ def instance(entry: DomainEntry, number: int) -> tuple[Any, np.ndarray]:
     if entry.name in DRAWN:
         domain = DRAWN[entry.name](entry.factory)
         return domain, coordinates(boundary(domain, number))
-
 
     def fitness(domain: Any) -> tuple[int, int]:
         """More dimensions up to three, and a smaller shape."""
@@ -192,19 +195,23 @@ def draw(panel: Any, points: np.ndarray, colour: str) -> None:
         points[np.intersect1d(hull.simplices[i], hull.simplices[j])]
         for i, neighbours in enumerate(hull.neighbors)
         for j in neighbours
-        if i < j and (seen[i] or seen[j]) and normals[i] @ normals[j] < (0.95 if len(points) > 200 else 1 - 1e-9)
+        if i < j
+        and (seen[i] or seen[j])
+        and normals[i] @ normals[j] < (0.9 if len(points) > MOST_VERTICES else 1 - 1e-9)
     ]
-    panel.add_collection3d(Line3DCollection([edge for edge in edges if len(edge) == 2], colors="black", linewidths=0.7))
+    if edges:
+        panel.add_collection3d(Line3DCollection(edges, colors="black", linewidths=0.7))
     panel.view_init(np.degrees(0.45), np.degrees(0.6))
     frame(panel, points)
 
 
 def frame(panel: Any, points: np.ndarray) -> None:
     """Equal scales, no axes."""
-    middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, 0.5 * max(np.ptp(points, axis=0).max(), 1e-9)
+    middle = (points.max(axis=0) + points.min(axis=0)) / 2
+    half = max(float(np.linalg.norm(points - middle, axis=1).max()), 1e-9)
     for limits, centre in zip((panel.set_xlim, panel.set_ylim, panel.set_zlim), middle, strict=True):
         limits(centre - half, centre + half)
-    panel.set_box_aspect((1, 1, 1), zoom=1.35)
+    panel.set_box_aspect((1, 1, 1), zoom=1.5)
     panel.set_proj_type("ortho")
     panel.set_axis_off()
 
@@ -235,8 +242,8 @@ def page() -> Iterator[str]:
     yield ""
     yield (
         "Every set that `condgrad` knows by name, drawn by `make gallery` from the answers of its linear oracle to random "
-        "directions. Sets of more than three dimensions are seen as their shadow in the three coordinates in which they are widest. "
-        "A set is used as in `cg.minimize(objective, cg.L1Ball(100, 2.0))`; `condgrad sets` prints the table, and "
+        "directions. Sets of more than three dimensions are seen as their shadow in the three coordinates in which they are "
+        "widest. A set is used as in `cg.minimize(objective, cg.L1Ball(100, 2.0))`; `condgrad sets` prints the table, and "
         "[Extending](extending.md) says how to add one."
     )
     for family, entries in families().items():
@@ -250,8 +257,10 @@ def page() -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("docs"), metavar="DIR", help="where the pictures and the page go")
-    parser.add_argument("--directions", type=int, default=2500, help="calls of the oracle for each set")
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs"), metavar="DIR", help="where the pictures and the page go"
+    )
+    parser.add_argument("--directions", type=int, default=1200, help="calls of the oracle for each set")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     for colour, (family, entries) in zip(PALETTE * 2, families().items(), strict=False):
