@@ -4,7 +4,8 @@ python -m benchmarks.sets [--quick] [--check] [--out DIR]
 
 A row is a set, a size and an alternative; both answer the same random directions in one run, and the smallest CPU time of each
 counts (the mean over changing directions for linear programs). ``passes`` is the time of the oracle (of its structured atom, if
-it has one) in units of ``np.abs(x).max()`` over as many numbers. Both answers must have the same inner product with the direction.
+it has one) in units of ``np.abs(x).max()`` over as many numbers. Both answers must have the same inner product with the
+direction. No claim of speed is made for calls below 50 microseconds, which are mostly checks of the input.
 """
 
 from __future__ import annotations
