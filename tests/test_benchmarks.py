@@ -33,3 +33,28 @@ def test_the_claims_hold(name: str, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")  # copt has invalid escapes, which Python 3.12 and newer warn of
 def test_every_benchmark_can_be_imported(path: Path) -> None:
     import_module(f"benchmarks.{path.stem}")
+
+
+def test_the_gallery_draws_every_set_of_the_registry() -> None:
+    gallery = import_module("benchmarks.set_gallery")
+    text = "\n".join(gallery.page())
+    entries = [entry for family in gallery.families().values() for entry in family]
+    assert sorted(entry.name for entry in entries) == sorted(gallery.DOMAINS)
+    assert all(f"| {entry.name} | `{entry.factory.__name__}` |" in text for entry in entries)
+    assert not set(gallery.DRAWN) - set(gallery.DOMAINS)
+    pytest.importorskip("matplotlib")
+    some = [gallery.DOMAINS[name] for name in ("simplex", "box", "l2-ball")]
+    picture = gallery.picture(some, 60, "#0072B2")
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    for entry in some:
+        _, points = gallery.instance(entry, 60)
+        assert points.shape[1] == (2 if entry.name == "simplex" else 3)
+
+
+def test_every_row_of_the_benchmark_of_sets_is_right() -> None:
+    """The alternatives have the minimum of the oracle, whatever the clock says."""
+    sets = import_module("benchmarks.sets")
+    for case in sets.CASES:
+        if case.by in ("POT emd", "networkx") or case.name == "polytope":
+            continue  # extras; their oracles have tests of their own
+        assert sets.measured(case, 200 if case.sizes in (sets.LARGE, sets.MIDDLE) else 12, 1e-3)["agree"], case.name
