@@ -243,6 +243,12 @@ class Biases:
         """Return the biases at the entries (rows, cols)."""
         return self.mean + self.rows[rows] + self.cols[cols]
 
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return U and V of rank 2 with U V' the matrix of biases, so that they can be sampled like a low-rank matrix."""
+        U, V = np.ones((len(self.rows), 2)), np.ones((len(self.cols), 2))
+        U[:, 0], V[:, 1] = self.rows + self.mean, self.cols
+        return U, V
+
     @classmethod
     def fit(cls, rows: Any, cols: Any, values: np.ndarray, shape: tuple[int, int], loss: Loss, which: str) -> Biases:
         """Fit row or column means of the residuals; for both, alternate between them."""
