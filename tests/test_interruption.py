@@ -26,7 +26,7 @@ from condgrad.runtime.interruption import Terminated, defer_signals, raise_on_si
 from condgrad.runtime.progress import SWITCH
 from condgrad.runtime.signals import heartbeat, receiving
 
-result_of = sys.modules["condgrad.driver.run"]
+result_of = sys.modules["condgrad.driver.ending"]
 
 
 def terminate() -> None:

@@ -24,7 +24,7 @@ from condgrad.checks import (
 )
 from condgrad.domains import user_set
 from condgrad.inner import Corrective
-from condgrad.points import LowRank, inner, norm2
+from condgrad.points import Blocks, inner, norm2
 from condgrad.points.rounding import precision_of
 from condgrad.protocols import (
     ORACLES,
@@ -34,7 +34,6 @@ from condgrad.protocols import (
     Objective,
     Point,
     Problem,
-    SpectralSet,
     fits,
     has,
     members,
@@ -159,7 +158,7 @@ def _no_diameter(wrapped: Any) -> float:
 def check_start(problem: Problem, x0: Point | None) -> Point:
     domain = problem.domain
     if x0 is None:
-        low_rank = getattr(problem.objective, "low_rank", False) and fits(domain, SpectralSet)
+        low_rank = getattr(problem.objective, "low_rank", False) and has(domain, "low_rank_start")
         if low_rank:
             return domain.low_rank_start()
         x0 = domain.start()
@@ -178,7 +177,7 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
         inside = not proven_outside(domain, x0)
     if not inside:
         raise ValueError("x0 lies outside the set: give a point of it, or leave x0 out to start at domain.start().")
-    return x0.uncached() if isinstance(x0, LowRank) else x0
+    return x0.uncached() if hasattr(x0, "uncached") else x0
 
 
 def check_point(answer: Any, what: str) -> None:
@@ -298,6 +297,8 @@ def _checked_value(answer: Any, name: str) -> float:
 
 def _checked_gradient(answer: Any, name: str, seen: list[float], x: Point) -> Point:
     seen[0] = max(seen[0], precision_of(answer))
+    if isinstance(x, Blocks):
+        return x.like(answer, f"The answer of {name}")
     if hasattr(answer, "inner"):  # a structured point
         return answer
     array = real_array(answer, f"The answer of {name}")
