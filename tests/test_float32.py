@@ -283,10 +283,12 @@ def test_a_linear_model_keeps_its_matrix(convert: Any, size: Any, weighted: bool
     monkeypatch.setattr(_matrices, "PIECE_ENTRIES", 50)
     rng = np.random.default_rng(0)
     A, y = rng.standard_normal(size).astype(F32), rng.standard_normal(size[0])
-    weights, x, some = rng.random(size[0]) + 0.1 if weighted else None, rng.standard_normal(size[1]), np.array([0, 3, 3])
-    single, double = (
-        cg.LinearModel(convert(M), y, cg.Welsch(1.0), weights=weights) for M in (A, A.astype(float))
+    weights, x, some = (
+        rng.random(size[0]) + 0.1 if weighted else None,
+        rng.standard_normal(size[1]),
+        np.array([0, 3, 3]),
     )
+    single, double = (cg.LinearModel(convert(M), y, cg.Welsch(1.0), weights=weights) for M in (A, A.astype(float)))
     assert single.A.dtype == F32 and double.A.dtype == np.float64 and single.grad(x).dtype == np.float64
     for name in ("smoothness", "mean_square_smoothness", "term_smoothness"):
         assert getattr(single, name) == pytest.approx(getattr(double, name), rel=1e-12)
