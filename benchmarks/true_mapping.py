@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import condgrad as cg
-from condgrad.domains._spectra import onto_top_sum
+from condgrad.domains.spectral._spectra import onto_top_sum
 from condgrad.linalg.simplex_projection import onto_simplex
 
 Long = np.longdouble

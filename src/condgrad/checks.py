@@ -113,6 +113,14 @@ def as_shape(shape: Any, what: str) -> tuple[int, ...]:
     return tuple(whole(size, f"Each size in the shape of {what}") for size in sizes)
 
 
+def entry_count(value: Any, shape: tuple[int, ...], owner: str) -> int:
+    """``value`` as the k of a set: a number of entries of points of this shape, at least 1."""
+    k, most = whole(value, f"The k of {owner}"), math.prod(shape)
+    if k > most:
+        raise ValueError(f"The k of {owner} is {k}, but its points have {counted(most, 'entry')}: give at most {most}.")
+    return k
+
+
 def same_shape(given: tuple[int, ...], expected: tuple[int, ...], what: str) -> None:
     """Refuses a shape other than the expected one."""
     if given != expected:
@@ -124,6 +132,19 @@ def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
     if shape is not None:
         same_shape(np.shape(x), shape, f"The point given to {owner}")
     return read_only(np.asarray(x, dtype=float))
+
+
+def direction(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
+    """``x`` as :func:`point` returns it; NaN and Inf are refused, which takes one pass over it and no temporary array."""
+    array = point(x, shape, owner)
+    flat = array.reshape(-1)
+    with np.errstate(over="ignore"):  # the square of a large number is Inf too
+        finite = math.isfinite(np.dot(flat, flat)) or bool(np.isfinite(flat).all())
+    if not finite:
+        raise NonFinite(
+            f"The direction given to {owner} holds NaN or Inf ({not_finite(array)}): check the gradient it comes from."
+        )
+    return array
 
 
 def read_only(x: Any) -> Any:

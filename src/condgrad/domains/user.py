@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from typing import Any, final
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains._ball import Shape
+from condgrad.domains.balls._ball import Shape
+from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.points.rounding import TracksPrecision
 
 DIGITS = 1e-12
@@ -120,3 +122,23 @@ class ProjectableUserSet(_Given):
     def _find_out(self, x: np.ndarray, tolerance: float) -> bool:
         room = tolerance * self._width + min(tolerance, DIGITS) * np.linalg.norm(x)
         return bool(np.linalg.norm(self.project(x) - x) <= room)
+
+
+def _user_sets() -> Examples:
+    """A disc that is not symmetric, with everything but a projection; and a box with a projection and no membership."""
+    centre = np.array([1.0, -2.0, 0.5])
+    disc = user_set(
+        lmo=lambda g: centre - g / np.linalg.norm(g),
+        shape=3,
+        diameter=2.0,
+        start=centre,
+        contains=lambda x, tolerance: np.linalg.norm(x - centre) <= 1 + tolerance,
+    )
+    box = user_set(lambda g: -np.sign(g), 3, diameter=2 * math.sqrt(3), project=lambda x: x.clip(-1, 1))
+    return {"": disc, "with project": box}
+
+
+ENTRY = DomainEntry(
+    "user", user_set, "{x : known through lmo(direction)}", "the function that was given",
+    _user_sets, in_specs=False,
+)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from condgrad.checks import BadOracle
 from condgrad.points import distance2, inner, norm2
@@ -96,6 +96,13 @@ class Backtracking:
             f"F increases along a descent direction of its gradient, even for a step of {length:.2g}: the gradient does not "
             "match the function, or F is not smooth there (compare grad with differences of value)."
         )
+
+
+def estimates_smoothness(solver: Any) -> bool:
+    """Return whether L is found by backtracking in this solver, or in one that it wraps."""
+    while not isinstance(solver, Backtracking) and hasattr(solver, "solver"):
+        solver = solver.solver
+    return isinstance(solver, Backtracking)
 
 
 def descent_holds(descent: Descent, before: float, after: float, L: float) -> bool:

@@ -1,0 +1,111 @@
+"""Arrays with few entries that are not 0, stored as indices and values: vertices of polytopes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import read_only
+from condgrad.points.base import Structured
+from condgrad.storage.stored import check_array, stored
+
+
+def _validate(x: SparseArray) -> None:
+    check_array(x.values, x.indices.shape, "values")
+    if x.indices.ndim != 1 or x.indices.dtype != np.int64 or np.any(np.diff(x.indices) <= 0):
+        raise ValueError("increasing indices of type int64 were expected")
+    if x.indices.size and not 0 <= x.indices[0] <= x.indices[-1] < math.prod(x.shape):
+        raise ValueError(f"an index lies outside of the shape {x.shape}")
+
+
+@stored(fields=("indices", "values", "shape"), validate=_validate)
+class SparseArray(Structured):
+    """An array of any shape with few entries that are not 0.
+
+    Sums, multiples and inner products take time proportional to the number of stored entries. Added to an array it becomes one.
+
+    Parameters
+    ----------
+    indices : array_like of int, shape (k,)
+        Flat (row-major) indices of the stored entries, in any order, without repeats.
+    values : array_like of float, shape (k,) or scalar
+        The entries; a scalar stands for equal ones.
+    shape : tuple of int
+        Shape of the array.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> x = cg.SparseArray([3, 1], [2.0, -1.0], (5,))
+    >>> x.inner(np.arange(5.0)), np.asarray(x - 0.5 * x)
+    (5.0, array([ 0. , -0.5,  0. ,  1. ,  0. ]))
+    """
+
+    def __init__(self, indices: Any, values: Any, shape: tuple[int, ...]):
+        indices = np.atleast_1d(np.asarray(indices, dtype=np.int64))
+        values = np.broadcast_to(np.asarray(values, dtype=float), indices.shape)
+        steps = np.diff(indices)
+        if np.any(steps <= 0):
+            order = np.argsort(indices)
+            indices, values = indices[order], values[order]
+            if np.any(np.diff(indices) == 0):
+                raise ValueError("SparseArray got an index twice: add the values that belong to one index.")
+        if indices.size and not 0 <= indices[0] <= indices[-1] < math.prod(shape):
+            raise ValueError(f"SparseArray got indices from {indices[0]} to {indices[-1]} for the shape {shape}.")
+        self.indices, self.values, self.shape = read_only(indices), read_only(np.array(values)), tuple(shape)
+
+    @classmethod
+    def _of(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
+        """The array with these increasing indices, without checks and copies."""
+        made = cls.__new__(cls)
+        made.indices, made.values, made.shape = read_only(indices), read_only(values), shape
+        return made
+
+    @classmethod
+    def of_entries(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
+        """The array whose entries are the sums of the values at each index, in any order and with repeats; zeros are left out."""
+        indices, places = np.unique(indices, return_inverse=True)
+        values = np.bincount(places, values, len(indices))
+        kept = values != 0
+        return cls._of(indices[kept], values[kept], shape)
+
+    def scaled(self, factor: float) -> SparseArray:
+        return SparseArray._of(self.indices, factor * self.values, self.shape)
+
+    def plus(self, other: Structured) -> Any:
+        if not isinstance(other, SparseArray):
+            return NotImplemented
+        self.same_shape(other)
+        indices = np.concatenate([self.indices, other.indices])
+        return SparseArray.of_entries(indices, np.concatenate([self.values, other.values]), self.shape)
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, np.ndarray):
+            return super().__add__(other)
+        self.same_shape(other)
+        total = np.array(other, dtype=float)
+        total.reshape(-1)[self.indices] += self.values
+        return total
+
+    __radd__ = __add__
+
+    def inner(self, other: Any) -> float:
+        self.same_shape(other)
+        if isinstance(other, np.ndarray):
+            return float(self.values @ other.reshape(-1)[self.indices])
+        if not isinstance(other, SparseArray):
+            return other.inner(self)
+        if other.indices is self.indices:
+            return float(self.values @ other.values)
+        _, mine, others = np.intersect1d(self.indices, other.indices, assume_unique=True, return_indices=True)
+        return float(self.values[mine] @ other.values[others])
+
+    def to_dense(self) -> np.ndarray:
+        dense = np.zeros(self.shape)
+        dense.reshape(-1)[self.indices] = self.values
+        return dense
+
+    def __repr__(self) -> str:
+        return f"SparseArray({len(self.indices)} entries, shape {self.shape})"
