@@ -25,9 +25,9 @@ ACCURACY = 1e-13
 class LatentGroupBall(Ball):
     """conv of the union over the groups g of {x : x is 0 outside of g, |x|_2 <= r / w_g}
 
-    Points whose support is a union of few groups. The ball of the latent group lasso (group lasso with overlap). Groups may share entries. The norm is itself the minimum of a
-    convex problem with one unknown for each group, so ``contains`` brackets it from both sides until it can decide; there is no
-    projection.
+    Points whose support is a union of few groups, which may share entries: the ball of the latent group lasso (group lasso with
+    overlap). The norm is itself the minimum of a convex problem with one unknown for each group, so ``contains`` brackets it
+    from both sides until it can decide; there is no projection.
 
     Parameters
     ----------
