@@ -91,7 +91,9 @@ def main() -> None:
     def job(name: str, inner: str, place: str) -> Iterator[Row]:
         yield {"set": name, "inner": inner, "place": place, **solve(inner, cg.DOMAINS[name].example(), place)}
 
-    rows = work_off("inner solvers", [Job(100 if c[1:] == ("condg", "outside") else 1, partial(job, *c)) for c in cases()])
+    rows = work_off(
+        "inner solvers", [Job(100 if c[1:] == ("condg", "outside") else 1, partial(job, *c)) for c in cases()]
+    )
     found = {(row["set"], row["inner"], row["place"]): row for row in rows}
 
     def cell(name: str, inner: str, place: str) -> str:
