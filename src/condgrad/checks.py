@@ -156,24 +156,29 @@ def read_only(x: Any) -> Any:
     return view
 
 
-def finite_array(values: Any, what: str, advice: str = "remove or replace them") -> np.ndarray:
-    """A read-only float64 copy; NaN and Inf are refused, saying how many there are and where the first one is."""
-    array = real_array(values, what)
+def finite_array(
+    values: Any, what: str, advice: str = "remove or replace them", keep_float32: bool = False
+) -> np.ndarray:
+    """A read-only float64 copy; NaN and Inf are refused, saying how many there are and where the first one is.
+
+    With ``keep_float32`` an array of float32 is copied as float32.
+    """
+    array = real_array(values, what, keep_float32)
     if not np.isfinite(array).all():
         raise NonFinite(f"{what} holds NaN or Inf ({not_finite(array)}): {advice}.")
     array.setflags(write=False)
     return array
 
 
-def real_array(values: Any, what: str) -> np.ndarray:
-    """A float64 copy; what is not made of real numbers is refused."""
+def real_array(values: Any, what: str, keep_float32: bool = False) -> np.ndarray:
+    """A float64 copy, or a float32 copy of an array of float32; what is not made of real numbers is refused."""
     try:
         given = np.asarray(values)
     except ValueError:  # ragged nesting
         given = np.empty(0, dtype=object)
     if given.dtype.kind not in "biuf":
         raise ValueError(f"{what} must be an array of real numbers, but got {_kind(values, given)}: convert it first.")
-    return np.array(given, dtype=float)
+    return np.array(given, dtype=np.float32 if keep_float32 and given.dtype == np.float32 else float)
 
 
 def not_finite(array: np.ndarray) -> str:

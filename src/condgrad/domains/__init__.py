@@ -23,21 +23,61 @@ from condgrad.domains.balls import (
     OWLBall,
     WeightedL1Ball,
 )
+from condgrad.domains.combinators import (
+    BoxCut,
+    Cached,
+    HalfSpaceCut,
+    HullOfUnion,
+    LinearImage,
+    MinkowskiSum,
+    Product,
+    Saved,
+    Scaled,
+    Shifted,
+)
 from condgrad.domains.entry import DomainEntry
-from condgrad.domains.polytopes import Box
-from condgrad.domains.simplices import CappedSimplex, Hypersimplex, MonotoneBox, Simplex, SimplexProduct, UnitSimplex
-from condgrad.domains.spectral import Fantope, KyFanBall, NuclearBall, Spectrahedron, SpectralBall
+from condgrad.domains.polytopes import (
+    Birkhoff,
+    Box,
+)
+from condgrad.domains.simplices import (
+    CappedSimplex,
+    Hypersimplex,
+    MonotoneBox,
+    Simplex,
+    SimplexProduct,
+    UnitSimplex,
+)
+from condgrad.domains.spectral import (
+    Elliptope,
+    Fantope,
+    HermitianNuclearBall,
+    KyFanBall,
+    NuclearBall,
+    SchattenBall,
+    Spectrahedron,
+    SpectralBall,
+    SymmetricNuclearBall,
+    UnfoldingBall,
+)
 from condgrad.domains.user import ProjectableUserSet, UserSet, user_set
 
 __all__ = [
     "DOMAINS",
+    "Birkhoff",
     "Box",
+    "BoxCut",
+    "Cached",
     "CappedSimplex",
     "DomainEntry",
     "Ellipsoid",
+    "Elliptope",
     "Fantope",
     "GroupBall",
     "GroupLinfBall",
+    "HalfSpaceCut",
+    "HermitianNuclearBall",
+    "HullOfUnion",
     "Hypersimplex",
     "KSparsePolytope",
     "KSupportBall",
@@ -46,16 +86,25 @@ __all__ = [
     "L1BallInBox",
     "L2Ball",
     "LatentGroupBall",
+    "LinearImage",
     "LinfBall",
     "LpBall",
+    "MinkowskiSum",
     "MonotoneBox",
     "NuclearBall",
     "OWLBall",
+    "Product",
     "ProjectableUserSet",
+    "Saved",
+    "Scaled",
+    "SchattenBall",
+    "Shifted",
     "Simplex",
     "SimplexProduct",
     "Spectrahedron",
     "SpectralBall",
+    "SymmetricNuclearBall",
+    "UnfoldingBall",
     "UnitSimplex",
     "UserSet",
     "WeightedL1Ball",

@@ -156,5 +156,5 @@ def _cut_l1_minimum(domain: L1BallInBox, g: np.ndarray) -> float:
 ENTRY = DomainEntry(
     "l1-ball-in-box", L1BallInBox, "{x : |x|_1 <= r, lower <= x <= upper}",
     "entries at their bounds, steepest first, until the radius is used up",
-    _cut_l1_balls, _in_cut_l1_ball, _cut_l1_minimum, arrays=("lower", "upper"), exact_diameter=False,
+    _cut_l1_balls, _in_cut_l1_ball, _cut_l1_minimum, arrays=("lower", "upper"), bounds=("diameter", "max_norm"),
 )  # fmt: skip

@@ -135,5 +135,5 @@ def _capped_simplex_minimum(domain: CappedSimplex, g: np.ndarray) -> float:
 
 ENTRY = DomainEntry(
     "capped-simplex", CappedSimplex, "{x : 0 <= x <= u, sum x = r}", "caps filled from the smallest entry on",
-    _capped_simplexes, _in_capped_simplex, _capped_simplex_minimum, arrays=("upper",), exact_diameter=False,
+    _capped_simplexes, _in_capped_simplex, _capped_simplex_minimum, arrays=("upper",), bounds=("diameter",),
 )  # fmt: skip
