@@ -287,9 +287,7 @@ class Completion(Sum):
     def remember(self, remembered: Any) -> None:
         """Set what :meth:`remembered` returned; TypeError or ValueError for anything else, as a checkpoint may be forged."""
         last, earlier, carrying = remembered
-        earlier = tuple(
-            item for item in earlier if item[0] is not None and item[2] is not None
-        )  # references still alive
+        earlier = tuple(item for item in earlier if item[0] is not None and item[2] is not None)  # references still alive
         for point, value, grad in (last, *((p, value, reference()) for p, value, reference in earlier)):
             known = isinstance(grad, SparsePlusLowRank) and grad.pattern is self.pattern
             if not isinstance(point, weakref.ref | None) or not isinstance(value, float) or not (known or grad is None):
@@ -350,9 +348,7 @@ def _weights(given: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.nda
         raise ValueError("The weights of Completion must not be negative, nor all zero: leave out entries of weight 0.")
     weights = weights.astype(dtype, copy=False)
     if not np.isfinite(weights).all() or weights.max() <= 0:
-        raise ValueError(
-            "The weights of Completion are not in the range of float32, the type of the values: scale them."
-        )
+        raise ValueError("The weights of Completion are not in the range of float32, the type of the values: scale them.")
     return weights
 
 
