@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from scipy.optimize import minimize
 from tests.reference import polytopes
 
 import condgrad as cg
+from condgrad.domains import balls, simplices
 
 EXAMPLES = {f"{e.name} {label}".strip(): s for e in cg.DOMAINS.values() for label, s in e.examples().items()}
 POLYTOPES = {name: s for name, s in EXAMPLES.items() if type(s).__name__ in polytopes.INEQUALITIES}
@@ -128,3 +131,18 @@ def test_the_diameter_of_a_capped_simplex_is_exact_for_equal_caps_with_room():
     pairs = itertools.permutations(range(7), 3)
     vertices = [np.bincount(p, [0.4, 0.4, 0.2], 7) for p in pairs]
     assert max(np.linalg.norm(vertices[0] - v) for v in vertices) == pytest.approx(domain.diameter, rel=1e-12)
+
+
+def test_the_page_of_sets_says_what_is_so():
+    """A row for each norm ball and simplex, with the right answers to project, atom and whether the diameter is exact."""
+    text = (Path(__file__).parent.parent.parent / "docs" / "sets.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines()]
+    listed = {row[0].strip("`"): row for row in rows if row and row[0].startswith("`")}
+    entries = {entry.name: entry for entry in (*balls.ENTRIES, *simplices.ENTRIES)}
+    assert listed.keys() == entries.keys()
+    for name, entry in entries.items():
+        *_, diameter, projects, atom = listed[name]
+        assert (diameter.startswith("exact"), projects == "yes") == ("diameter" not in entry.bounds, entry.projects), (
+            name
+        )
+        assert (atom == "yes") == hasattr(entry.example(), "atom"), name
