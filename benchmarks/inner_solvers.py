@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,8 @@ RELATIVE_GAP = 1e-8
 BUDGET = 5_000
 """Linear minimisations at which a solver is ended."""
 PLACES = ("inside", "outside")
+LINEAR = {name for name, oracle in ORACLES.items() if {"lo", "ub"} & {*oracle.counters}}
+"""Members of a set that are linear minimisations or upper bounds."""
 
 
 class Subproblem(NamedTuple):
@@ -37,12 +38,12 @@ def subproblem(domain: Any, place: str, seed: int = 0) -> Subproblem:
     """The unconstrained minimiser is the mean of many vertices, or lies outside of the set; u is not far from the boundary."""
     rng = np.random.default_rng((PLACES.index(place), seed))
     size = int(np.prod(domain.shape))
-    directions = np.concatenate([np.eye(size), -np.eye(size), rng.standard_normal((4 * size, size))])
+    directions = np.concatenate([np.eye(size), -np.eye(size), rng.standard_normal((size, size))])
     vertices = np.array([np.asarray(domain.lmo(d.reshape(domain.shape))) for d in directions])
     target = vertices.mean(axis=0)
     if place == "outside":
         far = rng.standard_normal(domain.shape)
-        target = target + np.linalg.norm(vertices - target, axis=tuple(range(1, vertices.ndim))).max() * far
+        target = target + np.linalg.norm((vertices - target).reshape(len(vertices), -1), axis=1).max() * far
     u, gamma = 0.7 * vertices[0] + 0.3 * vertices[-1], 0.5
     g = (u - target) / gamma
     return Subproblem(g, u, gamma, wolfe_gap(domain, g, u))
@@ -52,29 +53,31 @@ def wolfe_gap(domain: Any, slope: np.ndarray, x: np.ndarray) -> float:
     return float(np.vdot(slope, x - np.asarray(domain.lmo(slope))))
 
 
-def counted(domain: Any) -> tuple[Any, list[str]]:
-    """The set, with its linear minimisations and upper bounds written down."""
-    calls: list[str] = []
+class Counted:
+    """A set whose linear minimisations and upper bounds are written down in ``calls``."""
 
-    def ask(name: str, *given: Any) -> Any:
-        calls.append(name)
-        return getattr(domain, name)(*given)
+    def __init__(self, domain: Any):
+        self.domain, self.calls = domain, []
 
-    members = {name: getattr(domain, name) for name in dir(domain) if not name.startswith("_")}
-    linear = {name for name, oracle in ORACLES.items() if {"lo", "ub"} & {*oracle.counters}} & {*members}
-    return SimpleNamespace(**members | {name: partial(ask, name) for name in linear}), calls
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self.domain, name)
+        return partial(self._ask, name) if name in LINEAR else member
+
+    def _ask(self, name: str, *given: Any) -> Any:
+        self.calls.append(name)
+        return getattr(self.domain, name)(*given)
 
 
 def solve(name: str, domain: Any, place: str, budget: int = BUDGET) -> Row:
     """One solve: its calls, and the relative gap of its point, measured again."""
     task, solver = subproblem(domain, place), INNERS[name].build(budget)
-    region, calls = counted(domain)
+    region = Counted(domain)
     point = solver.solve(
         region, task.g, task.u, task.gamma, absolute(RELATIVE_GAP * task.gap), solver.init(region, task.u)
     ).point
     point = np.asarray(point)
     gap = wolfe_gap(domain, task.g + (point - task.u) / task.gamma, point)
-    return {"calls": len(calls), "gap": max(gap, 0.0) / task.gap if task.gap > 0 else 0.0}
+    return {"calls": len(region.calls), "gap": max(gap, 0.0) / task.gap if task.gap > 0 else 0.0}
 
 
 def cases() -> Iterator[tuple[str, str, str]]:

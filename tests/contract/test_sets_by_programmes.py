@@ -108,6 +108,20 @@ def test_large_directions_are_selected_from_piece_by_piece():
                 oracle.atom(x)
 
 
+def test_the_smallest_entries_along_an_axis_of_a_large_array():
+    from condgrad.linalg import selection
+
+    rng = np.random.default_rng(0)
+    for shape in ((300, 400), (70_000, 2), (2, 70_000), (30, 40, 50), (3, 200, 1)):
+        x = rng.integers(-50, 50, shape).astype(float)
+        for axis in range(len(shape)):
+            found = np.zeros(x.size, bool)
+            found[selection.indices_of_smallest_along(x, axis)] = True
+            expected = np.zeros(shape, bool)
+            np.put_along_axis(expected, np.expand_dims(x.argmin(axis), axis), True, axis)
+            assert np.array_equal(found.reshape(shape), expected)
+
+
 def test_a_weighted_direction_whose_quotients_vanish():
     ball = cg.WeightedL1Ball([1.0, 3.0, 2.0])
     for scale in (5e-324, 1e-310, 1e300):
@@ -119,6 +133,7 @@ def test_a_weighted_direction_whose_quotients_vanish():
 CASES = [case for case in inner_solvers.cases() if case[1:] != ("condg", "outside")]
 
 
+@pytest.mark.filterwarnings("ignore::condgrad.InexactOracleWarning")  # of the elliptope, whose gaps are measured here
 @pytest.mark.parametrize(("name", "inner", "place"), CASES, ids=["-".join(case) for case in CASES])
 def test_every_inner_solver_on_every_set_to_a_relative_gap_of_1e_8(name, inner, place):
     """`python -m benchmarks.inner_solvers` prints the calls, also of condg on a boundary, where it is sublinear."""
