@@ -148,6 +148,12 @@ def test_the_diameter_of_a_capped_simplex_is_exact_for_equal_caps_with_room():
     assert max(np.linalg.norm(vertices[0] - v) for v in vertices) == pytest.approx(domain.diameter, rel=1e-12)
 
 
+def test_caps_that_sum_to_the_radius_but_for_rounding():
+    domain = cg.CappedSimplex(np.full(10, 0.1))
+    for x in (domain.lmo(np.arange(10.0)), domain.start(), domain.project(np.arange(10.0))):
+        assert np.allclose(x, 0.1, rtol=0, atol=1e-15) and domain.contains(x)
+
+
 def test_the_page_of_sets_says_what_is_so():
     """A row for each norm ball and simplex, with the right answers to project, atom and whether the diameter is exact."""
     text = (Path(__file__).parent.parent.parent / "docs" / "sets.md").read_text(encoding="utf-8")
