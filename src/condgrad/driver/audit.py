@@ -125,10 +125,12 @@ class Lookout:
         """Add the reports of inexact answers to the findings, and return their largest error."""
         if not self.heard:
             return 0.0
-        error, sentence = max(self.heard)
-        worse = {"error": error, "sentence": sentence} if error > self.noticed.error else {}
-        self.note(inexact=self.noticed.inexact + len(self.heard), **worse)
+        error, unexpected = max(self.heard).error, [report for report in self.heard if report.sentence]
         self.heard.clear()
+        if unexpected:
+            worst, sentence = max(unexpected)
+            worse = {"error": worst, "sentence": sentence} if worst > self.noticed.error else {}
+            self.note(inexact=self.noticed.inexact + len(unexpected), **worse)
         return error
 
     def outside(self, x: Point, calls: int = 0) -> bool:

@@ -11,7 +11,7 @@ from condgrad.domains.entry import DomainEntry
 
 
 @cache
-def _entry(kind: type) -> DomainEntry:
+def _entry(kind: Any) -> DomainEntry:
     from condgrad.domains import DOMAINS  # which is made of these files
 
     return next(entry for entry in DOMAINS.values() if kind is type(entry.example()))

