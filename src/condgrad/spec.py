@@ -34,7 +34,7 @@ from condgrad.checks import as_shape, choice, finite_array, whole
 from condgrad.data.arrays import load_array
 from condgrad.domains import DOMAINS
 from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Memory, Result, Seconds, Stagnation, Steps, minimize
-from condgrad.driver.run import Callback
+from condgrad.driver.asked import Callback
 from condgrad.driver.stopping import Rule
 from condgrad.inner import INNERS
 from condgrad.objectives import LOSSES, OBJECTIVES, Completion, LinearModel, PaperData, Quadratic, Welsch, paper_data

@@ -88,6 +88,8 @@ def mapping_rounding(
     Parameters
     ----------
     grad, x, prox : arrays or structured points
+        A structured gradient may state a bound on the norm of its own rounding errors as ``rounding``. One in float32 does:
+        its values are computed in float64 and rounded once, so that bound is much smaller than one from ``precision``.
     gamma : float
         The smaller of the step sizes of the mapping and of the prox point.
     precision : float, default that of float64
@@ -97,9 +99,11 @@ def mapping_rounding(
     """
     x_size, grad_size = sqrt(norm2(x)) / gamma, sqrt(norm2(grad))
     ratio = precision / (2 * UNIT_ROUNDOFF)
+    known = getattr(grad, "rounding", 0.0) if isinstance(grad, Structured) else 0.0
     return (
         sum_rounding(x) * (grad_size + x_size + sqrt(norm2(prox)) / gamma + ratio * (grad_size + x_size / 2))
         + TERM_ROUNDING_UNITS * ratio * UNIT_ROUNDOFF * terms
+        + known
     )
 
 
