@@ -27,7 +27,7 @@ from condgrad.domains.simplices import Simplex
 from condgrad.domains.spectral import NuclearBall
 from condgrad.points import Blocks, SparseArray
 from condgrad.points.blocks import split
-from condgrad.protocols import Point, has
+from condgrad.protocols import Point, has, vertex_oracle
 
 
 @final
@@ -104,6 +104,12 @@ class Product(Combination):
     def lmo(self, direction: Point) -> Point:
         """The answer of each set to its block of the direction; a vector where the direction is one."""
         return self._joined([one.lmo(block) for one, block in self._blocks(self._direction(direction))], direction)
+
+    @only_if(lambda product: any(has(one, "atom") for one in product.sets))
+    def atom(self, direction: Point) -> Point:
+        """The answer with structured blocks, where the sets have such; of vectors a SparseArray if all blocks are."""
+        given = self._blocks(self._direction(direction))
+        return self._joined([vertex_oracle(one)(block) for one, block in given], direction)
 
     @only_if(parts_project)
     def project(self, x: Point) -> Point:
