@@ -225,7 +225,7 @@ def test_blocks_of_low_rank_stay_so(tmp_path):
     alone = cg.minimize(G, S.sets[0], tol=1e-4)
     projected = cg.minimize(Together(), S, tol=1e-4)
     assert projected.status == "converged" and projected.inner == "exact"
-    assert G.value(projected.x[0]) <= G.value(alone.x) + 1e-3
+    assert G.value(projected.x[0]) <= G.value(alone.x) + 0.01 <= 0.1 * G.value(np.zeros((12, 9)))
     few = cg.minimize(Together(), S, inner=cg.Corrective(max_calls=3), max_steps=8)
     steps = cg.minimize(Together(), S, method="frank-wolfe", max_steps=30)
     for run in (projected, few, steps):
@@ -351,12 +351,14 @@ def test_cuts_of_cuts():
 def test_a_cut_that_takes_too_many_calls_says_its_error(monkeypatch):
     from condgrad.domains.combinators import half_space_cut
 
-    S = cg.HalfSpaceCut(cg.L2Ball(3), [1.0, 2.0, 0.0], 0.3)
-    g = np.array([-1.0, 0.5, 0.3])
+    S = cg.HalfSpaceCut(cg.LpBall(4, 3.0), [1.0, 2.0, 0.0, -1.0], -0.3)
+    g = np.array([-1.0, -0.5, 0.3, 2.0])
     exact = float(g @ S.lmo(g))
     monkeypatch.setattr(half_space_cut, "MAX_CALLS", 2)
     with receiving() as reports:
-        rough = float(g @ S.lmo(g))
+        answer = S.lmo(g)
+    rough = float(g @ answer)
+    assert S.contains(answer, 1e-12)
     assert exact < rough <= exact + worst(reports) * (1 + 1e-9)
     with pytest.warns(InexactOracleWarning, match="HalfSpaceCut did not converge"):
         S.lmo(g)

@@ -120,7 +120,11 @@ def contained(domain: Any, x: Point, tolerance: float) -> bool:
     """Whether the set contains x: by its ``contains``, or where it has none by its linear oracle."""
     if has(domain, "contains"):
         return bool(domain.contains(x, tolerance))
-    return reached(domain, x, tolerance * max_norm_of(domain))
+    try:
+        size = max_norm_of(domain)
+    except checks.NotGiven:  # as large as the vertices in two opposite directions
+        size = sqrt(max(norm2(domain.lmo(sign * np.asarray(x))) for sign in (1.0, -1.0)))
+    return reached(domain, x, tolerance * size)
 
 
 def in_range(direction: Point) -> Point:

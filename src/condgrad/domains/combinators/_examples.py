@@ -18,7 +18,8 @@ def _entry(kind: Any) -> DomainEntry:
 
 
 def _entry_of(domain: Any) -> DomainEntry:
-    return _entry(type(domain))
+    kind: Any = type(domain)
+    return _entry(kind)
 
 
 def a_point_of(domain: Any, rng: np.random.Generator) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, sqrt
+from math import sqrt
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -42,6 +42,16 @@ class _Vertex(NamedTuple):
     x: Point
     value: float
     excess: float
+
+
+def _share(low: _Vertex, high: _Vertex) -> float:
+    """The weight of ``high`` in the combination of the two that lies on the plane <a, x> = b."""
+    return low.excess / (low.excess - high.excess) if high.excess < 0 else 1.0
+
+
+def _mixed_value(low: _Vertex, high: _Vertex) -> float:
+    share = _share(low, high)
+    return (1 - share) * low.value + share * high.value
 
 
 @final
@@ -152,31 +162,30 @@ class HalfSpaceCut(Combination):
         def vertex(x: Point) -> _Vertex:
             return _Vertex(x, inner(d, x), self._excess(x))
 
-        low, high, dual, error = vertex(self.domain.lmo(d)), vertex(self._deepest), -inf, inf
+        low, high = vertex(self.domain.lmo(d)), vertex(self._deepest)
         if low.excess <= 0.0:
             return low.x
         if low.excess <= high.excess:  # the half-space touches S only
             return high.x
-        best = low.value
+        dual, exact = low.value, False
         for _ in range(MAX_CALLS):
             heartbeat()
-            share = low.excess / (low.excess - high.excess) if high.excess < 0 else 1.0
-            primal = (1 - share) * low.value + share * high.value
             t = max((high.value - low.value) / (low.excess - high.excess), 0.0)
             new = vertex(self.domain.lmo(d + t * self._unit))
-            dual = max(dual, best, new.value + t * new.excess)
-            error = primal - dual
+            dual = max(dual, new.value + t * new.excess)
             size = abs(low.value) + abs(high.value) + t * (abs(self._bound) + abs(low.excess) + abs(high.excess))
-            if error <= ACCURACY * size or new[1:] in (low[1:], high[1:]):
-                error = 0.0
+            exact = _mixed_value(low, high) - dual <= ACCURACY * size or new[1:] in (low[1:], high[1:])
+            if exact:
                 break
             low, high = (new, high) if new.excess > 0 else (low, new)
-        if error > 0.0:
+        value = _mixed_value(low, high)
+        if not exact:
             report_inexact(
-                error,
-                f"The linear oracle of HalfSpaceCut did not converge: the value of its answer, {primal:.6g}, may be above the "
-                f"minimum by up to {error:.2g}, which is certified.",
+                value - dual,
+                f"The linear oracle of HalfSpaceCut did not converge: the value of its answer, {value:.6g}, may be above the "
+                f"minimum by up to {value - dual:.2g}, which is certified.",
             )
+        share = _share(low, high)
         return (1 - share) * low.x + share * high.x
 
     @only_if(parts_project)
