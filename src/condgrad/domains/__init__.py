@@ -10,28 +10,59 @@ from itertools import chain
 from condgrad.domains import balls, combinators, polytopes, simplices, spectral, user
 from condgrad.domains.balls import GroupBall, L1Ball, L2Ball, LinfBall, LpBall
 from condgrad.domains.entry import DomainEntry
-from condgrad.domains.polytopes import Birkhoff, Box
+from condgrad.domains.polytopes import (
+    BipartiteMatchingPolytope,
+    Birkhoff,
+    Box,
+    ConvexHull,
+    FlowPolytope,
+    GraphTotalVariationBall,
+    MatchingPolytope,
+    MatroidBasePolytope,
+    PartialAssignment,
+    PathPolytope,
+    Permutahedron,
+    Polytope,
+    SpanningTreePolytope,
+    SubmodularBasePolytope,
+    TotalVariationBall,
+    TransportPolytope,
+)
 from condgrad.domains.simplices import Simplex
 from condgrad.domains.spectral import Fantope, KyFanBall, NuclearBall, Spectrahedron, SpectralBall
 from condgrad.domains.user import ProjectableUserSet, UserSet, user_set
 
 __all__ = [
     "DOMAINS",
+    "BipartiteMatchingPolytope",
     "Birkhoff",
     "Box",
+    "ConvexHull",
     "DomainEntry",
     "Fantope",
+    "FlowPolytope",
+    "GraphTotalVariationBall",
     "GroupBall",
     "KyFanBall",
     "L1Ball",
     "L2Ball",
     "LinfBall",
     "LpBall",
+    "MatchingPolytope",
+    "MatroidBasePolytope",
     "NuclearBall",
+    "PartialAssignment",
+    "PathPolytope",
+    "Permutahedron",
+    "Polytope",
     "ProjectableUserSet",
     "Simplex",
+    "SpanningTreePolytope",
     "Spectrahedron",
     "SpectralBall",
+    "SubmodularBasePolytope",
+    "TotalVariationBall",
+    "TransportPolytope",
     "UserSet",
     "user_set",
 ]

@@ -129,7 +129,9 @@ class BipartiteMatchingPolytope(ZeroOnePolytope):
 def _bipartite_matching_polytopes() -> Examples:
     return {
         "": BipartiteMatchingPolytope([(0, 0), (0, 1), (1, 0), (2, 1), (2, 2)]),
-        "of perfect ones": BipartiteMatchingPolytope([(0, 0), (0, 1), (1, 0), (1, 1), (2, 2), (2, 1), (1, 2)], perfect=True),
+        "of perfect ones": BipartiteMatchingPolytope(
+            [(0, 0), (0, 1), (1, 0), (1, 1), (2, 2), (2, 1), (1, 2)], perfect=True
+        ),
     }
 
 

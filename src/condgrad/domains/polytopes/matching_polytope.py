@@ -88,7 +88,7 @@ class MatchingPolytope(ZeroOnePolytope):
         return np.array([graph.edges[pair]["number"] for pair in pairs], dtype=np.int64)
 
     def start(self) -> np.ndarray:
-        """Edges with equal parts of half of what their fuller node allows, which is inside whatever the odd sets are."""
+        """1 / (1 + d) on an edge, where d is the larger number of edges at one of its ends: this is inside, for all odd sets."""
         degrees = np.bincount(self.edges.ravel())
         return 1 / (1 + np.maximum(*degrees[self.edges].T))
 

@@ -61,7 +61,9 @@ class PathPolytope(ZeroOnePolytope):
 
     def __post_init__(self) -> None:
         edges = edge_list(self.edges, "PathPolytope")
-        source, target = (checks.whole(getattr(self, end), f"The {end} of PathPolytope", 0) for end in ("source", "target"))
+        source, target = (
+            checks.whole(getattr(self, end), f"The {end} of PathPolytope", 0) for end in ("source", "target")
+        )
         nodes = int(edges.max()) + 1
         if source == target or max(source, target) >= nodes:
             raise ValueError(
@@ -147,7 +149,9 @@ class PathPolytope(ZeroOnePolytope):
         supply[[self.source, self.target]] = 1.0, -1.0
         elsewhere = np.ones(len(x), dtype=bool)
         elsewhere[self._order] = False  # edges on no path
-        kept = np.all(np.abs(incidence(self.edges, nodes) @ x - supply) <= tolerance * (1 + _degrees(self.edges, nodes)))
+        kept = np.all(
+            np.abs(incidence(self.edges, nodes) @ x - supply) <= tolerance * (1 + _degrees(self.edges, nodes))
+        )
         return bool(kept and np.all(np.abs(x[elsewhere]) <= tolerance))
 
 

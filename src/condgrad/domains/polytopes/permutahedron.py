@@ -91,7 +91,9 @@ class Permutahedron:
         if not np.isfinite(x).all():
             return False
         excess = np.cumsum(np.sort(x)[::-1] - self.values)
-        slack = tolerance * (self.diameter or self.max_norm) + 4 * np.finfo(float).eps * float(np.abs(self.values).sum())
+        slack = tolerance * (self.diameter or self.max_norm) + 4 * np.finfo(float).eps * float(
+            np.abs(self.values).sum()
+        )
         return bool(np.all(excess <= slack) and abs(excess[-1]) <= slack)
 
 

@@ -236,7 +236,9 @@ def _block(matrix: Any, side: Any, left: str, right: str) -> tuple[Any, np.ndarr
     else:
         rows = checks.finite_array(matrix, f"{left} of Polytope")
         if rows.ndim != 2:
-            raise ValueError(f"{left} of Polytope must be a matrix, but got shape {rows.shape}: give a row for each constraint.")
+            raise ValueError(
+                f"{left} of Polytope must be a matrix, but got shape {rows.shape}: give a row for each constraint."
+            )
         rows = sp.csr_array(rows)
     sides = checks.finite_array(side, f"{right} of Polytope", "leave out constraints without a bound")
     checks.same_shape(sides.shape, (rows.shape[0],), f"{right} of Polytope")
