@@ -57,8 +57,8 @@ class BipartiteMatchingPolytope(ZeroOnePolytope):
         rows, columns = self._sizes
         if self.perfect and not self._most == rows == columns:
             raise ValueError(
-                f"BipartiteMatchingPolytope is an empty set: of {rows} rows and {columns} columns at most {self._most} pairs can be "
-                "matched; add edges, or leave perfect=False."
+                f"BipartiteMatchingPolytope is an empty set: of {rows} rows and {columns} columns at most {self._most} pairs "
+                "can be matched; add edges, or leave perfect=False."
             )
 
     @property
@@ -136,7 +136,7 @@ def _bipartite_matching_polytopes() -> Examples:
 
 
 def _all_bipartite_matchings(domain: BipartiteMatchingPolytope) -> np.ndarray:
-    found = matchings_of(domain.edges + [0, domain._sizes[0]])
+    found = matchings_of(domain.edges + np.array([0, domain._sizes[0]]))
     return found[found.sum(axis=1) == domain._sizes[0]] if domain.perfect else found
 
 

@@ -13,6 +13,7 @@ from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._brute_force import mixture
 from condgrad.domains.polytopes._direction import scaled
 from condgrad.domains.polytopes._membership import is_within
+from condgrad.domains.polytopes._sparse import kept_rows
 from condgrad.points import SparseArray
 
 PAIRS = 2000
@@ -45,11 +46,7 @@ class ConvexHull:
         import scipy.sparse as sp
 
         if sp.issparse(self.points):
-            points = sp.csr_array(self.points, dtype=float, copy=True)
-            points.sum_duplicates()
-            checks.finite_array(points.data, "The points of ConvexHull")
-            for part in (points.data, points.indices, points.indptr):
-                part.setflags(write=False)
+            points = kept_rows(self.points, "The points of ConvexHull")
         else:
             points = checks.finite_array(self.points, "The points of ConvexHull")
         if points.ndim < 2 or 0 in points.shape:

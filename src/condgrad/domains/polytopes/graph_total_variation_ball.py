@@ -74,7 +74,7 @@ class GraphTotalVariationBall:
         found = breadth_first_order(graph, 0, directed=False, return_predecessors=False)
         if len(found) < n:
             raise ValueError(
-                f"GraphTotalVariationBall is unbounded: of {n} nodes {len(found)} are connected with node 0; connect all by edges."
+                f"GraphTotalVariationBall is unbounded: of {n} nodes {len(found)} are connected with node 0; connect all of them."
             )
         # variables: x, with sum 0; and the positive and the negative part of each difference, for r = 1 and weights of at least 1
         shares = weights / weights.min()

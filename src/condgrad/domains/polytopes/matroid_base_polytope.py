@@ -22,8 +22,8 @@ from condgrad.domains.polytopes._zero_one import ZeroOnePolytope, between_0_and_
 class MatroidBasePolytope(ZeroOnePolytope):
     """{x : x >= 0, x(E) = rank(E), x(S) <= rank(S) for all S}, the convex hull of the bases of a matroid on E = {0, ..., n - 1}.
 
-    The linear oracle is the greedy algorithm: elements in the order of the direction, each taken where it raises the rank; exact, by
-    n calls of the rank function.
+    The linear oracle is the greedy algorithm: elements in the order of the direction, each taken where it raises the rank; exact,
+    by n calls of the rank function.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ class MatroidBasePolytope(ZeroOnePolytope):
                 taken.append(element)
         if len(taken) < self.size:
             raise checks.BadOracle(
-                f"The answers of rank are not those of a matroid: it is {self.size} for all elements, but the greedy algorithm ends "
-                f"with {len(taken)}."
+                f"The answers of rank are not those of a matroid: it is {self.size} for all elements, but the greedy algorithm "
+                f"ends with {len(taken)}."
             )
         return np.array(taken, dtype=np.int64)
 

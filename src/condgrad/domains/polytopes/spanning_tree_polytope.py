@@ -53,7 +53,7 @@ class SpanningTreePolytope(ZeroOnePolytope):
         ends = checks.read_only(np.sort(edges, axis=1))
         nodes = int(edges.max()) + 1
         graph = sp.coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(nodes, nodes))
-        parts = connected_components(graph, directed=False, return_labels=False)
+        parts, _ = connected_components(graph, directed=False)
         if parts > 1:
             raise ValueError(
                 f"SpanningTreePolytope is an empty set: the graph of {nodes} nodes has {parts} parts; connect them by edges."

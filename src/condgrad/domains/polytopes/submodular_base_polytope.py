@@ -147,7 +147,8 @@ def _submodular_minimum(domain: SubmodularBasePolytope, g: np.ndarray) -> float:
 
 
 ENTRY = DomainEntry(
-    "submodular-base-polytope", SubmodularBasePolytope, "{x : x(E) = f(E), x(S) <= f(S)}", "what each element adds to f, greedily",
+    "submodular-base-polytope", SubmodularBasePolytope, "{x : x(E) = f(E), x(S) <= f(S)}",
+    "what each element adds to f, greedily",
     _submodular_base_polytopes, _in_submodular_base_polytope, _submodular_minimum, in_specs=False,
     bounds=("diameter", "max_norm"),
 )  # fmt: skip

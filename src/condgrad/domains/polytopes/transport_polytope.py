@@ -51,8 +51,8 @@ class TransportPolytope:
 
     References
     ----------
-    N. Bonneel, M. van de Panne, S. Paris, W. Heidrich, Displacement interpolation using Lagrangian mass transport, ACM Transactions
-    on Graphics 30 (2011).
+    N. Bonneel, M. van de Panne, S. Paris, W. Heidrich, Displacement interpolation using Lagrangian mass transport, ACM
+    Transactions on Graphics 30 (2011).
     """
 
     row_sums: Any
@@ -67,8 +67,8 @@ class TransportPolytope:
         rows, columns = (float(values.sum()) for values in sums.values())
         if rows == 0 or abs(rows - columns) > 1e-9 * rows:
             raise ValueError(
-                f"TransportPolytope is an empty set: row_sums sum to {rows:g} and column_sums to {columns:g}; give equal, positive "
-                "sums."
+                f"TransportPolytope is an empty set: row_sums sum to {rows:g} and column_sums to {columns:g}; give equal, "
+                "positive sums."
             )
         checks.choice(self.solver, SOLVERS, "solver of TransportPolytope")
         checks.settle(self, **sums)
