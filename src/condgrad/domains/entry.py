@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from condgrad.protocols import Projectable, fits
+from condgrad.protocols import Projectable, fits, has
+from condgrad.runtime.extras import MissingExtra
 
 Examples = dict[str, Any]
 """Instances of a set by their labels."""
@@ -68,8 +70,12 @@ class DomainEntry:
 
     @property
     def projects(self) -> bool:
-        """Whether the first example has a projection."""
-        return fits(self.example(), Projectable)
+        """Whether the first example has a projection; not, where it needs an extra that is not installed."""
+        if has(self.factory, "project"):
+            return True
+        with suppress(MissingExtra):
+            return fits(self.example(), Projectable)
+        return False
 
     @property
     def polytope(self) -> bool:

@@ -232,7 +232,10 @@ class LinearProgram:
             if not (self.integral and whole(self.size * x[moving])):
                 x[moving] = self._solve(x, moving, rows)
         x = self.size * x
-        return np.rint(x) if self.integral and whole(x) else x
+        if self.integral and whole(x):
+            return np.rint(x)
+        near = np.rint(x)  # a whole number with the rounding of the last step is meant to be one
+        return np.where((np.abs(x - near) <= 1e-14 * np.abs(near)) & (near != 0), near, x)
 
     def _solve(self, x: np.ndarray, moving: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The entries of x that are not at a bound, by the active rows."""

@@ -55,6 +55,7 @@ class MatchingPolytope(ZeroOnePolytope):
         if len(np.unique(np.sort(edges, axis=1), axis=0)) < len(edges):
             raise ValueError("The edges of MatchingPolytope connect two nodes twice: keep one of these edges.")
         checks.settle(self, edges=edges)
+        _networkx()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,9 +77,7 @@ class MatchingPolytope(ZeroOnePolytope):
         return math.sqrt(self._most)
 
     def _chosen(self, direction: np.ndarray) -> np.ndarray:
-        with needed_for("Matchings of general graphs"):
-            import networkx
-
+        networkx = _networkx()
         graph = networkx.Graph()
         weights = np.rint(np.ldexp(-direction, DIGITS)).astype(np.int64)
         gains = np.flatnonzero(weights > 0)
@@ -99,6 +98,12 @@ class MatchingPolytope(ZeroOnePolytope):
             return False
         sums = np.bincount(self.edges.ravel(), np.repeat(x, 2))
         return bool(np.all(sums <= 1 + room * math.sqrt(len(x)))) and is_within(self.lmo, x, room)
+
+
+def _networkx() -> Any:
+    with needed_for("Matchings of general graphs"):
+        import networkx
+    return networkx
 
 
 def _matching_polytopes() -> Examples:
