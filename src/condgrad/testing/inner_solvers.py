@@ -56,7 +56,7 @@ def check_inner(
     """
     if domains is None:
         needs = next((entry.needs for entry in INNERS.values() if type(solver) is entry.factory), Domain)
-        tried = {}
+        tried: dict[str, Any] = {}
         for entry in DOMAINS.values():
             with suppress(MissingExtra):  # sets whose oracle is not installed are left out
                 tried |= {entry.name: entry.example()} if entry.in_specs else {}
