@@ -202,6 +202,10 @@ EXTRAS: dict[type, dict[str, str]] = {
             '`projected-gradient`, `accelerated-gradient`, `inner="exact"` (which `inner="auto"` then chooses), '
             "and exact measurements of the gradient mapping"
         ),
+        "atom": (
+            "`atom(direction)`, the answer of `lmo` as a structured point (`SparseArray`, `LowRank`): `corrective`, `condg` and "
+            "the Frank-Wolfe methods keep it as it is, so that a step takes time and memory by its entries; counted as `lmo`"
+        ),
         "spectrum, narrowest, trace, floor, shrink, low_rank_start, lmo_near, beyond": (
             'a spectral set: `inner="spectral"`, `warm_start` and iterates of low rank'
         ),
@@ -252,11 +256,18 @@ ORACLES: dict[str, Oracle] = {
     "grad_terms": Oracle(("terms",), (Part("The batch gradient"),)),
     "term_rows": Oracle(("terms",), (Part("A term's gradient"),)),
     "lmo": Oracle(("lo",), (Part("The linear oracle's answer"),)),
+    "atom": Oracle(("lo",), (Part("The linear oracle's answer"),)),
     "lmo_near": Oracle(("lo",), (Part("The linear oracle's answer", itemgetter(0)),)),
     "beyond": Oracle(("ub",), (Part("A vector of the upper bound", itemgetter(1)),)),
     "project": Oracle(("po",), (Part("The projection"),)),
 }
 """The table of oracles, by the name of the member."""
+
+
+def vertex_oracle(domain: Any) -> Callable[[Point], Point]:
+    """The linear minimisation oracle of a set that answers with structured points: ``atom`` where the set has it, else ``lmo``."""
+    atom = getattr(domain, "atom", None)
+    return domain.lmo if atom is None else atom
 
 
 @dataclass(frozen=True)
@@ -339,7 +350,10 @@ class Solver(Protocol):
 @stored
 @dataclass(frozen=True)
 class Record:
-    """One row of the trace: what is known after ``k`` steps. NaN stands for what was not measured."""
+    """One row of the trace: what is known after ``k`` steps. NaN stands for what was not measured.
+
+    The steps of a warm start, before step 0 of the method, have numbers below 0.
+    """
 
     k: int
     seconds: float
@@ -360,6 +374,8 @@ class Record:
     mapping: float
     mapping_lower: float
     smoothness: float
+    phase: str = "main"
+    """The part of the run that the step belongs to, such as ``warm-start``."""
 
 
 @stored

@@ -38,6 +38,8 @@ def spied(problem, tally):
     region = {"shape": domain.shape, "diameter": domain.diameter, "max_norm": domain.max_norm}
     region |= {"start": domain.start, "contains": domain.contains}
     region |= call("lmo", domain.lmo, ("lo", lambda args: 1))
+    if hasattr(domain, "atom"):
+        region |= call("atom", domain.atom, ("lo", lambda args: 1))
     if hasattr(domain, "lmo_near"):
         region |= {
             name: getattr(domain, name)

@@ -70,7 +70,7 @@ def watched(domain):
 
         return ask
 
-    oracles = {name: counted(members[name]) for name in ("lmo", "lmo_near", "beyond") if name in members}
+    oracles = {name: counted(members[name]) for name in ("lmo", "atom", "lmo_near", "beyond") if name in members}
     return SimpleNamespace(**members | oracles), calls
 
 

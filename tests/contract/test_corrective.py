@@ -54,9 +54,9 @@ def test_what_corrective_remembers_is_its_point(domain, seed):
     hull = solve("corrective", domain, g, u, gamma, absolute(1e-3))[0].memory
     p = solve("corrective", domain, g, u, gamma, absolute(1e-3))[0].point
     assert hull.weights.min() > 0 and hull.weights.sum() == pytest.approx(1, abs=1e-12)
-    combined = sum(w * a for w, a in zip(hull.weights, hull.atoms, strict=True))
-    assert np.allclose(hull.origin + combined, p, atol=1e-12)
-    exact = [[np.sum(a * b) for b in hull.atoms] for a in hull.atoms]
+    combined = sum(w * np.asarray(a) for w, a in zip(hull.weights, hull.atoms, strict=True))
+    assert np.allclose(combined if hull.origin is None else hull.origin + combined, p, atol=1e-12)
+    exact = [[np.sum(np.asarray(a) * np.asarray(b)) for b in hull.atoms] for a in hull.atoms]
     assert np.allclose(hull.gram, exact, atol=1e-12 * (1 + domain.max_norm**2))
 
 

@@ -79,7 +79,7 @@ def test_frozen(domain):
 def test_every_set_keeps_its_contract(name):
     entry = ENTRIES[name]
     facts = {"sample": entry.sample, "least": entry.least, "vertices": entry.vertices}
-    report = check_domain(SETS[name], **facts, tolerance=1e-12)
+    report = check_domain(SETS[name], **facts, tolerance=entry.accuracy)
     assert report.passed and not report.notes, str(report)
 
 

@@ -186,7 +186,8 @@ def test_inputs_and_memory_are_not_written_to(name, domain):
     memory = solver.init(domain, u)
     for _ in range(3):
         if isinstance(memory, ActiveSet):
-            for array in (*memory.atoms, memory.gram, memory.weights):
+            stack = memory.atoms
+            for array in (stack.rows, stack.indices, stack.values, memory.gram, memory.weights):
                 array.setflags(write=False)
         once = solver.solve(domain, g, u, gamma, absolute(1e-3), memory)
         twice = solver.solve(domain, g, u, gamma, absolute(1e-3), memory)

@@ -8,7 +8,33 @@ from __future__ import annotations
 from itertools import chain
 
 from condgrad.domains import balls, combinators, polytopes, simplices, spectral, user
-from condgrad.domains.balls import GroupBall, L1Ball, L2Ball, LinfBall, LpBall
+from condgrad.domains.balls import (
+    Ellipsoid,
+    GroupBall,
+    GroupLinfBall,
+    KSparsePolytope,
+    KSupportBall,
+    L1Ball,
+    L1BallInBox,
+    L2Ball,
+    LatentGroupBall,
+    LinfBall,
+    LpBall,
+    OWLBall,
+    WeightedL1Ball,
+)
+from condgrad.domains.combinators import (
+    BoxCut,
+    Cached,
+    HalfSpaceCut,
+    HullOfUnion,
+    LinearImage,
+    MinkowskiSum,
+    Product,
+    Saved,
+    Scaled,
+    Shifted,
+)
 from condgrad.domains.entry import DomainEntry
 from condgrad.domains.polytopes import (
     BipartiteMatchingPolytope,
@@ -28,8 +54,26 @@ from condgrad.domains.polytopes import (
     TotalVariationBall,
     TransportPolytope,
 )
-from condgrad.domains.simplices import Simplex
-from condgrad.domains.spectral import Fantope, KyFanBall, NuclearBall, Spectrahedron, SpectralBall
+from condgrad.domains.simplices import (
+    CappedSimplex,
+    Hypersimplex,
+    MonotoneBox,
+    Simplex,
+    SimplexProduct,
+    UnitSimplex,
+)
+from condgrad.domains.spectral import (
+    Elliptope,
+    Fantope,
+    HermitianNuclearBall,
+    KyFanBall,
+    NuclearBall,
+    SchattenBall,
+    Spectrahedron,
+    SpectralBall,
+    SymmetricNuclearBall,
+    UnfoldingBall,
+)
 from condgrad.domains.user import ProjectableUserSet, UserSet, user_set
 
 __all__ = [
@@ -37,33 +81,61 @@ __all__ = [
     "BipartiteMatchingPolytope",
     "Birkhoff",
     "Box",
+    "BoxCut",
+    "Cached",
+    "CappedSimplex",
     "ConvexHull",
     "DomainEntry",
+    "Ellipsoid",
+    "Elliptope",
     "Fantope",
     "FlowPolytope",
     "GraphTotalVariationBall",
     "GroupBall",
+    "GroupLinfBall",
+    "HalfSpaceCut",
+    "HermitianNuclearBall",
+    "HullOfUnion",
+    "Hypersimplex",
+    "KSparsePolytope",
+    "KSupportBall",
     "KyFanBall",
     "L1Ball",
+    "L1BallInBox",
     "L2Ball",
+    "LatentGroupBall",
+    "LinearImage",
     "LinfBall",
     "LpBall",
     "MatchingPolytope",
     "MatroidBasePolytope",
+    "MinkowskiSum",
+    "MonotoneBox",
     "NuclearBall",
+    "OWLBall",
     "PartialAssignment",
     "PathPolytope",
     "Permutahedron",
     "Polytope",
+    "Product",
     "ProjectableUserSet",
+    "Saved",
+    "Scaled",
+    "SchattenBall",
+    "Shifted",
     "Simplex",
+    "SimplexProduct",
     "SpanningTreePolytope",
     "Spectrahedron",
     "SpectralBall",
     "SubmodularBasePolytope",
+    "SymmetricNuclearBall",
     "TotalVariationBall",
     "TransportPolytope",
+    "UnfoldingBall",
+    "UnitSimplex",
     "UserSet",
+    "WeightedL1Ball",
     "user_set",
 ]
 

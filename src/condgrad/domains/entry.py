@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.protocols import Projectable, fits, has
+from condgrad.protocols import Projectable, has, members
 from condgrad.runtime.extras import MissingExtra
 
 Examples = dict[str, Any]
@@ -43,8 +43,12 @@ class DomainEntry:
         Parameters that a spec gives as an array, as the name of a file, or as one number for all entries.
     in_specs : bool, default True
         Whether a spec may name it: not where a parameter is a function.
+    sets : tuple of str, default ()
+        Parameters that are sets: a spec gives each as a table with a name, a list of such tables, or a table of them by names.
     bounds : tuple of str, default ()
         Which of ``diameter`` and ``max_norm`` are upper bounds that no pair of points, or no point, need attain.
+    accuracy : float, default 1e-12
+        Relative error that the contract checks grant to the linear oracle.
     """
 
     name: str
@@ -57,7 +61,9 @@ class DomainEntry:
     vertices: Callable[[Any], np.ndarray] | None = None
     arrays: tuple[str, ...] = ()
     in_specs: bool = True
+    sets: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
+    accuracy: float = 1e-12
 
     def example(self) -> Any:
         """The first of the examples."""
@@ -71,10 +77,17 @@ class DomainEntry:
     @property
     def projects(self) -> bool:
         """Whether the first example has a projection; not, where it needs an extra that is not installed."""
-        if has(self.factory, "project"):
-            return True
+        return self._example_has(*members(Projectable))
+
+    @property
+    def atoms(self) -> bool:
+        """Whether the first example has atoms that keep their structure; not, where it needs an extra that is not installed."""
+        return self._example_has("atom")
+
+    def _example_has(self, *names: str) -> bool:
         with suppress(MissingExtra):
-            return fits(self.example(), Projectable)
+            example = self.example()
+            return all(has(example, name) for name in names)
         return False
 
     @property

@@ -5,7 +5,8 @@ The sets of this library are exempt: their oracles are tested, and cost little m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import inf, sqrt
 from typing import Any
 
@@ -13,8 +14,8 @@ import numpy as np
 
 from condgrad.checks import BadOracle, NonFinite, read_only
 from condgrad.domains import ProjectableUserSet, UserSet
-from condgrad.driver.resolve import unwrapped
-from condgrad.points import inner, norm2
+from condgrad.driver.resolve import check_point, unwrapped
+from condgrad.points import SparseArray, inner, norm2
 from condgrad.points.rounding import precision_of, sum_rounding
 from condgrad.protocols import Point
 from condgrad.runtime.signals import receiving, report_inexact, worst
@@ -40,7 +41,9 @@ def by_user(domain: Any) -> bool:
     """Is this set's linear oracle somebody else's?"""
     given = unwrapped(domain)
     own = type(given).__module__.startswith("condgrad.")
-    return not own or isinstance(given, UserSet | ProjectableUserSet | Compared)
+    if not own or isinstance(given, UserSet | ProjectableUserSet | Compared):
+        return True
+    return any(map(by_user, getattr(given, "parts", ())))  # the sets that a combination is made of
 
 
 class Compared:
@@ -57,11 +60,17 @@ class Compared:
         """The relative distance of two numbers of the coarsest type in which the set has answered."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._domain, name)
+        found = getattr(self._domain, name)
+        return partial(self._asked, found) if name == "atom" and found is not None else found
 
     def lmo(self, direction: Point) -> Point:
+        return self._asked(self._domain.lmo, direction)
+
+    def _asked(self, oracle: Callable[[Point], Point], direction: Point) -> Point:
+        """The answer of the oracle, compared."""
         with receiving() as reports:
-            vertex = self._domain.lmo(read_only(direction))
+            vertex = oracle(read_only(direction))
+        check_point(vertex, f"The linear oracle's answer of {type(self._domain).__name__}")
         self.precision = max(self.precision, precision_of(vertex), getattr(self._domain, "precision", 0.0))
         known, value = self.remembered, inner(direction, vertex)
         if not np.isfinite(value):  # is refused by whoever asked
@@ -128,6 +137,8 @@ def _latest(vertex: Point, known: Vertices, equal: list[bool]) -> Vertices:
 
 
 def _same(x: Point, y: Point) -> bool:
+    if isinstance(x, SparseArray) and isinstance(y, SparseArray):
+        return np.array_equal(x.indices, y.indices) and np.array_equal(x.values, y.values)
     return x is y or (isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and bool(np.array_equal(x, y)))
 
 

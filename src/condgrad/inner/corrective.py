@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from math import inf, sqrt
 from typing import Any
@@ -11,9 +11,10 @@ import numpy as np
 
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
-from condgrad.points import ActiveSet, inner, norm2
+from condgrad.points import ActiveSet, SparseArray, inner, norm2
+from condgrad.points.base import same
 from condgrad.points.rounding import gap_rounding
-from condgrad.protocols import InnerStop, Point, Prox
+from condgrad.protocols import InnerStop, Point, Prox, vertex_oracle
 from condgrad.runtime.signals import heartbeat
 
 
@@ -21,9 +22,11 @@ from condgrad.runtime.signals import heartbeat
 class Corrective:
     """Solve the prox subproblem as a minimum-norm-point problem: find the point of the atoms' hull nearest to z = u - gamma g.
 
-    Each linear oracle call adds one atom, then a small quadratic programme over the simplex of weights is solved exactly.
-    Atoms with positive weight are kept between outer steps, so near a solution one or two calls are enough; on a polytope the
-    method is finite. The centre u is added as an atom, so that no step is worse than a step of CondG.
+    Before each linear oracle call a small quadratic programme over the simplex of weights is solved exactly, which does what any
+    number of away and pairwise steps over the atoms would do; the call then measures the gap, and if that is too large it adds
+    one atom. Atoms with positive weight are kept between outer steps, so near a solution one or two calls are enough; on a
+    polytope the method is finite. Where the hull has nothing as good as the centre u, u is added as an atom, so that no step is
+    worse than one of CondG. Structured atoms of the set (``atom``) are kept as they are.
 
     Parameters
     ----------
@@ -40,29 +43,60 @@ class Corrective:
 
     def init(self, domain: Any, x: Point) -> ActiveSet:
         """The active set of x alone."""
-        return ActiveSet.at(x)
+        return ActiveSet.at(x, origin=getattr(domain, "atom", None) is None)
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: ActiveSet) -> Prox:
         """Solve the prox subproblem at u with gradient g and step size gamma, until ``stop`` allows the gap."""
-        z = u - gamma * g
-        hull = memory.with_atom(u)
+        vertex, hull = vertex_oracle(domain), memory
+        own = hull.x is not None and same(hull.x, u)
+        centre = hull.structured_point() if own else u
+        # the products of the atoms with z: z itself is not formed
+        at_centre = hull.gram @ hull.weights if own else hull.products(hull.from_origin(centre))
+        pull = at_centre - gamma * hull.products(g)
+        terms = sqrt(norm2(g)) + sqrt(norm2(centre)) / gamma
         for t in count(1):
             heartbeat()
-            hull = hull.nearest(z)
-            u_t = hull.point()
+            hull, used = hull.nearest_by_products(pull)
+            pull, u_t = pull[used], hull.point()
+            way = u_t - centre
+            moved = norm2(way)
+            if t == 1 and not own and moved + 2 * gamma * (inner(g, u_t) - inner(g, centre)) > 0.0:
+                hull, pull = added(hull, u, centre, gamma, g, pull)  # no point of the hull is as good as u
+                hull, used = hull.nearest_by_products(pull)
+                pull, u_t = pull[used], hull.point()
+                way = u_t - centre
+                moved = norm2(way)
             if self.max_calls is not None and t > self.max_calls:
-                return Prox(u_t, inf, hull)
-            direction = (1 / gamma) * (u_t - z)
-            v_t = domain.lmo(direction)
-            V = inner(direction, u_t - v_t)
+                return answered(u, u_t, inf, hull)
+            direction = g + (1 / gamma) * way
+            v_t = vertex(direction)
+            to_vertex = u_t - v_t
+            V = inner(direction, to_vertex)
+            size = terms + sqrt(norm2(u_t)) / gamma
             # the factor 8 accounts for the rounding of the weights
-            noise = 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * sqrt(norm2(u_t - v_t))
-            if stop(norm2(u_t - u) / gamma) >= V or noise >= V:
+            if stop(moved / gamma) >= V or 8 * EPS * size * sqrt(norm2(to_vertex)) >= V:
                 break
-            larger = hull.with_atom(v_t)
+            larger, more = added(hull, v_t, centre, gamma, g, pull)
             distances2 = larger.gram[-1, -1] + np.diag(hull.gram) - 2 * larger.gram[-1, :-1]
             if distances2.min() <= 0.0:
                 break  # the atom is not new: the remaining gap is rounding of the weights
-            hull = larger
-        size = (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma
-        return Prox(u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), hull)
+            hull, pull = larger, more
+        return answered(u, u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), hull)
+
+
+def added(
+    hull: ActiveSet, atom: Point, centre: Point, gamma: float, g: Point, pull: np.ndarray
+) -> tuple[ActiveSet, np.ndarray]:
+    """The hull with one more atom, and the products of its atoms with z."""
+    larger = hull.with_atom(atom)
+    from_origin = larger.from_origin(centre)
+    if larger.origin is not hull.origin:
+        return larger, larger.products(from_origin) - gamma * larger.products(g)
+    last = larger.atoms[-1]
+    return larger, np.append(pull, inner(last, from_origin) - gamma * inner(last, g))
+
+
+def answered(u: Point, u_t: Point, gap: float, hull: ActiveSet) -> Prox:
+    """The prox point, an array where the centre is one, with the hull that has it."""
+    point = np.asarray(u_t) if isinstance(u, np.ndarray) and isinstance(u_t, SparseArray) else u_t
+    return Prox(point, gap, replace(hull, x=point))

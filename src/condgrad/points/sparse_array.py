@@ -63,6 +63,14 @@ class SparseArray(Structured):
         made.indices, made.values, made.shape = read_only(indices), read_only(values), shape
         return made
 
+    @classmethod
+    def of_entries(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
+        """The array whose entries are the sums of the values at each index, in any order and with repeats; zeros are left out."""
+        indices, places = np.unique(indices, return_inverse=True)
+        values = np.bincount(places, values, len(indices))
+        kept = values != 0
+        return cls._of(indices[kept], values[kept], shape)
+
     def scaled(self, factor: float) -> SparseArray:
         return SparseArray._of(self.indices, factor * self.values, self.shape)
 
@@ -70,10 +78,8 @@ class SparseArray(Structured):
         if not isinstance(other, SparseArray):
             return NotImplemented
         self.same_shape(other)
-        indices, places = np.unique(np.concatenate([self.indices, other.indices]), return_inverse=True)
-        values = np.bincount(places, np.concatenate([self.values, other.values]), len(indices))
-        kept = values != 0
-        return SparseArray._of(indices[kept], values[kept], self.shape)
+        indices = np.concatenate([self.indices, other.indices])
+        return SparseArray.of_entries(indices, np.concatenate([self.values, other.values]), self.shape)
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, np.ndarray):

@@ -10,13 +10,30 @@ import numpy as np
 
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
+from condgrad.linalg.selection import index_of_largest_size
 from condgrad.linalg.simplex_projection import onto_simplex
+from condgrad.points.sparse_array import SparseArray
 
 
 @final
 @dataclass(frozen=True)
 class L1Ball(Ball):
-    """{x : sum |x_i| <= r}"""
+    """{x : sum |x_i| <= r}
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the points.
+    radius : float, default 1.0
+        The radius r.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> ball = cg.L1Ball(3, 2.0)
+    >>> ball.lmo(np.array([1.0, -3.0, 0.0])), ball.atom(np.array([1.0, -3.0, 0.0]))
+    (array([0., 2., 0.]), SparseArray(1 entries, shape (3,)))
+    """
 
     shape: Shape
     radius: float = 1.0
@@ -31,12 +48,13 @@ class L1Ball(Ball):
     def max_norm(self) -> float:
         return self.radius
 
-    def lmo(self, direction: np.ndarray) -> np.ndarray:
+    def atom(self, direction: np.ndarray) -> SparseArray:
         direction = self._point(direction)
-        largest = np.argmax(np.abs(direction))
-        vertex = np.zeros(self.shape)
-        vertex.flat[largest] = -np.copysign(self.radius, direction.flat[largest])
-        return vertex
+        largest = index_of_largest_size(direction)
+        return SparseArray(largest, -math.copysign(self.radius, direction.reshape(-1)[largest]), self.shape)
+
+    def lmo(self, direction: np.ndarray) -> np.ndarray:
+        return self.atom(direction).to_dense()
 
     def project(self, x: np.ndarray) -> np.ndarray:
         x = self._point(x)
@@ -44,7 +62,7 @@ class L1Ball(Ball):
 
 
 def _l1_balls() -> Examples:
-    return {"": L1Ball(5, 2.0), "of matrices": L1Ball((2, 2), 0.1)}
+    return {"": L1Ball(5, 2.0), "of matrices": L1Ball((2, 2), 0.1), "of one": L1Ball(1, 3.0)}
 
 
 def _in_l1_ball(ball: L1Ball, rng: np.random.Generator) -> np.ndarray:

@@ -1,0 +1,206 @@
+"""Points one above the other, so that their inner products with a point are one product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import read_only
+from condgrad.points.base import inner
+from condgrad.points.sparse_array import SparseArray
+from condgrad.protocols import Point
+from condgrad.storage.stored import check_array, stored
+
+ROW_LIMIT = 4096
+"""Arrays of at most this many entries are rows of one matrix. Larger ones are kept apart: a product with each of them takes longer
+than its call from Python, and a matrix is copied whenever a row is added."""
+DENSE_SHARE = 1 / 4
+"""A sum of sparse points is an array if they have more entries than this share of its size."""
+SPREAD_SHARE = 1 / 32
+"""For its products with sparse points a sparse point is written to an array if they have more entries than this share of its size:
+looking up an index takes longer than reading an entry."""
+ROW, SPARSE, OTHER = 0, 1, 2
+
+
+def _validate(stack: Stack) -> None:
+    n, stored_entries = len(stack.kinds), len(stack.indices)
+    if stack.kinds.dtype != np.uint8 or stack.kinds.shape != (n,) or np.max(stack.kinds, initial=0) > OTHER:
+        raise ValueError("a kind of point that is not known")
+    check_array(stack.rows, (int(np.sum(stack.kinds == ROW)), prod(stack.shape)), "rows")
+    check_array(stack.values, (stored_entries,), "values")
+    for numbers in (stack.owners, stack.indices):
+        check_array(numbers, (stored_entries,), "the place of an entry", "i")
+    if len(stack.others) != np.sum(stack.kinds == OTHER):
+        raise ValueError("other points than there are")
+    for numbers, limit in ((stack.owners, int(np.sum(stack.kinds == SPARSE))), (stack.indices, prod(stack.shape))):
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < limit:
+            raise ValueError("an entry outside of the stack")
+    steps = np.diff(stack.owners)
+    if np.any(steps < 0) or np.any((steps == 0) & (np.diff(stack.indices) <= 0)):
+        raise ValueError("entries in another order")
+    if any(tuple(other.shape) != stack.shape for other in stack.others):
+        raise ValueError("points of another shape")
+
+
+@stored(validate=_validate)
+@dataclass(frozen=True, eq=False)
+class Stack(Sequence[Any]):
+    """A sequence of points of one shape: small arrays as rows of a matrix, sparse ones as the entries of all, others one by one.
+
+    A stack is a value: each method returns a new one. Build the first with :meth:`of`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the points.
+    kinds : ndarray of uint8, shape (n,)
+        How each point is kept. Points of one kind are kept in their order.
+    rows : ndarray of shape (n_rows, size)
+        Arrays of at most ``ROW_LIMIT`` entries.
+    owners, indices, values : ndarrays of shape (n_entries,)
+        The entries of sparse points: the number of the point among these, the flat index, the value.
+    others : tuple of Points
+        Larger arrays and other structured points.
+    """
+
+    shape: tuple[int, ...]
+    kinds: np.ndarray
+    rows: np.ndarray
+    owners: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    others: tuple[Point, ...] = ()
+
+    @classmethod
+    def of(cls, x: Any) -> Stack:
+        """The stack of the point x alone."""
+        shape, none = tuple(x.shape), np.zeros(0, dtype=np.int64)
+        empty = cls(shape, np.zeros(0, dtype=np.uint8), np.zeros((0, prod(shape))), none, none, np.zeros(0))
+        return empty.with_point(x)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, i: Any) -> Any:
+        kind = self.kinds[i]
+        number = int(np.sum(self.kinds[: range(len(self))[i]] == kind))
+        if kind == ROW:
+            return read_only(self.rows[number].reshape(self.shape))
+        if kind == OTHER:
+            return self.others[number]
+        first, last = np.searchsorted(self.owners, (number, number + 1))
+        return SparseArray._of(self.indices[first:last], self.values[first:last], self.shape)
+
+    @property
+    def all_sparse(self) -> bool:
+        """Whether every point is a SparseArray."""
+        return bool((self.kinds == SPARSE).all())
+
+    def with_point(self, x: Any) -> Stack:
+        """The stack with one more point, the last one."""
+        kinds, rows, others = self.kinds, self.rows, self.others
+        owners, indices, values = self.owners, self.indices, self.values
+        if isinstance(x, SparseArray):
+            kind, number = SPARSE, int(np.sum(kinds == SPARSE))
+            owners = np.concatenate([owners, np.full(len(x.indices), number)])
+            indices, values = np.concatenate([indices, x.indices]), np.concatenate([values, x.values])
+        elif isinstance(x, np.ndarray) and x.size <= ROW_LIMIT:
+            kind, rows = ROW, np.concatenate([rows, x.reshape(1, -1)])
+        else:
+            kind, others = OTHER, (*others, x)
+        return Stack(self.shape, np.append(kinds, np.uint8(kind)), rows, owners, indices, values, others)
+
+    def kept(self, used: np.ndarray) -> Stack:
+        """The points with the numbers ``used``, which increase."""
+        if len(used) == len(self):
+            return self
+        keep = np.zeros(len(self), dtype=bool)
+        keep[used] = True
+        of_kind = [keep[self.kinds == kind] for kind in (ROW, SPARSE, OTHER)]
+        entries = of_kind[SPARSE][self.owners]
+        owners = (np.cumsum(of_kind[SPARSE]) - 1)[self.owners[entries]]
+        others = tuple(x for x, kept in zip(self.others, of_kind[OTHER], strict=True) if kept)
+        rows = self.rows if of_kind[ROW].all() else self.rows[of_kind[ROW]]
+        return Stack(
+            self.shape, self.kinds[used], rows, owners, self.indices[entries], self.values[entries], others
+        )
+
+    def products(self, z: Any) -> np.ndarray:
+        """The inner products <x_i, z> of all points with z, an array or a structured point."""
+        found = np.empty(len(self))
+        if len(self.rows):
+            found[self.kinds == ROW] = self._of_rows(z)
+        if n_sparse := len(self) - len(self.rows) - len(self.others):
+            found[self.kinds == SPARSE] = self._of_sparse(z, n_sparse)
+        if self.others:
+            found[self.kinds == OTHER] = [inner(x, z) for x in self.others]
+        return found
+
+    def _of_rows(self, z: Any) -> Any:
+        if isinstance(z, np.ndarray):
+            return self.rows @ z.reshape(-1)
+        if isinstance(z, SparseArray):
+            return self.rows[:, z.indices] @ z.values
+        return [inner(row.reshape(self.shape), z) for row in self.rows]
+
+    def _of_sparse(self, z: Any, n_sparse: int) -> Any:
+        if isinstance(z, np.ndarray):
+            terms = self.values * z.reshape(-1)[self.indices]
+        elif isinstance(z, SparseArray):
+            if not len(z.indices):
+                return 0.0
+            if len(self.indices) > SPREAD_SHARE * prod(self.shape):
+                return self._of_sparse(z.to_dense(), n_sparse)
+            at = np.searchsorted(z.indices, self.indices)
+            at[at == len(z.indices)] = 0
+            terms = self.values * z.values[at] * (z.indices[at] == self.indices)
+        else:
+            return [inner(x, z) for x in self if isinstance(x, SparseArray)]
+        return np.bincount(self.owners, terms, n_sparse)
+
+    def combined(self, weights: np.ndarray) -> Any:
+        """The sum of weights_i x_i: a SparseArray where all points with a weight are, and have few entries; else an array or a
+        structured point."""
+        total: Any = None
+        sparse = weights[self.kinds == SPARSE]
+        if sparse.any():
+            terms = sparse[self.owners] * self.values
+            size = prod(self.shape)
+            dense = len(self.rows) or isinstance(next(iter(self.others), None), np.ndarray)
+            if dense or len(terms) > DENSE_SHARE * size:
+                total = np.bincount(self.indices, terms, size).reshape(self.shape)
+            else:
+                total = SparseArray.of_entries(self.indices, terms, self.shape)
+        of_rows = weights[self.kinds == ROW]
+        if of_rows.any():
+            part = (of_rows @ self.rows).reshape(self.shape)
+            total = part if total is None else total + part
+        for weight, other in zip(weights[self.kinds == OTHER], self.others, strict=True):
+            if weight:
+                total = float(weight) * other if total is None else total + float(weight) * other
+        return 0.0 * self[0] if total is None else total
+
+
+def key(x: Any) -> bytes | None:
+    """Equal for equal points, be they arrays or sparse; None for other structured points."""
+    if isinstance(x, np.ndarray):
+        flat = x.reshape(-1)
+        indices = np.flatnonzero(flat)
+        values = flat[indices]
+    elif isinstance(x, SparseArray):
+        indices, values = x.indices, x.values
+        if not values.all():
+            indices, values = indices[values != 0], values[values != 0]
+    else:
+        return None
+    digest = blake2b(np.ascontiguousarray(indices, dtype=np.int64), digest_size=16)
+    digest.update(np.ascontiguousarray(values, dtype=float))
+    return digest.digest()
