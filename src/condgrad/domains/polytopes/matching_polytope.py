@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -122,6 +122,7 @@ def matchings_of(edges: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
+@lru_cache(maxsize=4)
 def _all_matchings(domain: MatchingPolytope) -> np.ndarray:
     return matchings_of(domain.edges)
 

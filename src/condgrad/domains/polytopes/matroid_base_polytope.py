@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -119,6 +120,7 @@ def _matroid_base_polytopes() -> Examples:
     return {"": MatroidBasePolytope(5, _rank_of_vectors), "of a partition": MatroidBasePolytope(5, _rank_of_pairs)}
 
 
+@lru_cache(maxsize=4)
 def _all_bases(domain: MatroidBasePolytope) -> np.ndarray:
     n = domain.shape[0]
     subsets = itertools.combinations(range(n), domain.size)

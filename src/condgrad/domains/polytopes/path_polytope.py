@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -201,6 +202,7 @@ def _path_polytopes() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _all_paths(domain: PathPolytope) -> np.ndarray:
     found: list[np.ndarray] = []
     open_paths: list[tuple[int, tuple[int, ...]]] = [(domain.source, ())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, final
 
@@ -286,6 +287,7 @@ def _polytopes() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _polytope_vertices(domain: Polytope) -> np.ndarray:
     return vertices_of(domain.A.toarray(), domain.b, domain.C.toarray(), domain.d, domain.lower, domain.upper)
 

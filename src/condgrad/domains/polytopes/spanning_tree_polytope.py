@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -111,6 +112,7 @@ def _spanning_tree_polytopes() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _all_trees(domain: SpanningTreePolytope) -> np.ndarray:
     n, found = int(domain.edges.max()) + 1, []
     for chosen in itertools.combinations(range(len(domain.edges)), n - 1):

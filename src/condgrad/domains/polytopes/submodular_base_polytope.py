@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -130,6 +131,7 @@ def _submodular_base_polytopes() -> Examples:
     return {"": SubmodularBasePolytope(4, _cut), "by prefixes": SubmodularBasePolytope(3, _root, _roots)}
 
 
+@lru_cache(maxsize=4)
 def _greedy_vertices(domain: SubmodularBasePolytope) -> np.ndarray:
     found = []
     for order in itertools.permutations(range(domain.shape[0])):

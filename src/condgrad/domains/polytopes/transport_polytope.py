@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -174,6 +174,7 @@ def _transport_polytopes() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _extreme_plans(domain: TransportPolytope) -> np.ndarray:
     m, n = domain.shape
     rows = np.concatenate([np.kron(np.eye(m), np.ones((1, n))), np.kron(np.ones((1, m)), np.eye(n))])
