@@ -32,8 +32,10 @@ def norm2(x: Any) -> float:
 
 
 def distance2(x: Any, y: Any) -> float:
-    """Return |x - y|^2. Two structured points may compute it without forming their difference."""
-    return x.distance2(y) if isinstance(x, Structured) and isinstance(y, Structured) else norm2(x - y)
+    """Return |x - y|^2. Structured points may compute it without forming their difference."""
+    if isinstance(x, Structured):
+        return x.distance2(y)
+    return y.distance2(x) if isinstance(y, Structured) else norm2(x - y)
 
 
 class Structured(ABC):
@@ -102,8 +104,8 @@ class Structured(ABC):
         """The LowRank in a matrix; only spectral sets ask for it."""
         raise TypeError(f"A {type(self).__name__} has no part of low rank, which spectral sets need: use another set.")
 
-    def distance2(self, other: Structured) -> float:
-        """Return |self - other|^2."""
+    def distance2(self, other: Any) -> float:
+        """Return |self - other|^2, of an array or another structured point."""
         return norm2(self - other)
 
     def __add__(self, other: Any) -> Any:

@@ -120,7 +120,7 @@ class SparsePlusLowRank(Structured):
         both = self.sparse_values() + on
         return kernels.dot(both, both) + max(self.low.inner(self.low) - kernels.dot(on, on), 0.0)
 
-    def distance2(self, other: Structured) -> float:
+    def distance2(self, other: Any) -> float:
         """Return |self - other|^2; for equal low-rank parts, without an array of the length of the values."""
         if not isinstance(other, SparsePlusLowRank) or (self.low - other.low).terms:
             return super().distance2(other)

@@ -38,7 +38,10 @@ class L1Ball(Ball):
     def atom(self, direction: np.ndarray) -> SparseArray:
         """The answer of ``lmo`` as a SparseArray."""
         flat = self._point(direction).reshape(-1)
-        top, low = int(np.argmax(flat)), int(np.argmin(flat))  # two passes without a copy, where |direction| would be one
+        top, low = (
+            int(np.argmax(flat)),
+            int(np.argmin(flat)),
+        )  # two passes without a copy, where |direction| would be one
         largest = min(top, low) if flat[top] == -flat[low] else top if flat[top] > -flat[low] else low
         return SparseArray(largest, -np.copysign(self.radius, flat[largest]), self.shape)
 
