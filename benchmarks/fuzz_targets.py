@@ -10,7 +10,6 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,24 +179,25 @@ def _archives(folder: Path) -> dict[str, Target]:
     """The archive as bytes; and a checkpoint whose checksums hold, whatever its plain data are."""
     import condgrad as cg
     from condgrad.driver import checkpoint as module
+    from condgrad.driver.reached import Reached
     from condgrad.storage import archive
 
     path = folder / "c.npz"
     path.unlink(missing_ok=True)
     seen: list[Any] = []
 
-    class Noticed(module.Saving):
-        def after(self, run: Any) -> None:
-            seen[:] = [run, self.problem]
-            super().after(run)
+    class Recorded(module.Saving):
+        def restore(self, asked: Any, reached: Any) -> bool:
+            seen[:] = [asked, self.problem]
+            return super().restore(asked, reached)
 
     original, module_run = module.Saving, sys.modules["condgrad.driver.run"]
-    module_run.Saving = Noticed  # type: ignore[attr-defined]
+    module_run.Saving = Recorded  # type: ignore[attr-defined]
     problem = cg.Completion(np.array([0, 1, 2]), np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), (3, 2))
     cg.minimize(problem, cg.NuclearBall((3, 2), 2.0), checkpoint=module.Checkpoint(path, steps=1), max_steps=3)
     module_run.Saving = original  # type: ignore[attr-defined]
     archive.previous(path).unlink(missing_ok=True)
-    run, fingerprint = seen
+    asked, fingerprint = seen
     whole = path.read_bytes()
     data, _ = archive.read(path, module.KIND, module.VERSION)
     with zipfile.ZipFile(path) as members:
@@ -217,7 +217,7 @@ def _archives(folder: Path) -> dict[str, Target]:
             members.writestr(archive.HEADER, header)
             members.writestr(archive.SUM, hashlib.sha256(header).hexdigest())
         saving = original(module.Checkpoint(path), fingerprint, resume=True)
-        saving.restore(SimpleNamespace(problem=run.problem, solver=run.solver, x0=run.x0, counts=SimpleNamespace()))
+        saving.restore(asked, Reached())
 
     return {
         "archive": Target(read_archive, (archive.BadArchive,), [whole]),

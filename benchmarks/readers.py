@@ -85,7 +85,7 @@ def measure(name: str, path: Path, rounds: int) -> Row:
         memory = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         row |= {f"{reader} s": min(times), f"{reader} CPU s": min(cpu[reader]), f"{reader} MiB": float(memory)}
         row |= {f"{reader} rounds s": times}
-    return row | {"ratio": row["condgrad s"] / row["pandas s"]}
+    return row | {"CPU ratio": row["condgrad CPU s"] / row["pandas CPU s"]}
 
 
 def main() -> None:
@@ -98,9 +98,9 @@ def main() -> None:
         "MB",
         "pandas s",
         "condgrad s",
-        "ratio",
         "pandas CPU s",
         "condgrad CPU s",
+        "CPU ratio",
         "pandas MiB",
         "condgrad MiB",
     )
@@ -112,10 +112,10 @@ def main() -> None:
     )
     claims = [
         Claim(
-            f"{row['file']}: the time of pandas.read_csv and factorising, at most 1.2 times",
+            f"{row['file']}: the CPU time of pandas.read_csv and factorising, at most {MAX_RATIO} times",
             f"<= {MAX_RATIO}",
-            f"{row['ratio']:.2f}",
-            row["ratio"] <= MAX_RATIO,
+            f"{row['CPU ratio']:.2f}",
+            row["CPU ratio"] <= MAX_RATIO,
         )
         for row in rows
     ]

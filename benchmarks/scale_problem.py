@@ -32,8 +32,8 @@ def draw(m: int, n: int, rank: int, entries: int, seed: int) -> tuple[np.ndarray
     return rows, cols, values, float(np.linalg.norm(core, "nuc"))
 
 
-def problem(size: int, entries: int) -> tuple[cg.Completion, cg.NuclearBall]:
-    """Made by another process, so that this one's memory is the solver's alone."""
+def problem(size: int, entries: int, dtype: str = "float64") -> tuple[cg.Completion, cg.NuclearBall]:
+    """The problem with values of this type. Another process draws it, so that this one's memory is the solver's alone."""
     with tempfile.TemporaryDirectory() as folder:
         code = (
             "import sys, numpy as np; from benchmarks.scale_problem import draw, RANK; "
@@ -42,5 +42,5 @@ def problem(size: int, entries: int) -> tuple[cg.Completion, cg.NuclearBall]:
         )
         subprocess.run([sys.executable, "-c", code, str(size), str(entries), folder], check=True)
         rows, cols, values, nuclear = (np.load(Path(folder) / f"{i}.npy") for i in range(4))
-    objective = cg.Completion(rows, cols, values, (size, size), cg.Welsch(1.0))
+    objective = cg.Completion(rows, cols, values.astype(dtype, copy=False), (size, size), cg.Welsch(1.0))
     return objective, cg.NuclearBall((size, size), SHARE * float(nuclear))

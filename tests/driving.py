@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import condgrad as cg
-from condgrad.driver.trace import COLUMNS
+from condgrad.driver.trace import NUMERIC_COLUMNS
 from condgrad.protocols import COUNTERS, Record
 
 X0 = np.array([0.5, 0.2, 0.3])
@@ -72,7 +72,7 @@ def passing(time: list[float], seconds: float, answer: Any) -> Any:
 
 
 def a_record(**known: Any) -> Record:
-    return Record(**dict.fromkeys(COLUMNS, nan) | dict.fromkeys(("k", "seconds", "cpu", "wall", *COUNTERS), 0) | known)
+    return Record(**dict.fromkeys(NUMERIC_COLUMNS, nan) | dict.fromkeys(("k", "seconds", "cpu", "wall", *COUNTERS), 0) | known)
 
 
 def assert_refused(do: Callable[[], object], kind: type[Exception], words: str) -> None:

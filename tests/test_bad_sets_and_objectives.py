@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from condgrad import checks
+from condgrad import checks, minimize
 from condgrad.domains import (
     DOMAINS,
     Box,
@@ -333,6 +333,55 @@ def test_refused_in_one_sentence(action, sentence):
     message = str(refusal.value)
     assert sentence in message
     assert message.endswith(".") and "\n" not in message
+
+
+class Own:
+    """An objective and a set in one: |x|^2 / 2 over the simplex, with some members replaced."""
+
+    shape = (2,)
+
+    def __init__(self, **replaced):
+        members = {"value": lambda x: float(x @ x) / 2, "grad": lambda x: x, "lmo": lambda g: np.eye(2)[np.argmin(g)]}
+        vars(self).update(members | replaced)
+
+
+a_function = "but a function was expected: define "
+an_array = "but an array was expected: return numpy.array(..., dtype=float)."
+WRONG_MEMBERS = {
+    "value": (3, f"Own has value = 3, {a_function}value(...)."),
+    "grad": ("x", f"Own has grad = 'x', {a_function}grad(...)."),
+    "value_and_grad": (1, f"{a_function}value_and_grad(...)."),
+    "lmo": (np.ones(2), f"{a_function}lmo(...)."),
+    "project": (1, f"{a_function}project(...)."),
+    "contains": (True, f"Own has contains = True, {a_function}contains(...)."),
+    "start": (0, f"Own has start = 0, {a_function}start(...)."),
+    "smoothness": ("x", "The smoothness of Own must be a finite real number, but got 'x'."),
+    "lower_bound": (nan, "The lower_bound of Own must be a finite real number, but got nan."),
+    "diameter": (-1.0, "The diameter of Own must not be negative, but got -1.0: give 0 or more."),
+    "max_norm": ([1], "The max_norm of Own must be a finite real number, but got [1]."),
+    "n_terms": (0, "The n_terms of Own must be a whole number of at least 1, but got 0."),
+    "lmo ": (
+        lambda g: [1.0, 0.0],
+        f"or else the answer of lmo to ones, is of type list, {an_array}",
+    ),
+    "start ": (lambda: (1.0, 0.0), f"is of type tuple, {an_array}"),
+    "start  ": (lambda: np.ones(3), "The start of Own has shape (3,), but (2,) was expected"),
+    "project ": (lambda x: [0.5, 0.5], f"The projection of Own is of type list, {an_array}"),
+}
+
+
+@pytest.mark.parametrize(("name", "sentence"), [(name, said) for name, (_, said) in WRONG_MEMBERS.items()])
+def test_members_that_are_there_but_wrong_are_refused_in_one_sentence(name, sentence):
+    part = Own(**{name.strip(): WRONG_MEMBERS[name][0]})
+    with pytest.raises((TypeError, ValueError)) as refusal:
+        minimize(part, part, max_steps=3)
+    assert sentence in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+def test_an_oracle_that_answers_a_list_later_is_refused():
+    part = Own(start=lambda: np.array([1.0, 0.0]), lmo=lambda g: [1.0, 0.0], contains=lambda x, tolerance: True)
+    with pytest.raises(TypeError, match="The linear oracle's answer of Own is of type list, but an array"):
+        minimize(part, part, method="frank-wolfe", max_steps=3)
 
 
 NOT_FINITE = {

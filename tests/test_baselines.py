@@ -71,7 +71,7 @@ def test_cgs_with_restarts(make: Any, told: bool) -> None:
     delta = states[0].first_gap
     assert delta == known.h0 if told else delta >= known.h0
     for s in range(1, phases + 1):
-        assert states[s * N].phase == s
+        assert states[s * N].restart == s
         assert known.objective.value(states[s * N].x) - least <= delta * 2.0**-s
     assert states[-1].k == phases * N
 

@@ -44,9 +44,9 @@ def sampled(monkeypatch):
     counts = [0, 0]
     whole, some = kernels.sample, kernels.sample_at
 
-    def sample(indptr, indices, U, V):
+    def sample(indptr, indices, U, V, dtype=None):
         counts[0] += len(indices)
-        return whole(indptr, indices, U, V)
+        return whole(indptr, indices, U, V, dtype)
 
     def sample_at(rows, cols, U, V):
         counts[1] += len(rows)

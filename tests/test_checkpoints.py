@@ -134,11 +134,13 @@ FORGED = {
     "lowest fun": lambda data: held(data, "Lowest").update(fun=None),
     "lowest x": lambda data: held(data, "Lowest").update(x=1.0),
     "next_check": lambda data: moving(data, "next_check", None),
-    "noticed": lambda data: moving(data, "noticed", None),
-    "noticed what": lambda data: held(data, "Noticed").update(inexact="1"),
-    "noticed vertices": lambda data: held(data, "Noticed").update(vertices=["tuple", 1.0]),
+    "findings": lambda data: moving(data, "findings", None),
+    "a finding": lambda data: held(data, "Findings").update(inexact="1"),
+    "vertices": lambda data: held(data, "Findings").update(vertices=["tuple", 1.0]),
     "known": lambda data: moving(data, "known", ["list", ["tuple", 1.0, 1.0]]),
     "rows": lambda data: data.update(rows=""),
+    "phases": lambda data: data.update(phases=[["main", 10**9]]),
+    "a phase": lambda data: data["phases"][0].__setitem__(0, 1),
     "counts": lambda data: data["counts"].update(lo=-1),
     "counts too large": lambda data: data["counts"].update(lo=10**30),
     "record too large": lambda data: held(data, "Record").update(lo=10**30),
@@ -499,3 +501,18 @@ def test_a_run_that_had_converged_says_the_same_when_it_is_resumed(path):
     assert whole.status == "converged" and "from step " in whole.message and "from step 0." not in whole.message
     assert (again.status, again.message, again.lowest.step) == (whole.status, whole.message, whole.lowest.step)
     assert again.x.tobytes() == whole.x.tobytes()
+
+
+def test_term_gradients_of_another_problem_are_refused(tmp_path):
+    """Fewer rows were an IndexError."""
+    rng = np.random.default_rng(0)
+    f = cg.LinearModel(rng.standard_normal((20, 3)), rng.standard_normal(20), cg.Welsch())
+    path = tmp_path / "c"
+    asked = {"method": "svfw", "store": True, "epoch": 50, "tol": 1e-12, "checkpoint": path, "validate": 1}
+    cg.minimize(f, cg.L1Ball(3), max_steps=4, **asked)
+    data, arrays = archive.read(path, "checkpoint", VERSION)
+    archive.previous(path).unlink(missing_ok=True)
+    rows = next(name for name, array in arrays.items() if len(array) == 20 and not name.startswith("trace."))
+    archive.write(path, "checkpoint", VERSION, data, arrays | {rows: arrays[rows][:3]})
+    with pytest.raises(ValueError, match="the gradients of 3 terms, but the objective has 20 terms"):
+        cg.minimize(f, cg.L1Ball(3), max_steps=8, resume=True, **asked)

@@ -312,9 +312,9 @@ def sampled(monkeypatch):
     counts = {"whole": 0, "entries": 0, "losses": 0}
     whole, some, loss = kernels.sample, kernels.sample_at, kernels.loss
 
-    def sample(indptr, indices, U, V):
+    def sample(indptr, indices, U, V, dtype=None):
         counts["whole"] += 1
-        return whole(indptr, indices, U, V)
+        return whole(indptr, indices, U, V, dtype)
 
     def sample_at(rows, cols, U, V):
         counts["entries"] += len(rows)

@@ -31,7 +31,7 @@ import condgrad as cg
 from condgrad.certificate import witness
 from condgrad.driver import wolfe_gap
 from condgrad.driver.progress import SWITCH, Progress, duration
-from condgrad.driver.trace import COLUMNS
+from condgrad.driver.trace import COLUMNS, NUMERIC_COLUMNS
 from condgrad.protocols import Record
 
 # -------------------------------------------------------------------------------------------------------- gap and best
@@ -142,8 +142,9 @@ def test_csv(trace: cg.Trace, tmp_path: Path) -> None:
     with open(tmp_path / "t.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == COLUMNS
-    for name in COLUMNS:
+    for name in NUMERIC_COLUMNS:
         assert np.array_equal([float(row[name]) for row in rows], trace[name], equal_nan=True)
+    assert [row["phase"] for row in rows] == trace["phase"].tolist() == ["main"] * 31
 
 
 def test_json_lines(trace: cg.Trace, tmp_path: Path) -> None:
@@ -163,8 +164,9 @@ def test_dataframe_and_parquet(trace: cg.Trace, tmp_path: Path) -> None:
     again = pandas.read_parquet(tmp_path / "t.parquet")
     assert list(frame.columns) == COLUMNS and frame["k"].dtype.kind == again["k"].dtype.kind == "i"
     pandas.testing.assert_frame_equal(frame, again)
-    for name in COLUMNS:
+    for name in NUMERIC_COLUMNS:
         assert np.array_equal(again[name], trace[name], equal_nan=True)
+    assert again["phase"].tolist() == trace["phase"].tolist()
     import pyarrow.parquet
 
     assert pyarrow.parquet.read_table(tmp_path / "t.parquet")["fun"].null_count == len(trace)

@@ -26,7 +26,7 @@ from condgrad.runtime import clock, process_memory
 from condgrad.runtime.interruption import Terminated, defer_signals, raise_on_sigterm
 from condgrad.runtime.signals import heartbeat, receiving
 
-result_of = sys.modules["condgrad.driver.run"]
+result_of = sys.modules["condgrad.driver.ending"]
 
 
 def terminate() -> None:

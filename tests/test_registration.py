@@ -214,8 +214,40 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
         ValueError,
         "The name of the inner solver 'condg' is taken",
     ),
-    "a name like a reference": (lambda: cg.register("set", "a:b", Corners), ValueError, "without ':'"),
-    "auto": (lambda: cg.register("method", "auto", halving), ValueError, "that is not 'auto'"),
+    **{
+        f"a name like {name!r}": (
+            lambda name=name: cg.register("set", name, Corners, example=lambda: Corners(3)),
+            ValueError,
+            f"The name of the set is {name!r}: give a word of letters, digits",
+        )
+        for name in ("a:b", "a b", " a", "a,b", "-a", "a\n", "/a", 3, None)
+    },
+    "a factory without a signature": (
+        lambda: cg.register("set", "a", type, example=lambda: Corners(3)),
+        TypeError,
+        "The parameters of the factory of 'a', <class 'type'>, are not known",
+    ),
+    "a factory whose parameters have no names": (
+        lambda: cg.register("set", "a", lambda *shape: Corners(shape), example=lambda: Corners(3)),
+        TypeError,
+        "The factory of 'a' takes *shape: give a class or a function in which each parameter has a name.",
+    ),
+    "a factory of any keys": (
+        lambda: cg.register("objective", "a", lambda **keys: Distance([1.0]), example=lambda: Distance([1.0])),
+        TypeError,
+        "The factory of 'a' takes **keys",
+    ),
+    "a set as its example": (
+        lambda: cg.register("set", "a", Corners, example=Corners(3)),
+        TypeError,
+        "but a function that builds one was expected",
+    ),
+    "an objective as its example": (
+        lambda: cg.register("objective", "a", Distance, example=Distance([1.0])),
+        TypeError,
+        "but a function that builds one was expected",
+    ),
+    "auto": (lambda: cg.register("method", "auto", halving), ValueError, "is not 'auto'"),
     "no name": (lambda: cg.register("method", "", halving), ValueError, "The name of the method is ''"),
     "no factory": (lambda: cg.register("set", "a", 3), TypeError, "The factory of 'a' is 3, a class or a function"),  # type: ignore[arg-type]
     "a set without an example": (

@@ -11,7 +11,8 @@ from tests.driving import CONVEX, NEVER, SIMPLEX, X0, a_sum
 
 import condgrad as cg
 from condgrad.checks import BadOracle, NonFinite
-from condgrad.driver.audit import Lookout
+from condgrad.driver.audit import Audit
+from condgrad.driver.reached import Reached
 from condgrad.points import Pattern, SparsePlusLowRank
 from condgrad.solvers.states import State
 
@@ -409,9 +410,9 @@ def test_values_that_are_none_are_said_by_the_check() -> None:
 
 
 def test_backtracking_sees_to_smoothness_itself() -> None:
-    lookout = Lookout(cg.Problem(CONVEX, SIMPLEX), given=False)
-    lookout.between(State(x=X0, L=1.0), State(x=X0, L=1.0), None, None, CONVEX.value)  # type: ignore[arg-type]
-    assert list(lookout.warnings(None)) == []
+    audit = Audit(cg.Problem(CONVEX, SIMPLEX), given=False, reached=Reached())
+    audit.between(State(x=X0, L=1.0), State(x=X0, L=1.0), None, None, CONVEX.value)  # type: ignore[arg-type]
+    assert list(audit.warnings(None)) == []
 
 
 def test_digits_that_are_lost_at_zero_are_no_rise():

@@ -21,7 +21,7 @@ from condgrad.protocols import Point
 from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
 from condgrad.storage.snapshot import Serialised, annotations_of, refusing, restore, snapshot
-from condgrad.storage.stored import NAMES
+from condgrad.storage.stored import CLASSES, NAMES
 
 N = 5
 
@@ -370,3 +370,29 @@ def test_an_older_checkpoint_is_refused_with_what_to_do(tmp_path: Path) -> None:
     archive.write(path, "checkpoint", 2, {}, {})
     with pytest.raises(BadArchive, match=r"version 2, of an older condgrad; this one reads version 3: write it again"):
         solve(5, checkpoint=path, resume=True)
+
+
+def test_slots_that_are_not_among_the_fields_are_refused() -> None:
+    """They were lost without a word when an instance was written."""
+
+    class Slotted:
+        __slots__ = ("a", "b")
+
+    with pytest.raises(TypeError, match=r"Slotted has the slots b, which are not among its fields and would be lost"):
+        cg.stored(fields=("a",))(Slotted)
+    assert cg.stored(fields=("a", "b"), name="slotted")(Slotted) is Slotted
+
+    class Child(Slotted):
+        __slots__ = "__hidden"
+
+    with pytest.raises(TypeError, match="has the slots _Child__hidden, a, b"):
+        cg.stored(fields=(), name="child")(Child)
+
+    @dataclass(frozen=True, slots=True)
+    class Row:
+        a: int
+        b: float
+
+    assert cg.stored(name="slotted row")(Row) is Row
+    for name in ("slotted", "slotted row"):
+        del CLASSES[NAMES.pop(name).cls]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,6 +54,18 @@ def normalising(g: Any) -> Any:
 
 
 BALL = cg.L2Ball(4)
+
+
+def reusing(oracle: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    buffer = np.empty(4)
+
+    def ask(x: Any) -> Any:
+        buffer[:] = oracle(x)
+        return buffer
+
+    return ask
+
+
 SETS: dict[str, tuple[Any, str, str]] = {
     "no lmo": (Own(without=("lmo",)), "members", "it has no lmo"),
     "maximises": (
@@ -81,6 +94,16 @@ SETS: dict[str, tuple[Any, str, str]] = {
         Own(lmo=alternating()),
         "lmo repeats its answers and does not write into directions",
         "two answers to",
+    ),
+    "reuses its buffer": (
+        Own(lmo=reusing(SIMPLEX.lmo)),
+        "answers of lmo and project are values",
+        "an answer of lmo changes when lmo is called again",
+    ),
+    "reuses the buffer of its projections": (
+        Own(project=reusing(SIMPLEX.project)),
+        "answers of lmo and project are values",
+        "an answer of project changes when project is called again",
     ),
     "divides by 0": (Own(lmo=lambda g: SIMPLEX.lmo(g) / (1.0 if g.any() else np.nan)), "zero direction", "answered"),
     "breaks ties badly": (
@@ -181,6 +204,11 @@ OBJECTIVES: dict[str, tuple[Any, str, str]] = {
     "a value for each entry": (F(value=lambda x: x), "value is a finite number", "a number was expected"),
     "a gradient of another shape": (F(grad=lambda x: np.ones(2)), "grad is a finite point of the shape", "shape (2,)"),
     "twice the gradient": (F(grad=lambda x: 2 * Q @ x), "the gradient is that of the value", "grad makes"),
+    "a gradient of a tiny F, wrong by 1 %": (
+        F(value=lambda x: 1e-8 * float(x @ Q @ x) / 2, grad=lambda x: 1.01e-8 * Q @ x, smoothness=2.1e-8),
+        "the gradient is that of the value",
+        "grad makes",
+    ),
     "a small L": (F(smoothness=1.0), "smoothness", "it is 1, but"),
     "a small l": (F(lower_smoothness=0.1), "lower_smoothness", "bends down more"),
     "a high bound": (F(lower_bound=0.0), "lower_bound", "but F is"),
@@ -216,6 +244,20 @@ OBJECTIVES: dict[str, tuple[Any, str, str]] = {
 def test_what_is_wrong_with_an_objective_is_found(name: str) -> None:
     objective, check, words = OBJECTIVES[name]
     failed(check_objective(objective), check, words)
+
+
+@pytest.mark.parametrize("radius", [1e-4, 5e3, 1e7])
+def test_a_gradient_that_is_wrong_by_a_percent_is_found_on_sets_of_any_size(radius: float) -> None:
+    f = F(without=("smoothness", "lower_smoothness"))
+    assert check_objective(f, cg.Simplex(3, radius), strict=True).passed
+    wrong = F(without=("smoothness", "lower_smoothness"), grad=lambda x: 1.01 * Q @ x)
+    failed(check_objective(wrong, cg.Simplex(3, radius)), "the gradient is that of the value", "grad makes")
+
+
+def test_a_gradient_in_a_reused_buffer_is_noted() -> None:
+    buffer = np.empty(3)
+    found = check_objective(F(grad=lambda x: np.matmul(Q, x, out=buffer)))
+    assert [finding.check for finding in found.notes] == ["an answer of grad is a value"]
 
 
 def test_a_right_objective_passes_with_what_it_has() -> None:
@@ -307,6 +349,8 @@ class Solver:
             x = 1.1 * x
         if self.how == "counts by 2":
             k += 1
+        if self.how == "does nothing":
+            x = state.x
         if self.how == "random":
             x = x + 1e-12 * np.random.default_rng().standard_normal(x.shape)
         if self.how == "in place":
@@ -322,6 +366,7 @@ class Solver:
         ("nowhere", "members", "there is no method 'nowhere'"),
         (Solver("outside"), "iterates stay in the set", "outside of the set"),
         (Solver("counts by 2"), "states count steps from the start", "k runs [0, 2, 4"),
+        (Solver("does nothing"), "steps lead away from a start that is not stationary", "x is still x0 after 4 steps"),
         (Solver("random"), "a step is pure", "leads to two states"),
         (Solver("random"), "runs repeat", "differ"),
         (Solver("in place"), "a step is pure", "changed the state"),

@@ -1,11 +1,14 @@
-"""Warm starts: some steps of Frank-Wolfe before the first one of a method that slides, who takes them and what they cost."""
+"""Warm starts: Frank-Wolfe steps before step 0 of a sliding method. Who takes them, their cost, and their rows in the trace."""
 
 from __future__ import annotations
 
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.resuming import Walk
 
 import condgrad as cg
 from condgrad.driver import mapping
@@ -20,6 +23,11 @@ def papers() -> cg.Problem:
     )
 
 
+def method_start(result: cg.Result) -> Any:
+    """The row of step 0, where the method itself starts."""
+    return next(row for row in result.trace if row.k == 0)
+
+
 @pytest.mark.parametrize("method", ["ncgs", "ncgs-ii", "ncgs-vr", "stochastic-ncgs", "cgs"])
 def test_a_warm_start_is_paid_for(papers: cg.Problem, method: str) -> None:
     """One gradient and one linear oracle call a step, before the first one of the method."""
@@ -29,7 +37,7 @@ def test_a_warm_start_is_paid_for(papers: cg.Problem, method: str) -> None:
         result = cg.minimize(
             papers.objective, papers.domain, method=method, warm_start=warm_start, stop=cg.Steps(1), seed=1
         )
-        seen.append(result.trace[0])
+        seen.append(method_start(result))
     assert (seen[0].fo, seen[0].lo, seen[0].ifo) == (0, 0, 0)
     assert (seen[1].fo, seen[1].lo, seen[1].ifo) == (7, 7, 7 * n)
     assert seen[1].fun < seen[0].fun
@@ -73,21 +81,22 @@ def test_a_warm_start_step_by_step(papers: cg.Problem) -> None:
     domain = Asked(papers.domain)
     x, gap = papers.domain.start(), 0.0
     solver = WarmStart(cg.solvers.NCGS(cg.practical(), cg.Exact()), 6)
-    state = solver.init(cg.Problem(papers.objective, domain), x)
-    assert len(domain.calls) == 6
+    states = list(islice(cg.iterate(cg.Problem(papers.objective, domain), solver, x), 7))
+    assert [state.k for state in states] == [-6, -5, -4, -3, -2, -1, 0]
+    assert len(domain.calls) == 6 and states[0].x is x
     for k, (direction, accuracy, s) in enumerate(domain.calls):
         grad = np.asarray(papers.objective.grad(x))
         assert np.allclose(direction, grad, atol=1e-10)
         assert accuracy == pytest.approx(0.1 * gap)
         gap = float(np.sum(grad * (x - s)))
         x = (1 - 2 / (k + 2)) * x + 2 / (k + 2) * s
-    assert np.allclose(np.asarray(state.x), x, atol=1e-10)
+    assert np.allclose(np.asarray(states[-1].x), x, atol=1e-10)
 
 
 def test_who_starts_warm(papers: cg.Problem) -> None:
     def gradients(**options: Any) -> int:
         result = cg.minimize(papers.objective, papers.domain, stop=cg.Steps(1), **options)
-        return result.trace[0].fo
+        return method_start(result).fo
 
     x0 = papers.domain.start()
     assert gradients() == 20
@@ -95,7 +104,7 @@ def test_who_starts_warm(papers: cg.Problem) -> None:
     assert gradients(x0=x0, warm_start=3) == gradients(inner="corrective", warm_start=3) == 3
     assert gradients(method="frank-wolfe") == 0
     other = cg.minimize(cg.Quadratic(np.eye(3)), cg.Simplex(3))
-    assert other.trace[0].fo == 0
+    assert method_start(other).fo == 0
 
 
 def test_a_method_that_does_not_slide_refuses_a_warm_start(papers: cg.Problem) -> None:
@@ -107,6 +116,8 @@ def test_a_budget_can_end_inside_a_warm_start(papers: cg.Problem) -> None:
     result = cg.minimize(papers.objective, papers.domain, stop=cg.Calls(5))
     assert (result.status, result.counts["lo"], result.steps) == ("out_of_budget", 5, 0)
     assert papers.domain.contains(result.x) and np.isfinite(result.fun)
+    assert [(row.k, row.phase, row.lo) for row in result.trace] == [(k, "warm-start", 20 + k) for k in range(-20, -14)]
+    assert result.fun < papers.objective.value(papers.domain.start()), "the point that was reached"
 
 
 def test_an_expectation_has_no_full_gradient_to_start_warm_with() -> None:
@@ -119,6 +130,55 @@ def test_an_expectation_has_no_full_gradient_to_start_warm_with() -> None:
 
 def test_a_warm_start_under_backtracking(papers: cg.Problem) -> None:
     result = cg.minimize(papers.objective, papers.domain, smoothness="estimate", tol=1e-4)
-    assert result.status == "converged" and result.trace[0].fo >= 20
+    assert result.status == "converged" and method_start(result).fo >= 20
     measured = mapping(papers, np.asarray(result.x), result.certificate.gamma)
     assert measured.upper <= 1e-4 * (1 + 1e-5)
+
+
+def test_the_steps_of_a_warm_start_are_rows_of_the_trace(papers: cg.Problem, tmp_path: Path) -> None:
+    seen: list[tuple[int, str, float]] = []
+    result = cg.minimize(
+        papers.objective,
+        papers.domain,
+        warm_start=6,
+        max_steps=3,
+        callback=lambda row, x: seen.append((row.k, row.phase, papers.objective.value(x))),
+    )
+    rows = [(row.k, row.phase, row.fun) for row in result.trace]
+    assert rows == seen
+    assert [row[:2] for row in rows] == [(k, "warm-start" if k < 0 else "main") for k in range(-6, 4)]
+    assert result.trace["fo"][:7].tolist() == result.trace["lo"][:7].tolist() == list(range(7))
+    assert result.trace["phase"].tolist() == [row[1] for row in rows]
+    assert result.steps == 3
+    result.trace.to_csv(tmp_path / "trace.csv")
+    lines = (tmp_path / "trace.csv").read_text().splitlines()
+    assert lines[0].endswith(",phase") and lines[1].endswith(",warm-start") and lines[-1].endswith(",main")
+
+
+def test_a_callback_can_stop_a_warm_start(papers: cg.Problem) -> None:
+    result = cg.minimize(papers.objective, papers.domain, callback=lambda row, x: row.k == -17)
+    assert (result.status, result.steps, result.counts["lo"]) == ("stopped", 0, 3)
+
+
+def test_measured_rows_of_a_warm_start(papers: cg.Problem) -> None:
+    """With ``measure`` the mapping is measured there too; without, nothing is claimed."""
+    for measure in (True, False):
+        result = cg.minimize(papers.objective, papers.domain, warm_start=4, max_steps=2, measure=measure)
+        warm = [row for row in result.trace if row.k < 0]
+        assert all(np.isfinite(row.mapping) == measure for row in warm) and len(warm) == 4
+
+
+@pytest.mark.parametrize("cut", [-7, -4, -1, 0, 2])
+@pytest.mark.parametrize("asked", [{}, {"smoothness": "estimate"}, {"measure": True}, {"method": "ncgs-vr"}], ids=str)
+def test_a_run_that_is_resumed_in_its_warm_start_is_the_same_run(cut: int, asked: Any, tmp_path: Path) -> None:
+    asked = {"warm_start": 8, "max_steps": 4, "tol": 1e-12, **asked}
+    whole = Walk("completion", tmp_path / "c", (cut,), **asked)
+    resumed = Walk("completion", tmp_path / f"c-{cut}", resume=True, **asked)
+    assert len(resumed.iterates) == 4 - cut
+    resumed.same_as(whole)
+
+
+def test_a_checkpoint_of_another_warm_start_is_refused(tmp_path: Path) -> None:
+    Walk("completion", tmp_path / "c", (-3,), warm_start=8, max_steps=2)
+    with pytest.raises(ValueError, match="is of another run"):
+        Walk("completion", tmp_path / "c--3", resume=True, warm_start=5, max_steps=2)

@@ -113,6 +113,14 @@ def as_shape(shape: Any, what: str) -> tuple[int, ...]:
     return tuple(whole(size, f"Each size in the shape of {what}") for size in sizes)
 
 
+def entry_count(value: Any, shape: tuple[int, ...], owner: str) -> int:
+    """``value`` as the k of a set: a number of entries of points of this shape, at least 1."""
+    k, most = whole(value, f"The k of {owner}"), math.prod(shape)
+    if k > most:
+        raise ValueError(f"The k of {owner} is {k}, but its points have {counted(most, 'entry')}: give at most {most}.")
+    return k
+
+
 def same_shape(given: tuple[int, ...], expected: tuple[int, ...], what: str) -> None:
     """Refuses a shape other than the expected one."""
     if given != expected:
@@ -126,6 +134,19 @@ def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
     return read_only(np.asarray(x, dtype=float))
 
 
+def direction(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
+    """``x`` as :func:`point` returns it; NaN and Inf are refused, which takes one pass over it and no temporary array."""
+    array = point(x, shape, owner)
+    flat = array.reshape(-1)
+    with np.errstate(over="ignore"):  # the square of a large number is Inf too
+        finite = math.isfinite(np.dot(flat, flat)) or bool(np.isfinite(flat).all())
+    if not finite:
+        raise NonFinite(
+            f"The direction given to {owner} holds NaN or Inf ({not_finite(array)}): check the gradient it comes from."
+        )
+    return array
+
+
 def read_only(x: Any) -> Any:
     """A view that can't be written to, where x is an array: points are values, also in the hands of a user's function."""
     if not isinstance(x, np.ndarray):
@@ -135,24 +156,29 @@ def read_only(x: Any) -> Any:
     return view
 
 
-def finite_array(values: Any, what: str, advice: str = "remove or replace them") -> np.ndarray:
-    """A read-only float64 copy; NaN and Inf are refused, saying how many there are and where the first one is."""
-    array = real_array(values, what)
+def finite_array(
+    values: Any, what: str, advice: str = "remove or replace them", keep_float32: bool = False
+) -> np.ndarray:
+    """A read-only float64 copy; NaN and Inf are refused, saying how many there are and where the first one is.
+
+    With ``keep_float32`` an array of float32 is copied as float32.
+    """
+    array = real_array(values, what, keep_float32)
     if not np.isfinite(array).all():
         raise NonFinite(f"{what} holds NaN or Inf ({not_finite(array)}): {advice}.")
     array.setflags(write=False)
     return array
 
 
-def real_array(values: Any, what: str) -> np.ndarray:
-    """A float64 copy; what is not made of real numbers is refused."""
+def real_array(values: Any, what: str, keep_float32: bool = False) -> np.ndarray:
+    """A float64 copy, or a float32 copy of an array of float32; what is not made of real numbers is refused."""
     try:
         given = np.asarray(values)
     except ValueError:  # ragged nesting
         given = np.empty(0, dtype=object)
     if given.dtype.kind not in "biuf":
         raise ValueError(f"{what} must be an array of real numbers, but got {_kind(values, given)}: convert it first.")
-    return np.array(given, dtype=float)
+    return np.array(given, dtype=np.float32 if keep_float32 and given.dtype == np.float32 else float)
 
 
 def not_finite(array: np.ndarray) -> str:

@@ -350,7 +350,10 @@ class Solver(Protocol):
 @stored
 @dataclass(frozen=True)
 class Record:
-    """One row of the trace: what is known after ``k`` steps. NaN stands for what was not measured."""
+    """One row of the trace: what is known after ``k`` steps. NaN stands for what was not measured.
+
+    The steps of a warm start, before step 0 of the method, have numbers below 0.
+    """
 
     k: int
     seconds: float
@@ -371,6 +374,8 @@ class Record:
     mapping: float
     mapping_lower: float
     smoothness: float
+    phase: str = "main"
+    """The part of the run that the step belongs to, such as ``warm-start``."""
 
 
 @stored

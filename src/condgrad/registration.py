@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -25,6 +26,8 @@ TABLES: dict[str, dict[str, Any]] = {
     "method": METHODS,
     "inner": INNERS,
 }
+NAME = re.compile(r"[^\W_][\w.+-]*")
+"""Names that can be given in a spec and on the command line without quotes."""
 RESERVED = {"method": ("auto",), "inner": ("auto",)}
 
 
@@ -40,7 +43,7 @@ def register(kind: str, name: str, factory: Callable[..., Any], **details: Any) 
     kind : {"set", "objective", "loss", "method", "inner"}
         What it is.
     name : str
-        Its name: new, not empty, and without ``:``.
+        Its name: new; letters, digits, ``-``, ``_``, ``+`` and ``.``, the first one a letter or a digit.
     factory : callable
         A class or function that builds the part from the keys of a spec: of a loss and of an inner solver with a default for each
         parameter; of a method ``make(problem, setup, **options)``, which returns a solver.
@@ -57,9 +60,9 @@ def register(kind: str, name: str, factory: Callable[..., Any], **details: Any) 
     Raises
     ------
     ValueError
-        For a name that is taken, or a detail that is missing or that the entry does not have.
+        For a name that is taken or is no word, or a detail that is missing or that the entry does not have.
     TypeError
-        If the part lacks a member that its contract requires.
+        If the part lacks a member that its contract requires, or its factory has parameters without names.
 
     Notes
     -----
@@ -80,15 +83,31 @@ def register(kind: str, name: str, factory: Callable[..., Any], **details: Any) 
     >>> del cg.DOMAINS["corners"]
     """
     table = TABLES[choice(kind, TABLES, "kind of part")]
-    if not isinstance(name, str) or not name or ":" in name or name in RESERVED.get(kind, ()):
-        raise ValueError(f"The name of the {kind} is {name!r}: give a word without ':' that is not 'auto'.")
+    if not isinstance(name, str) or not NAME.fullmatch(name) or name in RESERVED.get(kind, ()):
+        raise ValueError(
+            f"The name of the {_said(kind)} is {name!r}: give a word of letters, digits, '-', '_', '+' and '.' that begins "
+            "with a letter or a digit and is not 'auto'."
+        )
     if name in table:
         raise ValueError(f"The name of the {_said(kind)} {name!r} is taken: register yours under another name.")
     if not callable(factory):
         raise TypeError(f"The factory of {name!r} is {factory!r}, a class or a function was expected.")
+    _check_signature(kind, name, factory)
     entry = ENTRIES[kind](name, factory, details)
     table[name] = entry
     return entry
+
+
+def _check_signature(kind: str, name: str, factory: Callable[..., Any]) -> None:
+    """Refuse a factory whose parameters have no names that a spec could give."""
+    advice = "give a class or a function in which each parameter has a name"
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        raise TypeError(f"The parameters of the factory of {name!r}, {factory!r}, are not known: {advice}.") from None
+    nameless = [str(p) for p in parameters if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if nameless and kind != "method":  # whose entry lists its options
+        raise TypeError(f"The factory of {name!r} takes {', '.join(nameless)}: {advice}.")
 
 
 def _said(kind: str) -> str:
@@ -97,7 +116,7 @@ def _said(kind: str) -> str:
 
 def _set(name: str, factory: Callable[..., Any], details: dict[str, Any]) -> DomainEntry:
     details = {"notation": "", "oracle": "", **details}
-    if "example" in details and "examples" not in details:
+    if callable(details.get("example")) and "examples" not in details:
         example = details.pop("example")
         details["examples"] = lambda: {"": example()}
     entry: DomainEntry = _made(DomainEntry, "set", name, factory, details, needed="example", field="examples")
@@ -158,6 +177,9 @@ def _made(
     entry: Any, kind: str, name: str, factory: Any, details: dict[str, Any], needed: str = "", field: str = ""
 ) -> Any:
     """The entry, with a sentence for a detail that it does not have or that is missing."""
+    if needed in details and not callable(details[needed]):
+        found = type(details[needed]).__name__
+        raise TypeError(f"The {needed} of {name!r} is of type {found}, but a function that builds one was expected.")
     known = [key for key in inspect.signature(entry).parameters if key not in ("name", "factory")]
     for key in details:
         choice(key, known, "detail", f" of the {_said(kind)} {name!r}")

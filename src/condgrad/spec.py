@@ -6,6 +6,7 @@ matrix = "Q.npy"               # files are found beside the spec
 
 [set]
 name = "simplex"               # see `condgrad sets`, or your own: "module:name"; the shape is the objective's
+                               # sets that are made from others have these as tables: [set.domain], [[set.sets]], [set.blocks.NAME]
 
 [method]
 name = "ncgs"                  # see `condgrad methods`, which lists each one's options
@@ -29,11 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import choice, finite_array, whole
+from condgrad.checks import as_shape, choice, finite_array, whole
 from condgrad.data.arrays import load_array
 from condgrad.domains import DOMAINS
 from condgrad.driver import Calls, CpuSeconds, Gap, Mapping, Memory, Result, Seconds, Stagnation, Steps, minimize
-from condgrad.driver.run import Callback
+from condgrad.driver.asked import Callback
 from condgrad.driver.stopping import Rule
 from condgrad.inner import INNERS
 from condgrad.objectives import LOSSES, OBJECTIVES, Completion, LinearModel, PaperData, Quadratic, Welsch, paper_data
@@ -277,6 +278,7 @@ def make_named(table: dict[str, Any], what: str, makers: dict[str, Callable[...,
 
 
 def make_domain(section: dict[str, Any], shape: tuple[int, ...] | None, folder: Path) -> Any:
+    """The set of a section, or of a table in it where the set is made from others; these may say their own shape."""
     known = [name for name, entry in DOMAINS.items() if entry.in_specs]
     name = take(section, "name", "set")
     if is_reference(name):
@@ -287,8 +289,24 @@ def make_domain(section: dict[str, Any], shape: tuple[int, ...] | None, folder: 
         )
     entry = DOMAINS[choice(name, known, "set")]
     given = {"shape": shape} if "shape" in entry.parameters else {}
+    for key in entry.sets:
+        if key in section:
+            section[key] = make_part(section[key], f"'{key}' of set '{name}'", shape, folder)
     section = with_arrays(section, entry.arrays, folder, shape)
     return call(entry.factory, section, f"set '{name}'", **given)
+
+
+def make_part(given: Any, what: str, shape: tuple[int, ...], folder: Path) -> Any:
+    """The set of a table that has a name, the sets of a list of tables, or those of a table of tables by their names."""
+    if isinstance(given, list):
+        return [make_part(one, what, shape, folder) for one in given]
+    if not isinstance(given, dict) or not given:
+        raise ValueError(f"The {what} is {given!r:.40}, a table with the name of a set was expected.")
+    if all(isinstance(value, dict) for value in given.values()):
+        return {key: make_part(value, what, shape, folder) for key, value in given.items()}
+    own_shape = given.get("shape")
+    size = shape if own_shape is None else as_shape(own_shape, f"the {what}")
+    return make_domain({key: value for key, value in given.items() if key != "shape"}, size, folder)
 
 
 def with_arrays(

@@ -89,7 +89,7 @@ def interval(text: str) -> dict[str, Any]:
 def solve(arguments: Any) -> int:
     """Run ``condgrad solve``: run a spec and write its result, trace, point and report."""
     from condgrad.driver import Checkpoint
-    from condgrad.driver.trace import COLUMNS
+    from condgrad.driver.trace import NUMERIC_COLUMNS
     from condgrad.points import LowRank
     from condgrad.report.run_report import Run, report_runs
     from condgrad.spec import load
@@ -118,7 +118,7 @@ def solve(arguments: Any) -> int:
             np.savez(temporary / "x.npz", U=U, V=V)
         else:
             np.save(temporary / "x.npy", np.asarray(result.x))
-    columns = {name: result.trace[name] for name in COLUMNS}
+    columns = {name: result.trace[name] for name in NUMERIC_COLUMNS}
     run = Run(out, result.method, columns, result.summary())
     report_runs([run], out, f"{arguments.spec.stem}: {result.method}", {"spec": arguments.spec.name}, arguments.figures)
     say(json.dumps(result.summary(), indent=2) if arguments.json else f"{result}\n  written   {out}/")

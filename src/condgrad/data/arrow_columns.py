@@ -1,7 +1,4 @@
-"""Columns of delimited text, parsed by pyarrow. Cells that are not plain are reported, not refused: a careful reader takes them.
-
-pyarrow is optional. Without it every line is read by the careful reader of `lines`, with the same result.
-"""
+"""Columns of delimited text, parsed by pyarrow, which is optional: `columns` has the same functions without it."""
 
 from __future__ import annotations
 
@@ -37,32 +34,16 @@ def available() -> bool:
 
 
 def parse(
-    data: np.ndarray, delimiter: str, width: int, wanted: Iterable[int], quotes: bool, missing: Sequence[str] = ()
+    data: np.ndarray,
+    delimiter: str,
+    width: int,
+    wanted: Iterable[int],
+    quotes: bool,
+    missing: Sequence[str] = (),
+    number: int | None = None,
 ) -> tuple[dict[int, Any], np.ndarray]:
-    """Split lines into cells.
-
-    Parameters
-    ----------
-    data : ndarray of uint8
-        Whole lines, none of them empty; quoted cells are closed on their line.
-    delimiter : str
-        One character.
-    width : int
-        Number of cells in a line.
-    wanted : iterable of int
-        Columns to return, from 0.
-    quotes : bool
-        Whether a quote at the beginning of a cell opens a quoted cell.
-    missing : sequence of str, default ()
-        Cells that become null.
-
-    Returns
-    -------
-    columns : dict of int to pyarrow.StringArray
-        The wanted cells of the lines that have ``width`` cells.
-    fits : ndarray of bool, shape (lines,)
-        Which lines these are.
-    """
+    """`condgrad.data.columns.parse` by pyarrow: columns are pyarrow.StringArray, and DoubleArray for the column ``number`` if all
+    of its cells are numbers."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -72,29 +53,37 @@ def parse(
         wrong.append(row.number - 1)
         return "skip"
 
-    names = [str(k) for k in range(width)]
-    kept = [str(k) for k in dict.fromkeys(wanted)]
-    table = csv.read_csv(
-        pa.BufferReader(pa.py_buffer(data)),
-        read_options=csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False),
-        parse_options=csv.ParseOptions(
-            delimiter=delimiter,
-            quote_char='"' if quotes else False,
-            ignore_empty_lines=False,
-            invalid_row_handler=skip,
-        ),
-        convert_options=csv.ConvertOptions(
-            include_columns=kept,
-            column_types=dict.fromkeys(kept, pa.string()),
-            null_values=list(missing),
-            strings_can_be_null=bool(missing),
-            check_utf8=False,
-        ),
-    )
+    def table_with(types: dict[str, Any]) -> Any:
+        wrong.clear()
+        return csv.read_csv(
+            pa.BufferReader(pa.py_buffer(data)),
+            read_options=csv.ReadOptions(
+                column_names=[str(k) for k in range(width)], block_size=len(data) + 1, use_threads=False
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=delimiter,
+                quote_char='"' if quotes else False,
+                ignore_empty_lines=False,
+                invalid_row_handler=skip,
+            ),
+            convert_options=csv.ConvertOptions(
+                include_columns=list(types),
+                column_types=types,
+                null_values=list(missing),
+                strings_can_be_null=bool(missing),
+                check_utf8=False,
+            ),
+        )
+
+    types = {str(k): pa.string() for k in wanted}
+    try:
+        table = table_with(types if number is None else types | {str(number): pa.float64()})
+    except pa.ArrowInvalid:  # a cell of the column `number` is no number
+        table = table_with(types)
     fits = np.ones(table.num_rows + len(wrong), dtype=bool)
     fits[wrong] = False
     columns = (column.combine_chunks() for column in table.itercolumns())
-    return dict(zip(map(int, kept), columns, strict=True)), fits
+    return dict(zip(map(int, types), columns, strict=True)), fits
 
 
 def chosen(cells: Any, which: np.ndarray) -> Any:
@@ -104,37 +93,16 @@ def chosen(cells: Any, which: np.ndarray) -> Any:
     return cells[which] if isinstance(cells, np.ndarray) else cells.filter(pa.array(which))
 
 
-def joined(columns: Iterable[Any]) -> Any:
-    """The cells of several columns, one column after the other."""
-    import pyarrow as pa
-
-    return pa.concat_arrays(columns)
-
-
 def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Convert cells to numbers, correctly rounded.
-
-    Parameters
-    ----------
-    column : pyarrow.StringArray of length k
-
-    Returns
-    -------
-    numbers : ndarray of float64, shape (k,)
-        NaN for null.
-    ok : ndarray of bool, shape (k,)
-        Which cells are finite numbers.
-    """
+    """`condgrad.data.columns.decimals` of a pyarrow.StringArray or DoubleArray."""
     import pyarrow as pa
     from pyarrow import compute
 
-    column = trimmed(column)
-    try:
-        numbers = column.cast(pa.float64())
-    except pa.ArrowInvalid:
+    if column.type != pa.float64():
+        column = trimmed(column)
         plain = compute.match_substring_regex(column, PLAIN_NUMBER)
-        numbers = compute.if_else(plain, column, pa.scalar(None, pa.string())).cast(pa.float64())
-    numbers = numbers.to_numpy(zero_copy_only=False)
+        column = compute.if_else(plain, column, pa.scalar(None, pa.string())).cast(pa.float64())
+    numbers = column.to_numpy(zero_copy_only=False)
     return numbers, np.isfinite(numbers)
 
 
@@ -167,7 +135,8 @@ def integers(column: Any) -> np.ndarray | None:
         if np.count_nonzero(minus) != signs or (length[minus] == 1).any():
             return None
         start = start + minus
-    if ((text[start] == ord("0")) & ((length > 1) | (start != bounds[:-1]))).any():
+    zero = np.flatnonzero(text[start] == ord("0"))
+    if (length[zero] > 1).any():
         return None
     return column.cast(pa.int64()).to_numpy()
 
@@ -206,13 +175,17 @@ def encode(columns: Sequence[Any]) -> tuple[np.ndarray, Any]:
     -------
     codes : ndarray of int32, shape (k,)
     names : pyarrow.StringArray
-        ``names[codes[i]]`` is cell i without the blanks around it. A name may occur twice.
+        ``names[codes[i]]`` is cell i without the blanks around it, and each name occurs once.
     """
     import pyarrow as pa
 
     encoded = pa.chunked_array(columns).dictionary_encode()  # all chunks have the dictionary of the last one
-    codes = [chunk.indices.to_numpy() for chunk in encoded.chunks]
-    return np.concatenate(codes), trimmed(encoded.chunks[-1].dictionary)
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
+    names = encoded.chunks[-1].dictionary
+    if (cut := trimmed(names)) is not names:  # with blanks it had several spellings of a name
+        again = cut.dictionary_encode()
+        codes, names = again.indices.to_numpy()[codes], again.dictionary
+    return codes, names
 
 
 def merge(parts: Sequence[tuple[np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarray]:
@@ -221,7 +194,7 @@ def merge(parts: Sequence[tuple[np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarr
     Parameters
     ----------
     parts : sequence of (codes, names)
-        ``names`` are a pyarrow.StringArray, a list of str, or an ndarray of int64.
+        ``names`` are a pyarrow.StringArray, a list of str, or an ndarray of int64; in each part a name occurs once.
 
     Returns
     -------
@@ -234,14 +207,17 @@ def merge(parts: Sequence[tuple[np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarr
     from pyarrow import compute
 
     texts = [_strings(names) for _, names in parts]
-    encoded = pa.concat_arrays(texts).dictionary_encode()
-    order = compute.sort_indices(encoded.dictionary)
+    place, known = np.arange(len(texts[0])), texts[0]
+    if len(texts) > 1:
+        encoded = pa.concat_arrays(texts).dictionary_encode()
+        place, known = encoded.indices.to_numpy(), encoded.dictionary
+    order = compute.sort_indices(known)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order.to_numpy()] = np.arange(len(order))
-    place, begins = rank[encoded.indices.to_numpy()], np.cumsum([0, *map(len, texts)])
+    place, begins = rank[place], np.cumsum([0, *map(len, texts)])
     positions = [place[begin:][codes] for begin, (codes, _) in zip(begins[:-1], parts, strict=True)]
     names = np.empty(len(order), dtype=object)
-    names[:] = encoded.dictionary.take(order).to_pylist()
+    names[:] = known.take(order).to_numpy(zero_copy_only=False)
     return np.concatenate(positions), names
 
 

@@ -15,7 +15,7 @@ from condgrad.data.labels import Index, Names, Positions
 from condgrad.data.lines import BLANKS, NOT_GIVEN, NUMBER, EntryReader, Layout
 from condgrad.data.observations import Observations
 from condgrad.data.text_stream import BLOCK, chunks
-from condgrad.data.wide import DELIMITERS, WideReader, delimiter_of, fields, looks_wide, wide_by_ids
+from condgrad.data.wide import DELIMITERS, WideReader, delimiter_of, fields, looks_wide, wide_by_ids, width_of
 
 SAMPLE = 200
 """Lines that are inspected before the file is read."""
@@ -89,6 +89,8 @@ def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tu
 def is_wide(sample: list[tuple[int, str]], delimiter: str | None) -> bool:
     """Whether this can only be a wide table, by its header and its numbers."""
     for one in DELIMITERS if delimiter is None else (delimiter,):
+        if width_of(sample[0][1], one) < 3:  # no line needs to be split
+            continue
         split = [fields(line, one) or [""] for _, line in sample]
         if looks_wide(split):
             first, *others = map(role, split[0])

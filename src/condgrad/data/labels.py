@@ -51,7 +51,7 @@ class Index(Protocol):
     """Rows or columns while they are read."""
 
     def parse(self, column: Any) -> tuple[Any, np.ndarray]:
-        """Convert a pyarrow column to what `take` accepts; and a mask of the cells that are certain."""
+        """Convert a column to what `take` accepts; and a mask of the cells that are certain."""
 
     def take(self, cells: Any) -> None:
         """Add cells that `parse` returned, without those that are not certain; or integers."""
@@ -89,6 +89,8 @@ class Names:
         self._single: list[int] = []
 
     def parse(self, column: Any) -> tuple[Any, np.ndarray]:
+        if isinstance(column, list):
+            return column, np.fromiter(map(bool, column), dtype=bool, count=len(column))
         numbers = arrow_columns.integers(column)
         if numbers is not None:
             return numbers, np.ones(len(numbers), dtype=bool)
@@ -99,6 +101,12 @@ class Names:
         return column, ok
 
     def take(self, cells: Any) -> None:
+        if isinstance(cells, list):
+            for name in dict.fromkeys(cells):
+                self._codes.setdefault(name, len(self._codes))
+            self._single += map(self._codes.__getitem__, cells)
+            self._check_size(len(self._codes))
+            return
         self._flush()
         if isinstance(cells, np.ndarray):
             self._encode()
@@ -118,8 +126,7 @@ class Names:
 
     def add(self, checked: str) -> None:
         self._single.append(self._codes.setdefault(checked, len(self._codes)))
-        if len(self._codes) > self.limits.side:
-            self._refuse()
+        self._check_size(len(self._codes))
 
     def _flush(self) -> None:
         if self._single:
@@ -155,15 +162,15 @@ class Names:
             positions, ids = arrow_columns.merge(parts)
             if all(map(INTEGER.fullmatch, ids)):
                 positions, ids = _sorted(positions, ids.astype(np.int64))
-        if len(ids) > self.limits.side:
-            self._refuse()
+        self._check_size(len(ids))
         return positions, ids, len(ids)
 
-    def _refuse(self) -> None:
-        self.notes.refuse(
-            f"there are more than {self.limits.side} {self.what}s, but no more are allowed",
-            "check the columns, or raise Limits(side=...)",
-        )
+    def _check_size(self, size: int) -> None:
+        if size > self.limits.side:
+            self.notes.refuse(
+                f"there are more than {self.limits.side} {self.what}s, but no more are allowed",
+                "check the columns, or raise Limits(side=...)",
+            )
 
 
 def unique_integers(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -210,12 +217,18 @@ class Positions:
         self._found = Collected()
 
     def parse(self, column: Any) -> tuple[Any, np.ndarray]:
-        numbers = arrow_columns.integers(column)
-        if numbers is None:
+        numbers: np.ndarray | None
+        if isinstance(column, list):
+            known = {name: self._number(name) for name in dict.fromkeys(column)}
+            numbers = np.fromiter(map(known.__getitem__, column), dtype=np.int64, count=len(column))
+        elif (numbers := arrow_columns.integers(column)) is None:
             codes, names = arrow_columns.encode([column])
-            values = [int(name) if INTEGER.fullmatch(name) else self.base - 1 for name in names.to_pylist()]
-            numbers = np.array(values, dtype=np.int64)[codes]
+            numbers = np.array([self._number(name) for name in names.to_pylist()], dtype=np.int64)[codes]
         return numbers, self._inside(numbers)
+
+    def _number(self, text: str) -> int:
+        """The whole number in a cell; one that is no position if there is none."""
+        return int(text) if INTEGER.fullmatch(text) else self.base - 1
 
     def take(self, cells: Any) -> None:
         self._found.extend(cells - self.base)

@@ -13,10 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from condgrad.checks import whole, yes_or_no
-from condgrad.data import arrow_columns
+from condgrad.data import columns
 from condgrad.data.diagnostics import Cleanup, Limits, Notes, Unusable, shortly
 from condgrad.data.labels import Collected, Positions
-from condgrad.data.lines import Converted, Layout, LineReader, number_of, single_blanks
+from condgrad.data.lines import Layout, LineReader, number_of, single_blanks
 from condgrad.data.observations import observations
 from condgrad.data.text_stream import chunks
 
@@ -100,30 +100,27 @@ class _Reader(LineReader):
     def count(self) -> int:
         return self.labels.size + self.values.size
 
-    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> Converted:
+    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
         """Tokens, each on a line of its own, are a table with the columns index and value; the index of a label is empty."""
         text = single_blanks(data)
         ends = text[(text == ord(" ")) | (text == ord("\n"))] == ord("\n")
         line, label = np.cumsum(ends) - ends, np.append(True, ends[:-1])
         tokens = b":" + text[:-1].tobytes().replace(b"\n", b"\n:").replace(b" ", b"\n") + b"\n"
-        columns, fits = arrow_columns.parse(np.frombuffer(tokens, dtype=np.uint8), ":", 2, (0, 1), quotes=False)
+        cells, fits = columns.parse(np.frombuffer(tokens, dtype=np.uint8), ":", 2, (0, 1), quotes=False, number=1)
         done = np.ones(len(lines), dtype=bool)
         done[line[~fits]] = False
         line, label = line[fits], label[fits]
-        positions, inside = self.index.parse(arrow_columns.chosen(columns[0], ~label))
-        values, ok = arrow_columns.decimals(columns[1])
+        positions, inside = self.index.parse(columns.chosen(cells[0], ~label))
+        values, ok = columns.decimals(cells[1])
         ok[~label] &= inside
         done[line[~ok]] = False
         taken = done[line]
-
-        def add() -> None:
-            self.labels.extend(values[taken & label])
-            self.label_lines.extend(lines[done])
-            self.index.take(positions[taken[~label]])
-            self.values.extend(values[taken & ~label])
-            self.lines.extend(lines[line[taken & ~label]])
-
-        return done, add
+        self.labels.extend(values[taken & label])
+        self.label_lines.extend(lines[done])
+        self.index.take(positions[taken[~label]])
+        self.values.extend(values[taken & ~label])
+        self.lines.extend(lines[line[taken & ~label]])
+        return done
 
     def _add(self, line: int, text: str) -> None:
         label, *pairs = text.partition("#")[0].split() or [""]

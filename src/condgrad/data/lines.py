@@ -1,6 +1,6 @@
-"""Lines of text: pyarrow reads those that are plain, a piece of the file at a time; the careful reader all others, one by one.
+"""Lines of text: `columns` reads those that are plain, a piece of the file at a time; the careful reader all others, one by one.
 
-The careful reader defines what a line means. Whatever pyarrow could read in another way is not given to it.
+The careful reader defines what a line means. Lines that a library could read in another way are not given to it.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ import codecs
 import csv
 import re
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from condgrad.checks import counted
-from condgrad.data import arrow_columns
+from condgrad.data import columns
 from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 from condgrad.data.labels import Collected, Index
 from condgrad.data.observations import Observations, Side, observations
@@ -34,11 +32,6 @@ NEWLINE, QUOTE = b'\n"'
 SHORT_LINE = 8
 """Bytes of a line, on average, up to which blank lines are looked for."""
 
-THREADS = 2
-"""Pieces of a file that are converted at the same time."""
-
-Converted = tuple[np.ndarray, Callable[[], None]]
-"""(mask of the lines that were converted, a function that adds them)."""
 Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
 """(rows, columns, values, lines)."""
 
@@ -82,8 +75,10 @@ def fields_of(line: str, delimiter: str) -> list[str]:
     if delimiter == BLANKS:
         line = line.replace("\t", " ").strip(" ")
     if '"' not in line:
-        found = (cell.strip(" \t") for cell in line.split(delimiter))
-        return [cell for cell in found if cell] if delimiter == BLANKS else list(found)
+        found = line.split(delimiter)
+        if delimiter == BLANKS:
+            return [cell for cell in found if cell]
+        return [cell.strip(" \t") for cell in found] if " " in line or "\t" in line else found
     row = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True))
     return [cell.strip(" \t") for cell in row]
 
@@ -114,8 +109,8 @@ class LineReader(ABC):
         """Number of entries so far."""
 
     @abstractmethod
-    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> Converted:
-        """Convert the lines that pyarrow can read and whose cells are certain."""
+    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
+        """Add the lines that a library can read and whose cells are certain. Returns their mask."""
 
     @abstractmethod
     def _add(self, line: int, text: str) -> None:
@@ -125,52 +120,37 @@ class LineReader(ABC):
         """Called for each line that is not usable."""
 
     def read(self, pieces: Iterable[tuple[int, bytes]]) -> None:
-        """Read a file. Pieces are converted in threads, since pyarrow and numpy use one core each, and added in their order.
+        """Read a file.
 
         Parameters
         ----------
         pieces : iterable of (first, text)
             Number of the first line, from 1, and whole lines in UTF-8, each with a newline at its end.
         """
-        ahead = 0 if self.notes.strict else THREADS  # a fault of encoding in a later piece must not be the first one
-        with ThreadPoolExecutor(THREADS) as pool:
-            waiting: deque[Future[Any]] = deque()
-            for first, text in pieces:
-                waiting.append(pool.submit(self._convert, first, text))
-                if len(waiting) > ahead:
-                    self._finish(*waiting.popleft().result())
-            while waiting:
-                self._finish(*waiting.popleft().result())
+        for first, text in pieces:
+            lines, data, blank = _without_blank_lines(first, text)
+            done = self._plain(lines, data)
+            self.notes.blank += blank
+            self.notes.lines += int(np.count_nonzero(done))
+            if not done.all():
+                self._with_care(lines, data, np.flatnonzero(~done))
+            if self.count > self.limits.entries:
+                self.notes.refuse(
+                    f"there are more than {self.limits.entries} entries, but no more are allowed",
+                    "split the file, or raise Limits(entries=...)",
+                )
 
-    def _convert(self, first: int, piece: bytes) -> tuple[np.ndarray, np.ndarray, int, Converted]:
-        """Convert the plain lines by pyarrow. Runs in a thread: it changes nothing."""
-        lines, data, blank = _without_blank_lines(first, piece)
-        odd = self._odd(data, len(lines)) if arrow_columns.available() else np.ones(len(lines), dtype=bool)
-        if odd.all():
-            return lines, data, blank, (~odd, lambda: None)
-        if not odd.any():
-            return lines, data, blank, self._by_library(lines, data)
-        plain = data[np.repeat(~odd, np.diff(_ends(data), prepend=-1))]
-        done = ~odd
-        done[~odd], add = self._by_library(lines[~odd], plain)
-        return lines, data, blank, (done, add)
-
-    def _finish(self, lines: np.ndarray, data: np.ndarray, blank: int, converted: Converted) -> None:
-        """Add what was converted, then the other lines with care."""
-        done, add = converted
-        add()
-        self.notes.blank += blank
-        self.notes.lines += int(np.count_nonzero(done))
-        if not done.all():
-            self._with_care(lines, data, np.flatnonzero(~done))
-        if self.count > self.limits.entries:
-            self.notes.refuse(
-                f"there are more than {self.limits.entries} entries, but no more are allowed",
-                "split the file, or raise Limits(entries=...)",
-            )
+    def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
+        """Add the plain lines at once. Returns their mask."""
+        done = ~self._odd(data, len(lines))
+        if done.all():
+            return self._by_library(lines, data) if len(lines) else done
+        if done.any():
+            done[done] = self._by_library(lines[done], data[np.repeat(done, np.diff(_ends(data), prepend=-1))])
+        return done
 
     def _odd(self, data: np.ndarray, lines: int) -> np.ndarray:
-        """Mask of the lines that pyarrow could read in another way than the careful reader: too long, a comment, NUL, quotes."""
+        """Mask of the lines that a library could read in another way: too long, a comment, NUL, quotes."""
         text = data.tobytes()
         odd = np.zeros(lines, dtype=bool)
         comment, half = self.layout.comment, self.limits.line // 2
@@ -181,7 +161,7 @@ class LineReader(ABC):
             if byte not in text:
                 continue
             ends, at = _ends(data), np.flatnonzero(data == ord(byte))
-            if byte == b'"' and self.layout.delimiter != BLANKS:
+            if byte == b'"' and self.layout.delimiter != BLANKS and columns.quotes_are_read():
                 odd[_badly_quoted(data, ends, at, self.layout.delimiter)] = True
                 continue
             if byte == comment.encode():  # one inside of a cell is text
@@ -232,22 +212,19 @@ class TableReader(LineReader):
 
     wanted: Sequence[int]
     """Columns to read."""
-    missing: Sequence[str] = ()
-    """Cells that pyarrow returns as null."""
 
     @abstractmethod
-    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
-        """Convert the lines whose cells, in pyarrow columns, are certain."""
+    def _cells(self, lines: np.ndarray, cells: dict[int, Any]) -> np.ndarray:
+        """Add the lines whose cells are certain. Returns their mask."""
 
-    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> Converted:
-        delimiter, width = self.layout.delimiter, self.layout.width
-        quotes = delimiter != BLANKS and bool((data == QUOTE).any())
-        data = single_blanks(data) if delimiter == BLANKS else data
-        columns, done = arrow_columns.parse(data, delimiter, width, self.wanted, quotes, self.missing)
+    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
+        layout, quotes = self.layout, has_quotes(data, self.layout)
+        data = single_blanks(data) if layout.delimiter == BLANKS else data
+        cells, done = columns.parse(data, layout.delimiter, layout.width, self.wanted, quotes, number=layout.value)
         if done.all():
-            return self._cells(lines, columns)
-        done[done], add = self._cells(lines[done], columns)
-        return done, add
+            return self._cells(lines, cells)
+        done[done] = self._cells(lines[done], cells)
+        return done
 
 
 class EntryReader(TableReader):
@@ -278,30 +255,26 @@ class EntryReader(TableReader):
     def entries(self) -> Entries:
         """Everything that was read."""
         values = None if self.layout.value is None else self.values.close()
-        with ThreadPoolExecutor(2) as pool:  # to number names takes as long as to parse them
-            cols = pool.submit(self.cols.close)
-            return self.rows.close(), cols.result(), values, self.lines.close()
+        return self.rows.close(), self.cols.close(), values, self.lines.close()
 
-    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
+    def _cells(self, lines: np.ndarray, cells: dict[int, Any]) -> np.ndarray:
         layout = self.layout
-        rows, ok = self.rows.parse(columns[layout.row])
-        cols, good = self.cols.parse(columns[layout.col])
+        rows, ok = self.rows.parse(cells[layout.row])
+        cols, good = self.cols.parse(cells[layout.col])
         ok &= good
-        values = np.empty(0)
+        values = None
         if layout.value is not None:
-            values, good = arrow_columns.decimals(columns[layout.value])
+            values, good = columns.decimals(cells[layout.value])
             ok &= good
         if not ok.all():
-            rows, cols, lines = (arrow_columns.chosen(cells, ok) for cells in (rows, cols, lines))
-            values = values[ok] if layout.value is not None else values
-
-        def add() -> None:
-            self.rows.take(rows)
-            self.cols.take(cols)
-            self.lines.extend(lines)
+            rows, cols, lines = (columns.chosen(side, ok) for side in (rows, cols, lines))
+            values = None if values is None else values[ok]
+        self.rows.take(rows)
+        self.cols.take(cols)
+        self.lines.extend(lines)
+        if values is not None:
             self.values.extend(values)
-
-        return ok, add
+        return ok
 
     def _add(self, line: int, text: str) -> None:
         found = self._fields(text)
@@ -326,11 +299,16 @@ def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, np.ndarr
     newline = data == NEWLINE
     lines = int(np.count_nonzero(newline))
     if SHORT_LINE * lines < len(data) or not piece:
-        return first + np.arange(lines), data, 0
+        return np.arange(first, first + lines), data, 0
     ends = np.flatnonzero(newline)
     full = np.logical_or.reduceat(~np.isin(data, [*b" \t\n\r\f\v"]), np.concatenate([[0], ends[:-1] + 1]))
     numbers = first + np.flatnonzero(full)
     return numbers, data[np.repeat(full, np.diff(ends, prepend=-1))], lines - len(numbers)
+
+
+def has_quotes(data: np.ndarray, layout: Layout) -> bool:
+    """Whether cells may be quoted: blanks as a delimiter have no quotes."""
+    return layout.delimiter != BLANKS and bool((data == QUOTE).any())
 
 
 def single_blanks(data: np.ndarray) -> np.ndarray:

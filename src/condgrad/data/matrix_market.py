@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import choice, counted
-from condgrad.data import arrow_columns
+from condgrad.data import columns
 from condgrad.data.diagnostics import Limits, Notes, shortly
 from condgrad.data.labels import Collected, Positions
-from condgrad.data.lines import BLANKS, Converted, Entries, EntryReader, Layout, TableReader, number_of
+from condgrad.data.lines import BLANKS, Entries, EntryReader, Layout, TableReader, number_of
 from condgrad.data.observations import Observations, bounded, empty_sides, observations
 from condgrad.data.text_stream import chunks
 
@@ -141,7 +141,7 @@ class _Dense(TableReader):
     wanted = (0,)
 
     def __init__(self, m: int, n: int, symmetry: str, notes: Notes, limits: Limits):
-        super().__init__(Layout(BLANKS, 1, comment="%"), notes, limits)
+        super().__init__(Layout(BLANKS, 1, value=0, comment="%"), notes, limits)
         self.m, self.n, self.symmetry = m, n, symmetry
         self.values, self.lines = Collected(float), Collected()
 
@@ -152,14 +152,11 @@ class _Dense(TableReader):
             self.notes.refuse(f"there are more numbers than the {most} of {self.m} x {self.n}", "correct the sizes")
         return self.lines.size
 
-    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
-        values, ok = arrow_columns.decimals(columns[0])
-
-        def add() -> None:
-            self.values.extend(values[ok])
-            self.lines.extend(lines[ok])
-
-        return ok, add
+    def _cells(self, lines: np.ndarray, cells: dict[int, Any]) -> np.ndarray:
+        values, ok = columns.decimals(cells[0])
+        self.values.extend(values[ok])
+        self.lines.extend(lines[ok])
+        return ok
 
     def _add(self, line: int, text: str) -> None:
         self.values.add(number_of(text.strip()))

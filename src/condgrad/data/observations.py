@@ -162,21 +162,20 @@ def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
 
 def _repeated(i: np.ndarray, j: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """(earlier, later): entries at the same place, each with the next one there."""
-    count = len(i)
-    if (
-        int(i.max() + 1) * max(n, 1) * count < 2**63
-    ):  # place and number of an entry in one integer: to sort these is fastest
-        key = i * n
-        key += j
-        key *= count
-        key += np.arange(count)
-        key.sort()
-        place = key // count
-        again = np.flatnonzero(place[1:] == place[:-1])
-        return key[again] % count, key[again + 1] % count
+    if int(i.max() + 1) * max(n, 1) < 2**63:  # a place is one integer: to sort these is fastest
+        place = i * n
+        place += j
+        if not _has_repeats(place):
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     order = np.lexsort((j, i))
     again = np.flatnonzero((np.diff(i[order]) == 0) & (np.diff(j[order]) == 0))
     return order[again], order[again + 1]
+
+
+def _has_repeats(numbers: np.ndarray) -> bool:
+    """Whether a number occurs twice among numbers from 0."""
+    in_order = np.sort(numbers.astype(np.int32) if numbers.max() < 2**31 else numbers)
+    return bool((in_order[1:] == in_order[:-1]).any())
 
 
 def _last_of_each(

@@ -6,29 +6,33 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from condgrad.checks import counted
-from condgrad.data import arrow_columns
+from condgrad.data import columns
 from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 from condgrad.data.labels import INTEGER, Collected, Names
 from condgrad.data.lines import (
     BLANKS,
     INFINITE,
+    NEWLINE,
     NOT_GIVEN,
     NUMBER,
-    Converted,
+    QUOTE,
     Layout,
-    TableReader,
+    LineReader,
     fields_of,
+    has_quotes,
     number_of,
+    single_blanks,
 )
 from condgrad.data.observations import Observations, observations
 
 DELIMITERS = (",", ";", "\t", "|")
 BAD_CELL = "no number in a cell"
+MISSING = tuple({spelling for word in NOT_GIVEN for spelling in (word, word.upper(), word.capitalize(), "NaN")})
+"""Usual spellings of a missing value."""
 
 
 def looks_wide(split: Sequence[list[str]]) -> bool:
@@ -46,9 +50,13 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
     whole = [bool(INTEGER.fullmatch(name)) for name in head[1:]]
     if any(map(NUMBER.fullmatch, head[1:])) and not all(whole):
         return False
-    first, *columns = zip(*lines, strict=True)
-    named = len(set(first)) == len(first) and not any(map(_fraction, first)) and all(first)
-    return named and all(any(map(_fraction, column)) and all(map(_number_or_missing, column)) for column in columns)
+    first = [line[0] for line in lines]
+    if len(set(first)) < len(first) or any(map(_fraction, first)) or not all(first):
+        return False
+    cells = [None if cell.lower() in NOT_GIVEN else cell for line in lines for cell in line[1:]]
+    numbers = columns.decimals(cells)[0].reshape(len(lines), -1)
+    fractions = ~np.isnan(numbers) & (np.floor(numbers) != numbers)
+    return bool((np.isnan(numbers).ravel() == columns.is_null(cells)).all() and fractions.any(axis=0).all())
 
 
 def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
@@ -88,8 +96,14 @@ def delimiter_of(sample: list[tuple[int, str]], notes: Notes) -> str:
 
 
 def _fits(sample: list[tuple[int, str]], delimiter: str) -> bool:
-    widths = [len(fields(line, delimiter)) for _, line in sample]
+    widths = [width_of(line, delimiter) for _, line in sample]
     return widths[0] > 1 and 2 * Counter(widths)[widths[0]] > len(widths)
+
+
+def width_of(line: str, delimiter: str) -> int:
+    """Number of cells of a line; 0 where its quotes are wrong."""
+    plain = '"' not in line and delimiter != BLANKS
+    return line.count(delimiter) + 1 if plain else len(fields(line, delimiter))
 
 
 def fields(line: str, delimiter: str) -> list[str]:
@@ -100,7 +114,7 @@ def fields(line: str, delimiter: str) -> list[str]:
         return []
 
 
-class WideReader(TableReader):
+class WideReader(LineReader):
     """Reads the cells of a wide table below its header.
 
     Parameters
@@ -114,8 +128,6 @@ class WideReader(TableReader):
     line : int
         Number of the header's line.
     """
-
-    missing = tuple(spelling for word in NOT_GIVEN for spelling in {word, word.upper(), word.capitalize()} | {"NaN"})
 
     def __init__(self, header: list[str], delimiter: str, notes: Notes, limits: Limits, line: int):
         if len(header) < 2:
@@ -136,7 +148,6 @@ class WideReader(TableReader):
         if len(header) - 1 > limits.side:
             notes.refuse(f"there are more than {limits.side} columns", "raise Limits(side=...)", line)
         super().__init__(Layout(delimiter, len(header)), notes, limits)
-        self.wanted = range(len(header))
         self.header, self.names, self.lines = header, Names("row", notes, limits), Collected()
         self.values: list[np.ndarray] = []
 
@@ -169,22 +180,22 @@ class WideReader(TableReader):
             )
         return replace(found, title=self.header[0] or found.title)
 
-    def _cells(self, lines: np.ndarray, columns: dict[int, Any]) -> Converted:
-        ok = columns[0].is_valid().to_numpy(zero_copy_only=False)
-        names, good = self.names.parse(columns.pop(0).fill_null(""))
-        ok &= good
-        cells = arrow_columns.joined(columns.values())  # at once: there may be 50,000 columns
-        numbers, good = arrow_columns.decimals(cells)
-        good |= cells.is_null().to_numpy(zero_copy_only=False)
-        table = numbers.reshape(len(columns), len(lines)).T
-        ok &= good.reshape(len(columns), len(lines)).all(axis=0)
-
-        def add() -> None:
-            self.names.take(arrow_columns.chosen(names, ok))
-            self.lines.extend(lines[ok])
-            self.values.append(table[ok])
-
-        return ok, add
+    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
+        delimiter, width, quotes = self.layout.delimiter, self.layout.width, has_quotes(data, self.layout)
+        data = single_blanks(data) if delimiter == BLANKS else data
+        names, cells, done = first_and_others(data, delimiter, width, quotes)
+        if not done.any():
+            return done
+        listed, ok = self.names.parse(columns.parse(names, delimiter, 1, (0,), quotes)[0][0])
+        column = columns.parse(cells, delimiter, 1, (0,), quotes, MISSING, number=0)[0][0]
+        numbers, good = columns.decimals(column)
+        good |= columns.is_null(column)
+        ok &= good.reshape(len(ok), width - 1).all(axis=1)
+        self.names.take(columns.chosen(listed, ok))
+        self.values.append(numbers.reshape(len(ok), width - 1)[ok])
+        done[done] = ok
+        self.lines.extend(lines[done])
+        return done
 
     def _add(self, line: int, text: str) -> None:
         name, *cells = self._fields(text)
@@ -202,6 +213,48 @@ class WideReader(TableReader):
                 finite = " finite" if cell.lower().lstrip("+-") in INFINITE else ""
                 self.notes.fault(BAD_CELL, line, found, f"a{finite} number or nothing was expected")
                 yield np.nan
+
+
+def first_and_others(
+    data: np.ndarray, delimiter: str, width: int, quotes: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Split lines into the first cell and the others.
+
+    One column of all numbers is parsed much faster than a table with tens of thousands of columns.
+
+    Parameters
+    ----------
+    data : ndarray of uint8
+        Whole lines; quoted cells are closed on their line.
+    delimiter : str
+        One character.
+    width : int
+        Number of cells in a line.
+    quotes : bool
+        Whether a delimiter between quotes belongs to the cell.
+
+    Returns
+    -------
+    first, others : ndarray of uint8
+        The cells of the lines that have ``width`` cells, in their order, each with a newline at its end.
+    fits : ndarray of bool, shape (lines,)
+        Which lines these are.
+    """
+    ends, between = data == NEWLINE, data == ord(delimiter)
+    if quotes:
+        between &= ~np.logical_xor.accumulate(data == QUOTE)
+    cells = np.flatnonzero(ends | between)
+    fits = np.diff(np.flatnonzero(ends[cells]), prepend=-1) == width
+    if not fits.all():
+        kept = np.repeat(fits, np.diff(np.flatnonzero(ends), prepend=-1))
+        data, between = data[kept], between[kept]
+        cells = np.flatnonzero((data == NEWLINE) | between)
+    sizes = np.diff(cells, prepend=-1).reshape(-1, width)
+    is_first = np.repeat(
+        np.tile([True, False], len(sizes)), np.column_stack([sizes[:, 0], sizes[:, 1:].sum(axis=1)]).ravel()
+    )
+    data = np.where(between, np.uint8(NEWLINE), data)
+    return data[is_first], data[~is_first], fits
 
 
 def in_order_of_first(places: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

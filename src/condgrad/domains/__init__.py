@@ -8,30 +8,106 @@ from __future__ import annotations
 from itertools import chain
 
 from condgrad.domains import balls, combinators, polytopes, simplices, spectral, user
-from condgrad.domains.balls import GroupBall, L1Ball, L2Ball, LinfBall, LpBall
+from condgrad.domains.balls import (
+    Ellipsoid,
+    GroupBall,
+    GroupLinfBall,
+    KSparsePolytope,
+    KSupportBall,
+    L1Ball,
+    L1BallInBox,
+    L2Ball,
+    LatentGroupBall,
+    LinfBall,
+    LpBall,
+    OWLBall,
+    WeightedL1Ball,
+)
+from condgrad.domains.combinators import (
+    BoxCut,
+    Cached,
+    HalfSpaceCut,
+    HullOfUnion,
+    LinearImage,
+    MinkowskiSum,
+    Product,
+    Saved,
+    Scaled,
+    Shifted,
+)
 from condgrad.domains.entry import DomainEntry
-from condgrad.domains.polytopes import Box
-from condgrad.domains.simplices import Simplex
-from condgrad.domains.spectral import Fantope, KyFanBall, NuclearBall, Spectrahedron, SpectralBall
+from condgrad.domains.polytopes import (
+    Birkhoff,
+    Box,
+)
+from condgrad.domains.simplices import (
+    CappedSimplex,
+    Hypersimplex,
+    MonotoneBox,
+    Simplex,
+    SimplexProduct,
+    UnitSimplex,
+)
+from condgrad.domains.spectral import (
+    Elliptope,
+    Fantope,
+    HermitianNuclearBall,
+    KyFanBall,
+    NuclearBall,
+    SchattenBall,
+    Spectrahedron,
+    SpectralBall,
+    SymmetricNuclearBall,
+    UnfoldingBall,
+)
 from condgrad.domains.user import ProjectableUserSet, UserSet, user_set
 
 __all__ = [
     "DOMAINS",
+    "Birkhoff",
     "Box",
+    "BoxCut",
+    "Cached",
+    "CappedSimplex",
     "DomainEntry",
+    "Ellipsoid",
+    "Elliptope",
     "Fantope",
     "GroupBall",
+    "GroupLinfBall",
+    "HalfSpaceCut",
+    "HermitianNuclearBall",
+    "HullOfUnion",
+    "Hypersimplex",
+    "KSparsePolytope",
+    "KSupportBall",
     "KyFanBall",
     "L1Ball",
+    "L1BallInBox",
     "L2Ball",
+    "LatentGroupBall",
+    "LinearImage",
     "LinfBall",
     "LpBall",
+    "MinkowskiSum",
+    "MonotoneBox",
     "NuclearBall",
+    "OWLBall",
+    "Product",
     "ProjectableUserSet",
+    "Saved",
+    "Scaled",
+    "SchattenBall",
+    "Shifted",
     "Simplex",
+    "SimplexProduct",
     "Spectrahedron",
     "SpectralBall",
+    "SymmetricNuclearBall",
+    "UnfoldingBall",
+    "UnitSimplex",
     "UserSet",
+    "WeightedL1Ball",
     "user_set",
 ]
 

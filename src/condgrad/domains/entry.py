@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.protocols import Projectable, fits
+from condgrad.protocols import Projectable, fits, has
 
 Examples = dict[str, Any]
 """Instances of a set by their labels."""
@@ -41,6 +41,12 @@ class DomainEntry:
         Parameters that a spec gives as an array, as the name of a file, or as one number for all entries.
     in_specs : bool, default True
         Whether a spec may name it: not where a parameter is a function.
+    sets : tuple of str, default ()
+        Parameters that are sets: a spec gives each as a table with a name, a list of such tables, or a table of them by names.
+    bounds : tuple of str, default ()
+        Which of ``diameter`` and ``max_norm`` are upper bounds that no pair of points, or no point, need attain.
+    accuracy : float, default 1e-12
+        Relative error that the contract checks grant to the linear oracle.
     """
 
     name: str
@@ -53,6 +59,9 @@ class DomainEntry:
     vertices: Callable[[Any], np.ndarray] | None = None
     arrays: tuple[str, ...] = ()
     in_specs: bool = True
+    sets: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+    accuracy: float = 1e-12
 
     def example(self) -> Any:
         """The first of the examples."""
@@ -67,6 +76,11 @@ class DomainEntry:
     def projects(self) -> bool:
         """Whether the first example has a projection."""
         return fits(self.example(), Projectable)
+
+    @property
+    def atoms(self) -> bool:
+        """Whether the first example has atoms that keep their structure."""
+        return has(self.example(), "atom")
 
     @property
     def polytope(self) -> bool:

@@ -7,6 +7,7 @@ from condgrad.driver.metrics import mapping, value, wolfe_gap
 from condgrad.driver.minimize import minimize
 from condgrad.driver.result import Result
 from condgrad.driver.run import iterate, run
+from condgrad.driver.session import Session
 from condgrad.driver.smoothness_estimate import SmoothnessEstimate, estimate_smoothness
 from condgrad.driver.stopping import Calls, CpuSeconds, Gap, Mapping, Memory, Seconds, Stagnation, Steps
 from condgrad.driver.trace import Trace
@@ -22,6 +23,7 @@ __all__ = [
     "Memory",
     "Result",
     "Seconds",
+    "Session",
     "SmoothnessEstimate",
     "SmoothnessWarning",
     "Stagnation",

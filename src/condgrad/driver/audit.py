@@ -12,22 +12,22 @@ import warnings as python_warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil, isfinite, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from condgrad.certificate import Certificate
 from condgrad.checks import BadOracle, NonFinite, NotGiven, not_finite
+from condgrad.driver.reached import Reached
 from condgrad.driver.resolve import COARSE, INSIDE, counts_as_inside, proven_outside
-from condgrad.driver.vertices import Compared, Vertices, by_user, compared
+from condgrad.driver.vertices import Compared, by_user, compared
 from condgrad.points import inner, norm2
 from condgrad.points.rounding import sum_rounding
 from condgrad.protocols import Objective, Point, Problem, Record, fits
 from condgrad.runtime.signals import Inexact, InexactOracleWarning
 from condgrad.solvers.evaluation import same_point
-from condgrad.solvers.smoothness import VALUE_NOISE, Curvature
+from condgrad.solvers.smoothness import VALUE_NOISE
 from condgrad.solvers.states import Descent
-from condgrad.storage.stored import stored
 
 ROUNDING = 1e-14
 """Rounding error of a point, relative to its norm."""
@@ -47,55 +47,34 @@ def later(k: int) -> int:
     return max(k + 1, ceil(1.1 * k))
 
 
-@stored
-class Noticed(NamedTuple):
-    """Findings of the audit so far; part of a checkpoint."""
-
-    curvature: Curvature = Curvature()
-    rise: str = ""
-    """Sentence about the first step on which F was above the bound that L implies."""
-    inexact: int = 0
-    """Number of inexact answers of the linear oracle; ``error`` and ``sentence`` are those of the worst."""
-    error: float = 0.0
-    sentence: str = ""
-    next_look: int = 1
-    next_rise: int = 0
-    along: float = 0.0
-    """Lower bound on L from the values of F at the step of ``rise``."""
-    vertices: tuple[Point, ...] = ()
-    """Last answers of a user's linear oracle."""
+def audited(problem: Problem, start: Point | None = None) -> Problem:
+    """The problem with every answer of a user's linear oracle compared with its earlier ones, and with a known point."""
+    if not by_user(problem.domain):
+        return problem
+    domain = compared(problem.domain)
+    domain.points = () if start is None else (start,)
+    return Problem(problem.objective, domain)
 
 
-@dataclass
-class Lookout:
+@dataclass(eq=False)
+class Audit:
     """Audit of one run. It calls the uncounted problem, while the clock of the run is paused."""
 
     problem: Problem
+    """As :func:`audited` returns it."""
     given: bool
     """Whether L is given. If not, backtracking finds an L that the run does not contradict."""
-    start: Point | None = None
-    """A known point of the set."""
-    noticed: Noticed = field(default_factory=Noticed)
-    heard: list[Inexact] = field(default_factory=list)
+    reached: Reached
+    """The findings are in ``reached.findings``."""
+    reports: list[Inexact] = field(default_factory=list)
     """Reports of inexact answers since the last step."""
     error: float = 0.0
     """Largest error of the linear oracle's answers in the last step."""
 
-    def __post_init__(self) -> None:
-        if by_user(self.problem.domain):
-            domain = compared(self.problem.domain)
-            domain.points = () if self.start is None else (self.start,)
-            self.problem = Problem(self.problem.objective, domain)
-
-    @property
-    def vertices(self) -> Vertices:
-        """Remembered answers of a user's linear oracle."""
-        return self.problem.domain.remembered if isinstance(self.problem.domain, Compared) else ()
-
-    @vertices.setter
-    def vertices(self, vertices: Vertices) -> None:
+    def resume(self) -> None:
+        """Compare the next answers of a user's linear oracle with those in the findings of a checkpoint."""
         if isinstance(self.problem.domain, Compared):
-            self.problem.domain.remembered = vertices
+            self.problem.domain.remembered = self.reached.findings.vertices
 
     @property
     def refuted(self) -> bool:
@@ -103,32 +82,36 @@ class Lookout:
         return isinstance(self.problem.domain, Compared) and self.problem.domain.refuted
 
     def note(self, **new: Any) -> None:
-        self.noticed = self.noticed._replace(**new)
+        """Change the findings."""
+        self.reached.findings = self.reached.findings._replace(**new)
 
     def smoothness(self, L: float) -> float:
         """L, or the lower bound on it that gradients and values of the run prove, if that is larger."""
-        seen = max(self.noticed.curvature.largest, self.noticed.along)
+        findings = self.reached.findings
+        seen = max(findings.curvature.largest, findings.along)
         return seen if seen / (1 + 1e-6) > L else L
 
     def at(self, state: Any) -> None:
         """Check that the point after a step is finite, and at growing intervals that it is in the set."""
-        self.error = self.listen()
+        self.error = self.collect()
         if isinstance(state.x, np.ndarray) and not np.isfinite(state.x).all():
             raise NonFinite(f"The point after the step holds NaN or Inf ({not_finite(state.x)}).")
-        if state.k < self.noticed.next_look:
+        if state.k < self.reached.findings.next_look:
             return
         self.note(next_look=later(state.k))
         if self.outside(state.x):
             raise BadOracle(f"The point after the step lies outside of the set: {self.suspects()}.")
 
-    def listen(self) -> float:
-        """Add the reports of inexact answers to the findings, and return their largest error."""
-        if not self.heard:
+    def collect(self) -> float:
+        """Add the reports of inexact answers, and a user's latest answers, to the findings. Returns the largest error."""
+        if isinstance(self.problem.domain, Compared):
+            self.note(vertices=self.problem.domain.remembered)
+        if not self.reports:
             return 0.0
-        error, sentence = max(self.heard)
-        worse = {"error": error, "sentence": sentence} if error > self.noticed.error else {}
-        self.note(inexact=self.noticed.inexact + len(self.heard), **worse)
-        self.heard.clear()
+        findings, (error, sentence) = self.reached.findings, max(self.reports)
+        worse = {"error": error, "sentence": sentence} if error > findings.error else {}
+        self.note(inexact=findings.inexact + len(self.reports), **worse)
+        self.reports.clear()
         return error
 
     def outside(self, x: Point, calls: int = 0) -> bool:
@@ -190,12 +173,12 @@ class Lookout:
         if not self.given or before is None or last is None or after.descent is None:
             return
         if before.descent:
-            self.note(curvature=self.noticed.curvature.after(before.descent, after.descent))
-        if self.noticed.rise or not fits(self.problem.objective, Objective):
+            self.note(curvature=self.reached.findings.curvature.after(before.descent, after.descent))
+        if self.reached.findings.rise or not fits(self.problem.objective, Objective):
             return
         x, grad, _ = after.descent
         known = x is before.x and isfinite(last.fun) and isfinite(now.fun)
-        if not known and after.k < self.noticed.next_rise:
+        if not known and after.k < self.reached.findings.next_rise:
             return
         self.note(next_rise=later(after.k))
         self.compare(x, grad, after, value(x), value(after.x))
@@ -230,11 +213,11 @@ class Lookout:
         here = Descent(x, grad(x))
         if same_point(x, y):
             y = self.problem.domain.lmo(here.grad)
-        self.note(curvature=self.noticed.curvature.after(here, Descent(y, grad(y))))
+        self.note(curvature=self.reached.findings.curvature.after(here, Descent(y, grad(y))))
 
     def warnings(self, state: Any) -> Iterator[tuple[type[Warning], str]]:
-        self.listen()
-        found = self.noticed
+        self.collect()
+        found = self.reached.findings
         L, seen = (state.L, found.curvature.largest) if state is not None else (0.0, 0.0)
         if seen > L * (1 + 1e-6):
             yield (
@@ -253,7 +236,7 @@ class Lookout:
         """Issue the findings as Python warnings, and return their sentences."""
         found = list(self.warnings(state))
         for category, sentence in found:
-            python_warnings.warn(sentence, category, stacklevel=6)  # the line that called minimize
+            python_warnings.warn(sentence, category, stacklevel=7)  # the line that called minimize
         return tuple(sentence for _, sentence in found)
 
 

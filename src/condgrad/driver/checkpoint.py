@@ -6,6 +6,7 @@ import errno
 import os
 import warnings as python_warnings
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -14,48 +15,35 @@ import numpy as np
 
 from condgrad.certificate import Certificate
 from condgrad.checks import not_negative, positive, real, whole
-from condgrad.driver.audit import Noticed
+from condgrad.driver.asked import Asked
 from condgrad.driver.counting import Counts
 from condgrad.driver.fingerprint import Fingerprint, differences
-from condgrad.driver.result import Lowest
-from condgrad.driver.trace import COLUMNS, Trace
-from condgrad.protocols import Reason, Record
+from condgrad.driver.reached import Reached
+from condgrad.driver.trace import NUMERIC_COLUMNS, Trace
+from condgrad.protocols import Record
 from condgrad.runtime.clock import Watch
 from condgrad.solvers.states import Descent
+from condgrad.solvers.warm_start import WarmStart, WarmStartState
 from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
 from condgrad.storage.atomic import check_folder, resolve_link
 from condgrad.storage.snapshot import AnyPoint, Serialised, annotations_of, check_type, refusing, restore, snapshot
 
-KIND, VERSION = "checkpoint", 3
+KIND, VERSION = "checkpoint", 4
 MAX_SAVING_SHARE = 0.05
 """Maximum share of the run time that saving may take, where the time between saves is given."""
 MAX_DIFFERENCES = 3
 """Maximum number of differences between the problem and the checkpoint that a message lists."""
 MAX_COUNT = 2**62
 """Counts in a file are at most this: a trace of them is an array of int64."""
-MOVES: dict[str, Any] = {
-    "state": Any,
-    "record": Record,
-    "current": Certificate | None,
-    "current_k": int,
-    "best": Certificate | None,
-    "best_k": int,
-    "lowest": Lowest | None,
-    "known": list[tuple[AnyPoint, float]],
-    "idle": int,
-    "unconfirmed": Reason | None,
-    "next_check": int,
-    "noticed": Noticed,
-    "next_measure": int,
-    "next_gap": int,
-    "gap_noise": float,
-}
-"""Attributes of a run that change and are not counted, timed or traced, with their types. Whether a claim was verified is not
-saved: it is verified again."""
+SAVED: dict[str, Any] = {
+    name: kind for name, kind in annotations_of(Reached).items() if name not in ("watch", "counts", "trace")
+} | {"record": Record}
+"""The fields of :class:`Reached` that are saved as they are, with their types; the other three are saved as numbers and
+columns. Whether a claim was verified is not saved: it is verified again."""
 STATE = {"k": int, "x": AnyPoint, "L": float, "certificate": Certificate | None, "descent": Descent | None}
 """What the driver reads of any method's state."""
-DATA = {"k", "problem", "counts", "spent", "rows", "tree", "nodes"}
+DATA = {"k", "problem", "counts", "spent", "rows", "phases", "tree", "nodes"}
 """The plain data in the file."""
 
 
@@ -122,35 +110,35 @@ class Saving:
 
     # ------------------------------------------------------------------------------------------------- writing
 
-    def after(self, run: Any) -> None:
+    def after(self, objective: Any, reached: Reached) -> None:
         """Take a snapshot of this step, before its row of the trace is added, and save it when that is due."""
-        objective = run.problem.objective
-        moving = {name: getattr(run, name) for name in MOVES}
+        moving = {name: getattr(reached, name) for name in SAVED}
         remembered = objective.remembered() if hasattr(objective, "remembered") else None
         try:
             found = snapshot([moving, remembered], _shared(objective))
         except TypeError as error:
-            if run.state.k == 0:
+            if reached.state.k <= 0:
                 raise
             first, self.failure = not self.failure, str(error).rstrip(".")
             if first:  # a class that is not stored has come into the state: the run is not lost
                 python_warnings.warn(
-                    f"After step {run.state.k} no checkpoint: {error}", CheckpointWarning, stacklevel=2
+                    f"After step {reached.state.k} no checkpoint: {error}", CheckpointWarning, stacklevel=2
                 )
             return
+        first = self.data is None and self.saved is None
         self.arrays = found.arrays
         self.data = {
-            "k": run.state.k,
+            "k": reached.state.k,
             "problem": self.problem,
-            "counts": asdict(run.counts),
-            "spent": {"seconds": run.watch.seconds, "cpu": run.watch.cpu, "wall": run.watch.wall},
-            "rows": len(run.trace),
+            "counts": asdict(reached.counts),
+            "spent": {name: getattr(reached.watch, name) for name in ("seconds", "cpu", "wall")},
+            "rows": len(reached.trace),
             "tree": found.tree,
             "nodes": found.nodes,
         }
         steps = self.checkpoint.steps
-        if (run.state.k % steps == 0 and run.state.k > 0) if steps else monotonic() >= self.due:
-            self.save(run.trace)
+        if (reached.state.k % steps == 0 and not first) if steps else monotonic() >= self.due:
+            self.save(reached.trace)
 
     def save(self, trace: Trace) -> None:
         """Write the last snapshot, if it is not written yet."""
@@ -158,8 +146,10 @@ class Saving:
             return
         k, rows, begun = self.data["k"], trace[: self.data["rows"]], monotonic()
         try:
-            columns = {f"trace.{name}": rows[name] for name in COLUMNS} if rows else {}
-            archive.write(self.path, KIND, VERSION, self.data, columns | self.arrays, keep=self.keep)
+            columns = {f"trace.{name}": rows[name] for name in NUMERIC_COLUMNS} if rows else {}
+            phases = [[name, len(list(group))] for name, group in groupby(row.phase for row in rows)]
+            data = {**self.data, "phases": phases}
+            archive.write(self.path, KIND, VERSION, data, columns | self.arrays, keep=self.keep)
             self.saved, self.failure, self.keep = k, "", True
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or "not enough memory"
@@ -182,16 +172,16 @@ class Saving:
 
     # ------------------------------------------------------------------------------------------------- reading
 
-    def restore(self, run: Any) -> None:
-        """Set the run to the step after which the checkpoint was written, if there is one."""
+    def restore(self, asked: Asked, reached: Reached) -> bool:
+        """Set what was reached to the step after which the checkpoint was written. Returns whether there is a checkpoint."""
         found = self._find() if self.resume else None
         if found is None:
-            return
+            return False
         data, arrays = found
         with refusing(self.path):
             saved, changed = data["k"], differences(data["problem"], self.problem)
             if not changed:
-                self._set(run, data, arrays)
+                self._set(asked, reached, data, arrays)
         if changed:
             more = f", and {len(changed) - MAX_DIFFERENCES} more" if len(changed) > MAX_DIFFERENCES else ""
             raise ValueError(
@@ -199,24 +189,30 @@ class Saving:
                 "was asked, or name another file."
             )
         self.saved = saved
+        return True
 
-    def _set(self, run: Any, data: Any, arrays: dict[str, np.ndarray]) -> None:
-        objective, shape = run.problem.objective, tuple(run.x0.shape)
+    def _set(self, asked: Asked, reached: Reached, data: Any, arrays: dict[str, np.ndarray]) -> None:
+        objective, shape = asked.problem.objective, tuple(asked.x0.shape)
         moving, remembered = restore(Serialised(data["tree"], data["nodes"], arrays), _shared(objective), shape)
-        validate_run(moving, data["k"], run.solver, shape)
+        validate_run(moving, data["k"], asked.solver, shape)
         if any(whole(value, name, least=0) > MAX_COUNT for name, value in data["counts"].items()):
             raise ValueError("a count is too large")
         for name, value in data["spent"].items():
             not_negative(value, name)
         rows = whole(data["rows"], "rows", least=0)
-        columns = [arrays[f"trace.{name}"] for name in COLUMNS] if rows else []
+        columns = [arrays[f"trace.{name}"] for name in NUMERIC_COLUMNS] if rows else []
         if any(column.shape != (rows,) or column.dtype.kind not in "iuf" for column in columns):
             raise ValueError(f"a trace of {rows} rows was expected")
-        run.trace = Trace([Record(*row) for row in zip(*(column.tolist() for column in columns), strict=True)])
-        run.watch = Watch(**data["spent"])
-        for name in MOVES:
-            setattr(run, name, moving[name])
-        vars(run.counts).update(vars(Counts(**data["counts"])))
+        if sum(whole(count, "rows", least=0) for _, count in data["phases"]) != rows:
+            raise ValueError("one phase for each row of the trace was expected")
+        phases = [name for name, count in data["phases"] for _ in range(count)]
+        check_type(phases, list[str], "phases")
+        numbers = (column.tolist() for column in columns)
+        reached.trace = Trace([Record(*row) for row in zip(*numbers, phases, strict=True)])
+        reached.watch = Watch(**data["spent"])
+        for name in SAVED:
+            setattr(reached, name, moving[name])
+        vars(reached.counts).update(vars(Counts(**data["counts"])))
         if remembered is not None:
             objective.remember(remembered)
 
@@ -257,17 +253,22 @@ def _shared(objective: Any) -> dict[str, Any]:
 
 def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...]) -> None:
     """Raise TypeError or ValueError if this is not what moves in a run after step ``k``. Objects are validated already."""
-    for name, kind in MOVES.items():
+    first = -solver.steps if isinstance(solver, WarmStart) else 0
+    for name, kind in SAVED.items():
         check_type(moving[name], kind, name, shape)
         if kind is int:
-            whole(moving[name], name, least=0)
+            whole(moving[name], name, least=first if name in ("current_k", "best_k") else 0)
     state = moving["state"]
-    while hasattr(solver, "solver"):  # a wrapper, such as Backtracking
+    warm = isinstance(state, WarmStartState)
+    while hasattr(solver, "solver") and not (warm and isinstance(solver, WarmStart)):  # a wrapper, such as Backtracking
         solver = solver.solver
+    if warm and (not isinstance(solver, WarmStart) or state.steps != solver.steps):
+        raise ValueError("the run has another warm start")
     check_type(state, annotations_of(solver.init).get("return", Any), "state")
     for name, kind in STATE.items():
         check_type(getattr(state, name), kind, f"state.{name}", shape)
-    positive(state.L, "L")
+    if not warm:
+        positive(state.L, "L")
     estimator: Any = getattr(solver, "estimator", None)
     for name, part in (("memory", getattr(solver, "inner", estimator)), ("snapshot", estimator)):
         memory = getattr(state, name, ()) if hasattr(part, "init") else ()
@@ -277,5 +278,5 @@ def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, 
         real(fun, "F")
     if any(abs(number) > MAX_COUNT for number in vars(moving["record"]).values() if isinstance(number, int)):
         raise ValueError("a count is too large")
-    if whole(k, "k", least=0) != state.k or moving["record"].k != k:
+    if whole(k, "k", least=first) != state.k or moving["record"].k != k:
         raise ValueError("the state, the record and the file are of different steps")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import NonFinite, not_finite, read_only
-from condgrad.driver.resolve import unwrapped
+from condgrad.driver.resolve import check_point, unwrapped
 from condgrad.points import norm2
 from condgrad.protocols import ORACLES, Oracle, Problem, has
 
@@ -76,6 +76,8 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
         answer = ask(*map(read_only, args)) if foreign else ask(*args)  # points are values
         for noun, of in finite:
             part = of(answer)
+            if not isinstance(part, float):
+                check_point(part, f"{noun} of {owner}")
             if not isfinite(part if isinstance(part, float) else norm2(part)):
                 raise NonFinite(f"{noun} of {owner} {found(part)}.")
         return answer

@@ -1,43 +1,134 @@
-"""The end of a run: what it returns, checked, and what it says of it."""
+"""The end of a run: the last measurement, the check of what is returned, and the messages about it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from math import nan
+from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
 from condgrad.certificate import Certificate
 from condgrad.checks import FAULTS
 from condgrad.driver.environment import threads, versions
+from condgrad.driver.metrics import function_name, mapping
 from condgrad.driver.result import Result
+from condgrad.driver.stopping import BudgetEnd, Seconds
+from condgrad.driver.verification import out_of_precision
 from condgrad.inner import inner_name
 from condgrad.protocols import Point, Reason
+from condgrad.runtime.interruption import describe_interruption
 
 if TYPE_CHECKING:
-    from condgrad.driver.run import _Run
+    from condgrad.driver.run import Loop
+
+FINAL = ("converged", "failed", "interrupted")
+"""Endings after which the last iterate is not measured: its measures are known, can't be computed, or would take too long."""
+GRACE_SHARE = 0.1
+"""Share of a deadline that the last measurement may take beyond it."""
 
 
-def result(run: _Run, x: Point, fun: float, certificate: Certificate | None, reason: Reason) -> Result:
+def finished(run: Loop, reason: Reason) -> Result:
+    """The result of a run that has ended, measured and checked; not checked if memory runs out."""
+    reason = measure_last(run, reason)
+    run.reached.close_trace()
+    try:
+        found = answer(run, reason)
+    except MemoryError:
+        found = unchecked(run, Reason("failed", reason.message), "memory ran out")
+    return result(run, *found)
+
+
+def interrupted(run: Loop, interruption: KeyboardInterrupt) -> Result:
+    """The result of a run without a check of it."""
+    run.reached.close_trace()
+    reason = Reason("interrupted", describe_interruption(interruption))
+    return result(run, *unchecked(run, reason, "that was interrupted"))
+
+
+def result(run: Loop, x: Point, fun: float, certificate: Certificate | None, reason: Reason) -> Result:
+    asked, reached = run.asked, run.reached
     return Result(
         x=x,
         fun=fun,
         status=reason.status,
         message=reason.message,
         certificate=certificate,
-        counts=asdict(run.counts),
-        trace=run.trace,
-        steps=0 if run.state is None else run.state.k,
-        seconds=run.watch.seconds,
-        cpu=run.watch.cpu,
-        method=run.name,
-        smoothness=nan if run.state is None else run.state.L,
-        seed=run.seed,
-        spec=run.spec,
+        counts=asdict(reached.counts),
+        trace=reached.trace,
+        steps=0 if reached.state is None else max(reached.state.k, 0),
+        seconds=reached.watch.seconds,
+        cpu=reached.watch.cpu,
+        method=asked.name,
+        smoothness=nan if reached.state is None else reached.state.L,
+        seed=asked.seed,
+        spec=asked.spec,
         made_with={**versions(), "threads": threads()},
-        warnings=(*run.lookout.warn(run.state), *(run.saving.warnings() if run.saving else ())),
-        inner=inner_of(run.solver),
-        lowest=run.lowest,
+        warnings=(*run.audit.warn(reached.state), *(run.saving.warnings() if run.saving else ())),
+        inner=inner_of(asked.solver),
+        lowest=reached.lowest,
     )
+
+
+def measure_last(run: Loop, reason: Reason) -> Reason:
+    """Measure the last iterate of a method that is measured on some steps only, which may show that it has converged."""
+    asked, reached, state = run.asked, run.reached, run.reached.state
+    if state is None or state.k <= 0 or reached.current is not None or not asked.keep_best or reason.status in FINAL:
+        return reason
+    if not asked.measure and state.certificate is not None:
+        return reason
+    reached.next_measure = 0
+    try:
+        with grace(run):
+            reached.record = run.observer.observe(state)
+    except (*FAULTS, MemoryError, BudgetEnd):
+        return reason
+    reached.trace.amend(reached.record)
+    ending = asked.stop(reached.record, reached.trace)
+    return ending if ending is not None and ending.status == "converged" else reason
+
+
+@contextmanager
+def grace(run: Loop) -> Iterator[None]:
+    """The time after a deadline in which the last point may still be measured."""
+    deadlines = [budget.limit for budget in run.asked.budgets if isinstance(budget, Seconds)]
+    run.deadline = run.reached.watch.wall + GRACE_SHARE * min(deadlines, default=inf)
+    try:
+        yield
+    finally:
+        run.deadline = inf
+
+
+def hurried(run: Loop, reason: Reason) -> bool:
+    """Whether the run was interrupted, or a deadline has passed."""
+    wall = run.reached.watch.wall
+    late = any(isinstance(budget, Seconds) and wall > budget.limit for budget in run.asked.budgets)
+    return late or reason.status == "interrupted"
+
+
+def certify_last(run: Loop, x: Point, reason: Reason) -> Certificate:
+    """Certify a point that was never certified: by its gradient mapping, or if time is short by its Frank-Wolfe gap, which is
+    one linear oracle call."""
+    asked, verifier = run.asked, run.verifier
+    gamma = 1 / (2 * run.reached.state.L)
+    if reason.status != "interrupted":
+        try:
+            with grace(run):
+                claim = mapping(asked.measured, x, gamma, asked.eps)
+            if reason.status == "converged":
+                run.audit.alone(claim)
+            return verifier.probed(verifier.verify(claim), hurried(run, reason))
+        except BudgetEnd:
+            pass
+    claim = Certificate(x, x, gamma, inf, on=function_name(asked.measured))
+    return verifier.probed(verifier.verify(claim), brief=True)
+
+
+def last(run: Loop) -> Point:
+    """The point that is returned if no certificate decides."""
+    if run.asked.output == "lowest" and run.reached.lowest is not None:
+        return run.reached.lowest.x
+    return run.asked.x0 if run.reached.state is None else run.reached.state.x
 
 
 def inner_of(solver: Any) -> str | None:
@@ -47,113 +138,117 @@ def inner_of(solver: Any) -> str | None:
     return inner_name(solver.inner) if hasattr(solver, "inner") else None
 
 
-def answer(run: _Run, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
+def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
     """What met the tolerance, or the best certified iterate, verified; else the last one, or the one with the lowest F."""
-    if run.lookout.refuted:
+    if run.audit.refuted:
         return uncertified(run, reason)
-    claimed = run.current if reason.status == "converged" else run.best
-    if claimed is not None and run.keep_best:
+    claimed = run.reached.current if reason.status == "converged" else run.reached.best
+    if claimed is not None and run.asked.keep_best:
         try:
-            known = run.verified if reason.status == "converged" else None
-            verified = known or run.probed(run.verify(claimed), run.hurried(reason))
-            fun = run.value(verified.x)
-            run.keep_lowest(verified.x, fun, run.current_k if reason.status == "converged" else run.best_k)
+            known = run.verifier.verified if reason.status == "converged" else None
+            verified = known or run.verifier.probed(run.verifier.verify(claimed), hurried(run, reason))
+            fun = run.observer.value(verified.x)
+            step = run.reached.current_k if reason.status == "converged" else run.reached.best_k
+            run.reached.keep_lowest(verified.x, fun, step)
             return verified.x, fun, *confirmed(run, reason, verified)
         except FAULTS as error:
-            if run.lookout.refuted:
+            if run.audit.refuted:
                 return uncertified(run, Reason("failed", f"{reason.message} {error}"))
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     try:
         offer(run, reason)
     except (*FAULTS, MemoryError):  # what is known already is what there is
         pass
-    x, fun, certificate = run.last(), nan, None
-    lowest = run.lowest if run.output == "lowest" else None
+    x, fun, certificate = last(run), nan, None
+    lowest = run.reached.lowest if run.asked.output == "lowest" else None
     which = "iterate with the lowest F" if lowest else "last iterate"
     try:
-        fun = lowest.fun if lowest else run.value(x)
+        fun = lowest.fun if lowest else run.observer.value(x)
         if reason.status == "converged" or lowest:
-            certificate = run.certify_at_the_end(x, reason)
+            certificate = certify_last(run, x, reason)
             certificate, reason = confirmed(run, reason, certificate)
     except FAULTS as error:
-        if run.lookout.refuted:
+        if run.audit.refuted:
             return uncertified(run, Reason("failed", f"{reason.message} {error}"))
         reason = Reason("failed", f"{reason.message} The {which} could not be evaluated: {error}")
     return x, fun, certificate, reason
 
 
-def offer(run: _Run, reason: Reason) -> None:
+def offer(run: Loop, reason: Reason) -> None:
     """The last iterate, and the one that met the tolerance, may have the lowest F; between two records it is not known."""
-    if run.state is not None and run.has_value:
-        run.keep_lowest(run.state.x, run.value(run.state.x), run.state.k)
-        if reason.status == "converged" and run.current is not None:
-            run.keep_lowest(run.current.x, run.value(run.current.x), run.current_k)
+    reached, value = run.reached, run.observer.value
+    if reached.state is not None and run.asked.has_value:
+        reached.keep_lowest(reached.state.x, value(reached.state.x), reached.state.k)
+        if reason.status == "converged" and reached.current is not None:
+            reached.keep_lowest(reached.current.x, value(reached.current.x), reached.current_k)
 
 
-def uncertified(run: _Run, reason: Reason) -> tuple[Point, float, None, Reason]:
+def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
     """The iterate without a certificate, where the linear oracle was shown to be wrong: every certificate rests on it."""
-    x = run.best.x if run.best and run.keep_best else run.last()
+    x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
     message = f"{reason.message} It has no certificate, which would rest on that oracle."
     try:
-        return x, run.value(x), None, Reason("failed", message)
+        return x, run.observer.value(x), None, Reason("failed", message)
     except FAULTS as error:
         return x, nan, None, Reason("failed", f"{message} It could not be evaluated: {error}")
 
 
-def confirmed(run: _Run, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
+def confirmed(run: Loop, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
     """What is known of a point outside of the set is no certificate."""
-    if unfit := run.lookout.unfit(certificate, reason.status == "converged"):
+    if unfit := run.audit.unfit(certificate, reason.status == "converged"):
         return None, Reason("failed", f"{reason.message} {unfit}")
     return certificate, checked(run, reason, certificate)
 
 
-def checked(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
+def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
     """The reason as it stands after the check of what is returned, and what that is."""
-    pending = run.unconfirmed if reason.status == "out_of_budget" else None
-    if pending and run.satisfied(certificate):  # the budget ended between two checks
+    pending = run.reached.unconfirmed if reason.status == "out_of_budget" else None
+    if pending and run.verifier.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None
-    if pending or (reason.status == "converged" and not run.satisfied(certificate)):
+    if pending or (reason.status == "converged" and not run.verifier.satisfied(certificate)):
         return not_confirmed(run, reason, certificate)
-    if reason.status == "out_of_budget" and (beyond := run.beyond_precision(certificate, mostly=True)):
+    if reason.status == "out_of_budget" and (beyond := run.verifier.beyond_precision(certificate, mostly=True)):
         reason = Reason(beyond.status, f"{reason.message} {beyond.message}")
     if reason.status == "converged":
-        reason = run.restated(reason, certificate)
-    if run.output == "lowest" and run.lowest is not None:
-        returned = f"Returned: the iterate with the lowest F that is known, from step {run.lowest.step}."
+        reason = run.verifier.restated(reason, certificate)
+    if run.asked.output == "lowest" and run.reached.lowest is not None:
+        returned = f"Returned: the iterate with the lowest F that is known, from step {run.reached.lowest.step}."
         return Reason(reason.status, f"{reason.message} {returned}")
-    if not run.keep_best:
+    if not run.asked.keep_best:
         return Reason(reason.status, f"{reason.message} Returned: the last iterate.")
     if reason.status == "converged":
-        returned = f"Returned: the iterate that was certified, from step {run.current_k}."
-        if run.record is None or run.record.k <= 1:
+        returned = f"Returned: the iterate that was certified, from step {run.reached.current_k}."
+        if run.reached.record is None or run.reached.record.k <= 1:
             returned += " The start was already within the tolerance: lower tol if F or the set are on another scale."
     else:
-        which = "gap" if run.by_gap else "mapping"
-        returned = f"Returned: the iterate with the smallest certified {which}, from step {run.best_k}."
+        which = "gap" if run.asked.by_gap else "mapping"
+        returned = f"Returned: the iterate with the smallest certified {which}, from step {run.reached.best_k}."
         returned += lower_elsewhere(run, certificate)
     return Reason(reason.status, f"{reason.message} {returned}")
 
 
-def not_confirmed(run: _Run, reason: Reason, certificate: Certificate) -> Reason:
+def not_confirmed(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
     """What the check found, without the bound that was claimed: one bound for one point."""
     ended = f"{reason.message} " if reason.status == "out_of_budget" else ""
-    beyond = run.beyond_precision(certificate, mostly=True)
-    if run.eps is not None and certificate.upper <= 4 * certificate.floor:  # at least half of the norm is rounding
-        beyond = out_of_precision("squared mapping", certificate.floor, run.eps)
+    beyond = run.verifier.beyond_precision(certificate, mostly=True)
+    if (
+        run.asked.eps is not None and certificate.upper <= 4 * certificate.floor
+    ):  # at least half of the norm is rounding
+        beyond = out_of_precision("squared mapping", certificate.floor, run.asked.eps)
     if beyond:
         return Reason("unverified", f"{ended}{beyond.message}")
     why = "output='best' returns the iterate that was certified"
-    L = run.problem.objective.smoothness
-    if L and (seen := run.lookout.smoothness(L)) > L:
+    L = run.asked.problem.objective.smoothness
+    if L and (seen := run.audit.smoothness(L)) > L:
         why = (
             f"the smoothness L = {L:.3g} is too small, as the run has seen {seen:.3g}, for which the check was made. Leave "
             f"smoothness out to have it estimated, or give at least {seen:.3g}"
         )
-    elif run.keep_best:
+    elif run.asked.keep_best:
         why = "the gradient or the linear oracle is not accurate enough for this tolerance"
-    found = [] if run.by_gap else [f"a squared mapping of {certificate.upper:.3g}{tolerated(run.eps)}"]
-    if "gap" in run.watches:
-        found.append(f"a Frank-Wolfe gap of {run.gap_at(certificate).value:.3g}{tolerated(run.gap_eps)}")
+    found = [] if run.asked.by_gap else [f"a squared mapping of {certificate.upper:.3g}{tolerated(run.asked.eps)}"]
+    if "gap" in run.asked.watches:
+        found.append(f"a Frank-Wolfe gap of {run.observer.gap_at(certificate).value:.3g}{tolerated(run.asked.gap_eps)}")
     return Reason(
         "unverified",
         f"{ended}The method's own bound met the stopping rule. But the check of what is returned found {' and '.join(found)}: "
@@ -165,28 +260,18 @@ def tolerated(eps: float | None) -> str:
     return "" if eps is None else f" (tolerance {eps:.3g})"
 
 
-def out_of_precision(what: str, rounding: float, eps: float) -> Reason:
-    """Float64 can't tell whether a measure is at most eps."""
-    return Reason(
-        "unverified",
-        f"Precision is exhausted: the rounding error of the {what} can be {rounding:.3g} here, and the tolerance "
-        f"is {eps:.3g}. If F has a large linear term that is constant on the set (such as c sum(x) on a simplex), subtract "
-        "it; else scale F or the set, or give a larger tol.",
-    )
-
-
-def unchecked(run: _Run, reason: Reason, why: str) -> tuple[Point, float, Certificate | None, Reason]:
+def unchecked(run: Loop, reason: Reason, why: str) -> tuple[Point, float, Certificate | None, Reason]:
     """The result as it stands, where it could not be checked."""
-    x = run.best.x if run.best and run.keep_best else run.last()
+    x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
     message = f"{reason.message} What is returned was not checked, as {why}: it has no certificate."
     return x, nan, None, Reason(reason.status, message)
 
 
-def lower_elsewhere(run: _Run, certificate: Certificate) -> str:
+def lower_elsewhere(run: Loop, certificate: Certificate) -> str:
     """The smallest mapping need not go with the smallest F; where the run is not done, say so."""
-    lowest = run.lowest
-    if lowest is None or lowest.fun >= run.value(certificate.x):
+    lowest = run.reached.lowest
+    if lowest is None or lowest.fun >= run.observer.value(certificate.x):
         return ""
     # option II certifies a point inside a step, and that step leads to the lowest one: the number alone would name both
-    where = f"at step {lowest.step}" if lowest.step != run.best_k else "at the end of that step"
+    where = f"at step {lowest.step}" if lowest.step != run.reached.best_k else "at the end of that step"
     return f" F was lower {where}, {lowest.fun:.6g}: see result.lowest, or ask for output='lowest'."

@@ -10,6 +10,7 @@ import numpy as np
 
 from condgrad.certificate import Certificate, linear_gap
 from condgrad.inner import Corrective, Spectral, relative, with_gap
+from condgrad.points import Blocks
 from condgrad.points.rounding import grad_scale, mapping_rounding, precision
 from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, SpectralSet, fits
 from condgrad.runtime.signals import receiving, worst
@@ -52,9 +53,10 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
     -------
     Certificate
     """
-    small = exact and not isinstance(x, np.ndarray) and prod(x.shape) <= MAX_DENSE_ENTRIES
+    dense = is_dense(x)
+    small = exact and not dense and prod(x.shape) <= MAX_DENSE_ENTRIES
     grad, gap = problem.objective.grad(x), 0.0
-    if (small or isinstance(x, np.ndarray)) and fits(problem.domain, Projectable):
+    if (small or dense) and fits(problem.domain, Projectable):
         z = x - gamma * grad
         prox = problem.domain.project(np.asarray(z) if small else z)
     else:
@@ -67,6 +69,11 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
     relative_precision = precision(problem.objective, grad)
     rounding = mapping_rounding(grad, x, prox, gamma, relative_precision, grad_scale(problem.objective, x))
     return Certificate(x, prox, gamma, gap, on=function_name(problem), rounding=rounding)
+
+
+def is_dense(x: Point) -> bool:
+    """Whether x is an array, or made of blocks that are."""
+    return all(map(is_dense, x.blocks)) if isinstance(x, Blocks) else isinstance(x, np.ndarray)
 
 
 def function_name(problem: Problem) -> str:

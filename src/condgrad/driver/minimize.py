@@ -13,11 +13,12 @@ import numpy as np
 
 from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
 from condgrad.driver import gradient_check
+from condgrad.driver.asked import OUTPUTS, Callback
 from condgrad.driver.checkpoint import Checkpoint
 from condgrad.driver.progress import Progress, switched_off
 from condgrad.driver.resolve import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.result import Result
-from condgrad.driver.run import OUTPUTS, Callback, run
+from condgrad.driver.run import run
 from condgrad.driver.smoothness_estimate import SmoothnessEstimate
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
@@ -98,7 +99,8 @@ def minimize(
         schedule, each prox may use at most 1000 linear oracle calls; its certificate states the accuracy that was
         reached.
     warm_start : int, default None
-        Number of Frank-Wolfe steps before a sliding method begins on a spectral set. None: 20 with the practical
+        Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with
+        the phase "warm-start" and numbers below 0; ``max_steps`` does not count them. None: 20 with the practical
         schedule if x0 is None, else 0.
     smoothness : float, SmoothnessEstimate or "estimate", default None
         L, in place of the objective's own: a number, or what :func:`condgrad.estimate_smoothness` returns, which has

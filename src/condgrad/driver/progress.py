@@ -56,7 +56,8 @@ class Progress:
 
     def line(self, record: Record, share: float, elapsed: float) -> str:
         """Text of the line; ``share`` is the estimated progress from 0 to 1."""
-        parts = [f"{self.title}: step {record.k}"]
+        phase = "" if record.phase == "main" else f"{record.phase}, "
+        parts = [f"{self.title}: {phase}step {record.k}"]
         if isfinite(record.fun):
             parts.append(f"F {record.fun:.6g}")
         if isfinite(record.mapping):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import isfinite, sqrt
 from typing import Any
@@ -13,23 +14,26 @@ from condgrad.checks import (
     NotGiven,
     as_shape,
     finite_array,
+    not_negative,
     pair,
     positive,
+    real,
     real_array,
     same_shape,
+    whole,
 )
 from condgrad.domains import user_set
 from condgrad.inner import Corrective
-from condgrad.points import LowRank, inner, norm2
+from condgrad.points import Blocks, inner, norm2
 from condgrad.points.rounding import precision_of
 from condgrad.protocols import (
+    ORACLES,
     Domain,
     Expectation,
     FiniteSum,
     Objective,
     Point,
     Problem,
-    SpectralSet,
     fits,
     has,
     members,
@@ -41,6 +45,19 @@ INSIDE = 1e-6
 """How far outside, relative to the set, still counts as inside: rounding, the user's included."""
 DIGITS = 1e-12
 """The same relative to the points themselves, which may be far larger than the set is wide: their last digits."""
+FUNCTIONS = ("draw", "assemble", "start", "contains", "low_rank_start", "shrink", "grad_scale")
+"""Members of an objective or a set that are functions and no oracles."""
+NUMBERS: dict[str, Callable[[Any, str], Any]] = {
+    "smoothness": not_negative,
+    "term_smoothness": not_negative,
+    "mean_square_smoothness": not_negative,
+    "lower_smoothness": real,
+    "lower_bound": real,
+    "diameter": not_negative,
+    "max_norm": not_negative,
+    "n_terms": whole,
+}
+"""Members of an objective or a set that are numbers, with what is required of them."""
 COARSE = 2.0
 """The same in units of the coarsest type in which a user's set has answered, where that is more: in float16 it is 1e-3."""
 ENTRY_CALLS = 10
@@ -66,6 +83,8 @@ def check_problem(problem: Problem) -> Problem:
             f"The objective is {_named(objective)}, which has no {' and no '.join(lacking)}: an objective has at least "
             f"{' and '.join(members(Objective))}; for your own function use Function(value, grad)."
         )
+    check_members(objective)
+    check_members(domain)
     problem = completed(problem)
     objective, domain = problem.objective, problem.domain
     if objective.shape is not None and objective.shape != domain.shape:
@@ -73,6 +92,26 @@ def check_problem(problem: Problem) -> Problem:
             f"The objective's points have shape {objective.shape}, the set's have shape {domain.shape}: give both the same."
         )
     return problem
+
+
+def check_members(part: Any) -> None:
+    """Refuse members of a user's own objective or set that are there, but are no function or no number."""
+    owner = type(unwrapped(part))
+    if owner.__module__.startswith("condgrad."):
+        return
+    for name in (*ORACLES, *FUNCTIONS):
+        member = getattr(part, name, None)
+        if member is not None and not callable(member):
+            raise TypeError(
+                f"{owner.__name__} has {name} = {member!r}, but a function was expected: define {name}(...)."
+            )
+    for name, check in NUMBERS.items():
+        try:
+            number = getattr(part, name, None)
+        except NotGiven:
+            continue
+        if number is not None:
+            check(number, f"The {name} of {owner.__name__}")
 
 
 def _named(thing: Any) -> str:
@@ -119,8 +158,14 @@ def _no_diameter(wrapped: Any) -> float:
 def check_start(problem: Problem, x0: Point | None) -> Point:
     domain = problem.domain
     if x0 is None:
-        low_rank = getattr(problem.objective, "low_rank", False) and fits(domain, SpectralSet)
-        return domain.low_rank_start() if low_rank else domain.start()
+        low_rank = getattr(problem.objective, "low_rank", False) and has(domain, "low_rank_start")
+        if low_rank:
+            return domain.low_rank_start()
+        x0 = domain.start()
+        owner = type(domain).__name__
+        check_point(x0, f"The start of {owner}, domain.start() or else the answer of lmo to ones,")
+        same_shape(tuple(x0.shape), tuple(domain.shape), f"The start of {owner}")
+        return x0
     if not hasattr(x0, "inner"):  # a structured point brings its own
         x0 = finite_array(x0, "x0")
     elif not isfinite(norm2(x0)):
@@ -132,7 +177,15 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
         inside = not proven_outside(domain, x0)
     if not inside:
         raise ValueError("x0 lies outside the set: give a point of it, or leave x0 out to start at domain.start().")
-    return x0.uncached() if isinstance(x0, LowRank) else x0
+    return x0.uncached() if hasattr(x0, "uncached") else x0
+
+
+def check_point(answer: Any, what: str) -> None:
+    """Refuse an answer that is neither an array nor a structured point."""
+    if not isinstance(answer, np.ndarray) and not hasattr(answer, "inner"):
+        raise TypeError(
+            f"{what} is of type {type(answer).__name__}, but an array was expected: return numpy.array(..., dtype=float)."
+        )
 
 
 def counts_as_inside(domain: Any) -> float:
@@ -244,6 +297,8 @@ def _checked_value(answer: Any, name: str) -> float:
 
 def _checked_gradient(answer: Any, name: str, seen: list[float], x: Point) -> Point:
     seen[0] = max(seen[0], precision_of(answer))
+    if isinstance(x, Blocks):
+        return x.like(answer, f"The answer of {name}")
     if hasattr(answer, "inner"):  # a structured point
         return answer
     array = real_array(answer, f"The answer of {name}")

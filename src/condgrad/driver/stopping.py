@@ -23,6 +23,13 @@ class Budget(Protocol):
     def reason(self) -> Reason: ...
 
 
+class BudgetEnd(Exception):
+    """Raised within a step by an oracle call that a budget does not allow."""
+
+    def __init__(self, reason: Reason):
+        self.reason = reason
+
+
 class Rule(ABC):
     """Stopping rule: ``rule(record, trace)`` returns a reason to stop, or None to continue."""
 
@@ -345,8 +352,10 @@ class Stagnation(Rule):
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
         rows = [record]
-        while len(rows) <= len(trace) and trace[-len(rows)].k > record.k - 2 * self.steps:
-            rows.append(trace[-len(rows)])
+        while len(rows) <= len(trace):
+            if (row := trace[-len(rows)]).k <= record.k - 2 * self.steps or row.phase != record.phase:
+                break
+            rows.append(row)
         certified = any(isfinite(r.mapping) for r in rows)
         seen = [(r.k, r.mapping if certified else r.fun) for r in rows]
         late = [m for k, m in seen if k > record.k - self.steps and isfinite(m)]

@@ -19,6 +19,7 @@ from condgrad.runtime.extras import needed_for
 from condgrad.storage.atomic import replacing
 
 COLUMNS = [field.name for field in fields(Record)]
+NUMERIC_COLUMNS = [name for name in COLUMNS if name != "phase"]
 
 
 class Trace(Sequence[Record]):
@@ -82,7 +83,7 @@ class Trace(Sequence[Record]):
         """
         with replacing(path) as file:
             for row in self:
-                plain = {k: v if isfinite(v) else None for k, v in asdict(row).items()}
+                plain = {k: v if isinstance(v, str) or isfinite(v) else None for k, v in asdict(row).items()}
                 file.write(json.dumps(plain).encode() + b"\n")
 
     def to_dataframe(self) -> Any:

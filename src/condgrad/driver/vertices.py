@@ -14,7 +14,7 @@ import numpy as np
 
 from condgrad.checks import BadOracle, NonFinite, read_only
 from condgrad.domains import ProjectableUserSet, UserSet
-from condgrad.driver.resolve import unwrapped
+from condgrad.driver.resolve import check_point, unwrapped
 from condgrad.points import SparseArray, inner, norm2
 from condgrad.points.rounding import precision_of, sum_rounding
 from condgrad.protocols import Point
@@ -41,7 +41,9 @@ def by_user(domain: Any) -> bool:
     """Is this set's linear oracle somebody else's?"""
     given = unwrapped(domain)
     own = type(given).__module__.startswith("condgrad.")
-    return not own or isinstance(given, UserSet | ProjectableUserSet | Compared)
+    if not own or isinstance(given, UserSet | ProjectableUserSet | Compared):
+        return True
+    return any(map(by_user, getattr(given, "parts", ())))  # the sets that a combination is made of
 
 
 class Compared:
@@ -68,6 +70,7 @@ class Compared:
         """The answer of the oracle, compared."""
         with receiving() as reports:
             vertex = oracle(read_only(direction))
+        check_point(vertex, f"The linear oracle's answer of {type(self._domain).__name__}")
         self.precision = max(self.precision, precision_of(vertex), getattr(self._domain, "precision", 0.0))
         known, value = self.remembered, inner(direction, vertex)
         if not np.isfinite(value):  # is refused by whoever asked

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from condgrad.checks import same_shape
 from condgrad.estimators.minibatch import draw
-from condgrad.protocols import Point
+from condgrad.protocols import Batch, Point
 from condgrad.storage.stored import check_array, stored
 
 
@@ -25,6 +26,16 @@ class Snapshot(NamedTuple):
     grad: Point
     rows: np.ndarray | None
     """The gradient (row) of every term at x; None: not stored."""
+
+    def rows_of(self, batch: Batch, objective: Any) -> np.ndarray:
+        """Return the stored rows of a batch. Raises ValueError if they are not those of the objective's terms."""
+        assert self.rows is not None
+        if len(self.rows) != objective.n_terms:
+            raise ValueError(
+                f"The snapshot has the gradients of {len(self.rows)} terms, but the objective has {objective.n_terms} terms: "
+                "it is not of this run, so start the run again."
+            )
+        return self.rows[batch]
 
 
 @dataclass(frozen=True)
@@ -69,9 +80,10 @@ class SVRG:
             memory.rows is None and getattr(objective, "mean_grad", None) is not None
         ):  # avoids an array of term gradients
             return objective.grad_terms(x, batch) - objective.grad_terms(memory.x, batch) + memory.grad, memory
-        at_snapshot = objective.term_rows(memory.x, batch) if memory.rows is None else memory.rows[batch]
-        change = objective.assemble(objective.term_rows(x, batch) - at_snapshot, batch)
-        return change + memory.grad, memory
+        rows = objective.term_rows(x, batch)
+        at_snapshot = objective.term_rows(memory.x, batch) if memory.rows is None else memory.rows_of(batch, objective)
+        same_shape(at_snapshot.shape, rows.shape, "The array of stored term gradients in the snapshot")
+        return objective.assemble(rows - at_snapshot, batch) + memory.grad, memory
 
     def snapshot(self, objective: Any, x: Point, rng: np.random.Generator) -> Snapshot:
         """Return a snapshot at x."""

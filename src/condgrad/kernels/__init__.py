@@ -1,8 +1,9 @@
 """Compiled kernels: low-rank products at sampled entries, sparse matrix products, pointwise losses.
 
 numba compiles each kernel at its first use and caches the machine code on disk. Kernels are parallel over rows (or stripes of
-columns) and accept float32 and float64 values and int32 and int64 indices. One thread sums one row, in the order of the
-entries, so the bits do not depend on the number of threads. Blocks (U, V, W) are C-contiguous: each row is contiguous in memory.
+columns) and accept float32 and float64 values and int32 and int64 indices; sums are in float64 for both. One thread sums one
+row, in the order of the entries, so the bits do not depend on the number of threads. Blocks (U, V, W) are C-contiguous: each row
+is contiguous in memory.
 
 Kernels can be called from any thread and from a forked process: see :mod:`condgrad.kernels.layer`.
 """
@@ -27,9 +28,9 @@ SUM_CHUNK = 8192
 """Number of entries summed at a time; the sums of the chunks are added. So a sum does not depend on the number of threads."""
 
 
-def sample(indptr: np.ndarray, indices: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Return (U V')_ij at the entries of a pattern in CSR form."""
-    out = np.empty(len(indices), U.dtype)
+def sample(indptr: np.ndarray, indices: np.ndarray, U: np.ndarray, V: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """Return (U V')_ij at the entries of a pattern in CSR form, in the given type; None: the type of U."""
+    out = np.empty(len(indices), U.dtype if dtype is None else dtype)
     _run("sample", U.shape[1] * len(out), indptr, indices, U, V, out)
     return out
 
@@ -42,22 +43,22 @@ def sample_at(rows: np.ndarray, cols: np.ndarray, U: np.ndarray, V: np.ndarray) 
 
 
 def times(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Return S W for the sparse matrix S with these values, in CSR form."""
-    out = np.empty((len(indptr) - 1, W.shape[1]), W.dtype)
+    """Return S W for the sparse matrix S with these values, in CSR form: float32 if S and W are, else float64."""
+    out = np.empty((len(indptr) - 1, W.shape[1]))  # sums are in float64 for any type
     _run("times", W.shape[1] * len(values), indptr, indices, values, W, out)
-    return out
+    return out.astype(np.result_type(values, W), copy=False)
 
 
 def transposed_times(
     cuts: np.ndarray, indices: np.ndarray, values: np.ndarray, Q: np.ndarray, size: int, width: int
 ) -> np.ndarray:
-    """Return S' Q without a transposed copy of S.
+    """Return S' Q without a transposed copy of S: float32 if S and Q are, else float64.
 
     Columns are divided into stripes of ``width``; stripe s has the entries cuts[s, i] to cuts[s + 1, i] - 1 of row i.
     """
-    out = np.empty((size, Q.shape[1]), Q.dtype)
+    out = np.empty((size, Q.shape[1]))
     _run("transposed_times", Q.shape[1] * len(values), cuts, indices, values, Q, width, out)
-    return out
+    return out.astype(np.result_type(values, Q), copy=False)
 
 
 def inlier_weights(
@@ -119,7 +120,7 @@ def add(total: np.ndarray, c: float, part: np.ndarray) -> None:
 def dot(x: np.ndarray, y: np.ndarray) -> float:
     """Return the sum of x_i y_i."""
     if len(x) < MIN_PARALLEL_WORK:
-        return float(np.vdot(x, y))
+        return float(np.vdot(x.astype(float, copy=False), y.astype(float, copy=False)))
     sums = np.zeros(-(-len(x) // SUM_CHUNK))
     _run("dot", len(x), x, y, SUM_CHUNK, sums)
     return float(sums.sum())

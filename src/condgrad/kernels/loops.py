@@ -1,4 +1,7 @@
-"""The compiled kernels: loops that numba compiles. They write into arrays that the caller allocates."""
+"""The compiled kernels: loops that numba compiles. They write into arrays that the caller allocates.
+
+Arrays may be float32 or float64. Arithmetic and sums are in float64, so the only rounding to float32 is that of a result.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from numba.core import event
 from condgrad.kernels.compile_progress import CompileProgress
 from condgrad.kernels.disk_cache import KernelCache
 
-prange = numba.prange
+prange, float64 = numba.prange, numba.float64
 
 
 class Kernel:
@@ -57,18 +60,18 @@ def sample(indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
     for i in prange(len(indptr) - 1):
         for p in range(indptr[i], indptr[i + 1]):
             j = indices[p]
-            total = out.dtype.type(0)
+            total = 0.0
             for q in range(U.shape[1]):
-                total += U[i, q] * V[j, q]
+                total += float64(U[i, q]) * V[j, q]
             out[p] = total
 
 
 @_compiled("rows", "cols", "U", "V")
 def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
     for p in prange(len(rows)):
-        total = out.dtype.type(0)
+        total = 0.0
         for q in range(U.shape[1]):
-            total += U[rows[p], q] * V[cols[p], q]
+            total += float64(U[rows[p], q]) * V[cols[p], q]
         out[p] = total
 
 
@@ -76,16 +79,16 @@ def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
 def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
     if W.shape[1] == 1:  # one column: the sum stays in a register
         for i in prange(len(indptr) - 1):
-            total = out.dtype.type(0)
+            total = 0.0
             for p in range(indptr[i], indptr[i + 1]):
-                total += values[p] * W[indices[p], 0]
+                total += float64(values[p]) * W[indices[p], 0]
             out[i, 0] = total
         return
     for i in prange(len(indptr) - 1):
         for q in range(W.shape[1]):
             out[i, q] = 0
         for p in range(indptr[i], indptr[i + 1]):
-            j, v = indices[p], values[p]
+            j, v = indices[p], float64(values[p])
             for q in range(W.shape[1]):
                 out[i, q] += v * W[j, q]
 
@@ -98,13 +101,13 @@ def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-u
                 out[j, q] = 0
         if Q.shape[1] == 1:
             for i in range(Q.shape[0]):
-                weight = Q[i, 0]
+                weight = float64(Q[i, 0])
                 for p in range(cuts[s, i], cuts[s + 1, i]):
                     out[indices[p], 0] += values[p] * weight
             continue
         for i in range(Q.shape[0]):
             for p in range(cuts[s, i], cuts[s + 1, i]):
-                j, v = indices[p], values[p]
+                j, v = indices[p], float64(values[p])
                 for q in range(Q.shape[1]):
                     out[j, q] += v * Q[i, q]
 
@@ -114,7 +117,7 @@ def inlier_weights(indptr, residuals, smoothness, weights, weight_sums, weighted
     for i in prange(len(indptr) - 1):
         total, weighted = 0.0, 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            t = residuals[p]
+            t = float64(residuals[p])
             w = 1.0 if abs(t) < 1e-150 else min(max(weights[p] / t / smoothness, 0.0), 1.0)
             weights[p] = w
             total += w
@@ -127,7 +130,7 @@ def row_weighted_sums(indptr, indices, weights, residuals, cols, weighted_sums):
     for i in prange(len(indptr) - 1):
         total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            total += weights[p] * (residuals[p] - cols[indices[p]])
+            total += weights[p] * (float64(residuals[p]) - cols[indices[p]])
         weighted_sums[i] = total
 
 
@@ -139,7 +142,7 @@ def column_weighted_sums(cuts, indices, weights, residuals, rows, width, weight_
         for i in range(cuts.shape[1]):
             row = rows[i]
             for p in range(cuts[s, i], cuts[s + 1, i]):
-                j, w = indices[p], weights[p]
+                j, w = indices[p], float64(weights[p])
                 weight_sums[j] += w
                 weighted_sums[j] += w * (residuals[p] - row)
 
@@ -155,7 +158,7 @@ def dot(x, y, chunk, sums):  # type: ignore[no-untyped-def]
     for s in prange(len(sums)):
         total = 0.0
         for p in range(s * chunk, min((s + 1) * chunk, len(x))):
-            total += x[p] * y[p]
+            total += float64(x[p]) * y[p]
         sums[s] = total
 
 
@@ -183,7 +186,8 @@ def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped
     for s in prange(len(sums)):
         total = 0.0
         for p in range(s * chunk, min((s + 1) * chunk, len(z))):
-            t = z[p] - y[p]
+            prediction, observation = float64(z[p]), float64(y[p])
+            t = prediction - observation
             if kind == 0:
                 value, slope = t * t / 2, t
             elif kind == 1:
@@ -206,13 +210,13 @@ def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped
                 else:
                     value, slope = u * u / (1 + u * u), 2 / math.sqrt(c) * u / ((1 + u * u) * (1 + u * u))
             elif kind == 5:
-                a = -y[p] * z[p]
+                a = -observation * prediction
                 value = max(a, 0.0) + math.log1p(math.exp(-abs(a)))
-                slope = -y[p] * _sigmoid(a)
+                slope = -observation * _sigmoid(a)
             else:
-                a = -y[p] * z[p]
+                a = -observation * prediction
                 value = _sigmoid(a)
-                slope = -y[p] * value * _sigmoid(-a)
+                slope = -observation * value * _sigmoid(-a)
             if len(weights) > 0:
                 value, slope = weights[p] * value, weights[p] * slope
             total += value

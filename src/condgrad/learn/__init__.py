@@ -5,6 +5,7 @@ from condgrad.runtime.extras import needed_for
 with needed_for("Estimators"):
     from condgrad.learn.completion import RobustCompletion
     from condgrad.learn.linear import RobustLinearRegressor, SigmoidClassifier
+    from condgrad.learn.matching import GraphMatcher
     from condgrad.learn.pca import RobustPCA
 
-__all__ = ["RobustCompletion", "RobustLinearRegressor", "RobustPCA", "SigmoidClassifier"]
+__all__ = ["GraphMatcher", "RobustCompletion", "RobustLinearRegressor", "RobustPCA", "SigmoidClassifier"]

@@ -99,6 +99,7 @@ class _Linear(Storable, BaseEstimator):
         )
         self.n_iter_ = max(1, fit.result.steps)
         self.status_ = fit.result.status
+        self.result_ = problem.session.whole(fit.result)
         self.mapping_ = fit.result.certificate.upper if fit.result.certificate else math.inf
         logger.info("%s: %s after %d steps, radius %s", type(self).__name__, self.status_, self.n_iter_, self.radius_)
         if not fit.result.success:
@@ -193,6 +194,9 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         Certified upper bound on the squared gradient mapping of the last fit.
     n_iter_ : int
         Number of steps of the last fit.
+    result_ : Result
+        Result of the last fit, in its own units, with the trace, the counts, the number of steps and the times of all fits, those
+        of the path included. The column ``phase`` of the trace names each of them. None for a model that was loaded from a file.
     n_features_in_ : int
         Number of features.
 
@@ -403,6 +407,9 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         Certified upper bound on the squared gradient mapping of the last fit.
     n_iter_ : int
         Number of steps of the last fit.
+    result_ : Result
+        Result of the last fit, in its own units, with the trace, the counts, the number of steps and the times of all fits, those
+        of the path included. The column ``phase`` of the trace names each of them. None for a model that was loaded from a file.
     n_features_in_ : int
         Number of features.
 

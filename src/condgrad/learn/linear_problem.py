@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, diags_array, hstack, issparse
 
 from condgrad.checks import choice
 from condgrad.domains import GroupBall, L1Ball, L2Ball, NuclearBall, user_set
-from condgrad.driver import minimize
+from condgrad.driver import Session, minimize
 from condgrad.learn.completion.robust_scale import median_scale, quantization_step
 from condgrad.learn.radius_search import Fit
 from condgrad.learn.robust_start import robust_start, supports_robust_start
@@ -90,6 +90,10 @@ class LinearProblem:
     """Weights of the rows; None: all are equal."""
     seed: int = 0
     """Decides which subsets of rows are drawn for a robust start."""
+    phase: str = "final"
+    """Name of the phase in the trace: "path" for the fits that are compared on held-out rows, else "final"."""
+    session: Session = field(default_factory=Session)
+    """Trace and counts of all runs, on these rows or some of them."""
     last_fit: list[tuple[float, Fit]] = field(default_factory=list)
     """Radius and fit of the last run that finished, on these rows or some of them: returned if the search is interrupted."""
 
@@ -105,7 +109,8 @@ class LinearProblem:
     def select_rows(self, chosen: np.ndarray, tol: float) -> LinearProblem:
         """The problem of some rows, with another tolerance."""
         weights = None if self.weights is None else self.weights[chosen]
-        return replace(self, design=self.design.select_rows(chosen), Y=self.Y[chosen], tol=tol, weights=weights)
+        design = self.design.select_rows(chosen)
+        return replace(self, design=design, Y=self.Y[chosen], tol=tol, weights=weights, phase="path")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -154,6 +159,8 @@ class LinearProblem:
         x0 = domain.project(start / scale)
         options: dict[str, Any] = {"tol": self.tol, "max_steps": self.max_iter, "every": 10}
         result = minimize(F, domain, x0, progress=False, on_interrupt="raise", **options)
+        name, given = type(loss).__name__.lower(), radius / self.design.unit
+        self.session.add(result, f"{self.phase}, {name} loss, radius {given:.4g}")
         binding = ball.norm(result.x[: self.shape[0]]) >= (1 - 1e-6) * ball.radius
         self.last_fit[:] = [(radius, Fit(scale * result.x, result, bool(binding)))]
         return self.last_fit[0][1]

@@ -68,6 +68,8 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         As in RobustCompletion.
     path_ : ndarray of shape (p, 3)
         Radius, error and rank of each fit of the path.
+    result_ : Result
+        Trace and counts of the whole fit, as in RobustCompletion; None for a model that was loaded from a file.
 
     Examples
     --------
@@ -163,6 +165,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Set the fitted attributes from the completion of X."""
         observed = ~np.isnan(X)
         self.radius_, self.sigma_, self.multiplier_ = found.radius_, found.sigma_, found.multiplier_
+        self.result_ = found.result_
         self.path_ = np.array([point[:3] for point in found.path_]).reshape(-1, 3)
         scores, V = found.row_factors_, found.components_.T
         self.mean_ = found.mean_ + found.col_biases_

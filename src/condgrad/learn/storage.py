@@ -17,6 +17,11 @@ VERSION = 4
 """Version of the files of all estimators."""
 
 
+def _is_fitted(name: str) -> bool:
+    """Whether an attribute is stored: a result of the fit, but for the trace and counts of its runs."""
+    return name.endswith("_") and not name.startswith("_") and name != "result_"
+
+
 class Storable:
     """Abstract: ``save`` and ``load`` of a fitted estimator."""
 
@@ -68,14 +73,14 @@ class Storable:
         return estimator
 
     def _fitted(self) -> dict[str, Any]:
-        """The fitted attributes."""
-        return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+        """The fitted attributes, without ``result_``."""
+        return {name: value for name, value in vars(self).items() if _is_fitted(name)}
 
     def _set_fitted(self, fitted: dict[str, Any]) -> None:
         """Validate and set the fitted attributes."""
-        if not all(name.endswith("_") and not name.startswith("_") for name in fitted):
+        if not all(map(_is_fitted, fitted)):
             raise ValueError("it has attributes that no fit finds")
-        vars(self).update(fitted)
+        vars(self).update(fitted, result_=None)
         for name, shape in self._shapes().items():
             check_array(fitted[name], shape, name, "iuf")
 

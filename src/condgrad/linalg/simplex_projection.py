@@ -12,3 +12,12 @@ def onto_simplex(x: np.ndarray, radius: float) -> np.ndarray:
     thetas = (np.cumsum(falling) - radius) / np.arange(1, x.size + 1)
     support = np.flatnonzero(falling > thetas)[-1]
     return np.maximum(shifted - thetas[support], 0.0)
+
+
+def onto_simplices(x: np.ndarray, radius: float, axis: int) -> np.ndarray:
+    """The nearest array with entries >= 0 whose sums along an axis are ``radius``: :func:`onto_simplex` for each of them."""
+    x = np.moveaxis(x, axis, -1)
+    shifted = x - x.max(axis=-1, keepdims=True)
+    falling = -np.sort(-shifted, axis=-1)
+    thetas = (np.cumsum(falling, axis=-1) - radius) / np.arange(1, x.shape[-1] + 1)  # the right one is the largest
+    return np.moveaxis(np.maximum(shifted - thetas.max(axis=-1, keepdims=True), 0.0), -1, axis)

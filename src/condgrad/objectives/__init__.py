@@ -8,6 +8,7 @@ from typing import Any
 
 from condgrad.objectives import _examples
 from condgrad.objectives.completion import Completion
+from condgrad.objectives.graph_matching import GraphMatching
 from condgrad.objectives.linear_model import LinearModel
 from condgrad.objectives.losses import (
     LOSSES,
@@ -36,6 +37,7 @@ __all__ = [
     "FunctionExpectation",
     "FunctionSum",
     "GemanMcClure",
+    "GraphMatching",
     "Huber",
     "LinearModel",
     "Logistic",
@@ -93,6 +95,13 @@ _ENTRIES = (
     ObjectiveEntry("quadratic", Quadratic, "x'Qx / 2 + b'x + c", _examples.quadratic),
     ObjectiveEntry("linear-model", LinearModel, "(1/n) sum_i phi(a_i'w, y_i)", _examples.linear_model),
     ObjectiveEntry("completion", Completion, "sum over observed (i, j) of phi(X_ij, Y_ij)", _examples.completion),
+    ObjectiveEntry(
+        "graph-matching",
+        GraphMatching,
+        "t (|AP|^2 + |PB|^2) / 2 - <AP, PB> - <C, P>",
+        _examples.graph_matching,
+        arrays=("A", "B", "similarity"),
+    ),
     ObjectiveEntry("function", Function, "value(x)", _examples.function, in_specs=False),
     ObjectiveEntry("function-sum", FunctionSum, "(1/n) sum_i f_i(x)", _examples.function_sum, in_specs=False),
     ObjectiveEntry(

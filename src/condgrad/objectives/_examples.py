@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from condgrad.objectives.completion import Completion
+from condgrad.objectives.graph_matching import GraphMatching
 from condgrad.objectives.linear_model import LinearModel
 from condgrad.objectives.losses import Sigmoid, Welsch
 from condgrad.objectives.quadratic import Quadratic
@@ -26,6 +27,12 @@ def linear_model() -> LinearModel:
 def completion() -> Completion:
     data = paper_data(5, 4, 2, seed=3, generator="gaussian", observe=0.6, corrupt=0.2)
     return Completion(data.rows, data.cols, data.values, (5, 4), Welsch(2.0))
+
+
+def graph_matching() -> GraphMatching:
+    """Directed, weighted graphs, half way between the convex and the indefinite relaxation."""
+    A, B, similarity = np.random.default_rng(4).random((3, 4, 4))
+    return GraphMatching(A, B, similarity, convexity=0.5)
 
 
 def function() -> Function:

@@ -11,11 +11,13 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from condgrad import checks
+from condgrad import checks, kernels
 from condgrad.objectives.losses import Loss, Welsch, check_loss, value_and_deriv
 from condgrad.objectives.sums import Sum
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank
+from condgrad.points.pattern import MANY_ENTRIES
 from condgrad.protocols import Point
+from condgrad.runtime.process_memory import return_free_memory
 
 
 class _LastEvaluation(threading.local):
@@ -26,6 +28,34 @@ class _LastEvaluation(threading.local):
     """
 
     evaluation: tuple[Any, float, Any] = (None, 0.0, None)
+    earlier: tuple[tuple[Any, float, Any], ...] = ()
+    """Earlier evaluations, with weak references to their gradients: those that a run still holds need not be computed again."""
+
+    def find(self, x: LowRank, slopes: bool) -> tuple[float, Any] | None:
+        """Return the value and, with ``slopes``, the gradient at x; None if they are not known."""
+        point, value, grad = self.evaluation
+        if point is not None and point() is x and (grad is not None or not slopes):
+            return value, grad
+        for earlier in self.earlier:
+            point, value, reference = earlier
+            if point() is x and (found := reference()) is not None:
+                del grad
+                self.clear()  # frees the last gradient if nothing else holds it
+                self.evaluation = (point, value, found)
+                return value, found
+        return None
+
+    def clear(self) -> None:
+        """Keep the last gradient by a weak reference only, which frees it if nothing else holds it."""
+        point, value, grad = self.evaluation
+        known = self.earlier if grad is None else ((point, value, weakref.ref(grad)), *self.earlier)
+        self.evaluation = (None, 0.0, None)
+        del grad
+        self.earlier = tuple(item for item in known if item[0]() is not None and item[2]() is not None)[:MAX_EARLIER]
+
+
+MAX_EARLIER = 2
+"""Maximum number of earlier evaluations that are remembered."""
 
 
 @final
@@ -35,18 +65,21 @@ class Completion(Sum):
     As a finite sum it is (1/n) sum of n w_ij phi(X_ij, Y_ij) with n the number of observations, in row-major order. A point is
     an array or a LowRank. For a LowRank no m x n array is formed, and gradients are sparse matrices on the observed entries.
 
+    Arrays of n numbers have the type of ``values``: float32 takes half of the memory. Then the gradient at a LowRank is
+    computed in float64 and rounded, which certificates account for.
+
     Parameters
     ----------
     rows, cols : array_like of int, shape (n,)
         Indices of the observed entries, in any order, without repeats.
     values : array_like of float, shape (n,)
-        Observed values Y_ij.
+        Observed values Y_ij. An array of float32 stays float32, all others become float64.
     shape : tuple of two ints
         Shape of the matrix.
     loss : Loss, default None
         The loss phi; None: ``Welsch()``.
     weights : array_like of float, shape (n,), default None
-        Weights w_ij >= 0, not all 0; None: all are 1.
+        Weights w_ij >= 0, not all 0, stored in the type of ``values``; None: all are 1.
     biases : {"rows", "columns", "both"}, default None
         Subtract the means of rows and columns from the observations first. They are in the attribute ``biases``, and a
         prediction is X_ij + biases.at(i, j). None: no biases.
@@ -72,32 +105,34 @@ class Completion(Sum):
     ):
         self.shape = m, n = _matrix_shape(shape)
         self.loss = Welsch() if loss is None else loss
-        values = checks.finite_array(values, "The list of values of Completion")
+        values = checks.finite_array(values, "The list of values of Completion", keep_float32=True)
         if values.ndim != 1 or not values.size:
             raise ValueError(f"Completion needs a list of at least one observed value, but got shape {values.shape}.")
         rows = _indices(rows, "rows", m, values.shape)
         cols = _indices(cols, "cols", n, values.shape)
-        weights = _weights(weights, values.shape)
+        weights = _weights(weights, values.shape, values.dtype)
         check_loss(self.loss, values)
 
-        positions = np.multiply(rows, n, dtype=np.int64)
-        positions += cols
-        if not (positions[1:] > positions[:-1]).all():
+        if not _in_order(rows, cols):
+            positions = np.multiply(rows, n, dtype=np.int64)
+            positions += cols
             order = np.argsort(positions)
             rows, cols, values, positions = rows[order], cols[order], values[order], positions[order]
             weights = weights[order] if weights.size else weights
-        repeated = positions[1:] == positions[:-1]
-        if repeated.any():
-            first = int(np.argmax(repeated))
-            times = int(np.sum(positions == positions[first]))
-            raise ValueError(
-                f"Entry ({rows[first]}, {cols[first]}) is observed {times} times: keep one observation of it, or their mean."
-            )
-        del positions
-        self.pattern = Pattern(rows, cols, (m, n))
+            repeated = positions[1:] == positions[:-1]
+            if repeated.any():
+                first = int(np.argmax(repeated))
+                times = int(np.sum(positions == positions[first]))
+                raise ValueError(
+                    f"Entry ({rows[first]}, {cols[first]}) is observed {times} times: keep one observation of it, or their mean."
+                )
+            del positions, order, repeated
+        self.pattern = Pattern(rows, cols, (m, n), values.dtype)
         self.n_terms = len(values)
         self.biases = None if biases is None else Biases.fit(rows, cols, values, (m, n), self.loss, biases)
-        self.values = checks.read_only(values if self.biases is None else values - self.biases.at(rows, cols))
+        if self.biases is not None:
+            values = (values - self.biases.at(rows, cols)).astype(values.dtype, copy=False)
+        self.values = checks.read_only(values)
         self.weights = checks.read_only(weights)
         """Length 0 if all weights are 1."""
         self._last = _LastEvaluation()
@@ -130,18 +165,24 @@ class Completion(Sum):
         -------
         Completion
         """
-        Y = np.asarray(Y, dtype=float)
+        Y = np.asarray(Y)
+        Y = Y if Y.dtype == np.float32 else np.asarray(Y, dtype=float)
         observed = ~np.isnan(Y) if mask is None else np.asarray(mask, dtype=bool)
         checks.same_shape(observed.shape, _matrix_shape(Y.shape), "The mask given to Completion")
         rows, cols = np.nonzero(observed)
         return cls(rows, cols, Y[observed], Y.shape, loss, **keywords)
 
     def replaced(self, values: np.ndarray | None = None, loss: Loss | None = None) -> Self:
-        """Return a copy with other values (in the order of the pattern) or another loss; the pattern is shared."""
+        """Return a copy with other values (in the order of the pattern) or another loss; the pattern and its type are shared."""
         other = copy.copy(self)
-        other.values = self.values if values is None else checks.read_only(values)
+        other.values = self.values if values is None else checks.read_only(values.astype(self.dtype, copy=False))
         other.loss = self.loss if loss is None else loss
         return other
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the arrays with one number for each observation: float32 or float64."""
+        return self.pattern.dtype
 
     @property
     def _max_weight(self) -> float:
@@ -151,7 +192,7 @@ class Completion(Sum):
     @property
     def lower_bound(self) -> float:
         """A lower bound of F."""
-        return (float(self.weights.sum()) if self.weights.size else self.n_terms) * self.loss.lower_bound
+        return (float(self.weights.sum(dtype=float)) if self.weights.size else self.n_terms) * self.loss.lower_bound
 
     @property
     def smoothness(self) -> float:
@@ -197,34 +238,61 @@ class Completion(Sum):
 
     def assemble(self, rows: np.ndarray, batch: np.ndarray) -> SparsePlusLowRank:
         """Return the mean gradient of a batch from its rows, as a sparse matrix; added to an array, it becomes an array."""
-        return SparsePlusLowRank(self.pattern, np.bincount(batch, rows / len(batch), minlength=self.n_terms))
+        values = np.bincount(batch, rows / len(batch), minlength=self.n_terms)
+        return SparsePlusLowRank(self.pattern, values.astype(self.dtype, copy=False))
 
     def _evaluate(self, x: LowRank, slopes: bool) -> tuple[float, Any]:
         """Return the value and, with ``slopes``, the gradient at x, from one pass over the observations; cached."""
-        point, value, grad = self._last.evaluation
-        if point is None or point() is not x or (slopes and grad is None):
-            checks.same_shape(x.shape, self.shape, "The point given to Completion")
-            self._last.evaluation, grad = (None, 0.0, None), None  # frees the old gradient before the new one is made
+        known = self._last.find(x, slopes)
+        if known is not None:
+            return known
+        checks.same_shape(x.shape, self.shape, "The point given to Completion")
+        self._last.clear()  # frees the old gradient before the new one is made
+        if self.dtype == np.float32 or (self.n_terms > MANY_ENTRIES and x.is_uncached_product(self.pattern)):
+            value, grad = self._evaluate_in_pieces(x)
+        else:
             z = x.cached_at(self.pattern)
             value, deriv = value_and_deriv(self.loss, z, self.values, self.weights, slopes)
             grad = SparsePlusLowRank(self.pattern, deriv) if slopes else None
             if grad is not None:
                 # cached in grad.met: every step needs this product, when the cached values of x may have been dropped
                 grad.inner(x)
-            self._last.evaluation = (weakref.ref(x), value, grad)
+        self._last.evaluation = (weakref.ref(x), value, grad)
         return value, grad
+
+    def _evaluate_in_pieces(self, x: LowRank) -> tuple[float, SparsePlusLowRank]:
+        """Return the value and the gradient at x, for observations in float32 or very many ones.
+
+        The entries of x are computed in float64, a piece of the observations at a time, and are not stored: of all that is
+        computed, only the gradient has the length of the observations. So it comes with the value, and is what is cached.
+        """
+        if self.n_terms > MANY_ENTRIES:
+            return_free_memory()
+        slopes, values, products = np.empty(self.n_terms, self.dtype), [], []
+        U, V = x.merged_factors()
+        for entries, z in self.pattern.pieces(U, V):
+            weights = self.weights[entries] if self.weights.size else self.weights
+            value, deriv = value_and_deriv(self.loss, z, self.values[entries], weights)
+            slopes[entries] = deriv
+            values.append(value)
+            products.append(kernels.dot(slopes[entries], z))
+        grad = SparsePlusLowRank(self.pattern, slopes)
+        grad.meet(x, math.fsum(products))
+        return math.fsum(values), grad
 
     def remembered(self) -> Any:
         """Return the caches, on which the last bits of later results depend. A checkpoint saves them."""
-        return self._last.evaluation, self.pattern.remembered()
+        return self._last.evaluation, self._last.earlier, self.pattern.remembered()
 
     def remember(self, remembered: Any) -> None:
         """Set what :meth:`remembered` returned; TypeError or ValueError for anything else, as a checkpoint may be forged."""
-        (point, value, grad), carrying = remembered
-        known = isinstance(grad, SparsePlusLowRank) and grad.pattern is self.pattern
-        if not isinstance(point, weakref.ref | None) or not isinstance(value, float) or not (known or grad is None):
-            raise TypeError("a point, its value and its gradient were expected")
-        self._last.evaluation = (point, value, grad)
+        last, earlier, carrying = remembered
+        earlier = tuple(item for item in earlier if item[0] is not None and item[2] is not None)  # references still alive
+        for point, value, grad in (last, *((p, value, reference()) for p, value, reference in earlier)):
+            known = isinstance(grad, SparsePlusLowRank) and grad.pattern is self.pattern
+            if not isinstance(point, weakref.ref | None) or not isinstance(value, float) or not (known or grad is None):
+                raise TypeError("a point, its value and its gradient were expected")
+        self._last.evaluation, self._last.earlier = last, earlier
         self.pattern.remember(carrying)
 
     def _point(self, x: np.ndarray) -> np.ndarray:
@@ -251,7 +319,7 @@ class Biases:
             raise ValueError(
                 f"biases are means of real observations, {type(loss).__name__} has labels: leave them out."
             )
-        mean, (m, n) = float(values.mean()), shape
+        mean, (m, n) = float(values.mean(dtype=float)), shape
         row, col = np.zeros(m), np.zeros(n)
         row_count, col_count = np.bincount(rows, minlength=m), np.bincount(cols, minlength=n)
         for _ in range(20 if which == "both" else 1):
@@ -262,14 +330,25 @@ class Biases:
         return cls(mean, row, col)
 
 
-def _weights(given: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return validated weights; an empty array for None."""
+def _in_order(rows: np.ndarray, cols: np.ndarray) -> bool:
+    """Return whether the entries are in row-major order, without repeats."""
+    later = cols[1:] > cols[:-1]
+    later &= rows[1:] == rows[:-1]
+    later |= rows[1:] > rows[:-1]
+    return bool(later.all())
+
+
+def _weights(given: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """Return validated weights of this type; an empty array for None."""
     if given is None:
-        return np.empty(0)
+        return np.empty(0, dtype)
     weights = checks.finite_array(given, "The list of weights of Completion")
     checks.same_shape(weights.shape, shape, "The list of weights of Completion (one for each value)")
     if weights.min() < 0 or weights.max() <= 0:
         raise ValueError("The weights of Completion must not be negative, nor all zero: leave out entries of weight 0.")
+    weights = weights.astype(dtype, copy=False)
+    if not np.isfinite(weights).all() or weights.max() <= 0:
+        raise ValueError("The weights of Completion are not in the range of float32, the type of the values: scale them.")
     return weights
 
 

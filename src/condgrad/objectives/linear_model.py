@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
-from scipy.sparse import diags_array
 
 from condgrad import checks
-from condgrad.objectives._matrices import Matrix, as_matrix, spectral_norm
+from condgrad.objectives._matrices import Matrix, as_matrix, row_squares, spectral_norm, times, transposed_times
 from condgrad.objectives.losses import Loss, check_loss
 from condgrad.objectives.sums import Sum
 
@@ -21,6 +20,8 @@ from condgrad.objectives.sums import Sum
 @dataclass(frozen=True, eq=False)
 class LinearModel(Sum):
     """F(w) = (1/n) sum_i omega_i phi(a_i'w, y_i); A, with rows a_i, dense or scipy-sparse.
+
+    A matrix A of float32 stays float32, in half of the memory; everything that is computed from it is float64.
 
     ``weights`` are positive, one for each row, by default all equal; omega are these, divided by their mean.
 
@@ -89,12 +90,11 @@ class LinearModel(Sum):
     @cached_property
     def _mean_square(self) -> float:
         """The largest eigenvalue of A' diag(omega) A / n."""
-        A = self.A if self.weights is None else diags_array(np.sqrt(self.weights)) @ self.A
-        return spectral_norm(A) ** 2 / self.n_terms
+        return spectral_norm(self.A, None if self.weights is None else np.sqrt(self.weights)) ** 2 / self.n_terms
 
     @cached_property
     def _row_norms(self) -> np.ndarray:
-        return np.sqrt((self.A * self.A).sum(axis=1))
+        return np.sqrt(row_squares(self.A))
 
     @property
     def term_smoothness(self) -> float:
@@ -104,16 +104,16 @@ class LinearModel(Sum):
     @cached_property
     def mean_square_smoothness(self) -> float:
         """From (1/n) sum_i omega_i^2 |a_i|^2 a_i a_i', the Gram matrix of the rows omega_i |a_i| a_i."""
-        weighted = diags_array(self._row_norms if self.weights is None else self.weights * self._row_norms) @ self.A
-        return self.loss.smoothness * spectral_norm(weighted) / math.sqrt(self.n_terms)
+        scales = self._row_norms if self.weights is None else self.weights * self._row_norms
+        return self.loss.smoothness * spectral_norm(self.A, scales) / math.sqrt(self.n_terms)
 
     def value(self, x: np.ndarray) -> float:
-        losses = self.loss.value(self.A @ checks.point(x, self.shape, "LinearModel"), self.y)
+        losses = self.loss.value(times(self.A, checks.point(x, self.shape, "LinearModel")), self.y)
         return float(np.sum(self._weighted(losses))) / self.n_terms
 
     def grad(self, x: np.ndarray) -> np.ndarray:
-        slopes = self.loss.deriv(self.A @ checks.point(x, self.shape, "LinearModel"), self.y)
-        return self.A.T @ self._weighted(slopes) / self.n_terms
+        slopes = self.loss.deriv(times(self.A, checks.point(x, self.shape, "LinearModel")), self.y)
+        return transposed_times(self.A, self._weighted(slopes)) / self.n_terms
 
     def grad_scale(self, x: np.ndarray) -> float:
         """An upper bound of |A|_F |slopes| / n, without a pass over A: slopes change by at most phi's smoothness times A x."""
@@ -131,11 +131,11 @@ class LinearModel(Sum):
         return self.loss.smoothness * (1.0 if self.weights is None else float(self.weights.max()))
 
     def term_rows(self, x: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        slopes = self.loss.deriv(self.A[batch] @ checks.point(x, self.shape, "LinearModel"), self.y[batch])
+        slopes = self.loss.deriv(times(self.A[batch], checks.point(x, self.shape, "LinearModel")), self.y[batch])
         return self._weighted(slopes, batch)
 
     def assemble(self, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        return self.A[batch].T @ rows / len(batch)
+        return transposed_times(self.A[batch], rows) / len(batch)
 
     def _weighted(self, each: np.ndarray, batch: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Numbers of rows, or of rows and tasks, times the weights of the rows."""

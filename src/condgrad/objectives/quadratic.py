@@ -9,13 +9,16 @@ from typing import Any, final
 import numpy as np
 
 from condgrad import checks
-from condgrad.objectives._matrices import Matrix, as_matrix, curvature
+from condgrad.objectives._matrices import Matrix, as_matrix, curvature, is_single, row_squares, times
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """F(x) = x'Qx / 2 + b'x + c for vectors x; Q symmetric, dense or scipy-sparse, of any signature."""
+    """F(x) = x'Qx / 2 + b'x + c for vectors x; Q symmetric, dense or scipy-sparse, of any signature.
+
+    A matrix Q of float32 stays float32, in half of the memory; everything that is computed from it is float64.
+    """
 
     Q: Matrix
     b: Any = None
@@ -53,7 +56,7 @@ class Quadratic:
     @cached_property
     def _size(self) -> float:
         """|Q|_F"""
-        return float(np.sqrt((self.Q * self.Q).sum()))
+        return float(np.sqrt(row_squares(self.Q).sum() if is_single(self.Q) else (self.Q * self.Q).sum()))
 
     def grad_scale(self, x: np.ndarray) -> float:
         """|Q|_F |x| + |b|, at least the norm of the terms of the gradient."""
@@ -61,7 +64,7 @@ class Quadratic:
 
     def value(self, x: np.ndarray) -> float:
         x = checks.point(x, self.shape, "Quadratic")
-        return float(x @ (self.Q @ x) / 2 + self.b @ x + self.c)
+        return float(x @ times(self.Q, x) / 2 + self.b @ x + self.c)
 
     def grad(self, x: np.ndarray) -> np.ndarray:
-        return self.Q @ checks.point(x, self.shape, "Quadratic") + self.b
+        return times(self.Q, checks.point(x, self.shape, "Quadratic")) + self.b

@@ -11,6 +11,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.objectives.sums import Sampled, Sum
+from condgrad.points.blocks import Blocks
 from condgrad.points.rounding import TracksPrecision
 from condgrad.protocols import Batch, Point
 
@@ -39,7 +40,8 @@ class Function:
     value : callable, default None
         ``value(x) -> float``. May be left out where ``value_and_grad`` is given.
     grad : callable, default None
-        ``grad(x) -> array`` of x's shape. May be left out where ``value_and_grad`` is given.
+        ``grad(x) -> array`` of x's shape. May be left out where ``value_and_grad`` is given. On a :class:`condgrad.Product` x is
+        a :class:`condgrad.Blocks`, and the answer a ``Blocks``, a tuple of blocks, or a dict of them by their names.
     shape : int or tuple of int, default None
         Shape of the points. None: any.
     smoothness : float, default None
@@ -208,13 +210,30 @@ class FunctionExpectation(Sampled):
         return rows.mean(axis=0)
 
 
+def _argument(x: Point, shape: tuple[int, ...] | None, function: str) -> Point:
+    """The point as a user's function sees it: a point of a product as ``Blocks``, any other one as an array."""
+    if not isinstance(x, Blocks):
+        return checks.point(x, shape, function)
+    if shape is not None:
+        checks.same_shape(x.shape, shape, f"The point given to {function}")
+    return x
+
+
+def _gradient(given: Any, x: Point, function: str) -> Point:
+    """The answer of a user's function as a finite point like x; at a ``Blocks``, blocks or a vector of all entries will do."""
+    if not isinstance(x, Blocks):
+        return checks.answer(given, x.shape, function)
+    what, advice = f"The answer of {function}", f"check what {function} computes at this point"
+    return x.like(given, what).map(lambda b: checks.finite_array(b, what, advice) if isinstance(b, np.ndarray) else b)
+
+
 @dataclass(frozen=True)
 class _Value:
     function: Value
     shape: tuple[int, ...] | None
 
     def __call__(self, x: Point) -> float:
-        return float(checks.answer(self.function(checks.point(x, self.shape, "value")), (), "value"))
+        return float(checks.answer(self.function(_argument(x, self.shape, "value")), (), "value"))
 
 
 @dataclass(frozen=True)
@@ -222,9 +241,9 @@ class _Grad(TracksPrecision):
     function: Grad
     shape: tuple[int, ...] | None
 
-    def __call__(self, x: Point) -> np.ndarray:
-        x = checks.point(x, self.shape, "grad")
-        return checks.answer(self._record_precision(self.function(x)), x.shape, "grad")
+    def __call__(self, x: Point) -> Point:
+        x = _argument(x, self.shape, "grad")
+        return _gradient(self._record_precision(self.function(x)), x, "grad")
 
 
 @dataclass(frozen=True)
@@ -232,11 +251,11 @@ class _ValueAndGrad(TracksPrecision):
     function: ValueAndGrad
     shape: tuple[int, ...] | None
 
-    def __call__(self, x: Point) -> tuple[float, np.ndarray]:
-        x = checks.point(x, self.shape, "value_and_grad")
+    def __call__(self, x: Point) -> tuple[float, Point]:
+        x = _argument(x, self.shape, "value_and_grad")
         pair = checks.pair(self.function(x))
         value = checks.answer(pair[0], (), "value_and_grad, its value,")
-        return float(value), checks.answer(self._record_precision(pair[1]), x.shape, "value_and_grad, its gradient,")
+        return float(value), _gradient(self._record_precision(pair[1]), x, "value_and_grad, its gradient,")
 
 
 @dataclass(frozen=True)
@@ -273,9 +292,9 @@ class _MeanGrad(TracksPrecision):
     function: MeanGrad
     shape: tuple[int, ...] | None
 
-    def __call__(self, x: Point, batch: Batch) -> np.ndarray:
-        x = checks.point(x, self.shape, "mean_grad")
-        return checks.answer(self._record_precision(self.function(x, batch)), x.shape, "mean_grad")
+    def __call__(self, x: Point, batch: Batch) -> Point:
+        x = _argument(x, self.shape, "mean_grad")
+        return _gradient(self._record_precision(self.function(x, batch)), x, "mean_grad")
 
 
 @dataclass(frozen=True)
@@ -286,7 +305,7 @@ class _TermRows(TracksPrecision):
     shape: tuple[int, ...] | None
 
     def __call__(self, x: Point, batch: Batch) -> np.ndarray:
-        x = checks.point(x, self.shape, "term_grads")
+        x = _argument(x, self.shape, "term_grads")
         return checks.answer(self._record_precision(self.term_grads(x, batch)), (len(batch), *x.shape), "term_grads")
 
 

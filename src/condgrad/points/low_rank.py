@@ -25,12 +25,14 @@ that a small difference of large points keeps its digits and no squared norm is 
 def _validate_factors(factors: Factors) -> None:
     check_array(factors.U, factors.U.shape[:2], "U")
     check_array(factors.V, (len(factors.V), factors.U.shape[1]), "V")
+    if factors.U.dtype != factors.V.dtype or factors.U.dtype not in (np.float32, np.float64):
+        raise ValueError("two factors of float32 or of float64 were expected")
     whole(factors.base, "base", least=0)
     if not all(isinstance(number, float | None) for number in (factors.norm2, *factors.apart.values())):
         raise TypeError("a norm or a distance is no number")
     if factors.seen is not None:
         pattern, values = factors.seen
-        if not isinstance(pattern, Pattern) or values.shape != (pattern.size,) or values.dtype != float:
+        if not isinstance(pattern, Pattern) or values.shape != (pattern.size,) or values.dtype != pattern.dtype:
             raise ValueError("one float for each entry of the pattern was expected")
 
 
@@ -54,13 +56,14 @@ class Factors:
         if other is self:
             found = self.norm2
             if found is None:
-                parts = (self.U.T @ self.U) * (self.V.T @ self.V)
+                U, V = wide(self.U), wide(self.V)
+                parts = (U.T @ U) * (V.T @ V)
                 found = float(parts.sum())
                 if parts.size and found < CANCELLATION_RATIO * parts.max():
                     found = float(np.sum(svd(self.U, self.V)[1] ** 2))
                 self.norm2 = found
             return found
-        return float(np.vdot(self.U.T @ other.U, self.V.T @ other.V))
+        return float(np.vdot(wide(self.U).T @ wide(other.U), wide(self.V).T @ wide(other.V)))
 
     def distance2(self, other: Factors) -> float:
         """Return |self - other|^2."""
@@ -69,7 +72,7 @@ class Factors:
             parts = self.inner(self), other.inner(other)
             found = sum(parts) - 2 * self.inner(other)
             if found < CANCELLATION_RATIO * max(parts):
-                found = small_distance2(self.U, self.V, other.U, other.V)
+                found = small_distance2(wide(self.U), wide(self.V), wide(other.U), wide(other.V))
             self.apart[other] = other.apart[self] = found
         return found
 
@@ -117,6 +120,9 @@ def _validate_low_rank(x: LowRank) -> None:
 class LowRank(Structured):
     """Low-rank matrix X = U V', or a linear combination of a few such products, evaluated lazily.
 
+    Factors of float32 are kept; all others become float64, and so do both if one is. Everything that is computed from them
+    (products, norms, sums that are compressed) is computed in float64, so that float32 factors are exact.
+
     Inner products and norms take O((m + n) r^2) and values on a pattern O(entries r). Those of a combination are combinations of
     those of its terms. A combination of many terms is recompressed (QR and a small SVD) when its width has doubled.
 
@@ -141,7 +147,9 @@ class LowRank(Structured):
     _whole: tuple[np.ndarray, np.ndarray] | None = None
 
     def __init__(self, U: Any, V: Any):
-        U, V = np.array(U, dtype=float, order="C"), np.array(V, dtype=float, order="C")
+        U, V = np.asarray(U), np.asarray(V)
+        dtype = np.float32 if U.dtype == V.dtype == np.float32 else float
+        U, V = np.array(U, dtype=dtype, order="C"), np.array(V, dtype=dtype, order="C")
         if U.ndim != 2 or V.ndim != 2 or U.shape[1] != V.shape[1]:
             raise ValueError(f"LowRank needs U of m x r and V of n x r, but got shapes {U.shape} and {V.shape}.")
         self._set_terms(((1.0, Factors(U, V)),), (U.shape[0], V.shape[0]))
@@ -181,6 +189,11 @@ class LowRank(Structured):
         return sum(factors.U.shape[1] for _, factors in self.terms)
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 if all factors are, else float64; of 0, which has none, float64."""
+        return np.result_type(*(f.U.dtype for _, f in self.terms)) if self.terms else np.dtype(float)
+
+    @property
     def T(self) -> LowRank:
         """The transpose."""
         return LowRank._of(tuple((c, Factors(f.V, f.U, f.base)) for c, f in self.terms), self.shape[::-1])
@@ -195,11 +208,21 @@ class LowRank(Structured):
             elif len(terms) == 1 and terms[0][0] == 1.0:
                 whole = terms[0][1].U, terms[0][1].V
             else:
-                U = np.concatenate([c * f.U for c, f in terms], axis=1)
+                U = np.concatenate([c * wide(f.U) for c, f in terms], axis=1)
                 V = np.concatenate([f.V for _, f in terms], axis=1)
                 whole = read_only(U), read_only(V)
             self._whole = whole
         return whole
+
+    def is_uncached_product(self, pattern: Pattern) -> bool:
+        """Whether X is one product U V' whose values on the pattern are not cached, as the points of spectral inner solvers are."""
+        return len(self.terms) == 1 and self.terms[0][0] == 1.0 and not self.terms[0][1].has_cached(pattern)
+
+    def merged_factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return U and V with X = U V' after the terms are merged into one, so that its cached products stay known."""
+        if len(self.terms) > 1 or (self.terms and self.terms[0][0] != 1.0):
+            self._merge_terms()
+        return self.factors()
 
     def svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return left singular vectors, singular values in decreasing order and right singular vectors, of the numerical rank."""
@@ -240,8 +263,13 @@ class LowRank(Structured):
         return factors
 
     def cached_at(self, pattern: Pattern) -> np.ndarray:
-        """Return the entries on the pattern and cache them; points computed from this one reuse the cached values."""
+        """Return the entries on the pattern and cache them; points computed from this one reuse the cached values.
+
+        In float32 nothing is cached: the rounding errors of values that are combined from rounded values would add up.
+        """
         values, terms = self.at(pattern), self.terms
+        if pattern.dtype == np.float32:
+            return values
         if len(terms) > 1 or (terms and terms[0][0] != 1.0):
             self._merge_terms().cache_values(pattern, values)
         return values
@@ -251,7 +279,9 @@ class LowRank(Structured):
         self.same_shape(pattern)
         terms = self.terms
         if not terms:
-            return read_only(np.zeros(pattern.size))
+            return read_only(np.zeros(pattern.size, pattern.dtype))
+        if pattern.dtype == np.float32:
+            return read_only(pattern.sample(*self.factors()))
         c, first = terms[0]
         total = first.at(pattern)
         if len(terms) > 1 or c != 1.0:
@@ -272,7 +302,7 @@ class LowRank(Structured):
         self.same_shape(other)
         if isinstance(other, np.ndarray):
             U, V = self.factors()
-            return float(np.vdot(U, other @ V))
+            return float(np.vdot(wide(U), other @ wide(V)))
         if not isinstance(other, LowRank):
             return other.inner(self)
         terms = self.terms
@@ -287,17 +317,22 @@ class LowRank(Structured):
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
         U, V = self.factors()
-        return U @ (V.T @ W)
+        return wide(U) @ (wide(V).T @ wide(W))
 
     def low_rank_part(self) -> LowRank:
         return self
 
     def to_dense(self) -> np.ndarray:
         U, V = self.factors()
-        return U @ V.T
+        return wide(U) @ wide(V).T
 
     def __repr__(self) -> str:
         return f"LowRank({self.shape[0]} x {self.shape[1]}, rank at most {self.rank})"
+
+
+def wide(block: np.ndarray) -> np.ndarray:
+    """Return a block as float64: itself if it is, else a copy."""
+    return block.astype(float) if block.dtype == np.float32 else block
 
 
 def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) -> float:
@@ -314,7 +349,7 @@ def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) 
 
 def svd(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the SVD of U V': left vectors, values in decreasing order and right vectors, of the numerical rank."""
-    (left, R), (right, S) = qr(U), qr(V)
+    (left, R), (right, S) = qr(wide(U)), qr(wide(V))
     P, sigma, Ot = np.linalg.svd(R @ S.T)
     k = int(np.sum(sigma > 1e-15 * max(len(U), len(V)) * sigma[0])) if sigma.size else 0
     return left @ P[:, :k], sigma[:k], right @ Ot[:k].T

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ MAX_CACHED = 2
 """Maximum number of points whose values on the pattern are cached at the same time."""
 MANY_ENTRIES = 2**22
 """A pattern with more entries than this caches the values of one point only, to save memory."""
+PIECE_ENTRIES = 2**20
+"""Maximum number of entries in a piece of several rows."""
 
 
 class _Carrying(threading.local):
@@ -39,11 +42,13 @@ class Pattern:
         Indices of the entries in row-major order, without repeats.
     shape : tuple of two ints
         Shape of the matrix.
+    dtype : {float64, float32}, default float64
+        Type of the arrays with one number for each entry. In float32 no values of points are cached: see :meth:`pieces`.
     """
 
-    def __init__(self, rows: Any, cols: Any, shape: tuple[int, int]):
+    def __init__(self, rows: Any, cols: Any, shape: tuple[int, int], dtype: Any = np.float64):
         m, n = shape
-        self.shape, self.size = (m, n), len(rows)
+        self.shape, self.size, self.dtype = (m, n), len(rows), np.dtype(dtype)
         index = np.int32 if max(self.size, m, n) < 2**31 else np.int64
         self.indices: np.ndarray = np.asarray(cols, index)
         self.indptr = np.searchsorted(rows, np.arange(m + 1)).astype(index)
@@ -52,7 +57,8 @@ class Pattern:
         self.cuts = np.empty((-(-n // self.width) + 1, m), index)
         self.cuts[0], self.cuts[-1] = self.indptr[:-1], self.indptr[1:]
         for s in range(1, len(self.cuts) - 1):
-            before = np.concatenate([[0], np.cumsum(self.indices < s * self.width, dtype=index)])
+            before = np.zeros(self.size + 1, index)
+            np.cumsum(self.indices < s * self.width, dtype=index, out=before[1:])
             self.cuts[s] = self.indptr[:-1] + before[self.indptr[1:]] - before[self.indptr[:-1]]
         self._carrying = _Carrying()
 
@@ -79,10 +85,27 @@ class Pattern:
         return np.searchsorted(self.indptr, entries, side="right") - 1
 
     def sample(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return (U V')_ij at all entries."""
+        """Return (U V')_ij at all entries, in the type of the pattern."""
         self._check_rows(U, 0)
         self._check_rows(V, 1)
-        return kernels.sample(self.indptr, self.indices, U, V)
+        return kernels.sample(self.indptr, self.indices, U, V, self.dtype)
+
+    def pieces(self, U: np.ndarray, V: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield (U V')_ij in float64 for pieces of the entries, in order: the numbers of the entries and their values.
+
+        So float32 runs compute losses and products with the values of a point in float64, without an array of their length.
+        """
+        self._check_rows(U, 0)
+        self._check_rows(V, 1)
+        first, m = 0, self.shape[0]
+        while first < m:
+            start = int(self.indptr[first])
+            last = int(np.searchsorted(self.indptr, start + PIECE_ENTRIES, side="right")) - 1
+            last = min(max(last, first + 1), m)
+            entries = slice(start, int(self.indptr[last]))
+            indptr = self.indptr[first : last + 1] - self.indptr[first]
+            yield entries, kernels.sample(indptr, self.indices[entries], U[first:last], V, np.float64)
+            first = last
 
     def sample_at(self, entries: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return (U V')_ij at the entries with the given numbers, in the order given."""

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.points.base import Structured, distance2, inner, norm2
+from condgrad.points.blocks import Blocks
 from condgrad.points.low_rank import LowRank
 
 UNIT_ROUNDOFF = float(np.finfo(float).eps) / 2
@@ -43,6 +44,8 @@ def sum_rounding(x: Any) -> float:
 
 def pairwise_inner(x: Any, y: Any) -> float:
     """Return <x, y>; for arrays by a pairwise sum, whose rounding error ``sum_rounding`` bounds."""
+    if isinstance(x, Blocks) and isinstance(y, Blocks):
+        return sum(pairwise_inner(a, b) for a, b in zip(x.blocks, y.blocks, strict=True))
     both = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
     return float(np.sum(x * y)) if both else inner(x, y)
 
@@ -52,7 +55,12 @@ def difference(x: Any, y: Any) -> Any:
 
     Without the compression its terms would be large and nearly cancel, and each would add its rounding error to every product.
     """
-    d = x - y
+    return _compressed(x - y)
+
+
+def _compressed(d: Any) -> Any:
+    if isinstance(d, Blocks):
+        return d.map(_compressed)
     return d.compressed() if isinstance(d, LowRank) and d.terms else d
 
 
@@ -80,6 +88,8 @@ def mapping_rounding(
     Parameters
     ----------
     grad, x, prox : arrays or structured points
+        A structured gradient may state a bound on the norm of its own rounding errors as ``rounding``. One in float32 does:
+        its values are computed in float64 and rounded once, so that bound is much smaller than one from ``precision``.
     gamma : float
         The smaller of the step sizes of the mapping and of the prox point.
     precision : float, default that of float64
@@ -89,9 +99,11 @@ def mapping_rounding(
     """
     x_size, grad_size = sqrt(norm2(x)) / gamma, sqrt(norm2(grad))
     ratio = precision / (2 * UNIT_ROUNDOFF)
+    known = getattr(grad, "rounding", 0.0) if isinstance(grad, Structured) else 0.0
     return (
         sum_rounding(x) * (grad_size + x_size + sqrt(norm2(prox)) / gamma + ratio * (grad_size + x_size / 2))
         + TERM_ROUNDING_UNITS * ratio * UNIT_ROUNDOFF * terms
+        + known
     )
 
 
@@ -115,7 +127,9 @@ FLOAT64_PRECISION = 2 * UNIT_ROUNDOFF
 
 
 def precision_of(answer: Any) -> float:
-    """Return the largest machine epsilon of the types in an answer: an array, a tensor, or (nested) lists."""
+    """Return the largest machine epsilon of the types in an answer: an array, a tensor, or (nested) lists or dicts."""
+    if isinstance(answer, dict):
+        return precision_of(list(answer.values()))
     if isinstance(answer, list | tuple) or str(getattr(answer, "dtype", "")) == "object":
         return max(
             map(precision_of, answer if isinstance(answer, list | tuple) else np.ravel(answer).tolist()),

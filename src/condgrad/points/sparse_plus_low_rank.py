@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from condgrad import kernels
-from condgrad.checks import read_only, real
+from condgrad.checks import not_negative, read_only, real
 from condgrad.points.base import Structured
-from condgrad.points.low_rank import CANCELLATION_RATIO, Factors, LowRank
-from condgrad.points.pattern import Pattern
+from condgrad.points.low_rank import CANCELLATION_RATIO, Factors, LowRank, wide
+from condgrad.points.pattern import MANY_ENTRIES, Pattern
 from condgrad.storage.stored import check_array, stored
 
 
@@ -23,16 +24,26 @@ def _validate(x: SparsePlusLowRank) -> None:
     ):
         raise ValueError("a pattern and a low-rank part of the same shape were expected")
     check_array(x.values, (x.pattern.size,), "values")
+    if x.values.dtype not in (np.float32, np.float64):
+        raise ValueError("values of float32 or float64 were expected")
     real(x.scale, "scale")
+    if x.noise is not None:
+        not_negative(x.noise, "noise")
     if not all(isinstance(product, float) for product in x.met.values()):
         raise TypeError("products that are no numbers")
 
 
-@stored(fields=("pattern", "values", "low", "scale", "shape", "met"), validate=_validate)
+FLOAT32_ROUNDOFF = float(np.finfo(np.float32).eps) / 2
+"""Maximum relative rounding error of one rounding to float32."""
+
+
+@stored(fields=("pattern", "values", "low", "scale", "shape", "met", "noise"), validate=_validate)
 class SparsePlusLowRank(Structured):
     """The matrix scale S + X with S sparse and X of low rank: a gradient, or a point minus a step along a gradient.
 
-    ``D @ W`` and ``D.T @ Q`` read the entries once for all columns of the block.
+    ``D @ W`` and ``D.T @ Q`` read the entries once for all columns of the block. Values of float32 are kept; all others become
+    float64. Products and norms are computed in float64 from the values as they are; a block product is float32 if the block is
+    too.
 
     Parameters
     ----------
@@ -46,6 +57,8 @@ class SparsePlusLowRank(Structured):
         Factor of S.
     met : WeakKeyDictionary, default None
         Cache of the products <S, U V'>, shared by multiples of S; None: a new one.
+    noise : float, default None
+        Bound on the norm of the rounding errors of the values; None: that of values rounded once, if they are float32.
     """
 
     def __init__(
@@ -55,13 +68,15 @@ class SparsePlusLowRank(Structured):
         low: LowRank | None = None,
         scale: float = 1.0,
         met: WeakKeyDictionary[Factors, float] | None = None,
+        noise: float | None = None,
     ):
-        values = np.asarray(values, dtype=float)
+        values = np.asarray(values)
+        values = values if values.dtype == np.float32 else np.asarray(values, dtype=float)
         if values.shape != (pattern.size,):
             raise ValueError(
                 f"Got values of shape {values.shape} for a pattern of {pattern.size} entries: give one value for each entry."
             )
-        self.pattern, self.scale, self.shape = pattern, scale, pattern.shape
+        self.pattern, self.scale, self.shape, self.noise = pattern, scale, pattern.shape, noise
         self.values: np.ndarray = read_only(values) if values.flags.writeable else values
         self.low = LowRank.zeros(pattern.shape) if low is None else low
         self.met: WeakKeyDictionary[Factors, float] = WeakKeyDictionary() if met is None else met
@@ -70,24 +85,40 @@ class SparsePlusLowRank(Structured):
 
     def __reduce__(self) -> Any:
         """State for pickle and copy, without the cached products in ``met``."""
-        return SparsePlusLowRank, (self.pattern, self.values, self.low, self.scale)
+        return SparsePlusLowRank, (self.pattern, self.values, self.low, self.scale, None, self.noise)
+
+    @property
+    def rounding(self) -> float:
+        """Bound on the norm of the rounding errors of scale S: 0 for float64, where it is that of any arithmetic."""
+        if self.noise is None:
+            single = self.values.dtype == np.float32
+            self.noise = FLOAT32_ROUNDOFF * sqrt(kernels.dot(self.values, self.values)) if single else 0.0
+        return abs(self.scale) * self.noise
 
     def scaled(self, factor: float) -> SparsePlusLowRank:
-        return SparsePlusLowRank(self.pattern, self.values, self.low.scaled(factor), factor * self.scale, self.met)
+        return self._same_values(self.low.scaled(factor), factor * self.scale)
+
+    def _same_values(self, low: LowRank, scale: float) -> SparsePlusLowRank:
+        return SparsePlusLowRank(self.pattern, self.values, low, scale, self.met, self.noise)
 
     def plus(self, other: Structured) -> Any:
         self.same_shape(other)
         if isinstance(other, LowRank):
-            return SparsePlusLowRank(self.pattern, self.values, self.low + other, self.scale, self.met)
+            return self._same_values(self.low + other, self.scale)
         if not isinstance(other, SparsePlusLowRank):
             return NotImplemented
         self._same_pattern(other)
         low = self.low + other.low
         if other.values is self.values:
-            return SparsePlusLowRank(self.pattern, self.values, low, self.scale + other.scale, self.met)
+            return self._same_values(low, self.scale + other.scale)
         if other.scale == -self.scale:  # a difference: allocate one new array, not two
-            return SparsePlusLowRank(self.pattern, self.values - other.values, low, self.scale)
-        return SparsePlusLowRank(self.pattern, self.sparse_values() + other.sparse_values(), low)
+            total = SparsePlusLowRank(self.pattern, self.values - other.values, low, self.scale)
+        else:
+            total = SparsePlusLowRank(self.pattern, self.sparse_values() + other.sparse_values(), low)
+        if np.float32 in (self.values.dtype, other.values.dtype):  # twice: sparse_values() rounds too
+            rounding = 2 * (self.rounding + other.rounding) + total.rounding
+            total.noise = rounding / abs(total.scale) if total.scale else 0.0
+        return total
 
     def sparse_values(self) -> np.ndarray:
         """Return the values of scale S."""
@@ -116,9 +147,19 @@ class SparsePlusLowRank(Structured):
         parts = self._parts(self)
         if sum(parts) > CANCELLATION_RATIO * max(parts):
             return sum(parts)
+        if self.values.dtype == np.float32:
+            return self._norm2_in_pieces()
         on = self.low.at(self.pattern)
         both = self.sparse_values() + on
         return kernels.dot(both, both) + max(self.low.inner(self.low) - kernels.dot(on, on), 0.0)
+
+    def _norm2_in_pieces(self) -> float:
+        """The same for values of float32, with sums in float64."""
+        squares = on_pattern = 0.0
+        for entries, on in self.pattern.pieces(*self.low.factors()):
+            both = on + self.scale * self.values[entries].astype(float)
+            squares, on_pattern = squares + kernels.dot(both, both), on_pattern + kernels.dot(on, on)
+        return squares + max(self.low.inner(self.low) - on_pattern, 0.0)
 
     def distance2(self, other: Any) -> float:
         """Return |self - other|^2; for equal low-rank parts, without an array of the length of the values."""
@@ -131,12 +172,22 @@ class SparsePlusLowRank(Structured):
         if other.pattern is not self.pattern:
             raise ValueError("The two sparse matrices have different observations: build both from one objective.")
 
+    def meet(self, x: LowRank, product: float) -> None:
+        """Cache a known <S, X> of a LowRank with one term."""
+        for _, factors in x.terms:
+            self.met[factors] = product
+
     def _sparse_inner(self, factors: Factors) -> float:
-        """Return <S, U V'>: from the values on the pattern, which are cached; for rank one by a product, if they are not."""
+        """Return <S, U V'>: from the values on the pattern, which are cached; by a product if they are not, for rank one or very
+        many entries.
+
+        For S in float32 always by a product: values on the pattern would be rounded.
+        """
         found = self.met.get(factors)
         if found is None:
-            if factors.U.shape[1] == 1 and not factors.has_cached(self.pattern):
-                found = float(np.vdot(factors.U, self.pattern.times(self.values, factors.V)))
+            narrow = factors.U.shape[1] == 1 or self.pattern.size > MANY_ENTRIES
+            if (narrow and not factors.has_cached(self.pattern)) or self.pattern.dtype == np.float32:
+                found = float(np.vdot(wide(factors.U), self.pattern.times(self.values, wide(factors.V))))
             else:
                 found = kernels.dot(self.values, factors.at(self.pattern))
             self.met[factors] = found
@@ -149,7 +200,12 @@ class SparsePlusLowRank(Structured):
             out *= self.scale
         if self.low.terms:
             out += self.low @ block
-        return out[:, 0] if vector else out
+        return self._as(W, out[:, 0] if vector else out)
+
+    def _as(self, block: Any, product: np.ndarray) -> np.ndarray:
+        """Return a product as float32 if S and the block are float32."""
+        single = self.values.dtype == np.float32 == getattr(block, "dtype", None)
+        return product.astype(np.float32) if single else product
 
     @property
     def T(self) -> _Transposed:
@@ -162,15 +218,16 @@ class SparsePlusLowRank(Structured):
         if self.scale != 1.0:
             out *= self.scale
         if self.low.terms:
-            U, V = self.low.factors()
+            U, V = map(wide, self.low.factors())
             out += V @ (U.T @ block)
-        return out[:, 0] if vector else out
+        return self._as(Q, out[:, 0] if vector else out)
 
     def low_rank_part(self) -> LowRank:
         return self.low
 
     def to_dense(self) -> np.ndarray:
-        return self.pattern.to_dense(self.sparse_values()) + self.low.to_dense()
+        values = self.sparse_values() if self.values.dtype != np.float32 else self.scale * self.values.astype(float)
+        return self.pattern.to_dense(values) + self.low.to_dense()
 
     def __repr__(self) -> str:
         m, n = self.shape
@@ -188,6 +245,6 @@ class _Transposed:
 
 
 def _block(W: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return W as a C-contiguous matrix, and whether W is a vector."""
+    """Return W as a C-contiguous matrix of float64, and whether W is a vector."""
     W = np.asarray(W, dtype=float)
     return np.ascontiguousarray(W if W.ndim == 2 else W[:, None]), W.ndim == 1

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.driver.environment import environment
-from condgrad.driver.trace import COLUMNS
+from condgrad.driver.trace import NUMERIC_COLUMNS
 from condgrad.protocols import COUNTERS
 from condgrad.report.blocks import Block, Curve, Plot, Table
 from condgrad.report.folder import write
@@ -83,12 +83,12 @@ def read_trace(path: Path) -> dict[str, np.ndarray]:
         rows = list(csv.DictReader(io.StringIO(read_bytes(path, MAX_TRACE_BYTES).decode(), newline="")))
     except (UnicodeDecodeError, csv.Error):
         raise ValueError(f"{path} is not a CSV file: {advice}.") from None
-    missing = [name for name in COLUMNS if not rows or name not in (*rows[0], *LATER_COLUMNS)]
+    missing = [name for name in NUMERIC_COLUMNS if not rows or name not in (*rows[0], *LATER_COLUMNS)]
     if missing:
         problem = f"has no column {', '.join(missing)}" if rows else "has no rows"
         raise ValueError(f"{path} is not the trace of a run, as it {problem}: {advice}.")
     try:
-        columns = {name: np.array([float(row.get(name, 0)) for row in rows]) for name in COLUMNS}
+        columns = {name: np.array([float(row.get(name, 0)) for row in rows]) for name in NUMERIC_COLUMNS}
         valid = all(np.isfinite(columns[unit]).all() for unit in UNITS)
     except (TypeError, ValueError):
         valid = False
@@ -104,7 +104,7 @@ def read_reproduced(path: Path) -> Run:
         trace, outcome = stored["outcome"]["trace"], stored["outcome"]
         columns = {name: np.array(column, dtype=float) for name, column in trace.items()}
         (rows,) = {len(column) for column in columns.values()}
-        missing = {name: np.zeros(rows) if name in UNITS else np.full(rows, np.nan) for name in COLUMNS}
+        missing = {name: np.zeros(rows) if name in UNITS else np.full(rows, np.nan) for name in NUMERIC_COLUMNS}
         valid = rows > 0 and all(np.isfinite(columns[unit]).all() for unit in columns.keys() & UNITS.keys())
         method = str(stored["run"]["method"]["name"])
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 EXTRAS = {
+    "highspy": ("highspy", "lp"),
     "matplotlib": ("matplotlib", "plot"),
+    "networkx": ("networkx", "graph"),
+    "ot": ("pot", "transport"),
     "pandas": ("pandas", "table"),
     "PIL": ("pillow", "learn"),
     "pyarrow": ("pyarrow", "table"),

@@ -34,7 +34,8 @@ class CGSState(State):
     memory: Any
     start: int = 0
     """Number of steps before the current phase."""
-    phase: int = 1
+    restart: int = 1
+    """Number s of the current phase."""
     first_gap: float
     """delta_0"""
 
@@ -61,7 +62,7 @@ class CGS:
     def step(self, problem: Problem, state: CGSState) -> CGSState:
         """Return the state after one step."""
         L, mu, x, y = state.L, self.strong_convexity, state.inner_x, state.x
-        start, phase, N = state.start, state.phase, ceil(2 * sqrt(6 * L / mu)) if mu else 0
+        start, phase, N = state.start, state.restart, ceil(2 * sqrt(6 * L / mu)) if mu else 0
         if mu and state.k - start >= N:
             start, phase, x = state.k, phase + 1, y
         k = state.k + 1 - start
@@ -85,7 +86,7 @@ class CGS:
             inner_x=x,
             memory=memory,
             start=start,
-            phase=phase,
+            restart=phase,
             first_gap=state.first_gap,
             descent=Descent(z, grad, y_next),
             descent_fun=fun,

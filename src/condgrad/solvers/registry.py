@@ -262,9 +262,9 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
             f"replace=False draws terms of a finite sum, {type(problem.objective).__name__} has none: leave it out."
         )
     solver = method.make(problem, setup, **options)
-    if setup.warm_start and method.slides:
-        solver = WarmStart(solver, setup.warm_start)
-    return Backtracking(solver) if problem.objective.smoothness is None else solver
+    if problem.objective.smoothness is None:
+        solver = Backtracking(solver)
+    return WarmStart(solver, setup.warm_start) if setup.warm_start and method.slides else solver
 
 
 def require(method: Method, problem: Problem) -> None:

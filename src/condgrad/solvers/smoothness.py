@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from condgrad.checks import BadOracle
 from condgrad.points import distance2, inner, norm2
+from condgrad.points.base import Structured
 from condgrad.protocols import Point, Problem, Solver
 from condgrad.solvers.evaluation import CachedObjective
 from condgrad.solvers.states import Descent, State
@@ -97,6 +98,13 @@ class Backtracking:
         )
 
 
+def estimates_smoothness(solver: Any) -> bool:
+    """Return whether L is found by backtracking in this solver, or in one that it wraps."""
+    while not isinstance(solver, Backtracking) and hasattr(solver, "solver"):
+        solver = solver.solver
+    return isinstance(solver, Backtracking)
+
+
 def descent_holds(descent: Descent, before: float, after: float, L: float) -> bool:
     """Return whether F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2, up to the noise of F's values."""
     rho, noise = curvature_along(descent, before, after)
@@ -135,4 +143,6 @@ class Curvature(NamedTuple):
         distance, change = distance2(later.x, earlier.x), distance2(later.grad, earlier.grad)
         if distance <= VALUE_NOISE * point or change <= VALUE_NOISE * grad:
             return Curvature(self.largest, point, grad)
-        return Curvature(max(self.largest, sqrt(change) / sqrt(distance)), point, grad)
+        # of gradients in float32, rounding may be a part of their difference
+        rounding = sum(getattr(g, "rounding", 0.0) for g in (later.grad, earlier.grad) if isinstance(g, Structured))
+        return Curvature(max(self.largest, (sqrt(change) - rounding) / sqrt(distance)), point, grad)

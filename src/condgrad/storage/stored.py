@@ -82,7 +82,7 @@ def stored(
     Raises
     ------
     TypeError
-        If the fields are not known, or if another class has the name already.
+        If the fields are not known or miss an attribute in ``__slots__``, or if another class has the name already.
 
     Examples
     --------
@@ -120,8 +120,24 @@ def _register(cls: Any, fields: tuple[str, ...] | None, validate: Any, name: str
         raise TypeError(
             f"{cls.__name__} is neither a dataclass nor a NamedTuple: name its attributes, as in @stored(fields=('U', 'V'))."
         )
+    lost = [slot for slot in _slots(cls) if slot not in fields]
+    if lost:
+        raise TypeError(
+            f"{cls.__name__} has the slots {', '.join(lost)}, which are not among its fields and would be lost: name all "
+            "attributes, as in @stored(fields=('U', 'V'))."
+        )
     CLASSES[cls] = NAMES[name] = StoredClass(cls, name, tuple(fields), caches, validate)
     return cls
+
+
+def _slots(cls: type) -> Iterator[str]:
+    """Attributes in ``__slots__`` of a class and its bases, under the names that instances have them by."""
+    for base in cls.__mro__:
+        given = vars(base).get("__slots__", ())
+        for slot in (given,) if isinstance(given, str) else given:
+            if slot not in ("__dict__", "__weakref__"):
+                private = slot.startswith("__") and not slot.endswith("__")
+                yield f"_{base.__name__.lstrip('_')}{slot}" if private else slot
 
 
 def check_array(array: Any, shape: tuple[int, ...], what: str, kinds: str = "f") -> None:

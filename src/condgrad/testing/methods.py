@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
 from itertools import islice
+from math import sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from condgrad.driver import Steps, iterate, minimize, run
 from condgrad.driver.resolve import completed, unwrapped, with_smoothness
 from condgrad.inner import CondG, Spectral
 from condgrad.objectives import FunctionExpectation, LinearModel, Quadratic, Welsch
-from condgrad.points import LowRank, SparsePlusLowRank
+from condgrad.points import LowRank, SparsePlusLowRank, inner, norm2
 from condgrad.protocols import COUNTERS, FiniteSum, Problem, Solver, fits, missing
 from condgrad.registration import known
 from condgrad.solvers import Method, Setup, build, practical
@@ -128,6 +129,7 @@ class _Method:
         for label, problem in self.problems.items():
             yield f"{label}: states count steps from the start", partial(self.count, problem)
             yield f"{label}: a step is pure", partial(self.pure, problem)
+            yield f"{label}: steps lead away from a start that is not stationary", partial(self.moves, problem)
             yield f"{label}: iterates stay in the set", partial(self.inside, problem)
             yield f"{label}: certificates are true", partial(self.certificates, problem)
             yield f"{label}: it calls the oracles of its entry only", partial(self.oracles, problem)
@@ -169,6 +171,18 @@ class _Method:
             require(_bits(state) == before, f"step {k + 1} changed the state that it was given")
             require(_bits(one) == _bits(two), f"step {k + 1}, made twice from one state, leads to two states")
             state = one
+
+    def moves(self, problem: Problem) -> None:
+        f, x0 = problem.objective, self.start(problem)
+        grad = f.grad(x0) if hasattr(f, "grad") else f.grad_terms(x0, f.draw(1000, np.random.default_rng(self.seed)))
+        gap = inner(grad, x0 - problem.domain.lmo(grad))
+        if gap <= 1e-9 * sqrt(norm2(grad) * norm2(x0)):
+            raise Skipped("the start is stationary")
+        states = self.states(problem)
+        moved = any(norm2(state.x - x0) > 0 for state in states[1:])
+        require(moved, f"x is still x0 after {self.steps} steps, where the Wolfe gap is {gap:.3g}")
+        if hasattr(f, "value") and min(f.value(state.x) for state in states[1:]) >= f.value(x0):
+            raise Noted(f"no one of {self.steps} steps leads to a lower F than that of x0")
 
     def inside(self, problem: Problem) -> None:
         for state in self.states(problem):

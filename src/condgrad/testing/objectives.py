@@ -11,7 +11,7 @@ import numpy as np
 from condgrad.checks import as_shape
 from condgrad.points import inner, norm2
 from condgrad.protocols import Expectation, FiniteSum, Objective, fits, has, missing
-from condgrad.testing.report import Check, CheckReport, Skipped, report, require
+from condgrad.testing.report import Check, CheckReport, Noted, Skipped, report, require
 
 STEP = 1e-5
 """Relative to a point, the distance of the values that a gradient is compared with."""
@@ -73,6 +73,7 @@ class _Objective:
             yield "value is a finite number", self.values
             yield "grad is a finite point of the shape", self.gradients
             yield "value and grad repeat their answers and do not write into points", self.repeats
+            yield "an answer of grad is a value", self.buffers
             yield "the gradient is that of the value", self.differences
             yield "value_and_grad agrees with value and grad", self.both
             yield "smoothness", self.smoothness
@@ -143,15 +144,33 @@ class _Objective:
         for i, (x,) in enumerate(self.points()):
             rng = self.rng(2, i)
             d = self.point(rng) - x if self.domain is not None else rng.standard_normal(x.shape)
-            middle, h = (x + 0.5 * d, STEP) if self.domain is not None else (x, STEP)
-            ends = float(self.f.value(middle + h * d)), float(self.f.value(middle - h * d))
-            slope, found = (ends[0] - ends[1]) / (2 * h), float(inner(self.f.grad(middle), d))
-            rounding = 4e-15 * (abs(ends[0]) + abs(ends[1])) / h
-            slack = self.tolerance * max(abs(slope), abs(found)) + 1e-7 * float(norm2(d)) + rounding
+            middle = x + 0.5 * d if self.domain is not None else x
+            grad = np.array(self.f.grad(middle))
+            found = float(inner(grad, d))
+            slope, rounding = self.slope(middle, d, STEP)
+            bent = abs(
+                self.slope(middle, d, 2 * STEP)[0] - slope
+            )  # four times the error of the differences, of a smooth F
+            slack = self.tolerance * max(abs(slope), abs(found)) + 2 * bent + rounding
+            slack += 1e-12 * math.sqrt(norm2(grad) * float(norm2(d)))
             require(
                 abs(slope - found) <= slack,
                 f"differences of values make a slope of {slope:.6g}, grad makes {found:.6g}",
             )
+
+    def slope(self, x: np.ndarray, d: np.ndarray, h: float) -> tuple[float, float]:
+        """The slope of F at x along d by two values, and its rounding."""
+        ends = float(self.f.value(x + h * d)), float(self.f.value(x - h * d))
+        digits = 4e-15 * (abs(ends[0]) + abs(ends[1]))
+        return (ends[0] - ends[1]) / (2 * h), digits / h
+
+    def buffers(self) -> None:
+        (x, y), *_ = self.points(2)
+        grad = self.f.grad(x)
+        before = np.array(grad)
+        self.f.grad(y)
+        if not np.array_equal(np.asarray(grad), before):
+            raise Noted("an answer of grad changes when grad is called again: runs copy it, other callers must too")
 
     def both(self) -> None:
         if getattr(self.f, "value_and_grad", None) is None:

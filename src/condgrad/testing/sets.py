@@ -91,6 +91,7 @@ class _Set:
         yield "lmo reaches the known minimum", self.known_minimum
         yield "lmo answers with vertices", self.answers_are_vertices
         yield "lmo repeats its answers and does not write into directions", self.repeats
+        yield "answers of lmo and project are values", self.buffers
         yield "zero direction", self.zero
         yield "tied directions", self.tied
         yield "tiny and huge directions", self.homogeneous
@@ -229,6 +230,19 @@ class _Set:
             )
             shared = isinstance(again, np.ndarray) and np.shares_memory(self.domain.lmo(g), g)
             require(not shared, "the answer shares its memory with the direction")
+
+    def buffers(self) -> None:
+        (g, _), (h, _) = self.answers[:2]
+        for name in ("lmo", "project") if has(self.domain, "project") else ("lmo",):
+            ask = getattr(self.domain, name)
+            given = ask(g)
+            before = np.array(given)
+            for other in (h, -h, -g):
+                ask(other)
+            require(
+                np.array_equal(np.asarray(given), before),
+                f"an answer of {name} changes when {name} is called again: return a new array each time",
+            )
 
     def zero(self) -> None:
         v = self.lmo(np.zeros(self.shape))

@@ -29,6 +29,10 @@ class Ball(ABC):
         """Return x as an array of the shape of the set."""
         return checks.point(x, self.shape, type(self).__name__)
 
+    def _direction(self, direction: Any) -> np.ndarray:
+        """Return a direction as an array of the shape of the set; NaN and Inf are refused."""
+        return checks.direction(direction, self.shape, type(self).__name__)
+
     @abstractmethod
     def norm(self, x: np.ndarray) -> float:
         """Return the norm of x that defines the ball."""

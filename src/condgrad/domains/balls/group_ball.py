@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -10,7 +9,9 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape
+from condgrad.domains.balls._groups import group_numbers
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
+from condgrad.linalg.selection import finite_size, largest_size
 from condgrad.linalg.simplex_projection import onto_simplex
 
 
@@ -19,8 +20,26 @@ from condgrad.linalg.simplex_projection import onto_simplex
 class GroupBall(Ball):
     """{x : sum over the groups g of |x_g|_2 <= r}: few groups are not zero, within a group all may be.
 
-    ``groups`` has one label for each index of the first axis; indices (of a matrix: whole rows) with the same label are a
-    group. Without it every index is one: of a matrix the rows.
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the points.
+    radius : float, default 1.0
+        The radius r.
+    groups : sequence of int or str, default None
+        A label for each index of the first axis; indices (of a matrix: whole rows) with the same label are a group. None: every
+        index is one, of a matrix the rows.
+
+    References
+    ----------
+    M. Yuan and Y. Lin, "Model selection and estimation in regression with grouped variables", Journal of the Royal Statistical
+    Society B 68 (2006).
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> cg.GroupBall(3, 5.0, groups=["a", "a", "b"]).lmo(np.array([3.0, -4.0, 4.5]))
+    array([-3.,  4.,  0.])
     """
 
     shape: Shape
@@ -29,17 +48,11 @@ class GroupBall(Ball):
 
     def __post_init__(self) -> None:
         self._settle()
-        labels = np.arange(self.shape[0]) if self.groups is None else np.asarray(self.groups)
-        checks.same_shape(labels.shape, self.shape[:1], "The list of groups of GroupBall (a label for each index)")
-        if labels.dtype.kind not in "biuUS":
-            raise ValueError(f"The groups of GroupBall must be labels, whole numbers or names, but got {labels.dtype}.")
-        _, numbers = np.unique(labels, return_inverse=True)
-        width = math.prod(self.shape[1:])
-        checks.settle(self, groups=checks.read_only(np.repeat(numbers, width).reshape(self.shape)))
+        checks.settle(self, groups=group_numbers(self.groups, self.shape, "GroupBall"))
 
     def _norms(self, x: np.ndarray) -> np.ndarray:
         """|x_g| for each group, scaled so that no square overflows or vanishes."""
-        top = float(np.abs(x).max())
+        top = largest_size(x)
         if not 0 < top < np.inf:
             return np.full(self.groups.max() + 1, top)
         return top * np.sqrt(np.bincount(self.groups.ravel(), np.square(x / top).ravel()))
@@ -53,7 +66,7 @@ class GroupBall(Ball):
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         direction = self._point(direction)
-        top = np.abs(direction).max()
+        top = finite_size(direction)
         steep = direction / top if top > 0 else np.ones(self.shape)
         norms = self._norms(steep)
         largest = np.argmax(norms)

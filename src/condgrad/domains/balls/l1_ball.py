@@ -10,6 +10,7 @@ import numpy as np
 
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
+from condgrad.linalg.selection import index_of_largest_size
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points.sparse_array import SparseArray
 
@@ -17,7 +18,22 @@ from condgrad.points.sparse_array import SparseArray
 @final
 @dataclass(frozen=True)
 class L1Ball(Ball):
-    """{x : sum |x_i| <= r}"""
+    """{x : sum |x_i| <= r}
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the points.
+    radius : float, default 1.0
+        The radius r.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> ball = cg.L1Ball(3, 2.0)
+    >>> ball.lmo(np.array([1.0, -3.0, 0.0])), ball.atom(np.array([1.0, -3.0, 0.0]))
+    (array([0., 2., 0.]), SparseArray(1 entries, shape (3,)))
+    """
 
     shape: Shape
     radius: float = 1.0
@@ -32,18 +48,13 @@ class L1Ball(Ball):
     def max_norm(self) -> float:
         return self.radius
 
+    def atom(self, direction: np.ndarray) -> SparseArray:
+        direction = self._point(direction)
+        largest = index_of_largest_size(direction)
+        return SparseArray(largest, -math.copysign(self.radius, direction.reshape(-1)[largest]), self.shape)
+
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         return self.atom(direction).to_dense()
-
-    def atom(self, direction: np.ndarray) -> SparseArray:
-        """The answer of ``lmo`` as a SparseArray."""
-        flat = self._point(direction).reshape(-1)
-        top, low = (
-            int(np.argmax(flat)),
-            int(np.argmin(flat)),
-        )  # two passes without a copy, where |direction| would be one
-        largest = min(top, low) if flat[top] == -flat[low] else top if flat[top] > -flat[low] else low
-        return SparseArray(largest, -np.copysign(self.radius, flat[largest]), self.shape)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         x = self._point(x)
@@ -51,7 +62,7 @@ class L1Ball(Ball):
 
 
 def _l1_balls() -> Examples:
-    return {"": L1Ball(5, 2.0), "of matrices": L1Ball((2, 2), 0.1)}
+    return {"": L1Ball(5, 2.0), "of matrices": L1Ball((2, 2), 0.1), "of one": L1Ball(1, 3.0)}
 
 
 def _in_l1_ball(ball: L1Ball, rng: np.random.Generator) -> np.ndarray:

@@ -14,7 +14,21 @@ from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 @final
 @dataclass(frozen=True)
 class L2Ball(Ball):
-    """{x : sum x_i^2 <= r^2}"""
+    """{x : sum x_i^2 <= r^2}
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the points.
+    radius : float, default 1.0
+        The radius r.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> cg.L2Ball(2, 10.0).lmo(np.array([3.0, -4.0]))
+    array([-6.,  8.])
+    """
 
     shape: Shape
     radius: float = 1.0
@@ -30,7 +44,7 @@ class L2Ball(Ball):
         return self.radius
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        return -self._onto_sphere(self._point(direction))
+        return -self._onto_sphere(self._direction(direction))
 
     def project(self, x: np.ndarray) -> np.ndarray:
         x = self._point(x)

@@ -16,7 +16,21 @@ from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 @final
 @dataclass(frozen=True)
 class LinfBall(Ball):
-    """{x : max |x_i| <= r}"""
+    """{x : max |x_i| <= r}
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the points.
+    radius : float, default 1.0
+        The radius r.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> cg.LinfBall(3, 2.0).lmo(np.array([3.0, -4.0, 0.0]))
+    array([-2.,  2.,  2.])
+    """
 
     shape: Shape
     radius: float = 1.0
@@ -33,7 +47,7 @@ class LinfBall(Ball):
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         # not -r sign(direction): where the direction is 0 that is no vertex, and active sets live on vertices
-        return np.where(self._point(direction) > 0, -self.radius, self.radius)
+        return np.where(self._direction(direction) > 0, -self.radius, self.radius)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return np.clip(self._point(x), -self.radius, self.radius)

@@ -18,7 +18,23 @@ _OWN_CLASS = {1.0: "L1Ball", 2.0: "L2Ball", math.inf: "LinfBall"}
 @final
 @dataclass(frozen=True)
 class LpBall(Ball):
-    """{x : sum |x_i|^p <= r^p}, 1 < p < inf and p != 2"""
+    """{x : sum |x_i|^p <= r^p}, 1 < p < inf and p != 2
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the points.
+    p : float
+        The exponent.
+    radius : float, default 1.0
+        The radius r.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> cg.LpBall(2, 3.0).lmo(np.array([1.0, 0.0]))
+    array([-1., -0.])
+    """
 
     shape: Shape
     p: float
@@ -41,7 +57,7 @@ class LpBall(Ball):
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """Equality in Hoelder's: |x_i| goes with |direction_i|^(q - 1), and q - 1 = 1 / (p - 1)."""
-        direction = self._point(direction)
+        direction = self._direction(direction)
         size = np.abs(direction)
         weight = (size / (size.max() or 1.0)) ** (1 / (self.p - 1))
         return -np.sign(direction) * weight * (self.radius / (entrywise_norm(weight, self.p) or 1.0))

@@ -11,6 +11,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
+from condgrad.linalg.selection import index_of_smallest
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points.sparse_array import SparseArray
 
@@ -18,7 +19,23 @@ from condgrad.points.sparse_array import SparseArray
 @final
 @dataclass(frozen=True)
 class Simplex:
-    """{x : x >= 0, sum x = r}"""
+    """{x : x >= 0, sum x = r}
+
+    The probability simplex with r = 1.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the points.
+    radius : float, default 1.0
+        The sum r of the entries.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> cg.Simplex(3).lmo(np.array([1.0, -3.0, 0.0]))
+    array([0., 1., 0.])
+    """
 
     shape: Shape
     radius: float = 1.0
@@ -35,13 +52,12 @@ class Simplex:
     def max_norm(self) -> float:
         return self.radius
 
+    def atom(self, direction: np.ndarray) -> SparseArray:
+        smallest = index_of_smallest(checks.point(direction, self.shape, "Simplex"))
+        return SparseArray(smallest, self.radius, self.shape)
+
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         return self.atom(direction).to_dense()
-
-    def atom(self, direction: np.ndarray) -> SparseArray:
-        """The answer of ``lmo`` as a SparseArray."""
-        smallest = np.argmin(checks.point(direction, self.shape, "Simplex"))
-        return SparseArray(smallest, self.radius, self.shape)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return onto_simplex(checks.point(x, self.shape, "Simplex"), self.radius)

@@ -20,7 +20,7 @@ from condgrad.linalg.lanczos import RITZ, SPARE, lowest_eigen, random_block, sym
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank, inner, norm2
 from condgrad.points.base import Structured
-from condgrad.points.low_rank import outer
+from condgrad.points.low_rank import outer, wide
 from condgrad.protocols import Point
 from condgrad.runtime.signals import heartbeat, report_inexact
 
@@ -65,7 +65,7 @@ def eigenvalues(x: Point, tolerance: float) -> np.ndarray | None:
     For a LowRank they are those of its factors' span and one 0.
     """
     if isinstance(x, LowRank):
-        U, V = x.factors()
+        U, V = map(wide, x.factors())
         if norm2(x - LowRank(V, U)) > tolerance**2:
             return None
         Q, _ = np.linalg.qr(np.column_stack([U, V]))

@@ -109,7 +109,9 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     multiplier_ : float
         Multiplier of the constraint on the nuclear norm, used when new rows are folded in.
     result_ : Result
-        Result of the last run of the solver: its trace, counts and certificate.
+        Result of the last run of the solver, with the trace, the counts, the number of steps and the times of all runs of the
+        fit. The column ``phase`` of the trace names the radius or the rank on the path, then "all entries" and "certificate".
+        None for a model that was loaded from a file.
     row_ids_, col_ids_ : ndarray or None
         Sorted names of rows and columns; None if the entries had no names.
     index_, columns_ : pandas.Index or None

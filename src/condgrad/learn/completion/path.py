@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.domains import NuclearBall
-from condgrad.driver import Mapping, Steps, minimize, run
+from condgrad.driver import Mapping, Session, Steps, minimize, run
 from condgrad.inner import Subspace
 from condgrad.learn.completion.biases import Biases, loss_and_inlier_weights, refit_biases
 from condgrad.learn.completion.model import Model
@@ -75,6 +75,15 @@ the ratio of the scale to the previous one is above the second. One more singula
 more than the first number."""
 
 
+ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
+"""Names of the phases after the path: all entries are fitted, then the fit is certified."""
+
+
+def path_phase(model: Model, radius: float) -> str:
+    """Name of the phase of a fit on the path, as it stands in the trace: its radius, or its rank if that is fixed."""
+    return f"path, radius {radius:.4g}" if model.rank is None else f"path, rank {model.rank}"
+
+
 @dataclass(eq=False)
 class Fit:
     """One fit of a completion: the given entries and loss, and what the path has found so far."""
@@ -102,6 +111,8 @@ class Fit:
     """Index into ``path`` of the chosen fit; None if nothing was held out."""
     n_held_out: int = 0
     """Number of held-out entries."""
+    session: Session = field(default_factory=Session)
+    """Trace and counts of all runs of the solver."""
     partial_model: Model | None = None
     """The best model of the path so far, or the last one on all entries: returned if the fit is interrupted."""
 
@@ -141,9 +152,10 @@ class Fit:
     def first_radius(self, objective: Completion, model: Model) -> float:
         """A quarter of the estimated norm of the best rank-one matrix, if its entries were all of the same magnitude."""
         objective = objective.replaced(self.without_biases(objective, model), model.loss)
-        gradient: Any = objective.grad(model.x)
-        (m, n), size = objective.pattern.shape, float(np.linalg.norm(gradient.values))
-        top = NuclearBall((m, n), 1.0).lmo_near(gradient, None, 0.1 * size)[0]
+        m, n = objective.pattern.shape
+        counted = self.session.counted(Problem(objective, NuclearBall((m, n), 1.0)))
+        gradient: Any = counted.objective.grad(model.x)
+        top = counted.domain.lmo_near(gradient, None, 0.1 * float(np.linalg.norm(gradient.values)))[0]
         radius = 0.25 * abs(gradient.inner(top)) * m * n / (objective.n_terms * objective.smoothness)
         return radius or model.sigma
 
@@ -154,7 +166,7 @@ class Fit:
         biases = objective.pattern.sample(*model.biases.factors())
         return np.subtract(objective.values, biases, out=biases)
 
-    def improve(self, objective: Completion, model: Model, radius: float) -> Model:
+    def improve(self, objective: Completion, model: Model, radius: float, phase: str | None = None) -> Model:
         """One round: a few steps of the solver within this radius, with the biases fixed, then a refit of the biases.
 
         The solver continues from its last state, step size and singular vectors included. That is valid because the state is a
@@ -162,13 +174,12 @@ class Fit:
         """
         current = objective.replaced(self.without_biases(objective, model), model.loss)
         problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), solver_for(model)
-        state = model.solver_state(solver, problem)
-        for _ in range(STEPS_PER_ROUND):
-            state = solver.step(problem, state)
+        start = model.solver_state(solver, self.session.counted(problem))
+        state = self.session.advance(problem, solver, start, STEPS_PER_ROUND, phase or path_phase(model, radius))
         state = replace(state, certificate=None, descent=None)
         model = replace(model, x=state.x, radius=radius, state=state)
         if not self.biases:
-            return replace(model, value=current.value(state.x))
+            return replace(model, value=state.fun)
         residuals = current.values - state.x.at(objective.pattern)
         biases, value = refit_biases(model.biases, objective.pattern, residuals, model.loss, self.biases)
         return replace(model, biases=biases, value=value)
@@ -358,7 +369,7 @@ class Fit:
             if model.rank is not None:
                 model = rescue(self.all_entries, model, self.biases)
                 ball_radius = max(ball_radius, 4 * float(model.x.svd()[1].sum()))
-            model = self.improve(self.all_entries, model, ball_radius)
+            model = self.improve(self.all_entries, model, ball_radius, ALL_ENTRIES)
             self.partial_model = replace(model, radius=radius)
             self.losses.append(model.value)
             self.report(f"all entries, loss {model.value:.6g}", 2)
@@ -367,13 +378,14 @@ class Fit:
             before = model.value
         current = self.all_entries.replaced(self.without_biases(self.all_entries, model), model.loss)
         problem, solver = Problem(current, NuclearBall(current.pattern.shape, ball_radius)), solver_for(model)
-        resumed = ResumedSolver(solver, model.solver_state(solver, problem))
+        resumed = ResumedSolver(solver, model.solver_state(solver, self.session.counted(problem)))
         steps = min(STEPS_PER_ROUND, steps)
         result = run(problem, resumed, model.x, Steps(steps), name="ncgs", output="last", on_interrupt="raise")
+        self.session.add(result, ALL_ENTRIES)
         self.losses.append(result.fun)
         assert isinstance(result.x, LowRank)
         radius = radius if model.rank is None else float(result.x.svd()[1].sum())
-        return replace(model, x=result.x, radius=radius, state=None, result=result)
+        return replace(model, x=result.x, radius=radius, state=None, result=self.session.whole(result))
 
     def certify(self, model: Model, tol: float, steps: int) -> Model:
         """Continue within the radius, with fixed biases, until the squared gradient mapping is proven to be at most ``tol``."""
@@ -381,8 +393,9 @@ class Fit:
         domain = NuclearBall(current.pattern.shape, model.radius)
         stop = Mapping(tol) | Steps(steps)
         result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False, on_interrupt="raise")
+        self.session.add(result, CERTIFICATE)
         assert isinstance(result.x, LowRank)
-        return replace(model, x=result.x, result=result)
+        return replace(model, x=result.x, result=self.session.whole(result))
 
 
 def solver_for(model: Model) -> NCGS:

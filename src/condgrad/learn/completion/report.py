@@ -11,6 +11,7 @@ import numpy as np
 from condgrad.checks import counted
 from condgrad.data import Cleanup, Observations
 from condgrad.learn.completion.estimator import RobustCompletion
+from condgrad.learn.completion.path import CERTIFICATE
 from condgrad.report import Block, Curve, Plot, Table, Text, environment, write
 from condgrad.report.run_report import MAPPING_NOTE, UNITS
 
@@ -193,7 +194,9 @@ def convergence(model: RobustCompletion) -> list[Block]:
     )
     if model.certify is None or model.result_ is None:
         return [loss]
-    trace = model.result_.trace
+    whole = model.result_.trace
+    rows = whole["phase"] == CERTIFICATE
+    trace = {name: whole[name][rows] for name in (*UNITS, "mapping")}
     units = {unit: label for unit, label in UNITS.items() if (trace[unit] > 0).any()}
     curve = Curve("squared gradient mapping", [{**{unit: trace[unit] for unit in units}, "y": trace["mapping"]}])
     proof = model.result_.certificate

@@ -1,0 +1,132 @@
+"""Columns of delimited text: by pyarrow if it is installed (`arrow_columns`), else as lists of strings, which take longer.
+
+Cells that are not plain are reported, not refused: the careful reader of `lines` takes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from condgrad.data import arrow_columns
+
+BLANKS = " \t"
+"""Characters that are cut off at both ends of a cell."""
+DECIMALS = re.compile(r"[0-9.eE+-]*+")
+"""Characters of which `float` makes nothing but decimal numbers: it would read 1_0 and inf too."""
+
+
+def quotes_are_read() -> bool:
+    """Whether `parse` accepts quoted cells: only pyarrow does."""
+    return arrow_columns.available()
+
+
+def parse(
+    data: np.ndarray,
+    delimiter: str,
+    width: int,
+    wanted: Iterable[int],
+    quotes: bool,
+    missing: Sequence[str] = (),
+    number: int | None = None,
+) -> tuple[dict[int, Any], np.ndarray]:
+    """Split lines into cells.
+
+    Parameters
+    ----------
+    data : ndarray of uint8
+        Whole lines; quoted cells are closed on their line.
+    delimiter : str
+        One character.
+    width : int
+        Number of cells in a line.
+    wanted : iterable of int
+        Columns to return, from 0.
+    quotes : bool
+        Whether a quote at the beginning of a cell opens a quoted cell. False without pyarrow.
+    missing : sequence of str, default ()
+        Cells that become null.
+    number : int, default None
+        Column that `decimals` will convert: it may be returned as numbers already.
+
+    Returns
+    -------
+    columns : dict of int to column
+        The wanted cells of the lines that have ``width`` cells. A column is a pyarrow array, or a list of str and None.
+    fits : ndarray of bool, shape (lines,)
+        Which lines these are.
+    """
+    if arrow_columns.available():
+        return arrow_columns.parse(data, delimiter, width, wanted, quotes, missing, number)
+    ends = data == ord("\n")
+    cells = np.flatnonzero(ends | (data == ord(delimiter)))
+    fits = np.diff(np.flatnonzero(ends[cells]), prepend=-1) == width
+    if not fits.all():
+        data = data[np.repeat(fits, np.diff(np.flatnonzero(ends), prepend=-1))]
+    texts = data.tobytes().decode().replace("\n", delimiter).split(delimiter)[:-1]
+    if (data == ord(" ")).any() or (data == ord("\t")).any():
+        texts = [text.strip(BLANKS) for text in texts]
+    known = set(missing)
+    columns: dict[int, Any] = {k: texts[k::width] for k in dict.fromkeys(wanted)}
+    if known:
+        columns = {k: [None if cell in known else cell for cell in column] for k, column in columns.items()}
+    return columns, fits
+
+
+def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Convert the cells of a column to numbers, correctly rounded.
+
+    Parameters
+    ----------
+    column : column of length k
+
+    Returns
+    -------
+    numbers : ndarray of float64, shape (k,)
+        NaN for null.
+    ok : ndarray of bool, shape (k,)
+        Which cells are finite numbers.
+    """
+    if not isinstance(column, list):
+        return arrow_columns.decimals(column)
+    if DECIMALS.fullmatch("".join(filter(None, column))):
+        try:
+            numbers = np.array([np.nan if cell is None else float(cell) for cell in column], dtype=float)
+            return numbers, np.isfinite(numbers)
+        except ValueError:
+            pass
+    numbers = np.array([np.nan if cell is None else _decimal(cell) for cell in column], dtype=float)
+    return numbers, np.isfinite(numbers)
+
+
+def _decimal(cell: str) -> float:
+    """The number in a cell; NaN if there is none."""
+    if not DECIMALS.fullmatch(cell):
+        return np.nan
+    try:
+        return float(cell)
+    except ValueError:
+        return np.nan
+
+
+def is_null(column: Any) -> np.ndarray:
+    """Mask of the cells that are null."""
+    if isinstance(column, list):
+        return np.fromiter((cell is None for cell in column), dtype=bool, count=len(column))
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+
+
+def without_null(column: Any) -> Any:
+    """The column with an empty cell for null."""
+    return [cell or "" for cell in column] if isinstance(column, list) else column.fill_null("")
+
+
+def chosen(column: Any, which: np.ndarray) -> Any:
+    """The cells of a column, or of an ndarray, under a mask."""
+    if isinstance(column, list):
+        return list(compress(column, which.tolist()))
+    return arrow_columns.chosen(column, which)

@@ -1,0 +1,175 @@
+"""Common code of the sets that are made from other sets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from math import inf, sqrt
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from condgrad import checks
+from condgrad.points import inner, norm2
+from condgrad.points.base import Structured
+from condgrad.protocols import Domain, Point, Projectable, fits, has, missing
+from condgrad.runtime.signals import heartbeat
+
+MEMBERSHIP_CALLS = 500
+"""Maximum number of linear oracle calls by which a set that has nothing else finds out whether it contains a point."""
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Directions with a largest entry outside of these are scaled before they are combined with others."""
+DIGITS = 1e-14
+"""Rounding error of a sum of points, relative to their size."""
+
+
+class Combination(ABC):
+    """Abstract base class of sets that are made from other sets: their ``parts``."""
+
+    shape: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Any, ...]:
+        """The sets that this one is made from."""
+
+    @property
+    def precision(self) -> float:
+        """The largest relative distance of two numbers of a type in which a user's set among the parts has answered; else 0."""
+        return max((getattr(part, "precision", 0.0) for part in self.parts), default=0.0)
+
+    def _point(self, x: Any) -> Point:
+        """x after a check of its shape: a structured point unchanged, anything else as an array."""
+        owner = type(self).__name__
+        if isinstance(x, Structured):
+            checks.same_shape(tuple(x.shape), self.shape, f"The point given to {owner}")
+            return x
+        return checks.point(x, self.shape, owner)
+
+    def _direction(self, direction: Any) -> Point:
+        """The same for a direction; one with NaN or Inf is refused, and a huge or tiny one scaled."""
+        direction = self._point(direction)
+        if isinstance(direction, np.ndarray) and not np.isfinite(direction).all():
+            raise checks.NonFinite(
+                f"The direction given to {type(self).__name__} holds NaN or Inf ({checks.not_finite(direction)}): it has no minimiser."
+            )
+        return in_range(direction)
+
+
+class only_if:  # noqa: N801 - read as a decorator
+    """Decorate a method that a set has only where its parts allow it: elsewhere ``hasattr`` says that it has none."""
+
+    def __init__(self, condition: Callable[[Any], bool]):
+        self.condition = condition
+
+    def __call__(self, method: Callable[..., Any]) -> Any:
+        self.method, self.__doc__ = method, method.__doc__
+        return self
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self.method
+        if not self.condition(instance):
+            raise AttributeError(
+                f"This {owner.__name__} has no {self.method.__name__}: a set that it is made from has none."
+            )
+        return MethodType(self.method, instance)
+
+
+def parts_project(domain: Combination) -> bool:
+    """Whether all sets that the domain is made from have a projection."""
+    return all(fits(part, Projectable) for part in domain.parts)
+
+
+def check_set(thing: Any, owner: str) -> Any:
+    """Return ``thing``, a set; raise TypeError if it is none."""
+    if isinstance(thing, type) or missing(thing, Domain):
+        raise TypeError(f"{owner} is made from sets, but got {thing!r:.60}: give sets such as Simplex(3).")
+    return thing
+
+
+def check_sets(sets: tuple[Any, ...], owner: str) -> tuple[Any, ...]:
+    """Return the sets, at least one and all of the same shape."""
+    if not sets:
+        raise ValueError(f"{owner} is made from sets, but got none: give at least one.")
+    shapes = [checks.as_shape(check_set(one, owner).shape, owner) for one in sets]
+    for shape in shapes:
+        checks.same_shape(shape, shapes[0], f"A set given to {owner}")
+    return tuple(sets)
+
+
+def start_of(domain: Any) -> Point:
+    """A point of the set: its start, or where it has none the oracle's answer to a direction of ones."""
+    return domain.start() if has(domain, "start") else domain.lmo(np.ones(domain.shape))
+
+
+def diameter_of(domain: Any) -> float:
+    """The set's diameter; raise NotGiven if it has none."""
+    if not has(domain, "diameter"):
+        raise checks.NotGiven(
+            f"The diameter of {type(domain).__name__} is needed, which has none: give it a member diameter."
+        )
+    return float(domain.diameter)
+
+
+def max_norm_of(domain: Any) -> float:
+    """The largest norm of a point, or a bound on it: the set lies within one diameter of its start."""
+    return float(domain.max_norm) if has(domain, "max_norm") else sqrt(norm2(start_of(domain))) + diameter_of(domain)
+
+
+def contained(domain: Any, x: Point, tolerance: float) -> bool:
+    """Whether the set contains x: by its ``contains``, or where it has none by its linear oracle."""
+    if has(domain, "contains"):
+        return bool(domain.contains(x, tolerance))
+    return reached(domain, x, tolerance * max_norm_of(domain))
+
+
+def in_range(direction: Point) -> Point:
+    """The direction, divided by its largest entry where that is huge or tiny: its products with other numbers stay finite."""
+    if not isinstance(direction, np.ndarray):
+        return direction
+    top = float(np.abs(direction).max(initial=0.0))
+    return direction if SMALLEST < top < LARGEST or top == 0.0 else direction / top
+
+
+def reached(domain: Any, x: Point, room: float) -> bool:
+    """Whether x is at most ``room`` away from a set that is known by its linear oracle only.
+
+    With p the point nearest to x in the hull of the vertices seen, d = p - x and v = lmo(d), the distance of x to the set is at
+    most |d| and at least <d, v - x> / |d|. Vertices are added until one of the two bounds decides. After MEMBERSHIP_CALLS of them,
+    or where only rounding is left, x counts as outside.
+    """
+    x = np.asarray(x, dtype=float)
+    if not np.isfinite(norm2(x)):
+        return False
+    atoms, last = np.zeros((x.size, 0)), inf
+    v = domain.lmo(-x)
+    for _ in range(MEMBERSHIP_CALLS):
+        heartbeat()
+        atoms, d = _nearest_to_zero(np.column_stack([atoms, (np.asarray(v) - x).ravel()]))
+        distance = float(np.linalg.norm(d))
+        if distance <= room:
+            return True
+        d = d.reshape(x.shape)
+        v = domain.lmo(in_range(d))
+        if inner(d, v - x) > room * distance or not distance < last:
+            return False
+        last = distance
+    return False
+
+
+def _nearest_to_zero(atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The columns that the point of their hull nearest to 0 needs, and that point.
+
+    Its weights are those of the least squares problem with weights >= 0 in which their sum, near 1, is one more row, scaled to
+    the sum 1. From the columns themselves, not from their inner products: small distances keep their digits.
+    """
+    from scipy.optimize import nnls
+
+    scale = float(np.abs(atoms).max()) or 1.0
+    rows = np.vstack([atoms / scale, np.ones(atoms.shape[1])])
+    weights, _ = nnls(rows, np.append(np.zeros(len(atoms)), 1.0))
+    used = weights > 0
+    kept = atoms[:, used]
+    return kept, kept @ (weights[used] / weights.sum())

@@ -1,0 +1,130 @@
+"""The convex hull of a union of sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
+from typing import Any, final
+
+import numpy as np
+
+from condgrad import checks
+from condgrad.domains.balls import L1Ball, L2Ball
+from condgrad.domains.combinators._combination import (
+    Combination,
+    check_sets,
+    contained,
+    diameter_of,
+    max_norm_of,
+    reached,
+    start_of,
+)
+from condgrad.domains.combinators._examples import a_point_of, known_minimum
+from condgrad.domains.entry import DomainEntry, Examples
+from condgrad.domains.polytopes import Box
+from condgrad.domains.simplices import Simplex
+from condgrad.points import inner, norm2
+from condgrad.protocols import Point, has
+
+
+@final
+@dataclass(frozen=True, init=False)
+class HullOfUnion(Combination):
+    """conv(S_1 u ... u S_m), for sets of one shape
+
+    The linear oracle is the best of the answers of the sets. ``max_norm`` is the largest one: exact where those of the sets are.
+    ``diameter`` is an upper bound, exact for balls around 0. Membership is found by linear minimisations (at most 500), where none
+    of the sets contains the point. There is no projection: use ``inner="corrective"``, which is the default here.
+
+    Parameters
+    ----------
+    *sets : Domain
+        The sets, all of the same shape.
+
+    Raises
+    ------
+    ValueError
+        If there is no set, or if the shapes differ.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> S = cg.HullOfUnion(cg.L2Ball(2), cg.Box([3.0, 0.0], [4.0, 0.0]))
+    >>> S.lmo(np.array([-1.0, 0.0])), S.lmo(np.array([0.0, 1.0]))
+    (array([4., 0.]), array([-0., -1.]))
+    """
+
+    sets: tuple[Any, ...]
+
+    def __init__(self, *sets: Any):
+        checks.settle(self, sets=check_sets(sets, "HullOfUnion"))
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return checks.as_shape(self.sets[0].shape, "HullOfUnion")
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return self.sets
+
+    @property
+    def diameter(self) -> float:
+        """An upper bound: points of two sets are at most as far apart as their norms, or their distances to the starts, add up to."""
+        widths, norms = [*map(diameter_of, self.sets)], [*map(max_norm_of, self.sets)]
+        starts = [start_of(one) for one in self.sets]
+        apart = (
+            min(norms[i] + norms[j], sqrt(norm2(starts[i] - starts[j])) + widths[i] + widths[j])
+            for i, j in combinations(range(len(self.sets)), 2)
+        )
+        return max([*widths, *apart])
+
+    @property
+    def max_norm(self) -> float:
+        return max(map(max_norm_of, self.sets))
+
+    def lmo(self, direction: Point) -> Point:
+        direction = self._direction(direction)
+        return min((one.lmo(direction) for one in self.sets), key=lambda vertex: inner(direction, vertex))
+
+    def start(self) -> Point:
+        """The mean of the starts."""
+        total = start_of(self.sets[0])
+        for one in self.sets[1:]:
+            total = total + start_of(one)
+        return (1 / len(self.sets)) * total
+
+    def contains(self, x: Point, tolerance: float = 1e-9) -> bool:
+        """Whether x is in the set, up to a tolerance relative to ``max_norm``, or to that of the sets."""
+        x = self._point(x)
+        if any(has(one, "contains") and contained(one, x, tolerance) for one in self.sets):
+            return True
+        return reached(self, x, tolerance * self.max_norm)
+
+
+def hull_of_union(sets: Any) -> HullOfUnion:
+    """The hull of the union of a list of sets: what a spec gives."""
+    return HullOfUnion(*sets)
+
+
+def _hulls_of_unions() -> Examples:
+    return {
+        "": HullOfUnion(L1Ball(3), Box([2.0, 0.0, 0.0], [3.0, 1.0, 0.5])),
+        "of a ball": HullOfUnion(L2Ball(3, 0.8), L1Ball(3)),
+        "of one": HullOfUnion(Simplex((2, 2))),
+    }
+
+
+def _in_hull_of_union(domain: HullOfUnion, rng: np.random.Generator) -> np.ndarray:
+    weights = rng.dirichlet(np.full(len(domain.sets), 0.5))
+    return sum((w * a_point_of(one, rng) for w, one in zip(weights, domain.sets, strict=True)), np.zeros(domain.shape))
+
+
+def _hull_of_union_minimum(domain: HullOfUnion, g: np.ndarray) -> float:
+    return min(known_minimum(one, g) for one in domain.sets)
+
+
+ENTRY = DomainEntry(
+    "hull-of-union", hull_of_union, "conv(S_1 u ... u S_m)", "the best of the answers of the sets",
+    _hulls_of_unions, _in_hull_of_union, _hull_of_union_minimum, sets=("sets",), bounds=("diameter",),
+)  # fmt: skip

@@ -1,0 +1,39 @@
+"""Base class of polytopes whose vertices have entries 0 and 1."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from condgrad import checks
+from condgrad.domains.polytopes._direction import scaled
+from condgrad.points import SparseArray
+
+
+class ZeroOnePolytope(ABC):
+    """A polytope that is the convex hull of some arrays of zeros and ones."""
+
+    shape: Any
+
+    @abstractmethod
+    def _chosen(self, direction: np.ndarray) -> np.ndarray:
+        """Flat indices of the ones of a vertex that minimises <direction, x>; the entries of the direction are at most 1 in size."""
+
+    def lmo(self, direction: np.ndarray) -> np.ndarray:
+        """A vertex that minimises <direction, x>."""
+        return self.atom(direction).to_dense()
+
+    def atom(self, direction: np.ndarray) -> SparseArray:
+        """The answer of ``lmo`` as the indices of its ones."""
+        return SparseArray(self._chosen(scaled(direction, self.shape, type(self).__name__)), 1.0, self.shape)
+
+    def _point(self, x: Any) -> np.ndarray:
+        """x as an array of the shape of the set."""
+        return checks.point(x, self.shape, type(self).__name__)
+
+
+def between_0_and_1(x: np.ndarray, slack: float) -> bool:
+    """Whether all entries are between 0 and 1; NaN is not."""
+    return bool(np.all((x >= -slack) & (x <= 1 + slack)))

@@ -1,0 +1,133 @@
+"""Observation of a run after each step: F, the Frank-Wolfe gap and the gradient mapping, as a row of the trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isfinite, nan
+from typing import Any, NamedTuple
+
+from condgrad.certificate import Certificate, linear_gap, witness
+from condgrad.checks import NonFinite
+from condgrad.driver.asked import Asked
+from condgrad.driver.audit import Audit, later
+from condgrad.driver.metrics import function_name, mapping, value
+from condgrad.driver.reached import Reached
+from condgrad.points.rounding import grad_scale, mapping_rounding, precision
+from condgrad.protocols import Point, Record
+from condgrad.solvers.evaluation import same_point
+
+
+def phase_of(state: Any) -> str:
+    """The name of the part of the run that the state belongs to."""
+    return str(getattr(state, "phase", "main"))
+
+
+class Gap(NamedTuple):
+    """A Frank-Wolfe gap, rounded up, and its rounding error."""
+
+    value: float
+    noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class Observer:
+    """Measures the iterates of a run on the uncounted problem, while its clock is paused."""
+
+    asked: Asked
+    reached: Reached
+    audit: Audit
+
+    def observe(self, state: Any) -> Record:
+        """Measure the state after a step, and keep the best certificate and the lowest value so far."""
+        asked, reached = self.asked, self.reached
+        self.learn(state)
+        fun = self.value(state.x) if state.k % asked.every == 0 else nan
+        reached.keep_lowest(state.x, fun, state.k)
+        if getattr(state, "fun", None) is not None:  # known without a call, also between two records
+            reached.keep_lowest(state.x, float(state.fun), state.k)
+        reached.current = certificate = self.certify(state)
+        gap = upper = lower = nan
+        if certificate is not None:
+            gap, upper, lower = self.gap(certificate, state.k), certificate.upper, certificate.lower
+            last = reached.state
+            before = last is not None and certificate.x is last.x  # a step certifies the point where it started
+            reached.current_k = last.k if before else state.k
+            if reached.best is None or asked.rank(certificate) < asked.rank(reached.best):
+                reached.best, reached.best_k = certificate, reached.current_k
+        return Record(
+            k=state.k,
+            **reached.spent(),
+            fun=fun,
+            gap=gap,
+            mapping=upper,
+            mapping_lower=lower,
+            smoothness=state.L,
+            phase=phase_of(state),
+        )
+
+    def learn(self, state: Any) -> None:
+        """Take over the values of F that the solver has computed; the state of a user's method need not have any."""
+        if getattr(state, "fun", None) is not None:
+            self.reached.known.append((state.x, float(state.fun)))
+        if getattr(state, "descent_fun", None) is not None:
+            self.reached.known.append((state.descent.x, float(state.descent_fun)))
+
+    def value(self, x: Point) -> float:
+        """F(x), NaN for an expectation. Raises NonFinite if the objective's value is not finite."""
+        if not self.asked.has_value:
+            return nan
+        fun = self.look_up(x)
+        if not isfinite(fun):
+            raise NonFinite(f"The value of {type(self.asked.problem.objective).__name__} is {fun}.")
+        return fun
+
+    def look_up(self, x: Point) -> float:
+        """F(x), computed only if it is not known."""
+        known = self.reached.known
+        fun = next((fun for point, fun in known if same_point(point, x)), None)
+        fun = value(self.asked.problem, x) if fun is None else fun
+        known.append((x, fun))  # also if it is known at an equal point, which may be dropped earlier than x
+        return fun
+
+    def certify(self, state: Any) -> Certificate | None:
+        """The certificate of the step itself, or a measured one when it is due; None: neither."""
+        asked, own = self.asked, state.certificate
+        if not asked.checked:
+            return None
+        if own is not None and not asked.measure and not (asked.by_gap and own.prox is not own.x):
+            return self.with_errors(own, state.descent)
+        if phase_of(state) != "main":
+            if not asked.measure or not isfinite(state.L):
+                return None
+        elif state.k < self.reached.next_measure or (state.k == 0 and not asked.measure):
+            return None
+        else:
+            self.reached.next_measure = later(state.k)
+        gamma = 1 / (2 * state.L)
+        if asked.by_gap:
+            return witness(asked.measured, state.x, state.x, gamma, function_name(asked.measured))
+        return mapping(asked.measured, state.x, gamma, asked.eps, exact=asked.measure)
+
+    def with_errors(self, own: Certificate, descent: Any) -> Certificate:
+        """The certificate of a step with the error of the linear oracle in this step and the rounding error of the mapping."""
+        rounding, objective = own.rounding, self.asked.problem.objective
+        if descent is not None and descent.x is own.x:
+            known = precision(objective, descent.grad)
+            terms, gamma = grad_scale(objective, own.x), min(own.gamma, own.step or own.gamma)
+            rounding = mapping_rounding(descent.grad, own.x, own.prox, gamma, known, terms)
+        return replace(own, gap=own.gap + self.audit.error, rounding=rounding)
+
+    def gap(self, certificate: Certificate, k: int) -> float:
+        """The Frank-Wolfe gap at the certificate's point: its own, or measured if the stopping rule uses the gap."""
+        if "gap" not in self.asked.watches or certificate.prox is certificate.x or k < self.reached.next_gap:
+            return certificate.wolfe_gap
+        self.reached.next_gap = later(k)
+        gap, self.reached.gap_noise = self.gap_at(certificate)
+        return gap
+
+    def gap_at(self, certificate: Certificate) -> Gap:
+        """The Frank-Wolfe gap at the certificate's point: its own, or computed by one gradient and one linear oracle call."""
+        if certificate.prox is certificate.x:
+            return Gap(certificate.gap, certificate.noise)
+        measured = self.asked.measured
+        return Gap(*linear_gap(measured.domain, measured.objective.grad(certificate.x), certificate.x))

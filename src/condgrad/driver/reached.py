@@ -1,0 +1,93 @@
+"""What a run has reached: all that changes from step to step, and so what a checkpoint saves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import isfinite, nan
+from typing import Any, NamedTuple
+
+from condgrad.certificate import Certificate
+from condgrad.driver.counting import Counts
+from condgrad.driver.result import Lowest
+from condgrad.driver.trace import Trace
+from condgrad.protocols import Point, Reason, Record
+from condgrad.runtime.clock import Watch
+from condgrad.solvers.smoothness import Curvature
+from condgrad.storage.stored import stored
+
+
+@stored
+class Findings(NamedTuple):
+    """Findings of the audit of a run."""
+
+    curvature: Curvature = Curvature()
+    rise: str = ""
+    """Sentence about the first step on which F was above the bound that L implies."""
+    inexact: int = 0
+    """Number of inexact answers of the linear oracle; ``error`` and ``sentence`` are those of the worst."""
+    error: float = 0.0
+    sentence: str = ""
+    next_look: int = 1
+    next_rise: int = 0
+    along: float = 0.0
+    """Lower bound on L from the values of F at the step of ``rise``."""
+    vertices: tuple[Point, ...] = ()
+    """Last answers of a user's linear oracle."""
+
+
+@dataclass(eq=False)
+class Reached:
+    """The state of the method after its last step, what is known of its iterates, and what has been spent."""
+
+    state: Any = None
+    record: Record | None = None
+    """The last row of the trace; it is in ``trace`` too if it is recorded."""
+    current: Certificate | None = None
+    """The certificate that the measures of the last record come from."""
+    current_k: int = 0
+    """The step after which the method reported the point of ``current``; for a point within a step, the number of that step."""
+    best: Certificate | None = None
+    best_k: int = 0
+    lowest: Lowest | None = None
+    unconfirmed: Reason | None = None
+    """A claim of convergence that its check did not confirm."""
+    known: list[tuple[Point, float]] = field(default_factory=list)
+    """Points and F there, computed by the solver or for a record."""
+    idle: int = 0
+    """Number of steps in a row that changed nothing."""
+    next_check: int = 0
+    next_measure: int = 0
+    next_gap: int = 0
+    gap_noise: float = 0.0
+    """The rounding error of the gap that was measured last."""
+    findings: Findings = field(default_factory=Findings)
+    watch: Watch = field(default_factory=Watch)
+    counts: Counts = field(default_factory=Counts)
+    trace: Trace = field(default_factory=Trace)
+
+    def spent(self) -> dict[str, Any]:
+        """Time and oracle calls until now, by the columns of the trace."""
+        return {
+            "seconds": self.watch.seconds,
+            "cpu": self.watch.cpu,
+            "wall": self.watch.wall,
+            **vars(self.counts),
+        }
+
+    def keep_lowest(self, x: Point, fun: float, k: int) -> None:
+        """Keep the iterate if its F is the lowest so far. Points are values, so a reference is enough."""
+        if isfinite(fun) and (self.lowest is None or fun < self.lowest.fun):
+            self.lowest = Lowest(x, fun, k)
+
+    def forget(self) -> None:
+        """Drop the known values of F at points that nothing else refers to."""
+        held = [self.state.x, *(certificate.x for certificate in (self.current, self.best) if certificate)]
+        self.known = [(point, fun) for point, fun in self.known if any(point is x for x in held)]
+
+    def close_trace(self) -> None:
+        """Add a last row if the run ended within a step, so that the trace has all that was spent."""
+        if self.record is None:
+            return
+        spent = vars(self.counts)
+        if not self.trace or any(getattr(self.trace[-1], name) != number for name, number in spent.items()):
+            self.trace.append(replace(self.record, **self.spent(), gap=nan, mapping=nan, mapping_lower=nan))

@@ -1,0 +1,200 @@
+"""Verification of claims: a certificate is computed again from the problem's own oracles before a run relies on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from math import inf, isfinite, nan, sqrt
+
+from condgrad.certificate import Certificate
+from condgrad.driver.asked import Asked
+from condgrad.driver.audit import Audit, later
+from condgrad.driver.observation import Observer
+from condgrad.driver.reached import Reached
+from condgrad.driver.vertices import Compared, probe
+from condgrad.points import norm2
+from condgrad.protocols import Reason
+from condgrad.solvers.evaluation import same_point
+
+MAX_STEP_RATIO = 10.0
+"""Maximum ratio of a step size to the one that two gradients of the run imply, where L is not given."""
+MIN_RELATIVE_TOLERANCE = 1e-15
+"""A tolerance below this, relative to the first measurement, can't be met in float64."""
+GAP_ROUNDING = 3
+"""A gap of at most this many times its rounding error is no larger than rounding, as in ``Certificate.exhausted``."""
+
+
+@dataclass(eq=False)
+class Verifier:
+    """Checks the claims of a run."""
+
+    asked: Asked
+    reached: Reached
+    audit: Audit
+    observer: Observer
+    verified: Certificate | None = None
+    """The confirmed certificate on which the run ends."""
+
+    def verify(self, claim: Certificate) -> Certificate:
+        """The certificate of the claim, computed again by the problem's own oracles, which no solver has wrapped.
+
+        The step size is that of the problem's own L, or of the larger L that the run has shown to be needed: with a longer step
+        the mapping of any point is small.
+        """
+        L = self.asked.problem.objective.smoothness
+        L = self.audit.smoothness(L) if L else self.least_smoothness(claim)
+        if L and claim.gamma > (1 + 1e-9) / (2 * L):
+            claim = replace(claim, gamma=1 / (2 * L), step=claim.step or claim.gamma)
+        verified = self.audit.with_slack(claim.verify(self.asked.measured))
+        if claim.step is None or verified.upper <= (self.asked.eps or 0.0):
+            return verified
+        # a point of the set is a witness for every step size, and a long one magnifies rounding
+        short = self.audit.with_slack(replace(claim, step=None).verify(self.asked.measured))
+        return min(verified, short, key=self.asked.rank)
+
+    def least_smoothness(self, claim: Certificate) -> float:
+        """Lower bound on L from the gradients at the two points of a certificate; if these are equal, at the point and at the
+        linear oracle's answer. Used where L is not given, so that a solver's tiny L does not make the step size too long. It is
+        divided by MAX_STEP_RATIO, because solvers estimate L from values."""
+        measured = self.asked.measured
+        x, y, grad = claim.x, claim.prox, measured.objective.grad
+        here = grad(x)
+        if same_point(x, y):  # as in a certificate of Frank-Wolfe
+            y = measured.domain.lmo(here)
+        apart = sqrt(norm2(x - y))
+        found = sqrt(norm2(here - grad(y))) / apart if apart else 0.0
+        return found / MAX_STEP_RATIO if isfinite(found) else 0.0
+
+    def probed(self, certificate: Certificate, brief: bool = False) -> Certificate:
+        """The certificate with the error that more calls of a user's linear oracle find near the direction it relies on."""
+        domain = self.asked.problem.domain
+        if not isinstance(domain, Compared):
+            return certificate
+        x, prox, taken = certificate.x, certificate.prox, certificate.step or certificate.gamma
+        direction = self.asked.measured.objective.grad(x) + (1 / taken) * (prox - x)
+        error = probe(domain, direction, (x,) if prox is x else (x, prox), brief)
+        return replace(certificate, gap=certificate.gap + error) if error else certificate
+
+    def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
+        """The ending after a check of its claim of convergence; None, so that the run continues, if it is not confirmed."""
+        reached = self.reached
+        if ending is None or ending.status != "converged" or reached.current is None or not self.asked.keep_best:
+            return ending
+        if k >= reached.next_check:
+            self.audit.alone(reached.current)
+            verified = self.verify(reached.current)
+            if self.satisfied(verified):
+                verified = self.probed(verified)
+            if self.satisfied(verified):
+                self.verified = verified
+                return ending
+            reached.best, reached.best_k = verified, reached.current_k
+            reached.unconfirmed, reached.next_check = ending, later(k)
+            if beyond := self.beyond_precision(verified):
+                return beyond
+        return self.asked.stop(replace(reached.record, mapping=nan, gap=nan), reached.trace) if reached.record else None
+
+    def exhausted(self, k: int) -> Reason | None:
+        """The ending at a point that is stationary as far as float64 can tell, if the tolerance needs more precision."""
+        reached, claim = self.reached, self.reached.current
+        if claim is None or not self.asked.keep_best or k < reached.next_check:
+            return None
+        if not self.near_rounding(claim) and not self.gap_near_rounding(claim):
+            return None
+        verified = self.verify(claim)
+        if beyond := self.beyond_precision(verified):
+            reached.best, reached.best_k = verified, reached.current_k
+            return beyond
+        reached.next_check = later(k)
+        return None
+
+    def near_rounding(self, claim: Certificate) -> bool:
+        """Whether the claimed mapping is above its tolerance by no more than rounding may explain, so that it is checked."""
+        if self.asked.by_gap or (eps := self.sensible("mapping", self.asked.eps)) is None:
+            return False
+        rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
+        close = claim.stretch * claim.norm <= sqrt(eps) + claim.stretch * claim.rounding
+        return claim.upper > eps and rough > eps and close
+
+    def gap_near_rounding(self, claim: Certificate) -> bool:
+        """The same for the Frank-Wolfe gap."""
+        record = self.reached.record
+        if record is None or not isfinite(record.gap):
+            return False
+        if (eps := self.sensible("gap", self.asked.gap_eps)) is None or record.gap <= eps:
+            return False
+        noise = claim.noise if claim.prox is claim.x else self.reached.gap_noise
+        return noise > eps and record.gap <= GAP_ROUNDING * noise
+
+    def sensible(self, measure: str, eps: float | None) -> float | None:
+        """The tolerance of a measure, if float64 can resolve it compared with the first measurement, else None.
+
+        A tolerance that is too small for float64 is a way to ask that only budgets end the run.
+        """
+        if eps is None:
+            return None
+        rows = chain(self.reached.trace, (self.reached.record,))  # the present record joins the trace later
+        values = (getattr(row, measure) for row in rows if row is not None)
+        first = next((value for value in values if isfinite(value)), nan)
+        return None if eps < MIN_RELATIVE_TOLERANCE * first else eps
+
+    def beyond_precision(self, certificate: Certificate, mostly: bool = False) -> Reason | None:
+        """Why float64 can't tell whether the stopping rule is met at a verified point; None if it can.
+
+        Parameters
+        ----------
+        certificate : Certificate
+            A verified one.
+        mostly : bool, default False
+            Also if a quarter of the bound (half of the norm of the mapping) is rounding, for the message of a run that ends for
+            another reason.
+        """
+        record, found = self.reached.record, {}
+        eps, floor = self.sensible("mapping", self.asked.eps), certificate.floor
+        if eps is not None and (certificate.exhausted(eps) or (mostly and eps < floor >= certificate.upper / 4)):
+            found["mapping"] = out_of_precision("squared mapping", floor, eps)
+        gap_eps = self.sensible("gap", self.asked.gap_eps)
+        if gap_eps is not None:
+            gap, noise = self.observer.gap_at(certificate)
+            if gap_eps < noise and gap <= (4 if mostly else GAP_ROUNDING) * noise:
+                found["gap"] = out_of_precision("Frank-Wolfe gap", noise, gap_eps)
+        if not found or record is None:
+            return None
+        mapping = 0.0 if eps is not None and "mapping" not in found else inf
+        gap = 0.0 if gap_eps is not None and "gap" not in found else inf
+        hope = self.asked.stop(replace(record, mapping=mapping, gap=gap), self.reached.trace)
+        if hope is not None and hope.status == "converged":  # by the other measure, which is not exhausted
+            return None
+        return next(iter(found.values()))
+
+    def satisfied(self, certificate: Certificate) -> bool:
+        """Whether the stopping rule says ``converged`` for these verified numbers, and because of them."""
+        record, stop, trace = self.reached.record, self.asked.stop, self.reached.trace
+        if record is None:
+            return False
+        again = stop(replace(record, mapping=certificate.upper, gap=self.watched_gap(certificate)), trace)
+        blind = stop(replace(record, mapping=inf, gap=inf), trace)
+        return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")
+
+    def restated(self, reason: Reason, certificate: Certificate) -> Reason:
+        """Why the rule is met, with the verified numbers in place of the claimed ones: one bound for one point."""
+        record = self.reached.record
+        if record is None:
+            return reason
+        numbers = replace(record, mapping=certificate.upper, gap=self.watched_gap(certificate))
+        checked = self.asked.stop(numbers, self.reached.trace)
+        return checked if checked is not None and checked.status == "converged" else reason
+
+    def watched_gap(self, certificate: Certificate) -> float:
+        """The Frank-Wolfe gap at the certificate's point; NaN if the stopping rule does not use it."""
+        return self.observer.gap_at(certificate).value if "gap" in self.asked.watches else nan
+
+
+def out_of_precision(what: str, rounding: float, eps: float) -> Reason:
+    """The ending if float64 can't tell whether a measure is at most eps."""
+    return Reason(
+        "unverified",
+        f"Precision is exhausted: the rounding error of the {what} can be {rounding:.3g} here, and the tolerance "
+        f"is {eps:.3g}. If F has a large linear term that is constant on the set (such as c sum(x) on a simplex), subtract "
+        "it; else scale F or the set, or give a larger tol.",
+    )

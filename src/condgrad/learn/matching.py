@@ -1,0 +1,258 @@
+"""Graph matching: which node of one graph is which node of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from condgrad.checks import choice, not_negative, positive, whole, yes_or_no
+from condgrad.domains import Birkhoff
+from condgrad.driver import Result, minimize
+from condgrad.inner import CondG
+from condgrad.learn.base import all_or_nothing, attach_partial_fit, seed_of, unfitted_copy
+from condgrad.learn.matching_problem import PADDINGS, MatchingProblem, adjacency, known_pairs, scores
+from condgrad.objectives import GraphMatching
+
+STARTS = ("convex", "barycenter")
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Constants of the relaxations, chosen on stochastic block and preferential attachment graphs of 100 and 200 nodes."""
+
+    convex_steps: int = 5
+    """Steps on the convex relaxation. The indefinite one needs its direction, not its minimum, which is far from a permutation."""
+    oracle_calls: int = 3
+    """Linear oracle calls in a prox. One is a Frank-Wolfe step, which more often ends in a poor local minimum; ten are no better
+    than three, and cost more."""
+    random_permutations: int = 10
+    """Permutations whose mean is a random doubly stochastic matrix."""
+
+
+TUNING = Tuning()
+
+
+class GraphMatcher(BaseEstimator):
+    r"""Match the nodes of two graphs so that their edges agree as well as possible.
+
+    .. math:: \max_p \sum_{ij} A_{ij} B_{p(i)p(j)} + w \sum_i S_{ip(i)}
+
+    The permutation is relaxed to a doubly stochastic matrix. A few steps of NCGS on the convex relaxation |AP - PB|^2 / 2 give a start,
+    from which NCGS minimises the indefinite relaxation -<AP, PB>, whose local minima are mostly permutations. The linear oracle is an
+    assignment problem, which also rounds the result.
+
+    Parameters
+    ----------
+    start : {"convex", "barycenter"}, default "convex"
+        Start of the indefinite relaxation. "convex": a few steps on the convex relaxation, from the matrix with all entries 1/n.
+        "barycenter": that matrix itself, which is faster and more often ends in a poor local minimum.
+    n_starts : int, default 1
+        Number of starts, of which the best result counts. Those after the first are half way between the matrix with all entries 1/n
+        and the mean of 10 random permutation matrices.
+    padding : {"centered", "naive"}, default "centered"
+        If the graphs have different sizes, nodes without edges are added to the smaller one. "centered": half of the range of
+        weights is subtracted from every entry before, so that a missing edge counts as much as an edge; finds the smaller graph as an
+        induced subgraph of the larger one. Sparse matrices become dense. "naive": only edges count.
+    similarity_weight : float, default 1.0
+        The weight w of ``similarity``, in units of matched edge weights.
+    refine : bool, default False
+        Whether to exchange the partners of two nodes at a time after rounding, until no exchange improves the matching. This rarely
+        changes the result, and costs a product of two matrices per exchange.
+    tol : float, default 1e-6
+        The indefinite relaxation ends when its squared gradient mapping is at most ``tol`` times the squared norm of the gradient at
+        the start.
+    max_steps : int, default 100
+        Maximum number of steps on the indefinite relaxation.
+    random_state : int, RandomState instance or None, default 0
+        Seed of the random starts.
+
+    Attributes
+    ----------
+    permutation_ : ndarray of int of shape (n_A,)
+        Partner in B of each node of A, so that A is near ``B[permutation_][:, permutation_]``; -1 for nodes without a partner, if A has
+        more nodes than B.
+    score_ : float
+        Agreement of the matched nodes' edges: 2 <A, B_p> / (\|A\|^2 + \|B_p\|^2). Without weights, the number of edges that both graphs
+        have, divided by the mean of their numbers of edges. 1 if they are equal.
+    objective_ : float
+        The sum that is maximised. Edges of an undirected graph count twice.
+    certificate_ : Certificate
+        How far ``result_.x`` is from a stationary point of the indefinite relaxation.
+    result_ : Result
+        The run on the indefinite relaxation that led to the permutation. Its ``x`` is a doubly stochastic matrix on the nodes that are
+        not seeds.
+    n_steps_ : int
+        Number of steps of NCGS on both relaxations, of all starts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from condgrad.learn import GraphMatcher
+    >>> rng = np.random.default_rng(0)
+    >>> A = np.triu(rng.random((30, 30)) < 0.3, 1).astype(float)
+    >>> A += A.T
+    >>> truth = rng.permutation(30)
+    >>> B = np.empty_like(A)
+    >>> B[np.ix_(truth, truth)] = A
+    >>> matcher = GraphMatcher().fit(A, B)
+    >>> bool((matcher.permutation_ == truth).all()), matcher.score_
+    (True, 1.0)
+
+    References
+    ----------
+    V. Lyzinski et al., Graph matching: relax at your own risk, IEEE Transactions on Pattern Analysis and Machine Intelligence 38
+    (2016). D. E. Fishkind et al., Seeded graph matching, Pattern Recognition 87 (2019).
+    """
+
+    def __init__(
+        self,
+        start: str = "convex",
+        *,
+        n_starts: int = 1,
+        padding: str = "centered",
+        similarity_weight: float = 1.0,
+        refine: bool = False,
+        tol: float = 1e-6,
+        max_steps: int = 100,
+        random_state: Any = 0,
+    ):
+        self.start = start
+        self.n_starts = n_starts
+        self.padding = padding
+        self.similarity_weight = similarity_weight
+        self.refine = refine
+        self.tol = tol
+        self.max_steps = max_steps
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, A: Any, B: Any, *, seeds: Any = None, similarity: Any = None) -> Self:
+        """Find the matching.
+
+        Parameters
+        ----------
+        A : array-like or sparse matrix of shape (n_A, n_A)
+            Adjacency matrix; weights and directed edges are allowed.
+        B : array-like or sparse matrix of shape (n_B, n_B)
+            Adjacency matrix of the other graph.
+        seeds : array-like of int of shape (k, 2), default None
+            Known pairs (node of A, node of B).
+        similarity : array-like of shape (n_A, n_B), default None
+            S: what matching node i of A with node j of B is worth beside their edges.
+
+        Returns
+        -------
+        GraphMatcher
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or an argument is invalid. The estimator is then unchanged.
+        """
+        choice(self.start, STARTS, "start")
+        choice(self.padding, PADDINGS, "padding")
+        yes_or_no(self.refine, "refine")
+        n_starts, tol, max_steps = (
+            whole(self.n_starts, "n_starts"),
+            positive(self.tol, "tol"),
+            whole(self.max_steps, "max_steps"),
+        )
+        A, B = adjacency(A, "A"), adjacency(B, "B")
+        sizes = A.shape[0], B.shape[0]
+        weight = not_negative(self.similarity_weight, "similarity_weight")
+        similarity, seeds = scores(similarity, weight, sizes), known_pairs(seeds, sizes)
+        problem = MatchingProblem.of(A, B, seeds, similarity, self.padding)
+        if not len(problem.rows):
+            raise ValueError("Every node is in seeds, so that nothing is left to match: leave some pairs out.")
+
+        best: tuple[float, np.ndarray, Result] | None = None
+        steps = 0
+
+        def partial_fit(interruption: KeyboardInterrupt) -> Self | None:
+            found = best
+            if found is None and isinstance(result := getattr(interruption, "result", None), Result):
+                found = (0.0, self._rounded(problem, result), result)
+            return None if found is None else unfitted_copy(self)._set_results(A, B, similarity, problem, *found[1:], steps)
+
+        with attach_partial_fit(partial_fit):
+            for x0 in self._starts(problem, n_starts):
+                result, taken = self._minimised(problem, x0, tol, max_steps, convex_start=best is None)
+                permutation = self._rounded(problem, result)
+                value, steps = problem.value(permutation), steps + taken
+                if best is None or value > best[0]:
+                    best = value, permutation, result
+        assert best is not None  # there is at least one start
+        return self._set_results(A, B, similarity, problem, *best[1:], steps)
+
+    def _starts(self, problem: MatchingProblem, number: int) -> Any:
+        """Yield the starting points: the barycentre, then random ones."""
+        n = len(problem.rows)
+        yield np.full((n, n), 1 / n)
+        rng = np.random.default_rng(seed_of(self.random_state))
+        for _ in range(number - 1):
+            random = np.zeros((n, n))
+            for _ in range(TUNING.random_permutations):
+                random[np.arange(n), rng.permutation(n)] += 1 / TUNING.random_permutations
+            yield (random + 1 / n) / 2
+
+    def _minimised(
+        self, problem: MatchingProblem, x0: np.ndarray, tol: float, max_steps: int, convex_start: bool
+    ) -> tuple[Result, int]:
+        """Minimise the indefinite relaxation from x0; return the result and the number of steps of both relaxations."""
+        domain, inner, steps = Birkhoff(x0.shape), CondG(max_calls=TUNING.oracle_calls), 0
+
+        # the product of the scales is 1, so that the function is the same at permutations, and its squares have the same weight
+        sizes = [float(np.sqrt((graph * graph).sum())) for graph in (problem.A, problem.B)]
+        scale = np.sqrt(sizes[1] / sizes[0]) if min(sizes) > 0 else 1.0
+        graphs = scale * problem.A, problem.B / scale
+
+        def run(convexity: float, x0: np.ndarray, steps: int, output: str) -> Result:
+            objective = GraphMatching(*graphs, problem.C, convexity)
+            size2 = float(np.sum(objective.grad(x0) ** 2))
+            return minimize(
+                objective,
+                domain,
+                x0,
+                inner=inner,
+                tol=tol * size2 if size2 > 0 else tol,
+                max_steps=steps,
+                smoothness=None if objective.smoothness > 0 else 1.0,  # without edges the function is linear
+                output=output,
+                on_interrupt="raise",
+            )
+
+        if convex_start and self.start == "convex":
+            convex = run(1.0, x0, TUNING.convex_steps, "last")
+            x0, steps = np.asarray(convex.x), convex.steps
+        result = run(0.0, x0, max_steps, "lowest")
+        return result, steps + result.steps
+
+    def _rounded(self, problem: MatchingProblem, result: Result) -> np.ndarray:
+        """The permutation nearest to the doubly stochastic matrix, refined if that is asked for."""
+        permutation = Birkhoff(len(problem.rows)).permutation(-np.asarray(result.x))
+        return problem.refine(permutation) if self.refine else permutation
+
+    def _set_results(
+        self,
+        A: Any,
+        B: Any,
+        similarity: np.ndarray | None,
+        problem: MatchingProblem,
+        permutation: np.ndarray,
+        result: Result,
+        steps: int,
+    ) -> Self:
+        """Set the fitted attributes."""
+        self.permutation_ = problem.matching(permutation)
+        matched = np.flatnonzero(self.permutation_ >= 0)
+        partners = self.permutation_[matched]
+        one, other = A[matched][:, matched], B[partners][:, partners]
+        common, sizes = float((one * other).sum()), float((one * one).sum() + (other * other).sum())
+        self.score_ = 2 * common / sizes if sizes > 0 else 1.0
+        self.objective_ = common if similarity is None else common + float(similarity[matched, partners].sum())
+        self.result_, self.certificate_, self.n_steps_ = result, result.certificate, steps
+        return self

@@ -1,0 +1,160 @@
+"""A pair of graphs reduced to a matching problem of one size: padded, and with known pairs moved into the linear term."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import block_diag, csr_array, issparse
+
+from condgrad import checks
+from condgrad.objectives._matrices import Matrix, as_matrix
+
+PADDINGS = ("centered", "naive")
+
+
+def adjacency(graph: Any, name: str) -> Matrix:
+    """The adjacency matrix as a finite, square, dense or csr matrix of at least one node."""
+    matrix = as_matrix(graph, name)
+    if matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        raise ValueError(
+            f"{name} has shape {matrix.shape}, but must be an adjacency matrix of shape (n, n): give one row and one column "
+            "for each node."
+        )
+    return matrix
+
+
+def known_pairs(seeds: Any, sizes: tuple[int, int]) -> np.ndarray:
+    """The seeds as an array of int of shape (k, 2), each node in at most one of them."""
+    pairs = np.empty((0, 2), dtype=int) if seeds is None or not len(seeds) else np.asarray(seeds)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(
+            f"seeds have shape {pairs.shape} and dtype {pairs.dtype}, but must be whole numbers of shape (k, 2): give a row "
+            "(node of A, node of B) for each known pair."
+        )
+    for nodes, size, name in zip(pairs.T, sizes, "AB", strict=True):
+        if len(nodes) and not 0 <= nodes.min() <= nodes.max() < size:
+            raise ValueError(
+                f"seeds name nodes {nodes.min()} to {nodes.max()} of {name}, whose nodes are 0 to {size - 1}: correct them."
+            )
+        found, counts = np.unique(nodes, return_counts=True)
+        if len(found) < len(nodes):
+            raise ValueError(f"seeds name node {found[counts.argmax()]} of {name} twice: a node has one partner.")
+    return pairs
+
+
+def scores(similarity: Any, weight: float, sizes: tuple[int, int]) -> np.ndarray | None:
+    """weight * similarity, checked; None where there is none."""
+    if similarity is None:
+        return None
+    values = checks.finite_array(similarity, "similarity")
+    if values.shape != sizes:
+        raise ValueError(
+            f"similarity has shape {values.shape}, but A has {sizes[0]} nodes and B has {sizes[1]}: give one number for each "
+            f"pair, shape {sizes}."
+        )
+    return weight * values
+
+
+def _padded(matrix: Matrix, size: int) -> Matrix:
+    """The matrix with rows and columns of zeros at the end."""
+    extra = size - matrix.shape[0]
+    if issparse(matrix):
+        return csr_array(block_diag([matrix, csr_array((extra, extra))]))
+    return np.pad(matrix, (0, extra))
+
+
+@dataclass(frozen=True)
+class MatchingProblem:
+    """Maximise sum A_ij B_p(i)p(j) + sum C_ip(i) over the permutations p of the nodes that are not seeds.
+
+    Attributes
+    ----------
+    A, B : array or csr_array of shape (n, n)
+        The graphs on the nodes that are not seeds, padded to one size.
+    C : array of shape (n, n) or None
+        Similarities, and the edges to seeds.
+    rows, cols : array of int, shape (n,)
+        Their nodes in the padded graphs.
+    sizes : (int, int)
+        Numbers of nodes of the graphs as they were given.
+    seeds : array of int, shape (k, 2)
+        The known pairs.
+    """
+
+    A: Matrix
+    B: Matrix
+    C: np.ndarray | None
+    rows: np.ndarray
+    cols: np.ndarray
+    sizes: tuple[int, int]
+    seeds: np.ndarray
+
+    @classmethod
+    def of(cls, A: Matrix, B: Matrix, seeds: np.ndarray, similarity: np.ndarray | None, padding: str) -> Self:
+        """The problem of two graphs; ``similarity`` has its weight already."""
+        sizes = A.shape[0], B.shape[0]
+        size = max(sizes)
+        if sizes[0] != sizes[1]:
+            if padding == "centered":  # an edge and a missing edge weigh the same, a node that was added weighs nothing
+                both = [graph.toarray() if issparse(graph) else graph for graph in (A, B)]
+                middle = (max(graph.max() for graph in both) + min(graph.min() for graph in both)) / 2
+                A, B = (graph - middle for graph in both)
+            A, B = _padded(A, size), _padded(B, size)
+        C = None if similarity is None else np.pad(similarity, [(0, size - n) for n in sizes])
+        rows, cols = (np.setdiff1d(np.arange(size), known) for known in seeds.T)
+        if not len(seeds):
+            return cls(A, B, C, rows, cols, sizes, seeds)
+        known_a, known_b = seeds.T
+        to_seeds = A[rows][:, known_a] @ B[cols][:, known_b].T + A[known_a][:, rows].T @ B[known_b][:, cols]
+        to_seeds = to_seeds.toarray() if issparse(to_seeds) else to_seeds
+        linear = to_seeds if C is None else to_seeds + C[np.ix_(rows, cols)]
+        return cls(A[rows][:, rows], B[cols][:, cols], linear, rows, cols, sizes, seeds)
+
+    def matching(self, permutation: np.ndarray) -> np.ndarray:
+        """The partner in B of each node of A, -1 for none, from a permutation of the reduced problem."""
+        partner = np.empty(max(self.sizes), dtype=int)
+        partner[self.seeds[:, 0]] = self.seeds[:, 1]
+        partner[self.rows] = self.cols[permutation]
+        partner = partner[: self.sizes[0]]
+        return np.where(partner < self.sizes[1], partner, -1)
+
+    def value(self, permutation: np.ndarray) -> float:
+        """What is maximised."""
+        matched = float((self.A * self.B[permutation][:, permutation]).sum())
+        return matched if self.C is None else matched + float(self.C[np.arange(len(permutation)), permutation].sum())
+
+    def swap_gains(self, permutation: np.ndarray) -> np.ndarray:
+        """By how much ``value`` grows if nodes i and j exchange their partners, for all i and j; shape (n, n)."""
+        A, K = (graph.toarray() if issparse(graph) else graph for graph in (self.A, self.B[permutation][:, permutation]))
+        out, into = A @ K.T, A.T @ K
+        crossed = out + into
+        gains = crossed + crossed.T - np.add.outer(np.diag(crossed), np.diag(crossed))
+        a, k = np.diag(A), np.diag(K)
+        # the sums over all nodes count i and j themselves too, where rows and columns change at once
+        inside = np.subtract.outer(a, a)
+        across = A - A.T
+        gains -= (a[:, None] - A.T) * (K.T - k[:, None]) + (A - a[None, :]) * (k[None, :] - K)
+        gains -= (a[:, None] - A) * (K - k[:, None]) + (A.T - a[None, :]) * (k[None, :] - K.T)
+        gains += -inside * np.subtract.outer(k, k) - across * (K - K.T)
+        if self.C is not None:
+            paired = self.C[:, permutation]
+            gains += paired + paired.T - np.add.outer(np.diag(paired), np.diag(paired))
+        return gains
+
+    def refine(self, permutation: np.ndarray) -> np.ndarray:
+        """Exchange the partners of two nodes, the best exchange first, until none increases ``value`` (2-opt)."""
+        permutation = permutation.copy()
+        least = 1e-9 * (1 + abs(self.value(permutation)))
+        for _ in range(MAX_EXCHANGES_PER_NODE * len(permutation)):
+            gains = self.swap_gains(permutation)
+            i, j = np.unravel_index(gains.argmax(), gains.shape)
+            if gains[i, j] <= least:
+                break
+            permutation[[i, j]] = permutation[[j, i]]
+        return permutation
+
+
+MAX_EXCHANGES_PER_NODE = 2
+"""A rounded local minimum needs a few exchanges at most; the limit ends the search on graphs that do not match."""

@@ -1,0 +1,59 @@
+"""Projection on a box cut by a plane: the sum of the entries is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+STEPS = 300
+"""Of Newton's method with bisection, which needs about ten."""
+
+
+def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarray:
+    """Return the point nearest to x with entries from ``low`` to ``high`` that sum to ``total``: clip(x - theta, low, high).
+
+    The sum falls in theta and is linear between the points where an entry reaches a bound. Newton's method on it ends after
+    finitely many steps; every third step halves the interval that holds theta.
+
+    Parameters
+    ----------
+    x : ndarray of float
+        The point, of any shape.
+    low, high : float or ndarray of float
+        Bounds of the entries; ``high`` may be Inf.
+    total : float
+        The sum, from the sum of ``low`` to the sum of ``high``.
+
+    Returns
+    -------
+    ndarray of float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clipped_shift(np.array([3.0, 1.0, 0.5]), 0.0, 1.0, 1.5)
+    array([1.  , 0.5 , 0.  ])
+    """
+    x = x - x.max()  # changes nothing but theta, and keeps the sums below at the size of the bounds
+    low = np.broadcast_to(np.asarray(low, dtype=float), x.shape)
+    high = np.minimum(high, low + max(total - float(low.sum()), 0.0))
+    left, right = float((x - high).min()), float((x - low).max())
+    theta = left
+    for step in range(STEPS):
+        shifted = x - theta
+        excess = float(np.clip(shifted, low, high).sum()) - total
+        if excess > 0:
+            left = theta
+        else:
+            right = theta
+        free = int(np.count_nonzero((shifted > low) & (shifted < high)))
+        following = theta + excess / free if free else (left + right) / 2
+        if following == theta:
+            break
+        if step % 3 == 2 or not left < following < right:
+            following = (left + right) / 2
+        if following == theta or not left <= following <= right:
+            break
+        theta = following
+    return np.clip(x - theta, low, high)

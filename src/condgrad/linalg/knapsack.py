@@ -1,0 +1,32 @@
+"""Fractional knapsacks: capacities that are filled in an order until a budget is used up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def filled_in_order(capacities: np.ndarray, budget: float) -> np.ndarray:
+    """Return how far each capacity is filled, the first one first, until the budget is used up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> filled_in_order(np.array([1.0, 2.0, 3.0]), 2.5)
+    array([1. , 1.5, 0. ])
+    """
+    before = np.concatenate([[0.0], np.cumsum(capacities)[:-1]])
+    return np.minimum(capacities, np.maximum(budget - before, 0.0))
+
+
+def largest_square(capacities: np.ndarray, budget: float) -> float:
+    """Return the largest sum of squares of numbers from 0 to the capacities that sum to at most the budget.
+
+    Filling the largest capacities first majorises every other choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> largest_square(np.array([1.0, 3.0, 2.0]), 4.0)
+    10.0
+    """
+    return float(np.sum(filled_in_order(np.sort(capacities, axis=None)[::-1], budget) ** 2))

@@ -1,0 +1,140 @@
+"""Positions of the smallest or largest entries of long arrays, in about one pass over memory and without arrays of their size.
+
+Arrays are read in pieces that stay in the processor's cache. Ties go to the entry that comes first. NaN and Inf are refused on
+the way, where they would be the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from condgrad.checks import NonFinite
+
+PIECE = 1 << 16
+"""Entries that are looked at together: 512 KB of float64, which fit in the second-level cache."""
+FEW = PIECE // 8
+"""Up to this number, entries are selected piece by piece; more of them from a copy of the whole array, which is faster then."""
+
+
+def largest_size(x: np.ndarray) -> float:
+    """Return the largest |x_i|; NaN if an entry is NaN."""
+    return float(np.maximum(x.max(), -x.min()))
+
+
+def finite_size(x: np.ndarray) -> float:
+    """Return the largest |x_i| of a direction; NaN and Inf are refused."""
+    return _finite(largest_size(x))
+
+
+def index_of_smallest(x: np.ndarray) -> int:
+    """Return the flat index of the smallest entry."""
+    index = int(x.argmin())
+    _finite(x.reshape(-1)[index])
+    return index
+
+
+def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> int:
+    """Return the flat index of the largest |x_i|, or of the largest |x_i| / weights_i.
+
+    Parameters
+    ----------
+    x : ndarray of float
+        The entries, in any shape.
+    weights : ndarray of float, default None
+        Positive weights in the same shape, of which none is below 1.
+
+    Returns
+    -------
+    int
+        The index; the first one, if several are largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> index_of_largest_size(np.array([1.0, -3.0, 2.0])), index_of_largest_size(np.array([1.0, -3.0]), np.array([1.0, 4.0]))
+    (1, 0)
+    """
+    flat, found, top = x.reshape(-1), 0, -1.0
+    for start, piece in _pieces(flat):
+        if weights is None:
+            high, low = int(piece.argmax()), int(piece.argmin())
+            here, there = abs(float(piece[high])), abs(float(piece[low]))
+            index = min(high, low) if here == there else high if here > there else low
+            size = here if index == high else there
+        else:
+            sizes = np.abs(piece) / weights.reshape(-1)[start : start + PIECE]
+            index = int(sizes.argmax())
+            size = float(sizes[index])
+        if _finite(size) > top:
+            found, top = start + index, size
+    if weights is not None and not top > 1e-290:  # quotients may have been rounded to 0, and with them which is larger
+        size = finite_size(flat)
+        if 0 < size < 1:
+            return index_of_largest_size(flat / size, weights)
+    return found
+
+
+def indices_of_smallest(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarray:
+    """Return the flat indices of the k smallest entries, increasing.
+
+    Parameters
+    ----------
+    x : ndarray of float
+        The entries, in any shape.
+    k : int
+        How many, from 1 to the number of entries.
+    sizes : bool, default False
+        Look for the k largest |x_i| instead.
+
+    Returns
+    -------
+    ndarray of int, shape (k,)
+        The indices; of equal entries those that come first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> indices_of_smallest(np.array([3.0, -4.0, 2.0, 2.0]), 2), indices_of_smallest(np.array([3.0, -4.0, 2.0]), 2, sizes=True)
+    (array([1, 2]), array([0, 1]))
+    """
+    flat = x.reshape(-1)
+    if k > FEW or flat.size <= PIECE:
+        keys = -np.abs(flat) if sizes else flat
+        _finite(keys.min())
+        return _smallest(keys, k)
+    bound, kept, found = math.inf, np.empty(0), np.empty(0, np.int64)
+    for start, piece in _pieces(flat):
+        least = -largest_size(piece) if sizes else piece.min()
+        if not _finite(least) < bound:
+            continue
+        keys = -np.abs(piece) if sizes else piece
+        new = np.flatnonzero(keys < bound)  # an equal entry comes too late
+        kept, found = np.concatenate([kept, keys[new]]), np.concatenate([found, new + start])
+        if len(found) > k:
+            best = _smallest(kept, k)
+            kept, found = kept[best], found[best]
+            bound = float(kept.max())
+    return found
+
+
+def _smallest(keys: np.ndarray, k: int) -> np.ndarray:
+    """Indices of the k smallest, increasing; of equal keys the first ones."""
+    if k == len(keys):
+        return np.arange(k)
+    bound = np.partition(keys, k - 1)[k - 1]
+    below, ties = np.flatnonzero(keys < bound), np.flatnonzero(keys == bound)
+    return np.sort(np.concatenate([below, ties[: k - len(below)]]))
+
+
+def _pieces(flat: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    for start in range(0, flat.size, PIECE):
+        yield start, flat[start : start + PIECE]
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise NonFinite("The direction given to a linear oracle holds NaN or Inf: check the gradient it comes from.")
+    return float(value)
