@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+PIECE = 2**16
+"""Entries of large arrays that are subtracted at a time, where only the length of the difference is wanted."""
+
 
 def inner(x: Any, y: Any) -> float:
     """Return the inner product <x, y>, the sum of the products of the entries.
@@ -35,7 +38,12 @@ def distance2(x: Any, y: Any) -> float:
     """Return |x - y|^2. Structured points may compute it without forming their difference."""
     if isinstance(x, Structured):
         return x.distance2(y)
-    return y.distance2(x) if isinstance(y, Structured) else norm2(x - y)
+    if isinstance(y, Structured):
+        return y.distance2(x)
+    if x.size <= PIECE or x.shape != y.shape:
+        return norm2(x - y)
+    x, y = x.reshape(-1), y.reshape(-1)  # in pieces that stay in the cache of the processor, without an array of their size
+    return sum(norm2(x[i : i + PIECE] - y[i : i + PIECE]) for i in range(0, x.size, PIECE))
 
 
 class Structured(ABC):
