@@ -1,4 +1,4 @@
-"""CPU time of NCGS with the corrective inner solver beside the Frank-Wolfe methods and projected gradient, on sets with sparse atoms.
+"""CPU time of NCGS with corrective beside the Frank-Wolfe methods and projected gradient, on sets with sparse atoms.
 
 F = sum_i h_i (x_i - c_i)^2 / 2 with h_i from 1 to 2: a gradient is one pass over the variables, so that the rest of a step shows.
 The solution has about 100 active atoms on the simplex and the hypersimplex. All methods start at the same vertex and stop at the
@@ -135,7 +135,7 @@ def main() -> None:
         "CPU time to a Frank-Wolfe gap relative to the first",
         columns,
         lines,
-        "gradients a step: CPU time of a step over that of a gradient. vectors: peak memory of 20 steps near the solution over that of one point.",
+        "gradients a step: CPU time of a step over that of a gradient.\nvectors: peak memory of 20 steps near the solution over that of one point.",
     )
     finish("corrective_time", args, rows, claims)
 
