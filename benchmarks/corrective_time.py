@@ -135,7 +135,8 @@ def main() -> None:
         "CPU time to a Frank-Wolfe gap relative to the first",
         columns,
         lines,
-        "gradients a step: CPU time of a step over that of a gradient.\nvectors: peak memory of 20 steps near the solution over that of one point.",
+        "gradients a step: CPU time of a step over that of a gradient; "
+        "vectors: peak memory of 20 steps near the solution over that of one point.",
     )
     finish("corrective_time", args, rows, claims)
 

@@ -196,26 +196,22 @@ def test_a_sparse_atom_takes_the_origin_away() -> None:
     )
 
 
-class Stale:
-    """A user's set whose ``atom`` has the answer to the direction before; its ``lmo`` is right."""
+class Worst:
+    """A user's set whose ``atom`` maximises; its ``lmo`` is right."""
 
     shape = (N,)
-
-    def __init__(self) -> None:
-        self.last = 0
 
     def lmo(self, direction: Any) -> np.ndarray:
         return np.eye(N)[np.argmin(direction)]
 
     def atom(self, direction: Any) -> cg.SparseArray:
-        before, self.last = self.last, int(np.argmin(direction))
-        return cg.SparseArray([before], 1.0, (N,))
+        return cg.SparseArray([int(np.argmax(direction))], 1.0, (N,))
 
 
 @pytest.mark.parametrize("asked", [{"method": "pairwise"}, {"method": "ncgs", "inner": "corrective"}], ids=str)
 def test_a_wrong_atom_of_a_users_set_is_noticed(asked: dict[str, Any]) -> None:
     try:
-        result = cg.minimize(Distance(), Stale(), np.eye(N)[4], max_steps=50, tol=1e-9, **asked)
+        result = cg.minimize(Distance(), Worst(), np.eye(N)[4], max_steps=50, tol=1e-9, **asked)
     except BadOracle as error:
         assert "worse than" in str(error)
     else:
