@@ -22,7 +22,7 @@ from condgrad.driver.reached import Reached
 from condgrad.driver.resolve import COARSE, INSIDE, counts_as_inside, proven_outside
 from condgrad.driver.vertices import Compared, by_user, compared
 from condgrad.points import inner, norm2
-from condgrad.points.rounding import sum_rounding
+from condgrad.points.rounding import stated_rounding, sum_rounding
 from condgrad.protocols import Objective, Point, Problem, Record, fits
 from condgrad.runtime.signals import Inexact, InexactOracleWarning
 from condgrad.solvers.evaluation import same_point
@@ -187,7 +187,7 @@ class Audit:
         d = after.x - x
         linear, square = inner(grad, d), after.L / 2 * norm2(d)
         bound = old + linear + (1 + 1e-6) * square
-        noise = VALUE_NOISE * (abs(old) + abs(new) + abs(linear))
+        noise = VALUE_NOISE * (abs(old) + abs(new) + abs(linear)) + stated_rounding(grad) * sqrt(norm2(d))
         above = new - bound - noise
         if above > 0 and above > self.rounding(x, grad, after.L):
             along = 2 * (new - old - linear - noise) / norm2(d)
