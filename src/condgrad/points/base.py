@@ -42,7 +42,10 @@ def distance2(x: Any, y: Any) -> float:
         return y.distance2(x)
     if x.size <= PIECE or x.shape != y.shape:
         return norm2(x - y)
-    x, y = x.reshape(-1), y.reshape(-1)  # in pieces that stay in the cache of the processor, without an array of their size
+    x, y = (
+        x.reshape(-1),
+        y.reshape(-1),
+    )  # in pieces that stay in the cache of the processor, without an array of their size
     return sum(norm2(x[i : i + PIECE] - y[i : i + PIECE]) for i in range(0, x.size, PIECE))
 
 
