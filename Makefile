@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-matching bench-sets soak faults fuzz mutants lock clean
+.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
 # the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
@@ -49,7 +49,7 @@ format: $(VENV)/ready
 docs: $(VENV)/ready  ## site/index.html; its search needs a server: python -m http.server -d site. The examples run in make test
 	$(BIN)/mkdocs build --strict --quiet
 
-gallery: $(VENV)/ready  ## the pictures and tables of docs/gallery.md, docs/sets.md and docs/graph-matching.md
+gallery: $(VENV)/ready  ## the pictures and tables of docs/gallery.md, docs/set-gallery.md and docs/graph-matching.md
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.gallery
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.set_gallery
 
@@ -79,9 +79,11 @@ bench-regressor: $(VENV)/ready  ## RobustLinearRegressor against robust regressi
 bench-matching: $(VENV)/ready  ## GraphMatcher against scipy's FAQ for the same CPU time, on 30 pairs of noisy graphs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.graph_matching --check
 
-bench-sets: $(VENV)/ready  ## every linear oracle against the best alternative; oracle calls of every inner solver on every set
+bench-sets: $(VENV)/ready  ## linear oracles against the best alternative that a user has
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.sets --check
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.set_inners --check
+
+bench-inner: $(VENV)/ready  ## linear minimisations of every inner solver on every set, to a relative gap of 1e-8
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.inner_solvers --check
 
 soak: $(VENV)/ready  ## 1,000 solves in one process: memory flat, nothing left
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --check

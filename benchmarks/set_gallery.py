@@ -1,4 +1,4 @@
-"""The pictures and the table of docs/sets.md: every set of the registry, drawn from the answers of its linear oracle.
+"""The pictures and the table of docs/set-gallery.md: every set of the registry, drawn from the answers of its linear oracle.
 
 python -m benchmarks.set_gallery [--out docs] [--directions 1200]
 
@@ -237,8 +237,8 @@ def picture(entries: list[DomainEntry], number: int, colour: str) -> bytes:
 
 
 def page() -> Iterator[str]:
-    """The lines of docs/sets.md."""
-    yield "# Sets"
+    """The lines of docs/set-gallery.md."""
+    yield "# Gallery of sets"
     yield ""
     yield (
         "Every set that `condgrad` knows by name, drawn by `make gallery` from the answers of its linear oracle to random "
@@ -267,7 +267,7 @@ def main() -> None:
         content = picture(entries, args.directions, colour)
         (args.out / f"sets-{family}.png").write_bytes(content)
         print(f"sets-{family}.png: {len(entries)} sets, {len(content) / 1000:.0f} kB")
-    (args.out / "sets.md").write_text("\n".join(page()) + "\n", encoding="utf-8")
+    (args.out / "set-gallery.md").write_text("\n".join(page()) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import condgrad as cg
+from condgrad.checks import BadOracle
 from condgrad.points import inner, norm2
+from condgrad.points.stack import Stack
 
 
 class Sparse(cg.Structured):
@@ -134,3 +136,83 @@ def test_the_nearest_point_of_the_hull() -> None:
             hull = hull.with_atom(corner)
         nearest = hull.nearest(z)
         assert np.allclose(nearest.point(), cg.Simplex(4).project(z), atol=1e-9) and nearest.weights.min() > 0
+
+
+def mixed_points() -> list[Any]:
+    """Arrays, sparse arrays (one of them 0) and other structured points of one shape."""
+    rng = np.random.default_rng(1)
+    rows = [rng.standard_normal(N) for _ in range(2)]
+    sparse = [cg.SparseArray([1, 4], [2.0, -1.0], (N,)), cg.SparseArray([], [], (N,)), cg.SparseArray([0], 3.0, (N,))]
+    return [rows[0], sparse[0], Sparse({2: 1.5}, N), sparse[1], rows[1], sparse[2]]
+
+
+def test_a_stack_keeps_points_of_every_kind() -> None:
+    points = mixed_points()
+    stack = Stack.of(points[0])
+    for point in points[1:]:
+        stack = stack.with_point(point)
+    dense = np.array([np.asarray(point) for point in points])
+    assert [type(a) for a in stack] == [type(p) for p in points] and np.array_equal(
+        [np.asarray(a) for a in stack], dense
+    )
+    z = np.random.default_rng(2).standard_normal(N)
+    assert np.allclose(stack.products(z), dense @ z)
+    few = cg.SparseArray([0, 4], [1.0, 2.0], (N,))
+    assert np.allclose(stack.kept(np.array([0, 1, 3, 4, 5])).products(few), dense[[0, 1, 3, 4, 5]] @ np.asarray(few))
+    assert np.allclose(np.asarray(stack.combined(np.arange(6.0))), np.arange(6.0) @ dense)
+    kept = stack.kept(np.array([1, 3, 5]))
+    assert kept.all_sparse and np.array_equal([np.asarray(a) for a in kept], dense[[1, 3, 5]])
+
+
+def test_sparse_atoms_are_not_made_dense() -> None:
+    """Of ten million variables, in an active set of sparse atoms from a sparse start."""
+    n = 10_000_000
+    hull = cg.ActiveSet.at(cg.SparseArray([0], 1.0, (n,)))
+    for i in range(1, 20):
+        hull = hull.with_atom(cg.SparseArray([i], 1.0, (n,)))
+    nearest = hull.nearest(cg.SparseArray(np.arange(20), 0.05, (n,)))
+    assert nearest.origin is None and nearest.atoms.all_sparse and np.allclose(nearest.weights, 0.05)
+    assert isinstance(nearest.point(), cg.SparseArray) and nearest.find(cg.SparseArray([7], 1.0, (n,))) == 7
+
+
+def test_an_equal_array_and_sparse_array_are_one_atom() -> None:
+    hull = cg.ActiveSet.at(np.eye(N)[0], origin=False).with_atom(cg.SparseArray([1], 1.0, (N,)))
+    assert hull.find(cg.SparseArray([0], 1.0, (N,))) == 0 and hull.find(np.eye(N)[1]) == 1
+    assert (
+        hull.with_weights([0.0, 1.0]).find(np.eye(N)[1]) == 0
+        and hull.with_weights([0.0, 1.0]).find(np.eye(N)[0]) is None
+    )
+
+
+def test_a_sparse_atom_takes_the_origin_away() -> None:
+    start = np.full(N, 1 / N)
+    hull = cg.ActiveSet.at(start).with_atom(np.eye(N)[2])
+    assert hull.origin is start
+    larger = hull.with_atom(cg.SparseArray([3], 1.0, (N,)))
+    dense = np.array([start, np.eye(N)[2], np.eye(N)[3]])
+    assert larger.origin is None and np.allclose(larger.gram, dense @ dense.T)
+    assert np.allclose(
+        np.asarray(larger.nearest(CENTRE).point()), np.asarray(hull.with_atom(np.eye(N)[3]).nearest(CENTRE).point())
+    )
+
+
+class Worst:
+    """A user's set whose ``atom`` maximises; its ``lmo`` is right."""
+
+    shape = (N,)
+
+    def lmo(self, direction: Any) -> np.ndarray:
+        return np.eye(N)[np.argmin(direction)]
+
+    def atom(self, direction: Any) -> cg.SparseArray:
+        return cg.SparseArray([int(np.argmax(direction))], 1.0, (N,))
+
+
+@pytest.mark.parametrize("asked", [{"method": "pairwise"}, {"method": "ncgs", "inner": "corrective"}], ids=str)
+def test_a_wrong_atom_of_a_users_set_is_noticed(asked: dict[str, Any]) -> None:
+    try:
+        result = cg.minimize(Distance(), Worst(), np.eye(N)[4], max_steps=50, tol=1e-9, **asked)
+    except BadOracle as error:
+        assert "worse than" in str(error)
+    else:
+        assert result.status == "failed" and "worse than" in result.message

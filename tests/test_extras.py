@@ -14,6 +14,9 @@ from condgrad.runtime.extras import EXTRAS, MissingExtra, needed_for
 ROOT = Path(__file__).parent.parent
 
 IN_PYTHON = {
+    "highspy": ["cg.Polytope(lower=[0.0], upper=[1.0])", "cg.Polytope.from_file('model.lp')"],
+    "networkx": ["cg.MatchingPolytope([(0, 1)])"],
+    "ot": ["cg.TransportPolytope([1.0], [1.0], solver='network-simplex')"],
     "sklearn": ["import condgrad.learn", "from condgrad.learn.images import read", "cg.learn.RobustPCA"],
     "pandas": ["trace.to_dataframe()", "trace.to_parquet('t.parquet')"],
     "pyarrow": ["trace.to_parquet('t.parquet')", "cg.data.load('ratings.parquet')"],

@@ -29,8 +29,7 @@ from condgrad.paper.verdicts import RIVAL, TUNED, compare, end_note
 from condgrad.protocols import Problem
 from condgrad.report import Curve, folder, quartiles
 from condgrad.report.style import looks
-from condgrad.solvers import Setup, build, practical
-from condgrad.solvers.frank_wolfe import RULES
+from condgrad.solvers import RULES, Setup, build, practical
 
 ROOT = Path(__file__).parents[1]
 

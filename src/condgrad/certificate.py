@@ -19,7 +19,7 @@ from math import inf, nan, sqrt
 from typing import Any
 
 from condgrad.checks import BadOracle, not_negative, positive
-from condgrad.points import norm2
+from condgrad.points import distance2, norm2
 from condgrad.points.base import same
 from condgrad.points.rounding import difference, gap_rounding, grad_scale, mapping_rounding, pairwise_inner, precision
 from condgrad.protocols import Point, Problem
@@ -66,7 +66,7 @@ class Certificate:
 
     @cached_property
     def norm(self) -> float:
-        return sqrt(norm2(self.x - self.prox)) / (self.stretch * self.gamma)
+        return sqrt(distance2(self.x, self.prox)) / (self.stretch * self.gamma)
 
     @property
     def upper(self) -> float:

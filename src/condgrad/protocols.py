@@ -265,7 +265,7 @@ ORACLES: dict[str, Oracle] = {
 
 
 def vertex_oracle(domain: Any) -> Callable[[Point], Point]:
-    """The linear minimisation oracle of a set that answers with structured points: ``atom`` where the set has it, else ``lmo``."""
+    """Return ``atom`` of a set, the linear minimisation oracle that answers with structured points; ``lmo`` if it has none."""
     atom = getattr(domain, "atom", None)
     return domain.lmo if atom is None else atom
 

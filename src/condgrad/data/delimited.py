@@ -225,9 +225,10 @@ def places(
 ) -> tuple[bool, list[int] | str]:
     """Whether this line is a header; and the places of row, column and value, or a message that says what is unclear."""
     named = columns is not None and isinstance(columns[0], str)
-    roles = [role(name) for name in head]
+    known_roles = {name: role(name) for name in set(head)}  # a damaged line may have a million equal cells
+    roles = [known_roles[name] for name in head]
     if header is None:
-        words = not any(NUMBER.fullmatch(cell) or cell.lower() in NOT_GIVEN - {""} for cell in head)
+        words = not any(NUMBER.fullmatch(cell) or cell.lower() in NOT_GIVEN - {""} for cell in known_roles)
         header = named or (words and (needed == 3 or _titles(head, roles, below)))
     if columns is not None and not named:
         return header, [int(c) for c in columns][:needed]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from condgrad.protocols import Projectable, fits, has
+from condgrad.protocols import Projectable, has, members
+from condgrad.runtime.extras import MissingExtra
 
 Examples = dict[str, Any]
 """Instances of a set by their labels."""
@@ -74,13 +76,19 @@ class DomainEntry:
 
     @property
     def projects(self) -> bool:
-        """Whether the first example has a projection."""
-        return fits(self.example(), Projectable)
+        """Whether the first example has a projection; not, where it needs an extra that is not installed."""
+        return self._example_has(*members(Projectable))
 
     @property
     def atoms(self) -> bool:
-        """Whether the first example has atoms that keep their structure."""
-        return has(self.example(), "atom")
+        """Whether the first example has atoms that keep their structure; not, where it needs an extra that is not installed."""
+        return self._example_has("atom")
+
+    def _example_has(self, *names: str) -> bool:
+        with suppress(MissingExtra):
+            example = self.example()
+            return all(has(example, name) for name in names)
+        return False
 
     @property
     def polytope(self) -> bool:

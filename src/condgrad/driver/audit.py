@@ -108,10 +108,13 @@ class Audit:
             self.note(vertices=self.problem.domain.remembered)
         if not self.reports:
             return 0.0
-        findings, (error, sentence) = self.reached.findings, max(self.reports)
-        worse = {"error": error, "sentence": sentence} if error > findings.error else {}
-        self.note(inexact=findings.inexact + len(self.reports), **worse)
+        findings, error = self.reached.findings, max(self.reports).error
+        unexpected = [report for report in self.reports if report.sentence]
         self.reports.clear()
+        if unexpected:
+            worst, sentence = max(unexpected)
+            worse = {"error": worst, "sentence": sentence} if worst > findings.error else {}
+            self.note(inexact=findings.inexact + len(unexpected), **worse)
         return error
 
     def outside(self, x: Point, calls: int = 0) -> bool:

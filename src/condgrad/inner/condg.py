@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import whole
-from condgrad.points import inner, norm2
+from condgrad.points import SparseArray, inner, norm2
 from condgrad.points.rounding import gap_rounding
-from condgrad.protocols import InnerStop, Point, Prox
+from condgrad.points.sparse_array import sparse_form
+from condgrad.protocols import InnerStop, Point, Prox, vertex_oracle
 from condgrad.runtime.signals import heartbeat
 
 EPS = 4 * float(np.finfo(float).eps)
@@ -46,21 +47,30 @@ class CondG:
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: None) -> Prox:
         """Solve the prox subproblem at u with gradient g and step size gamma, until ``stop`` allows the gap."""
-        u_t = u
+        vertex, length = vertex_oracle(domain), sqrt(norm2(g))
+        # with sparse atoms, a sparse centre keeps u_t sparse
+        centre = u_t = u if getattr(domain, "atom", None) is None else sparse_form(u)
         for t in count(1):
             heartbeat()
             if self.max_calls is not None and t > self.max_calls:
-                return Prox(u_t, inf, memory)
-            direction = g + (1 / gamma) * (u_t - u)
-            v_t = domain.lmo(direction)
-            V = inner(direction, u_t - v_t)
-            noise = EPS * (sqrt(norm2(g)) + sqrt(norm2(u_t)) / gamma) * sqrt(norm2(u_t - v_t))
-            if stop(norm2(u_t - u) / gamma) >= V or noise >= V:
+                return Prox(like(u, u_t), inf, memory)
+            way = u_t - centre
+            direction = g + (1 / gamma) * way
+            v_t = vertex(direction)
+            to_vertex = u_t - v_t
+            V, distance2 = inner(direction, to_vertex), norm2(to_vertex)
+            noise = EPS * (length + sqrt(norm2(u_t)) / gamma) * sqrt(distance2)
+            if stop(norm2(way) / gamma) >= V or noise >= V:
                 break
-            xi = min(1.0, gamma * V / norm2(v_t - u_t))
+            xi = min(1.0, gamma * V / distance2)
             u_t = (1 - xi) * u_t + xi * v_t
-        size = sqrt(norm2(g)) + (sqrt(norm2(u_t)) + sqrt(norm2(u))) / gamma
-        return Prox(u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), memory)
+        size = length + (sqrt(norm2(u_t)) + sqrt(norm2(centre))) / gamma
+        return Prox(like(u, u_t), max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), memory)
+
+
+def like(u: Point, u_t: Point) -> Point:
+    """u_t as an array where u is one and u_t is sparse, else as it is."""
+    return np.asarray(u_t) if isinstance(u, np.ndarray) and isinstance(u_t, SparseArray) else u_t
 
 
 def with_gap(prox: Prox, domain: Any, g: Point, u: Point, gamma: float) -> Prox:
@@ -69,6 +79,6 @@ def with_gap(prox: Prox, domain: Any, g: Point, u: Point, gamma: float) -> Prox:
         return prox
     p = prox.point
     direction = g + (1 / gamma) * (p - u)
-    vertex = domain.lmo(direction)
+    vertex = vertex_oracle(domain)(direction)
     size = sqrt(norm2(g)) + (sqrt(norm2(p)) + sqrt(norm2(u))) / gamma
     return prox._replace(gap=max(inner(direction, p - vertex), 0.0) + gap_rounding(direction, p, vertex, size))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import whole
-from condgrad.inner.condg import EPS
-from condgrad.points import ActiveSet, SparseArray, inner, norm2
+from condgrad.inner.condg import EPS, like
+from condgrad.points import ActiveSet, inner, norm2
 from condgrad.points.base import same
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import InnerStop, Point, Prox, vertex_oracle
@@ -98,5 +98,5 @@ def added(
 
 def answered(u: Point, u_t: Point, gap: float, hull: ActiveSet) -> Prox:
     """The prox point, an array where the centre is one, with the hull that has it."""
-    point = np.asarray(u_t) if isinstance(u, np.ndarray) and isinstance(u_t, SparseArray) else u_t
+    point = like(u, u_t)
     return Prox(point, gap, replace(hull, x=point))

@@ -9,6 +9,7 @@ import numpy as np
 
 from condgrad.linalg.simplex_qp import Factor, nearest_weights, renumbered
 from condgrad.points.base import norm2
+from condgrad.points.sparse_array import sparse_form
 from condgrad.points.stack import Stack, key
 from condgrad.protocols import Point
 from condgrad.storage.stored import check_array, stored
@@ -27,8 +28,8 @@ def _validate(active: ActiveSet) -> None:
 @stored(validate=_validate)
 @dataclass(frozen=True, eq=False)
 class ActiveSet:
-    """A point as a convex combination of atoms, with their Gram matrix: what the corrective inner solver and the away-step methods
-    keep between steps.
+    """A point as a convex combination of atoms, with their Gram matrix: what the corrective inner solver and methods
+    with away steps keep between steps.
 
     Build one with :meth:`at`. An active set is a value: each method returns a new one, which shares the atoms. Sparse atoms stay
     sparse: the inner products of all of them with a point take time proportional to their entries.
@@ -77,7 +78,8 @@ class ActiveSet:
         x : Point
             An array or a structured point.
         origin : bool, default True
-            Whether an array x is subtracted from every atom. It is not once an atom is a structured point.
+            Whether an array x is subtracted from every atom. It is not once an atom is a structured point. With False, an array
+            of which few entries are not 0 becomes a sparse atom.
 
         Returns
         -------
@@ -85,7 +87,7 @@ class ActiveSet:
         """
         if origin and isinstance(x, np.ndarray):
             return cls(x, Stack.of(x - x), np.zeros((1, 1)), np.ones(1), x=x)
-        return cls(None, Stack.of(x), np.full((1, 1), norm2(x)), np.ones(1), x=x)
+        return cls(None, Stack.of(sparse_form(x)), np.full((1, 1), norm2(x)), np.ones(1), x=x)
 
     def atom(self, i: int) -> Any:
         """The atom with the number i, as a point of the set."""

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+PIECE = 2**16
+"""Entries of large arrays that are subtracted at a time, where only the length of the difference is wanted."""
+
 
 def inner(x: Any, y: Any) -> float:
     """Return the inner product <x, y>, the sum of the products of the entries.
@@ -32,8 +35,18 @@ def norm2(x: Any) -> float:
 
 
 def distance2(x: Any, y: Any) -> float:
-    """Return |x - y|^2. Two structured points may compute it without forming their difference."""
-    return x.distance2(y) if isinstance(x, Structured) and isinstance(y, Structured) else norm2(x - y)
+    """Return |x - y|^2. Structured points may compute it without forming their difference."""
+    if isinstance(x, Structured):
+        return x.distance2(y)
+    if isinstance(y, Structured):
+        return y.distance2(x)
+    if x.size <= PIECE or x.shape != y.shape:
+        return norm2(x - y)
+    x, y = (
+        x.reshape(-1),
+        y.reshape(-1),
+    )  # in pieces that stay in the cache of the processor, without an array of their size
+    return sum(norm2(x[i : i + PIECE] - y[i : i + PIECE]) for i in range(0, x.size, PIECE))
 
 
 class Structured(ABC):
@@ -102,8 +115,8 @@ class Structured(ABC):
         """The LowRank in a matrix; only spectral sets ask for it."""
         raise TypeError(f"A {type(self).__name__} has no part of low rank, which spectral sets need: use another set.")
 
-    def distance2(self, other: Structured) -> float:
-        """Return |self - other|^2."""
+    def distance2(self, other: Any) -> float:
+        """Return |self - other|^2, of an array or another structured point."""
         return norm2(self - other)
 
     def __add__(self, other: Any) -> Any:

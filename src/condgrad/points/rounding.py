@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.points.base import Structured, inner, norm2
+from condgrad.points.base import Structured, distance2, inner, norm2
 from condgrad.points.blocks import Blocks
 from condgrad.points.low_rank import LowRank
 
@@ -74,7 +74,7 @@ def gap_rounding(direction: Any, point: Any, vertex: Any, size: float = 0.0) -> 
         Norm of the terms whose sum is the direction. Used if the direction is structured, because its terms are then never
         summed.
     """
-    distance = sqrt(norm2(point - vertex))
+    distance = sqrt(distance2(point, vertex))
     sizes = distance + sqrt(norm2(point)) + sqrt(norm2(vertex))
     error = sum_rounding(direction) * sqrt(norm2(direction)) * sizes
     return error + (8 * UNIT_ROUNDOFF * size * distance if isinstance(direction, Structured) else 0.0)

@@ -11,6 +11,12 @@ from condgrad.checks import read_only
 from condgrad.points.base import Structured
 from condgrad.storage.stored import check_array, stored
 
+CANCELLATION_RATIO = 1e-6
+"""A difference of two squares below this share of them has lost digits, and is computed in another way."""
+
+SPARSE_SHARE = 1 / 8
+"""An array is kept as a SparseArray if at most this share of its entries is not 0."""
+
 
 def _validate(x: SparseArray) -> None:
     check_array(x.values, x.indices.shape, "values")
@@ -102,6 +108,20 @@ class SparseArray(Structured):
         _, mine, others = np.intersect1d(self.indices, other.indices, assume_unique=True, return_indices=True)
         return float(self.values[mine] @ other.values[others])
 
+    def distance2(self, other: Any) -> float:
+        """Return |self - other|^2, of an array without a copy of it unless nearly all of it is in the entries of this point."""
+        if not isinstance(other, np.ndarray):
+            return super().distance2(other)
+        self.same_shape(other)
+        flat = other.reshape(-1)
+        here, whole = flat[self.indices], float(np.vdot(other, other))
+        rest = whole - float(here @ here)
+        if rest < CANCELLATION_RATIO * whole:
+            away = np.array(flat)
+            away[self.indices] = 0.0
+            rest = float(away @ away)
+        return rest + float(np.sum((here - self.values) ** 2))
+
     def to_dense(self) -> np.ndarray:
         dense = np.zeros(self.shape)
         dense.reshape(-1)[self.indices] = self.values
@@ -109,3 +129,12 @@ class SparseArray(Structured):
 
     def __repr__(self) -> str:
         return f"SparseArray({len(self.indices)} entries, shape {self.shape})"
+
+
+def sparse_form(x: Any) -> Any:
+    """Return an array of which few entries are not 0 as a SparseArray, any other point as it is."""
+    if not isinstance(x, np.ndarray) or np.count_nonzero(x) > SPARSE_SHARE * x.size:
+        return x
+    flat = x.reshape(-1)
+    indices = np.flatnonzero(flat)
+    return SparseArray._of(indices, np.array(flat[indices], dtype=float), tuple(x.shape))

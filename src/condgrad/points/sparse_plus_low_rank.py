@@ -161,7 +161,7 @@ class SparsePlusLowRank(Structured):
             squares, on_pattern = squares + kernels.dot(both, both), on_pattern + kernels.dot(on, on)
         return squares + max(self.low.inner(self.low) - on_pattern, 0.0)
 
-    def distance2(self, other: Structured) -> float:
+    def distance2(self, other: Any) -> float:
         """Return |self - other|^2; for equal low-rank parts, without an array of the length of the values."""
         if not isinstance(other, SparsePlusLowRank) or (self.low - other.low).terms:
             return super().distance2(other)

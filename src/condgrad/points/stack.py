@@ -17,13 +17,13 @@ from condgrad.protocols import Point
 from condgrad.storage.stored import check_array, stored
 
 ROW_LIMIT = 4096
-"""Arrays of at most this many entries are rows of one matrix. Larger ones are kept apart: a product with each of them takes longer
-than its call from Python, and a matrix is copied whenever a row is added."""
+"""Arrays of at most this many entries are rows of one matrix. Larger ones are kept apart: a product with each of them takes
+longer than its call from Python, and a matrix is copied whenever a row is added."""
 DENSE_SHARE = 1 / 4
 """A sum of sparse points is an array if they have more entries than this share of its size."""
 SPREAD_SHARE = 1 / 32
-"""For its products with sparse points a sparse point is written to an array if they have more entries than this share of its size:
-looking up an index takes longer than reading an entry."""
+"""For its products with sparse points a sparse point is written to an array if they have more entries than this share of its
+size: looking up an index takes longer than reading an entry."""
 ROW, SPARSE, OTHER = 0, 1, 2
 
 
@@ -199,6 +199,6 @@ def key(x: Any) -> bytes | None:
             indices, values = indices[values != 0], values[values != 0]
     else:
         return None
-    digest = blake2b(np.ascontiguousarray(indices, dtype=np.int64), digest_size=16)
-    digest.update(np.ascontiguousarray(values, dtype=float))
+    digest = blake2b(np.asarray(indices, dtype=np.int64).tobytes(), digest_size=16)
+    digest.update(np.asarray(values, dtype=float).tobytes())
     return digest.digest()

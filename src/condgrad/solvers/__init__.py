@@ -1,15 +1,19 @@
 """The optimisation methods, one file each, and their registry."""
 
 from condgrad.solvers.accelerated_gradient import AcceleratedGradient
+from condgrad.solvers.away_step import AwayStep
+from condgrad.solvers.blended_pairwise import BlendedPairwise
 from condgrad.solvers.cgs import CGS
-from condgrad.solvers.frank_wolfe import RULES, Direction, FrankWolfe
+from condgrad.solvers.frank_wolfe import FrankWolfe
 from condgrad.solvers.ncgs import NCGS
 from condgrad.solvers.ncgs_ii import NCGSII
 from condgrad.solvers.ncgs_vr import NCGSVR
+from condgrad.solvers.pairwise import Pairwise
 from condgrad.solvers.projected_gradient import ProjectedGradient
 from condgrad.solvers.registry import METHODS, Cost, Method, Option, build, cheapest_for_sum
 from condgrad.solvers.schedules import Schedule, Setup, practical, theory
 from condgrad.solvers.smoothness import Backtracking
+from condgrad.solvers.step_rules import RULES, Direction
 from condgrad.solvers.stochastic_frank_wolfe import StochasticFrankWolfe
 from condgrad.solvers.stochastic_ncgs import StochasticNCGS
 from condgrad.solvers.warm_start import WarmStart
@@ -22,12 +26,15 @@ __all__ = [
     "NCGSVR",
     "RULES",
     "AcceleratedGradient",
+    "AwayStep",
     "Backtracking",
+    "BlendedPairwise",
     "Cost",
     "Direction",
     "FrankWolfe",
     "Method",
     "Option",
+    "Pairwise",
     "ProjectedGradient",
     "Schedule",
     "Setup",

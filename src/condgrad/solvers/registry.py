@@ -11,16 +11,21 @@ import numpy as np
 from condgrad.checks import choice, not_negative, positive, whole, yes_or_no
 from condgrad.protocols import Expectation, FiniteSum, Objective, Problem, Projectable, Solver, fits
 from condgrad.solvers.accelerated_gradient import accelerated_gradient
+from condgrad.solvers.active_steps import check_active_rule
+from condgrad.solvers.away_step import away_step
+from condgrad.solvers.blended_pairwise import blended_pairwise
 from condgrad.solvers.cgs import cgs
-from condgrad.solvers.frank_wolfe import check_rule, frank_wolfe
+from condgrad.solvers.frank_wolfe import frank_wolfe
 from condgrad.solvers.ncgs import ncgs
 from condgrad.solvers.ncgs_ii import ncgs_ii
 from condgrad.solvers.ncgs_vr import ncgs_vr
+from condgrad.solvers.pairwise import pairwise
 from condgrad.solvers.projected_gradient import projected_gradient
 from condgrad.solvers.sagafw import sagafw, sagafw_s
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.sfw import sfw
 from condgrad.solvers.smoothness import Backtracking
+from condgrad.solvers.step_rules import check_rule
 from condgrad.solvers.stochastic_frank_wolfe import random_iterate
 from condgrad.solvers.stochastic_ncgs import stochastic_ncgs, stopping_index
 from condgrad.solvers.svfw import svfw, svfw_s
@@ -139,6 +144,9 @@ _GAP, _LAM, _STRETCH, _SCALE = (
 _ADAPTIVE, _STORE, _REPLACE = Option(yes_or_no, False), Option(yes_or_no, True), Option(yes_or_no, False)
 
 _NCGS_PAPER = "Qu, Li, Xu 2017"
+_ACTIVE_OPTIONS = {"rule": Option(check_active_rule, "adaptive")}
+_ACTIVE_ASSUMES = "F L-smooth (rate: strongly convex, on a polytope)"
+_ACTIVE_BOUND = "FO log(1/eps), LO log(1/eps)"
 _REDDI = "Reddi, Sra, Poczos, Smola 2016"
 
 _ENTRIES = (
@@ -172,6 +180,18 @@ _ENTRIES = (
             "rule": Option(lambda rule, what: check_rule(rule), "short"),
             "step_scale": Option(positive, 2.0, needs={"rule": "short"}),
         },
+    ),
+    Method(
+        "away-step", "Away-step Frank-Wolfe", away_step, "gradient", _ACTIVE_ASSUMES, "FO, LO", _ACTIVE_BOUND,
+        "solvers/away_step.py", "Guelat, Marcotte 1986; Lacoste-Julien, Jaggi 2015", options=_ACTIVE_OPTIONS,
+    ),
+    Method(
+        "pairwise", "Pairwise Frank-Wolfe", pairwise, "gradient", _ACTIVE_ASSUMES, "FO, LO", _ACTIVE_BOUND,
+        "solvers/pairwise.py", "Lacoste-Julien, Jaggi 2015", options=_ACTIVE_OPTIONS,
+    ),
+    Method(
+        "blended-pairwise", "Blended pairwise conditional gradients", blended_pairwise, "gradient", _ACTIVE_ASSUMES,
+        "FO, LO", _ACTIVE_BOUND, "solvers/blended_pairwise.py", "Tsuji, Tanaka, Pokutta 2022", options=_ACTIVE_OPTIONS,
     ),
     Method(
         "sfw", "SFW", sfw, "samples", "F L-smooth, gradients bounded", "SFO, LO", "SFO 1/eps^4, LO 1/eps^2",

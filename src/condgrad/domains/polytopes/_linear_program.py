@@ -1,4 +1,4 @@
-"""Linear programs over one polytope, for one cost after another: HiGHS, warm-started, with answers that depend on the cost alone."""
+"""Linear programs over one polytope, for one cost after another: HiGHS, warm-started; answers depend on the cost alone."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Unbounded(ValueError):
 class LinearProgram:
     """min <cost, x> over {x : row_lower <= M x <= row_upper, lower <= x <= upper}, for one cost after another.
 
-    HiGHS keeps the model, and each call starts from the basis that was optimal in the call before. The answer is made independent
-    of that: where several points are minimal, a fixed random cost chooses one vertex among them by a second run, and the vertex is
-    computed from the constraints that are active there, not from the basis. So answers are reproducible, in a resumed run, a
-    copy and another thread too. A lock lets one thread in at a time.
+    HiGHS keeps the model, and each call starts from the basis that was optimal in the call before. The answer is made
+    independent of that: where several points are minimal, a fixed random cost chooses one vertex among them by a second run, and
+    the vertex is computed from the constraints that are active there, not from the basis. So answers are reproducible, in a
+    resumed run, a copy and another thread too. A lock lets one thread in at a time.
 
     Parameters
     ----------
@@ -87,7 +87,8 @@ class LinearProgram:
             self._run(np.zeros(len(lower)))
 
     def _forget(self) -> None:
-        self._lock, self._highs = threading.Lock(), None
+        self._lock = threading.Lock()
+        self._highs: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key not in ("_lock", "_highs")}
@@ -140,7 +141,7 @@ class LinearProgram:
         model.a_matrix_.start_, model.a_matrix_.index_ = self.rows.indptr, self.rows.indices
         model.a_matrix_.value_ = self.rows.data
         highs = highspy.Highs()
-        options = {
+        options: dict[str, Any] = {
             "output_flag": False, "threads": 1, "parallel": "off", "presolve": "off", "solver": "simplex",
             "simplex_strategy": 4,  # primal: the last basis stays feasible under another cost
             "primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE,
@@ -184,7 +185,7 @@ class LinearProgram:
 
     def _tied(self, column_duals: np.ndarray, row_duals: np.ndarray) -> bool:
         """Whether a variable or a row that is not in the basis can leave its bound without a change of the value."""
-        basic = np.asarray(self._highs.getBasicVariables()[1])  # type: ignore[attr-defined]
+        basic = np.asarray(self._highs.getBasicVariables()[1])
         for duals, lower, upper, inside in (
             (column_duals, self.lower, self.upper, basic[basic >= 0]),
             (row_duals, self.row_lower, self.row_upper, -1 - basic[basic < 0]),
@@ -231,7 +232,10 @@ class LinearProgram:
             if not (self.integral and whole(self.size * x[moving])):
                 x[moving] = self._solve(x, moving, rows)
         x = self.size * x
-        return np.rint(x) if self.integral and whole(x) else x
+        if self.integral and whole(x):
+            return np.rint(x)
+        near = np.rint(x)  # a whole number with the rounding of the last step is meant to be one
+        return np.where((np.abs(x - near) <= 1e-14 * np.abs(near)) & (near != 0), near, x)
 
     def _solve(self, x: np.ndarray, moving: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The entries of x that are not at a bound, by the active rows."""

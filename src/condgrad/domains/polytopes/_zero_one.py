@@ -19,7 +19,7 @@ class ZeroOnePolytope(ABC):
 
     @abstractmethod
     def _chosen(self, direction: np.ndarray) -> np.ndarray:
-        """Flat indices of the ones of a vertex that minimises <direction, x>; the entries of the direction are at most 1 in size."""
+        """Flat indices of the ones of a vertex that minimises <direction, x>; the direction is scaled."""
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """A vertex that minimises <direction, x>."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -57,8 +57,8 @@ class BipartiteMatchingPolytope(ZeroOnePolytope):
         rows, columns = self._sizes
         if self.perfect and not self._most == rows == columns:
             raise ValueError(
-                f"BipartiteMatchingPolytope is an empty set: of {rows} rows and {columns} columns at most {self._most} pairs can be "
-                "matched; add edges, or leave perfect=False."
+                f"BipartiteMatchingPolytope is an empty set: of {rows} rows and {columns} columns at most {self._most} pairs "
+                "can be matched; add edges, or leave perfect=False."
             )
 
     @property
@@ -135,8 +135,9 @@ def _bipartite_matching_polytopes() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _all_bipartite_matchings(domain: BipartiteMatchingPolytope) -> np.ndarray:
-    found = matchings_of(domain.edges + [0, domain._sizes[0]])
+    found = matchings_of(domain.edges + np.array([0, domain._sizes[0]]))
     return found[found.sum(axis=1) == domain._sizes[0]] if domain.perfect else found
 
 

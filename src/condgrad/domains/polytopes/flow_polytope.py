@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -145,6 +146,7 @@ def _flow_polytopes() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _extreme_flows(domain: FlowPolytope) -> np.ndarray:
     none = np.zeros((0, len(domain.edges)))
     D = incidence(domain.edges, len(domain.supply)).toarray()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -55,6 +55,7 @@ class MatchingPolytope(ZeroOnePolytope):
         if len(np.unique(np.sort(edges, axis=1), axis=0)) < len(edges):
             raise ValueError("The edges of MatchingPolytope connect two nodes twice: keep one of these edges.")
         checks.settle(self, edges=edges)
+        _networkx()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,9 +77,7 @@ class MatchingPolytope(ZeroOnePolytope):
         return math.sqrt(self._most)
 
     def _chosen(self, direction: np.ndarray) -> np.ndarray:
-        with needed_for("Matchings of general graphs"):
-            import networkx
-
+        networkx = _networkx()
         graph = networkx.Graph()
         weights = np.rint(np.ldexp(-direction, DIGITS)).astype(np.int64)
         gains = np.flatnonzero(weights > 0)
@@ -88,7 +87,7 @@ class MatchingPolytope(ZeroOnePolytope):
         return np.array([graph.edges[pair]["number"] for pair in pairs], dtype=np.int64)
 
     def start(self) -> np.ndarray:
-        """Edges with equal parts of half of what their fuller node allows, which is inside whatever the odd sets are."""
+        """1 / (1 + d) on an edge, where d is the larger number of edges at one of its ends: this is inside, for all odd sets."""
         degrees = np.bincount(self.edges.ravel())
         return 1 / (1 + np.maximum(*degrees[self.edges].T))
 
@@ -99,6 +98,12 @@ class MatchingPolytope(ZeroOnePolytope):
             return False
         sums = np.bincount(self.edges.ravel(), np.repeat(x, 2))
         return bool(np.all(sums <= 1 + room * math.sqrt(len(x)))) and is_within(self.lmo, x, room)
+
+
+def _networkx() -> Any:
+    with needed_for("Matchings of general graphs"):
+        import networkx
+    return networkx
 
 
 def _matching_polytopes() -> Examples:
@@ -117,6 +122,7 @@ def matchings_of(edges: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
+@lru_cache(maxsize=4)
 def _all_matchings(domain: MatchingPolytope) -> np.ndarray:
     return matchings_of(domain.edges)
 

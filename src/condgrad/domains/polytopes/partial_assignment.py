@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import final
 
 import numpy as np
@@ -113,6 +114,7 @@ def _partial_assignments() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _all_assignments(domain: PartialAssignment) -> np.ndarray:
     m, n = domain.shape
     found = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -30,8 +32,8 @@ class _Layer(NamedTuple):
 class PathPolytope(ZeroOnePolytope):
     """{x : x >= 0 on the edges, one unit flows from source to target}, the convex hull of the paths of a graph without cycles.
 
-    The linear oracle is a shortest path, with costs of any sign, by one sweep over the edges in topological order. In a graph with
-    cycles a flow without capacities is not bounded: use :class:`FlowPolytope`.
+    The linear oracle is a shortest path, with costs of any sign, by one sweep over the edges in topological order. In a graph
+    with cycles a flow without capacities is not bounded: use :class:`FlowPolytope`.
 
     Parameters
     ----------
@@ -76,15 +78,15 @@ class PathPolytope(ZeroOnePolytope):
         depth = _depths(edges[kept], nodes, int(useful.sum()))
         if depth is None:
             raise ValueError(
-                "PathPolytope got a graph with a cycle between source and target, in which flows are not bounded: use FlowPolytope "
-                "with capacities."
+                "PathPolytope got a graph with a cycle between source and target, in which flows are not bounded: use "
+                "FlowPolytope with capacities."
             )
         heads = edges[kept, 1]
         order = kept[np.lexsort((kept, heads, depth[heads]))]
         heads = edges[order, 1]
         cuts = np.flatnonzero(np.diff(depth[heads], prepend=-1, append=-1))
         layers, into = [], np.zeros((nodes, 2), dtype=np.int64)
-        for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+        for begin, end in itertools.pairwise(cuts):
             starts = np.flatnonzero(np.diff(heads[begin:end], prepend=-1))
             layers.append(_Layer(slice(int(begin), int(end)), starts, heads[begin:end][starts]))
             into[layers[-1].heads] = np.stack([begin + starts, np.append(begin + starts[1:], end)], axis=1)
@@ -200,8 +202,10 @@ def _path_polytopes() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _all_paths(domain: PathPolytope) -> np.ndarray:
-    found, open_paths = [], [(domain.source, ())]
+    found: list[np.ndarray] = []
+    open_paths: list[tuple[int, tuple[int, ...]]] = [(domain.source, ())]
     while open_paths:
         node, path = open_paths.pop()
         if node == domain.target:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -106,6 +107,7 @@ def _permutahedra() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _all_orders(domain: Permutahedron) -> np.ndarray:
     return np.array(sorted(set(itertools.permutations(domain.values.tolist()))))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, final
 
@@ -14,6 +15,7 @@ from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._brute_force import mixture, vertices_of
 from condgrad.domains.polytopes._direction import scaled
 from condgrad.domains.polytopes._linear_program import LinearProgram, Unbounded
+from condgrad.domains.polytopes._sparse import kept_rows
 from condgrad.runtime.extras import needed_for
 
 
@@ -22,11 +24,12 @@ from condgrad.runtime.extras import needed_for
 class Polytope:
     """{x : A x <= b, C x = d, lower <= x <= upper}, which must be bounded and not empty.
 
-    The linear oracle is a linear program, solved by HiGHS (``pip install 'condgrad[lp]'``). The model is kept, and each call starts
-    from the basis that was optimal in the call before. Answers depend on the direction alone: among several minimal vertices a fixed
-    random cost chooses, and the vertex is computed from the constraints that are active at it. So runs are reproducible, also
-    resumed ones, copies and threads (one at a time uses the model). Answers are minimal to 1e-13 of the largest entry of the
-    direction, times the size of the polytope.
+    The linear oracle is a linear program, solved by HiGHS (``pip install 'condgrad[lp]'``). The model is kept, and each call
+    starts from the basis that was optimal in the call before. Among several minimal
+    vertices a fixed random cost chooses, and the vertex is computed from the constraints that are active at it, so that answers
+    do not depend on the calls before: runs are reproducible, also resumed ones, copies and threads (one at a time uses the
+    model). This is tested, and holds where the active constraints determine the vertex and no reduced cost lies within HiGHS's
+    tolerance (1e-9) of a tie. Answers are minimal to HiGHS's tolerances, relative to the direction.
 
     Parameters
     ----------
@@ -126,10 +129,11 @@ class Polytope:
             raise ValueError(
                 f"The bounds of Polytope.from_linprog must be a pair (lower, upper) or a list of pairs, but got {bounds!r}."
             )
-        lower, upper = pairs[..., 0], pairs[..., 1]
-        below = np.array(np.where(np.equal(lower, None), -math.inf, lower), dtype=float)
-        above = np.array(np.where(np.equal(upper, None), math.inf, upper), dtype=float)
-        return cls(A_ub, b_ub, A_eq, b_eq, below, above)
+        ends = pairs.reshape(-1, 2).tolist()
+        below = np.array([-math.inf if low is None else low for low, _ in ends])
+        above = np.array([math.inf if high is None else high for _, high in ends])
+        shape = pairs.shape[:-1]
+        return cls(A_ub, b_ub, A_eq, b_eq, below.reshape(shape), above.reshape(shape))
 
     @classmethod
     def from_file(cls, path: str | Path, relax: bool = False) -> Polytope:
@@ -165,10 +169,10 @@ class Polytope:
             raise ValueError(
                 f"{path} has {checks.counted(mixed, 'variable')} that must be whole: pass relax=True for its linear relaxation."
             )
-        model.ensureColwise()
         matrix = model.a_matrix_
-        shape = (model.num_row_, model.num_col_)
-        rows = sp.csr_array(sp.csc_array((matrix.value_, matrix.index_, matrix.start_), shape=shape))
+        shape, layout = (model.num_row_, model.num_col_), (matrix.value_, matrix.index_, matrix.start_)
+        by_columns = matrix.format_ == highspy.MatrixFormat.kColwise
+        rows = sp.csr_array(sp.csc_array(layout, shape=shape)) if by_columns else sp.csr_array(layout, shape=shape)
         below, above = np.array(model.row_lower_), np.array(model.row_upper_)
         equal, under, over = below == above, (below < above) & (above < math.inf), (below < above) & (below > -math.inf)
         return cls(
@@ -230,20 +234,16 @@ def _block(matrix: Any, side: Any, left: str, right: str) -> tuple[Any, np.ndarr
     if matrix is None:
         return None, np.zeros(0)
     if sp.issparse(matrix):
-        rows = sp.csr_array(matrix, dtype=float, copy=True)
-        rows.sum_duplicates()
-        checks.finite_array(rows.data, f"{left} of Polytope")
+        rows = kept_rows(matrix, f"{left} of Polytope")
     else:
         rows = checks.finite_array(matrix, f"{left} of Polytope")
         if rows.ndim != 2:
             raise ValueError(
                 f"{left} of Polytope must be a matrix, but got shape {rows.shape}: give a row for each constraint."
             )
-        rows = sp.csr_array(rows)
+        rows = kept_rows(sp.csr_array(rows), f"{left} of Polytope")
     sides = checks.finite_array(side, f"{right} of Polytope", "leave out constraints without a bound")
     checks.same_shape(sides.shape, (rows.shape[0],), f"{right} of Polytope")
-    for part in (rows.data, rows.indices, rows.indptr):
-        part.setflags(write=False)
     return rows, sides
 
 
@@ -288,6 +288,7 @@ def _polytopes() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _polytope_vertices(domain: Polytope) -> np.ndarray:
     return vertices_of(domain.A.toarray(), domain.b, domain.C.toarray(), domain.d, domain.lower, domain.upper)
 

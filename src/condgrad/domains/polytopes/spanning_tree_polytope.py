@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -53,7 +54,7 @@ class SpanningTreePolytope(ZeroOnePolytope):
         ends = checks.read_only(np.sort(edges, axis=1))
         nodes = int(edges.max()) + 1
         graph = sp.coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(nodes, nodes))
-        parts = connected_components(graph, directed=False, return_labels=False)
+        parts, _ = connected_components(graph, directed=False)
         if parts > 1:
             raise ValueError(
                 f"SpanningTreePolytope is an empty set: the graph of {nodes} nodes has {parts} parts; connect them by edges."
@@ -111,6 +112,7 @@ def _spanning_tree_polytopes() -> Examples:
     }
 
 
+@lru_cache(maxsize=4)
 def _all_trees(domain: SpanningTreePolytope) -> np.ndarray:
     n, found = int(domain.edges.max()) + 1, []
     for chosen in itertools.combinations(range(len(domain.edges)), n - 1):

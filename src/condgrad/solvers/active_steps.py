@@ -1,0 +1,163 @@
+"""What away-step, pairwise and blended pairwise Frank-Wolfe share: the state with its active set, and a step along a direction.
+
+A direction is own x + c s + ... with atoms of the active set, and the longest step along it is the one at which a weight falls to
+0. The step rules choose t in [0, 1] of the longest step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from condgrad.certificate import Certificate
+from condgrad.checks import choice
+from condgrad.inner.condg import like
+from condgrad.points import ActiveSet, distance2
+from condgrad.points.rounding import gap_rounding
+from condgrad.protocols import Point, Problem, vertex_oracle
+from condgrad.solvers.evaluation import CachedObjective, grad_at, value_and_grad_at, value_at
+from condgrad.solvers.frank_wolfe import slope
+from condgrad.solvers.smoothness import smoothness
+from condgrad.solvers.states import Descent, State
+from condgrad.solvers.step_rules import Direction, Rule, choose, needs_value
+from condgrad.storage.stored import stored
+
+ACTIVE_RULES = ("short", "adaptive", "line-search")
+"""Rules that minimise F or its upper bound along a direction, which linear convergence needs."""
+REFRESH = 64
+"""Every so many steps the iterate is computed from its weights, so that the rounding errors of the steps do not add up."""
+
+
+@stored
+@dataclass(frozen=True, kw_only=True)
+class ActiveState(State):
+    """State of a method with an active set."""
+
+    hull: ActiveSet
+    curvature: float
+    """Local curvature estimate of the adaptive rule."""
+
+
+class View(NamedTuple):
+    """What a method sees before it chooses its direction."""
+
+    hull: ActiveSet
+    """The active set, with the answer s of the linear oracle as an atom, also if that has no weight."""
+    s: int
+    """The number of s."""
+    a: int
+    """The number of the away atom: of those with a weight the one with the largest <grad, a>."""
+    slopes: np.ndarray
+    """<grad, atom> of all atoms, up to a constant."""
+    level: float
+    """<grad, x>, up to the same constant."""
+
+
+class Move(NamedTuple):
+    """d = own x + sum of c_i times the atom i, and the longest step along it."""
+
+    own: float
+    parts: tuple[tuple[float, int], ...]
+    longest: float
+
+
+def towards(s: int) -> Move:
+    """d = s - x."""
+    return Move(-1.0, ((1.0, s),), 1.0)
+
+
+def away_from(a: int, weight: float) -> Move:
+    """d = x - a, for an atom with this weight."""
+    return Move(1.0, ((-1.0, a),), weight / (1 - weight))
+
+
+def exchange(s: int, a: int, weight: float) -> Move:
+    """d = s - a, for an atom a with this weight."""
+    return Move(0.0, ((1.0, s), (-1.0, a)), weight)
+
+
+def check_active_rule(rule: Any, what: str = "rule") -> None:
+    """Raise ValueError if ``rule`` is neither a function nor a name from ``ACTIVE_RULES``."""
+    if not callable(rule):
+        choice(rule, ACTIVE_RULES, "rule of a method with an active set")
+
+
+def first_state(problem: Problem, x0: Point, rule: str | Rule) -> ActiveState:
+    """The state at x0, which is the only atom."""
+    _, fun, grad = (value_at if needs_value(rule) else value_and_grad_at)(problem.objective, x0)
+    L = smoothness(problem, x0, grad)
+    hull = ActiveSet.at(x0, origin=getattr(problem.domain, "atom", None) is None)
+    return ActiveState(x=x0, L=L, curvature=L, hull=hull, fun=fun, grad=grad)
+
+
+def stepped(problem: Problem, state: ActiveState, rule: str | Rule, chosen: Any) -> ActiveState:
+    """The state after one step along the direction ``chosen(view)``, a :class:`Move`."""
+    x, L, k = state.x, state.L, state.k + 1
+    objective = CachedObjective(problem.objective, state.known)
+    _, fun, grad = grad_at(objective, x)
+    s = vertex_oracle(problem.domain)(grad)
+    view = seen(state.hull, grad, s)
+    own, parts, longest = chosen(view)
+
+    points = tuple((longest * c, view.hull.atom(i)) for c, i in parts)
+    falls = -longest * (own * view.level + sum(c * view.slopes[i] for c, i in parts))
+    # of two atoms, or of x and an atom
+    length2 = longest**2 * (distance2(points[0][1], points[1][1]) if len(points) > 1 else distance2(points[0][1], x))
+    direction = Direction(
+        problem=problem,
+        k=state.k,
+        x=x,
+        grad=grad,
+        own=longest * own,
+        parts=points,
+        gap=max(float(falls), 0.0),
+        length2=length2,
+        L=L,
+        curvature=state.curvature,
+        evaluations={} if state.fun is None else {0.0: state.known},
+    )
+    t, curvature = (0.0, state.curvature) if length2 == 0 else choose(rule, direction)
+    hull = view.hull.with_weights(moved(view.hull.weights, own, parts, longest, t))
+    if k % REFRESH:
+        x_next, fun_next, grad_next = direction.evaluations.get(t) or value_and_grad_at(objective, direction.at(t))
+    else:
+        x_next = like(x, hull.point())
+        _, fun_next, grad_next = (value_at if needs_value(rule) else value_and_grad_at)(objective, x_next)
+
+    gap, rounding = max(slope(grad, x, s), 0.0), gap_rounding(grad, x, s)
+    return ActiveState(
+        k=k,
+        x=x_next,
+        L=L,
+        curvature=curvature,
+        hull=hull,
+        certificate=Certificate(x, x, 1 / (2 * L), gap + rounding, noise=rounding),
+        descent=Descent(x, grad, x_next if rule == "short" else None),
+        fun=fun_next,
+        grad=grad_next,
+        descent_fun=fun,
+    )
+
+
+def seen(hull: ActiveSet, grad: Point, s: Point) -> View:
+    """The slopes of F towards the atoms and s."""
+    number = hull.find(s)
+    if number is None:
+        hull, number = hull.with_atom(s), len(hull.atoms)
+    slopes = hull.products(grad)
+    a = int(np.argmax(np.where(hull.weights > 0, slopes, -np.inf)))
+    return View(hull, number, a, slopes, float(hull.weights @ slopes))
+
+
+def moved(
+    weights: np.ndarray, own: float, parts: tuple[tuple[float, int], ...], longest: float, t: float
+) -> np.ndarray:
+    """The weights of x + t longest d."""
+    gamma = t * longest
+    new = (1 + gamma * own) * weights
+    for c, i in parts:
+        new[i] = 0.0 if c < 0 and t == 1.0 else new[i] + gamma * c
+    new = np.maximum(new, 0.0)
+    return new / new.sum()

@@ -1,0 +1,91 @@
+"""Frank-Wolfe methods with an active set: linear convergence, sparse atoms, and the active set after many steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import condgrad as cg
+from condgrad.driver.run import iterate
+from condgrad.solvers import Setup, build
+
+N = 25
+METHODS = ("away-step", "pairwise", "blended-pairwise")
+
+
+def strongly_convex(n=N, seed=0):
+    """A quadratic with eigenvalues from 1 to 4 whose minimiser over the simplex has a face of its own, not a vertex."""
+    rng = np.random.default_rng(seed)
+    V = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    Q = (V * np.linspace(1.0, 4.0, n)) @ V.T
+    inside = cg.Simplex(n).project(0.1 * rng.standard_normal(n))
+    return cg.Quadratic((Q + Q.T) / 2, -Q @ inside - 0.05 * (inside == 0)), cg.Simplex(n)
+
+
+def gaps(method, steps, **options):
+    objective, domain = strongly_convex()
+    stop = cg.Gap(1e-10) | cg.Steps(steps)
+    result = cg.minimize(objective, domain, np.eye(N)[0], method=method, stop=stop, progress=False, **options)
+    return result, np.minimum.accumulate([row.gap for row in result.trace if np.isfinite(row.gap)])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_convergence_is_linear(method):
+    """From 1e-2 to 1e-10 the logarithm of the gap falls along a straight line; open-loop steps are far above it in the end."""
+    result, gap = gaps(method, 1500)
+    assert result.status == "converged", result.message
+    k = np.flatnonzero(gap < 1e-2)
+    slope, intercept = np.polyfit(k, np.log10(gap[k]), 1)
+    assert slope < -8 / 1500
+    assert np.abs(np.log10(gap[k]) - slope * k - intercept).max() < 1.0, "far from a line"
+    sublinear = gaps("frank-wolfe", len(gap))[1]
+    assert sublinear[-1] > 1e4 * gap[-1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fewer_atoms_than_open_loop(method):
+    objective, domain = strongly_convex()
+    problem = cg.Problem(objective, domain)
+    solver = build(method, problem, Setup(cg.practical(), cg.CondG(), 300), {})
+    for state in iterate(problem, solver, np.eye(N)[0]):
+        if state.k == 300:
+            break
+    hull = state.hull
+    assert hull.weights.min() > 0 and hull.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert np.allclose(np.asarray(hull.point()), state.x, atol=1e-12), "the weights stand for the iterate"
+    assert hull.atoms.all_sparse and len(hull.atoms) <= np.sum(state.x > 0) + 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("rule", ["short", "adaptive", "line-search"])
+def test_structured_and_dense_atoms_walk_together(method, rule):
+    """The set without ``atom`` takes the same steps with dense atoms."""
+    objective, domain = strongly_convex()
+    plain = cg.user_set(domain.lmo, N, diameter=domain.diameter, contains=domain.contains)
+    walks = []
+    for region in (domain, plain):
+        problem = cg.Problem(objective, region)
+        walk = iterate(
+            problem, build(method, problem, Setup(cg.practical(), cg.CondG(), 40), {"rule": rule}), np.eye(N)[3]
+        )
+        walks.append([next(walk).x for _ in range(40)])
+    tolerance = 1e-5 if rule == "line-search" else 1e-9
+    assert all(np.allclose(x, y, atol=tolerance) for x, y in zip(*walks, strict=True))
+
+
+def test_rules_that_do_not_descend_are_refused():
+    with pytest.raises(ValueError, match="open-loop"):
+        cg.minimize(*strongly_convex(), method="pairwise", rule="open-loop")
+
+
+def test_a_million_variables_stay_sparse():
+    """Atoms have one entry each, and no step makes them dense."""
+    n = 1_000_000
+    centre = np.zeros(n)
+    centre[:50] = np.linspace(0.01, 0.03, 50)
+    objective = cg.Function(lambda x: float((x - centre) @ (x - centre)) / 2, lambda x: x - centre, n, smoothness=1.0)
+    x0 = np.zeros(n)
+    x0[0] = 1.0
+    for asked in ({"method": "pairwise"}, {"method": "ncgs", "inner": "corrective"}):
+        result = cg.minimize(objective, cg.Simplex(n), x0, stop=cg.Steps(30), progress=False, every=10**9, **asked)
+        assert np.count_nonzero(result.x) <= 51
