@@ -407,4 +407,4 @@ class Stop(Protocol):
 
 Metric = Callable[[Problem, Point], float]
 Listener = Callable[[Record, Sequence[Record]], None]
-"""Told of each record, with the rows before it."""
+"""Called with each record and the rows before it."""
