@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 FUZZ := .venv-fuzz
 
-.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor soak faults fuzz mutants lock clean
+.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-inner soak faults fuzz mutants lock clean
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
 # the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
@@ -74,6 +74,9 @@ bench-completion: $(PEERS)/ready  ## RobustCompletion against six libraries, in 
 
 bench-regressor: $(VENV)/ready  ## RobustLinearRegressor against robust regressions of scikit-learn, where data are wrong
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.regressor --check
+
+bench-inner: $(VENV)/ready  ## linear minimisations of every inner solver on every set, to a relative gap of 1e-8
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.inner_solvers --check
 
 soak: $(VENV)/ready  ## 1,000 solves in one process: memory flat, nothing left
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --check

@@ -18,8 +18,8 @@ import numpy as np
 import scipy
 
 import condgrad
-from condgrad.driver.progress import duration
 from condgrad.paper.exponents import Estimate
+from condgrad.runtime.progress import duration
 
 Row = dict[str, Any]
 

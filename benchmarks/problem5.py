@@ -27,7 +27,7 @@ import numba
 import condgrad as cg
 from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_off
 from benchmarks.judge import TARGET, Run, copt, with_condgrad, with_copt, with_rough_oracle
-from condgrad.driver.progress import duration
+from condgrad.runtime.progress import duration
 
 PATIENCE, SHORT = {"ncgs": 21, "ncgs-vr": 21}, {"ncgs": 12, "ncgs-vr": 21}
 """A peer is ended after so many times the CPU time of its rival among ours, but not before LEAST seconds; SHORT with --quick."""

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from condgrad.driver.progress import SWITCH
 from condgrad.runtime import clock
+from condgrad.runtime.progress import SWITCH
 
 # Progress is written after some seconds: what a command writes must not depend on how fast the machine is.
 os.environ[SWITCH] = "0"

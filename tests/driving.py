@@ -72,7 +72,9 @@ def passing(time: list[float], seconds: float, answer: Any) -> Any:
 
 
 def a_record(**known: Any) -> Record:
-    return Record(**dict.fromkeys(NUMERIC_COLUMNS, nan) | dict.fromkeys(("k", "seconds", "cpu", "wall", *COUNTERS), 0) | known)
+    return Record(
+        **dict.fromkeys(NUMERIC_COLUMNS, nan) | dict.fromkeys(("k", "seconds", "cpu", "wall", *COUNTERS), 0) | known
+    )
 
 
 def assert_refused(do: Callable[[], object], kind: type[Exception], words: str) -> None:

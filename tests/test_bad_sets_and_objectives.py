@@ -10,17 +10,28 @@ from condgrad import checks, minimize
 from condgrad.domains import (
     DOMAINS,
     Box,
+    CappedSimplex,
+    Ellipsoid,
     Fantope,
     GroupBall,
+    Hypersimplex,
+    KSparsePolytope,
+    KSupportBall,
     KyFanBall,
     L1Ball,
+    L1BallInBox,
     L2Ball,
+    LatentGroupBall,
     LinfBall,
     LpBall,
+    MonotoneBox,
     NuclearBall,
+    OWLBall,
     Simplex,
+    SimplexProduct,
     Spectrahedron,
     SpectralBall,
+    WeightedL1Ball,
     user_set,
 )
 from condgrad.objectives import (
@@ -107,6 +118,88 @@ REFUSED = {
     "p = inf": (lambda: LpBall(3, inf), "use LinfBall."),
     "p < 1": (lambda: LpBall(3, 0.5), "The p of LpBall must be above 1, but got 0.5: below 1 the set is not convex."),
     "p is NaN": (lambda: LpBall(3, nan), "The p of LpBall must be a finite real number, but got nan."),
+    "weights that are not positive": (
+        lambda: WeightedL1Ball([1.0, 0.0]),
+        "The weights of WeightedL1Ball must be positive, but one is 0: give larger ones.",
+    ),
+    "more entries than there are": (
+        lambda: KSparsePolytope(3, 4),
+        "The k of KSparsePolytope is 4, but its points have 3 entries: give at most 3.",
+    ),
+    "no entries": (
+        lambda: Hypersimplex(3, 0),
+        "The k of Hypersimplex must be a whole number of at least 1, but got 0.",
+    ),
+    "half an entry": (lambda: KSupportBall(3, 1.5), "The k of KSupportBall must be a whole number of at least 1"),
+    "rising weights": (
+        lambda: OWLBall([1.0, 2.0]),
+        "The weights of OWLBall must be a list of falling numbers, the first one positive and none negative: "
+        "sort them in falling order.",
+    ),
+    "an indefinite ellipsoid": (
+        lambda: Ellipsoid([[1.0, 0.0], [0.0, -1.0]]),
+        "The matrix of Ellipsoid must be positive definite, but its smallest eigenvalue is -1: the set would not be bounded; "
+        "add a multiple of the identity.",
+    ),
+    "a diagonal with a zero": (lambda: Ellipsoid([1.0, 0.0]), "but its smallest eigenvalue is 0: the set would not be"),
+    "an oblong ellipsoid": (
+        lambda: Ellipsoid(np.ones((2, 3))),
+        "The matrix of Ellipsoid has shape (2, 3): give a square matrix, or its diagonal as a vector.",
+    ),
+    "an ellipsoid that is not symmetric": (
+        lambda: Ellipsoid([[2.0, 1.0], [0.0, 2.0]]),
+        "The matrix of Ellipsoid is not symmetric: give (A + A') / 2, which has the same x'A x.",
+    ),
+    "an index without a group": (
+        lambda: LatentGroupBall(3, [[0, 1]]),
+        "Index 2 is in no group of LatentGroupBall: add it to one, or a group of its own.",
+    ),
+    "a group outside": (
+        lambda: LatentGroupBall(3, [[0, 1, 2], [3]]),
+        "Group 1 of LatentGroupBall has the index 3, but indices go from 0 to 2: correct it.",
+    ),
+    "an empty group": (
+        lambda: LatentGroupBall(2, [[0, 1], []]),
+        "Group 1 of LatentGroupBall must be a list of at least one index, but got [].",
+    ),
+    "groups without weights": (
+        lambda: LatentGroupBall(2, [[0], [1]], weights=[1.0]),
+        "The list of weights of LatentGroupBall (one for each group) has shape (1,), but (2,) was expected",
+    ),
+    "a box outside of its l1 ball": (
+        lambda: L1BallInBox([1.0, 1.0], [2.0, 2.0], 1.5),
+        "L1BallInBox is an empty set: all points of the box have an l1 norm of at least 2, above the radius 1.5; give a larger "
+        "radius.",
+    ),
+    "an l1 ball in no box": (
+        lambda: L1BallInBox([1.0, 1.0], [2.0, 0.0], 1.5),
+        "L1BallInBox is an empty set: lower 1.0 is not below upper 0.0 at index (1,); correct them.",
+    ),
+    "an l1 ball in a box of numbers": (
+        lambda: L1BallInBox(0.0, 1.0),
+        "L1BallInBox got two numbers as bounds: give one as an array of the shape of the points.",
+    ),
+    "caps that are too low": (
+        lambda: CappedSimplex([0.25, 0.5]),
+        "CappedSimplex is an empty set: its caps sum to 0.75, less than the sum 1; raise them.",
+    ),
+    "a cap of nothing": (lambda: CappedSimplex([1.0, 0.0]), "The caps of CappedSimplex must be positive, but one is 0"),
+    "a product of one simplex": (
+        lambda: SimplexProduct(3),
+        "SimplexProduct got the shape (3,), at least two axes were expected: use Simplex for vectors.",
+    ),
+    "an axis too far": (
+        lambda: SimplexProduct((2, 3), axis=2),
+        "The axis of SimplexProduct is 2, but its points have 2 axes: correct it.",
+    ),
+    "monotone matrices": (
+        lambda: MonotoneBox((2, 2)),
+        "MonotoneBox got the shape (2, 2), but only vectors have an order: give a length.",
+    ),
+    "monotone vectors in no box": (
+        lambda: MonotoneBox(2, 1.0, 0.0),
+        "MonotoneBox is an empty set: lower 1 is above upper 0; correct them.",
+    ),
     "empty box": (
         lambda: Box([0.0, 3.0], [1.0, 2.0]),
         "Box is an empty set: lower 3.0 is above upper 2.0 at index (1,); correct them.",

@@ -107,8 +107,24 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
     if "sklearn" in outside:
         assert room(path) == "learn"
     for solver in {"highspy", "ot", "networkx"} & set(outside):
-        assert where(path).startswith("domains/polytopes/") and not outside[solver], f"{solver} is imported late, for oracles"
-    allowed = {"highspy", "ot", "networkx", "sklearn", "numpy", "numba", "llvmlite", "scipy", "condgrad", "matplotlib", "pandas", "pyarrow", "PIL"}
+        assert where(path).startswith("domains/polytopes/") and not outside[solver], (
+            f"{solver} is imported late, for oracles"
+        )
+    allowed = {
+        "highspy",
+        "ot",
+        "networkx",
+        "sklearn",
+        "numpy",
+        "numba",
+        "llvmlite",
+        "scipy",
+        "condgrad",
+        "matplotlib",
+        "pandas",
+        "pyarrow",
+        "PIL",
+    }
     foreign = {name for name in outside if name not in allowed and name not in sys.stdlib_module_names}
     assert not foreign, f"{where(path)} imports {sorted(foreign)}, which nobody declared"
 

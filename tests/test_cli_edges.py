@@ -282,7 +282,7 @@ def test_a_picture_in_which_nothing_is_lost_is_told(
     quiet: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = itertools.count(step=100.0)  # a machine so busy that every round takes longer than progress waits for
-    monkeypatch.setattr("condgrad.learn.progress.monotonic", lambda: next(clock))
+    monkeypatch.setattr("condgrad.runtime.progress.monotonic", lambda: next(clock))
     pillow = pytest.importorskip("PIL.Image")
     pillow.fromarray(np.add.outer(np.arange(20), np.arange(30)).astype(np.uint8)).save(tmp_path / "in.png")
     pillow.fromarray(np.zeros((20, 30), np.uint8)).save(tmp_path / "mask.png")

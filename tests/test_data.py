@@ -110,7 +110,7 @@ sound = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 
 
 
 @pytest.mark.parametrize("options", [{}, {"ids": False}, {"values": False}, {"strict": True}, {"delimiter": " "}])
-@settings(CASES, max_examples=150)
+@settings(CASES, max_examples=100)
 @given(odd=anything, lines=sound, seed=st.randoms(use_true_random=False))
 def test_the_fast_reader_walks_with_the_careful_one(
     tmp_path: Path, odd: list[str], lines: list[Any], seed: Any, options: dict[str, Any]

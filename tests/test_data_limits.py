@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.data_files import MM, ROWS, put, tabled
 
-from condgrad.data import BadData, Limits, arrow_columns, load, load_labelled
+from condgrad.data import BadData, Limits, arrow_columns, delimited, load, load_labelled
 from condgrad.data.lines import LineReader
 from condgrad.storage import files
 
@@ -100,3 +100,25 @@ def test_blank_lines_are_cut_out_before_any_is_parsed(tmp_path: Path, monkeypatc
     assert data.y.tolist() == [1, -1] and data.cleanup.blank == blank
     assert data.cleanup.faults[0].examples[0][0] == 2 + blank
     assert sum(seen) < 200
+
+
+def test_equal_cells_of_a_header_are_recognised_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of a million delimiters took five seconds: each of its empty cells was compared with all known titles."""
+    asked: list[str] = []
+    known = delimited.role
+    monkeypatch.setattr(delimited, "role", lambda name: asked.append(name) or known(name))
+    with pytest.raises(BadData, match="has no known name for the row"):
+        load(put(tmp_path, b"," * 20_000, "x.csv"))
+    assert len(asked) < 20
+
+
+def test_an_old_name_of_a_dtype_is_no_warning(tmp_path: Path) -> None:
+    """numpy warns about the name a8 of strings: one who turns warnings into errors got its DeprecationWarning."""
+    header = ("{'descr': '|a8', 'fortran_order': False, 'shape': (2,), }").ljust(117) + "\n"
+    array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(16)
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("row", "col", "data"):
+            archive.writestr(f"{name}.npy", array)
+    with pytest.raises(BadData, match="whole numbers in one axis were expected"):
+        load(path)

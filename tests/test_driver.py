@@ -30,9 +30,10 @@ from tests.driving import (
 import condgrad as cg
 from condgrad.certificate import witness
 from condgrad.driver import wolfe_gap
-from condgrad.driver.progress import SWITCH, Progress, duration
+from condgrad.driver.progress import Progress
 from condgrad.driver.trace import COLUMNS, NUMERIC_COLUMNS
 from condgrad.protocols import Record
+from condgrad.runtime.progress import SWITCH, duration
 
 # -------------------------------------------------------------------------------------------------------- gap and best
 
@@ -264,7 +265,7 @@ def told(stream: io.StringIO, records: list[Record], stop: Any, quiet_for: float
 
 def test_progress_on_a_terminal_has_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     time = iter([0.0, 10.0, 10.1, 30.0])
-    monkeypatch.setattr("condgrad.driver.progress.monotonic", lambda: next(time))
+    monkeypatch.setattr("condgrad.runtime.progress.monotonic", lambda: next(time))
     records = [a_record(k=k, fun=0.5, mapping=1e-3, lo=7) for k in (10, 11, 30)]
     text = told(Terminal(), records, cg.Steps(40))
     first, second = text.removesuffix("\n").split("\r\x1b[K")[1:]
@@ -274,7 +275,7 @@ def test_progress_on_a_terminal_has_the_time_left(monkeypatch: pytest.MonkeyPatc
 
 def test_progress_elsewhere_is_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     time = iter([0.0, 1.0, 5.0, 12.0])
-    monkeypatch.setattr("condgrad.driver.progress.monotonic", lambda: next(time))
+    monkeypatch.setattr("condgrad.runtime.progress.monotonic", lambda: next(time))
     text = told(io.StringIO(), [a_record(k=k, lo=k) for k in (1, 2, 3)], cg.Steps(4))
     assert text.splitlines() == [
         "ncgs: step 1  LO 1  [1 s, about 3 s left]",
@@ -284,7 +285,7 @@ def test_progress_elsewhere_is_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_progress_for_short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgrad.driver.progress.monotonic", lambda: 1.0)
+    monkeypatch.setattr("condgrad.runtime.progress.monotonic", lambda: 1.0)
     for stream in (Terminal(), io.StringIO()):
         assert told(stream, [a_record(k=k) for k in range(50)], cg.Steps(50), quiet_for=60.0) == ""
 
@@ -301,7 +302,7 @@ def test_progress_of_minimize(progress: None, monkeypatch: pytest.MonkeyPatch) -
     ):
         monkeypatch.setenv(SWITCH, switch)
         clock_hand = iter(range(0, 10**6, 3))
-        monkeypatch.setattr("condgrad.driver.progress.monotonic", lambda hand=clock_hand: next(hand))
+        monkeypatch.setattr("condgrad.runtime.progress.monotonic", lambda hand=clock_hand: next(hand))
         monkeypatch.setattr(sys, "stderr", stream)
         cg.minimize(CONVEX, SIMPLEX, X0, stop=cg.Steps(20), progress=shown)
         assert ("step" in stream.getvalue()) == expected

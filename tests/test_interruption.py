@@ -20,10 +20,10 @@ from tests.driving import CONVEX, NEVER, SIMPLEX, X0, function, interrupt, on_ca
 import condgrad as cg
 from condgrad.driver import stopping
 from condgrad.driver.ending import answer
-from condgrad.driver.progress import SWITCH
 from condgrad.linalg import lanczos
 from condgrad.runtime import clock, process_memory
 from condgrad.runtime.interruption import Terminated, defer_signals, raise_on_sigterm
+from condgrad.runtime.progress import SWITCH
 from condgrad.runtime.signals import heartbeat, receiving
 
 result_of = sys.modules["condgrad.driver.ending"]

@@ -135,7 +135,7 @@ class Event:
 def test_progress_shows_time_that_has_passed(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     time, screen = [0.0], io.StringIO()
     monkeypatch.setattr(screen, "isatty", lambda: terminal)
-    monkeypatch.setattr("condgrad.kernels.compile_progress.monotonic", lambda: time[0])
+    monkeypatch.setattr("condgrad.runtime.progress.monotonic", lambda: time[0])
     monkeypatch.setattr(sys, "stderr", screen)
     progress, kernel = CompileProgress(__name__), Event(run)
     for _ in range(4):

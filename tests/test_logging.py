@@ -57,7 +57,7 @@ def test_what_is_logged_is_not_shown_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = itertools.count(step=100.0)
-    monkeypatch.setattr("condgrad.learn.progress.monotonic", lambda: next(clock))
+    monkeypatch.setattr("condgrad.runtime.progress.monotonic", lambda: next(clock))
     model, holes = RobustCompletion(verbose=True), problem(noise=0.1)[1]
     model.fit(holes)
     assert "RobustCompletion: " in capsys.readouterr().err and not caplog.records

@@ -13,6 +13,7 @@ def source(file: str) -> bytes:
     return (ROOT / PACKAGE / file).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", hand_written(), ids=lambda mutant: f"{mutant.file}: {mutant.wrong}")
 def test_every_entry_of_the_list_still_fits_its_file(mutant: Mutant) -> None:
     changed = mutant.applied(source(mutant.file))  # refuses a text that does not occur exactly once

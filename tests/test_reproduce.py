@@ -115,17 +115,16 @@ def test_a_second_call_makes_no_run_and_says_the_same(
 
 def test_killed_in_the_middle_it_goes_on_and_says_the_same(whole: Path, undrawn: None, tmp_path: Path) -> None:
     """It kills itself when 25 runs are done: a signal from here would come too late or too early on some machine."""
-    command = [sys.executable, "-m", "tests.tiny", str(tmp_path), "25", "fig1b", "tables"]
+    command = [sys.executable, "-m", "tests.tiny", str(tmp_path), "25", "fig1b"]
     assert subprocess.run(command, cwd=ROOT, stderr=subprocess.DEVNULL).returncode == -signal.SIGKILL
     assert not (tmp_path / "report.html").exists()
     runs = tmp_path / "runs"
     kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
     assert len(kept) >= 25
 
-    reproduce(tmp_path, TINY, ["fig1b", "tables"], jobs=2)
+    reproduce(tmp_path, TINY, ["fig1b"], jobs=2)
     assert kept.items() <= {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}.items()
-    for part in ("fig1b", "tables"):
-        assert but_for_times(data(tmp_path)[part]) == but_for_times(data(whole)[part])
+    assert but_for_times(data(tmp_path)["fig1b"]) == but_for_times(data(whole)["fig1b"])
 
 
 # -------------------------------------------------------------------------------------------------------- command line
@@ -167,13 +166,13 @@ def test_the_command_prints_json(whole: Path, tiny: None, tmp_path: Path, capsys
     assert list(printed) == ["tables"] and printed["tables"] == without_curves(data(whole)["tables"])
 
 
-def test_fresh_makes_the_runs_of_its_part_anew(whole: Path, undrawn: None, tmp_path: Path) -> None:
+def test_fresh_repeats_the_runs_of_its_part(whole: Path, undrawn: None, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     for path in (tmp_path / "runs").iterdir():
         os.utime(path, (1, 1))
     reproduce(tmp_path, TINY, ["recovery"], fresh=True)
-    anew = [path for path in (tmp_path / "runs").iterdir() if path.stat().st_mtime > 1]
-    assert anew and all('"what": "recovery"' in path.read_text() for path in anew)
+    repeated = [path for path in (tmp_path / "runs").iterdir() if path.stat().st_mtime > 1]
+    assert repeated and all('"what": "recovery"' in path.read_text() for path in repeated)
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == sorted(p.name for p in (whole / "runs").iterdir())
     assert but_for_times(data(tmp_path)["recovery"]) == but_for_times(data(whole)["recovery"])
 

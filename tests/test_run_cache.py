@@ -249,7 +249,7 @@ def test_jobs_are_at_most_the_cores() -> None:
 
 def test_the_time_left_follows_from_runs_like_those_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 3.0, 10.0])
-    monkeypatch.setattr(pool, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("condgrad.runtime.progress.monotonic", lambda: next(clock))
     runs = [small(seed=0), {**small(seed=0), "stop": {"cpu": 5.0}}, small(seed=1), small(seed=2)]
     progress = Progress("runs", 9, list(runs), jobs=2)
     assert progress.finished == 5 and progress.remaining_seconds() == (0.5 + 10 + 0.5 + 0.5) / 2

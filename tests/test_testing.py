@@ -159,8 +159,11 @@ def test_what_is_wrong_with_a_set_is_found(name: str) -> None:
     domain, check, words = SETS[name]
     sample = None if name == "overflows" else (lambda _, rng: rng.dirichlet(np.full(4, 0.5)))
     failed(check_domain(domain, sample=sample), check, words)
+
+
+def test_a_strict_check_raises_with_the_report() -> None:
     with pytest.raises(ContractError, match="FAILED"):
-        check_domain(domain, sample=sample, strict=True)
+        check_domain(SETS["starts outside"][0], strict=True)
 
 
 def test_a_right_set_passes_with_what_it_has() -> None:

@@ -181,6 +181,15 @@ def real_array(values: Any, what: str, keep_float32: bool = False) -> np.ndarray
     return np.array(given, dtype=np.float32 if keep_float32 and given.dtype == np.float32 else float)
 
 
+def finite_direction(direction: np.ndarray, owner: str) -> np.ndarray:
+    """``direction``, refused where it holds NaN or Inf: no point of ``owner`` minimises it."""
+    if not np.isfinite(direction).all():
+        raise NonFinite(
+            f"The direction given to {owner} holds NaN or Inf ({not_finite(direction)}): check what computes it."
+        )
+    return direction
+
+
 def not_finite(array: np.ndarray) -> str:
     """How many entries are not finite, and where the first one is."""
     bad = np.argwhere(~np.isfinite(array))

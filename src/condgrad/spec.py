@@ -6,7 +6,7 @@ matrix = "Q.npy"               # files are found beside the spec
 
 [set]
 name = "simplex"               # see `condgrad sets`, or your own: "module:name"; the shape is the objective's
-                               # sets that are made from others have these as tables: [set.domain], [[set.sets]], [set.blocks.NAME]
+                               # sets made from others have these as tables: [set.domain], [[set.sets]], [set.blocks.NAME]
 
 [method]
 name = "ncgs"                  # see `condgrad methods`, which lists each one's options

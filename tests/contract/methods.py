@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from itertools import islice
 
 import pytest
@@ -14,7 +15,12 @@ from condgrad.solvers import METHODS, Setup, build
 
 STEPS = 12
 SEES = {"gradient": (*PLAIN, *SUMS), "terms": SUMS, "samples": (*SUMS, *EXPECTATIONS)}
-INNERS = {"condg": cg.CondG(30), "corrective": cg.Corrective(30), "spectral": cg.Spectral(30)}
+INNERS = {
+    name: entry.factory(max_calls=30)
+    for name, entry in REGISTERED.items()
+    if "max_calls" in signature(entry.factory).parameters
+}
+"""Those whose effort is limited: an exact projection has no contract with a method that it could break."""
 
 
 def suited(method):

@@ -14,8 +14,6 @@ import numpy as np
 
 from condgrad.data import arrow_columns
 
-BLANKS = " \t"
-"""Characters that are cut off at both ends of a cell."""
 DECIMALS = re.compile(r"[0-9.eE+-]*+")
 """Characters of which `float` makes nothing but decimal numbers: it would read 1_0 and inf too."""
 
@@ -69,7 +67,7 @@ def parse(
         data = data[np.repeat(fits, np.diff(np.flatnonzero(ends), prepend=-1))]
     texts = data.tobytes().decode().replace("\n", delimiter).split(delimiter)[:-1]
     if (data == ord(" ")).any() or (data == ord("\t")).any():
-        texts = [text.strip(BLANKS) for text in texts]
+        texts = [text.strip(arrow_columns.BLANKS) for text in texts]
     known = set(missing)
     columns: dict[int, Any] = {k: texts[k::width] for k in dict.fromkeys(wanted)}
     if known:

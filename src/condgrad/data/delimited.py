@@ -14,16 +14,16 @@ from condgrad.data.diagnostics import Limits, Notes, shortly
 from condgrad.data.labels import Index, Names, Positions
 from condgrad.data.lines import BLANKS, NOT_GIVEN, NUMBER, EntryReader, Layout
 from condgrad.data.observations import Observations
-from condgrad.data.text_stream import BLOCK, chunks
+from condgrad.data.text_stream import BLOCK_BYTES, chunks
 from condgrad.data.wide import DELIMITERS, WideReader, delimiter_of, fields, looks_wide, wide_by_ids, width_of
 
-SAMPLE = 200
-"""Lines that are inspected before the file is read."""
+MAX_SAMPLED_LINES = 200
+"""Number of lines that are inspected before the file is read."""
 
-PATIENCE = 2
-"""Pieces that may hold nothing but blank lines and comments before the first data."""
+MAX_PIECES_WITHOUT_DATA = 2
+"""Number of pieces of a file that may have nothing but blank lines and comments, before it is refused."""
 
-NAMES: tuple[set[str], ...] = (
+TITLES: tuple[set[str], ...] = (
     {"row", "rows", "i", "u", "user", "users", "customer", "reviewer", "rater", "viewer", "reader", "listener"},
     {"col", "cols", "column", "columns", "j", "item", "items", "movie", "film", "title", "show", "product", "article"}
     | {"book", "isbn", "song", "track", "album", "artist", "game", "restaurant", "business"},
@@ -32,7 +32,7 @@ NAMES: tuple[set[str], ...] = (
 """Names of the row, the column and the value in headers, without case, blanks, underscores and a final 'id'."""
 
 ROLES = ("row", "column", "value")
-WIDE = "; of a wide table, with names in the first column and one column for each item, say wide=True"
+WIDE_TABLE_ADVICE = "; of a wide table, with names in the first column and one column for each item, say wide=True"
 """Advice that is added if no columns were given: for a wide table, no names would help."""
 Columns = Sequence[str] | Sequence[int] | None
 
@@ -58,11 +58,15 @@ def read(
     pieces = chunks(path, limits, notes)
     for piece in pieces:
         begun.append(piece)
-        sample += islice(_data_lines(piece), SAMPLE)
-        if len(sample) > 1 or len(begun) == PATIENCE:  # a header and a line
+        sample += islice(_data_lines(piece), MAX_SAMPLED_LINES)
+        if len(sample) > 1 or len(begun) == MAX_PIECES_WITHOUT_DATA:  # a header and a line
             break
     if not sample:
-        empty = "the file is empty" if len(begun) < PATIENCE else f"the first {PATIENCE * BLOCK >> 20} MiB hold no data"
+        empty = (
+            "the file is empty"
+            if len(begun) < MAX_PIECES_WITHOUT_DATA
+            else f"the first {MAX_PIECES_WITHOUT_DATA * BLOCK_BYTES >> 20} MiB hold no data"
+        )
         notes.refuse(f"{empty}, but lines of row, column and value were expected", "give a file that has some")
     if wide is None:
         wide = values and columns is None and header is not False and ids and is_wide(sample, delimiter)
@@ -206,7 +210,7 @@ def lay_out(
         place = f"the header has {counted(len(split[0]), 'name')} and the lines have {counted(width, 'field')}"
     if isinstance(place, str):
         advice = "name them by columns=(row, column, value), or say header=False if it is none"
-        notes.refuse(place, advice + WIDE * (columns is None and needed == 3), number)
+        notes.refuse(place, advice + WIDE_TABLE_ADVICE * (columns is None and needed == 3), number)
     if max(place) >= width:
         notes.refuse(
             f"{shortly(line)} has {counted(width, 'column')}, but column {max(place)} was asked for",
@@ -221,23 +225,24 @@ def places(
 ) -> tuple[bool, list[int] | str]:
     """Whether this line is a header; and the places of row, column and value, or a message that says what is unclear."""
     named = columns is not None and isinstance(columns[0], str)
-    roles = [role(name) for name in head]
+    known_roles = {name: role(name) for name in set(head)}  # a damaged line may have a million equal cells
+    roles = [known_roles[name] for name in head]
     if header is None:
-        words = not any(NUMBER.fullmatch(cell) or cell.lower() in NOT_GIVEN - {""} for cell in head)
+        words = not any(NUMBER.fullmatch(cell) or cell.lower() in NOT_GIVEN - {""} for cell in known_roles)
         header = named or (words and (needed == 3 or _titles(head, roles, below)))
     if columns is not None and not named:
         return header, [int(c) for c in columns][:needed]
     if not header:
-        told = f"the columns {', '.join(map(str, columns or ()))} have names, but there is no header"
-        return header, told if named else list(range(needed))
+        message = f"the columns {', '.join(map(str, columns or ()))} have names, but there is no header"
+        return header, message if named else list(range(needed))
     if columns is not None:
         missing = [str(c) for c in columns[:needed] if c not in head]
-        told = f"there is no column {', '.join(missing)} in the header {shortly(', '.join(head))}"
-        return header, told if missing else [head.index(str(c)) for c in columns[:needed]]
+        message = f"there is no column {', '.join(missing)} in the header {shortly(', '.join(head))}"
+        return header, message if missing else [head.index(str(c)) for c in columns[:needed]]
     for part in range(needed):
         if roles.count(part) != 1:
             found = "several known names" if part in roles else "no known name"
-            known = ", ".join(sorted(name for name in NAMES[part] if len(name) > 3))
+            known = ", ".join(sorted(name for name in TITLES[part] if len(name) > 3))
             return header, f"the header {shortly(', '.join(head))} has {found} for the {ROLES[part]} (known: {known})"
     return header, [roles.index(part) for part in range(needed)]
 
@@ -269,7 +274,7 @@ def role(name: str) -> int | None:
     """
     plain = re.sub(r"[\s_\-.]", "", name.lower())
     plain = plain.removesuffix("id") or plain
-    return next((i for i, names in enumerate(NAMES) if plain in names), None)
+    return next((i for i, names in enumerate(TITLES) if plain in names), None)
 
 
 def _data_lines(piece: tuple[int, bytes]) -> Iterator[tuple[int, str]]:

@@ -12,7 +12,7 @@ from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 
 INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
 """Whole numbers as Python writes them. 007 and +7 are names: the number 7 would not lead back to them."""
-DENSE = 4
+MAX_RANGE_FACTOR = 4
 """Integers whose range is at most this factor times their count are numbered by a lookup table instead of by sorting."""
 
 MAX_PENDING_BYTES = 64 * 2**20
@@ -178,7 +178,7 @@ def unique_integers(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not len(numbers):
         return numbers, numbers
     low, high = int(numbers.min()), int(numbers.max())
-    if high - low > DENSE * len(numbers):
+    if high - low > MAX_RANGE_FACTOR * len(numbers):
         ids, positions = np.unique(numbers, return_inverse=True)
         return positions, ids
     shifted = numbers - low if low else numbers

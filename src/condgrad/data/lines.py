@@ -29,7 +29,7 @@ NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
 """Cells, in lower case, that mean a missing value."""
 INFINITE = {"inf", "infinity"}
 NEWLINE, QUOTE = b'\n"'
-SHORT_LINE = 8
+MAX_SHORT_LINE_BYTES = 8
 """Bytes of a line, on average, up to which blank lines are looked for."""
 
 Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
@@ -298,7 +298,7 @@ def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, np.ndarr
     data = np.frombuffer(piece, dtype=np.uint8)
     newline = data == NEWLINE
     lines = int(np.count_nonzero(newline))
-    if SHORT_LINE * lines < len(data) or not piece:
+    if MAX_SHORT_LINE_BYTES * lines < len(data) or not piece:
         return np.arange(first, first + lines), data, 0
     ends = np.flatnonzero(newline)
     full = np.logical_or.reduceat(~np.isin(data, [*b" \t\n\r\f\v"]), np.concatenate([[0], ends[:-1] + 1]))

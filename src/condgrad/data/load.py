@@ -92,8 +92,8 @@ def load(
 
     Notes
     -----
-    pyarrow parses text if it is installed (``pip install 'condgrad[table]'``). Lines that pyarrow objects to, and all lines
-    without pyarrow, go through a slower reader. The result is the same.
+    pyarrow parses text if it is installed (``pip install 'condgrad[table]'``); without it Python splits the lines, which takes
+    longer. Lines that are not plain go through a careful reader, which finds faults. The result is the same.
 
     Examples
     --------

@@ -121,18 +121,20 @@ class _Coordinates(EntryReader):
             return (i, None, m), (j, None, n), values, lines
         skew = self.symmetry == "skew-symmetric"
         above, stay = i < j, (i != j) if skew else np.ones(len(i), dtype=bool)
-        self._tell("above the diagonal", above, i, j, lines, "only those below it were expected")
-        self._tell("on the diagonal", ~stay, i, j, lines, "a skew-symmetric matrix has none there")
+        self._record_faults("above the diagonal", above, i, j, lines, "only those below it were expected")
+        self._record_faults("on the diagonal", ~stay, i, j, lines, "a skew-symmetric matrix has none there")
         if values is not None and skew:
             values = np.where(above, -values, values)
         i, j = np.maximum(i, j), np.minimum(i, j)
         return (i[stay], None, m), (j[stay], None, n), None if values is None else values[stay], lines[stay]
 
-    def _tell(self, kind: str, wrong: np.ndarray, i: np.ndarray, j: np.ndarray, lines: np.ndarray, due: str) -> None:
+    def _record_faults(
+        self, kind: str, wrong: np.ndarray, i: np.ndarray, j: np.ndarray, lines: np.ndarray, due: str
+    ) -> None:
         where = np.flatnonzero(wrong)
         where = where[np.argsort(lines[where])]
-        told = f"of a {self.symmetry} matrix is {kind}"
-        self.notes.faults(kind, lines[where], lambda k: f"entry ({i[where[k]] + 1}, {j[where[k]] + 1}) {told}", due)
+        which = f"of a {self.symmetry} matrix is {kind}"
+        self.notes.faults(kind, lines[where], lambda k: f"entry ({i[where[k]] + 1}, {j[where[k]] + 1}) {which}", due)
 
 
 class _Dense(TableReader):

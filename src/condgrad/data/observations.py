@@ -11,7 +11,7 @@ from scipy import sparse
 from condgrad.data.diagnostics import Cleanup, Limits, Notes, shortly
 from condgrad.data.labels import INTEGER
 
-EMPTY_SIDES, EMPTY_FOR_EACH = 1_000_000, 20
+MAX_SIDES, MAX_SIDES_PER_ENTRY = 1_000_000, 20
 """Rows and columns, in all and for each entry, above which a model leaves out those without entries."""
 
 
@@ -75,7 +75,7 @@ class Observations:
 
         True for positions in a matrix with more than 1,000,000 rows and columns in all, and more than 20 for each entry.
         """
-        return self.row_ids is None and sum(self.shape) > max(EMPTY_SIDES, EMPTY_FOR_EACH * len(self))
+        return self.row_ids is None and sum(self.shape) > max(MAX_SIDES, MAX_SIDES_PER_ENTRY * len(self))
 
     def compact(self) -> Observations:
         """The same entries in the smallest matrix: without the rows and columns that have no entry.

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from condgrad.data import text_stream
-from condgrad.data.delimited import WIDE, Columns, check_columns, places, sides
+from condgrad.data.delimited import WIDE_TABLE_ADVICE, Columns, check_columns, places, sides
 from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 from condgrad.data.labels import Collected, Index
 from condgrad.data.observations import Observations, observations
 from condgrad.runtime.extras import needed_for
 from condgrad.storage.files import size_of
 
-BATCH = 2**16
-ADVICE = "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)"
-ROW = 32
+BATCH_ROWS = 2**16
+LIMITS_ADVICE = "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)"
+MIN_ENTRY_BYTES = 32
 """Bytes that an entry takes in memory, however well it is packed in the file."""
 
 
@@ -44,7 +44,7 @@ def read(
             names = _chosen(file, columns, needed, allowed, notes, limits)
             reader = _Reader(rows, cols, notes, limits, allowed)
             file = parquet.ParquetFile(raw, read_dictionary=names)  # a text that stands in each row is in memory once
-            for batch in file.iter_batches(batch_size=BATCH, columns=names):
+            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=names):
                 reader.read(*(batch.column(name) for name in names))
                 if notes.lines > limits.entries:
                     raise pa.ArrowInvalid("more rows than announced")
@@ -62,7 +62,9 @@ def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes
     names = schema.names
     _, where = places(names, columns, needed, header=True)
     if isinstance(where, str):
-        notes.refuse(where, "name them by columns=(row, column, value)" + WIDE * (columns is None and needed == 3))
+        notes.refuse(
+            where, "name them by columns=(row, column, value)" + WIDE_TABLE_ADVICE * (columns is None and needed == 3)
+        )
     if max(where) >= len(names):
         notes.refuse(f"there are {len(names)} columns, but column {max(where)} was asked for", "count columns from 0")
     kinds = [schema.field(k).type for k in where]
@@ -70,13 +72,13 @@ def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes
         if types.is_nested(kind):
             notes.refuse(f"the column {shortly(names[k])} holds {shortly(str(kind))}", "give one value in each row")
     encoded = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    row = ROW + sum(kind.byte_width for kind in kinds if types.is_fixed_size_binary(kind))
+    row = MIN_ENTRY_BYTES + sum(kind.byte_width for kind in kinds if types.is_fixed_size_binary(kind))
     unpacked = max(encoded, about.num_rows * row)
     if unpacked > allowed or about.num_rows > limits.entries:
         notes.refuse(
             f"the file announces {unpacked} bytes in {about.num_rows} rows, but {allowed} bytes and "
             f"{limits.entries} rows are allowed",
-            ADVICE,
+            LIMITS_ADVICE,
         )
     return [names[k] for k in where]
 
@@ -141,7 +143,7 @@ class _Reader:
         self.bytes += nbytes
         if self.bytes > self.allowed:
             self.notes.refuse(
-                f"the cells unpack to more than {self.allowed} bytes, but that much is not allowed", ADVICE
+                f"the cells unpack to more than {self.allowed} bytes, but that much is not allowed", LIMITS_ADVICE
             )
 
     def _name(self, cell: Any) -> str:
@@ -152,8 +154,8 @@ class _Reader:
             return str(int(cell))
         name = cell.decode(errors="replace").strip() if isinstance(cell, bytes) else str(cell).strip()
         if len(name) > self.limits.line:
-            told = f"at most {self.limits.line} are allowed"
-            raise Unusable("long line", f"{len(name)} characters in a name", told)
+            expected = f"at most {self.limits.line} are allowed"
+            raise Unusable("long line", f"{len(name)} characters in a name", expected)
         return name
 
     def close(self, values: bool, limits: Limits) -> Observations:

@@ -17,12 +17,12 @@ from condgrad.data.diagnostics import Limits, Notes
 from condgrad.storage import files
 from condgrad.storage.files import NotAFile, open_file
 
-SHORT_READ = 2**13
+MAX_COMPRESSED_READ = 2**13
 """Maximum number of compressed bytes read at a time."""
-BLOCK = 2**22
+BLOCK_BYTES = 2**22
 """Bytes that are read at a time: pyarrow has fixed costs for each piece, and a piece takes some ten times its size in memory."""
 
-TEXT = bytes({*range(256)} - {*range(32)} | {*b"\t\n\f\r"})
+TEXT_BYTES = bytes({*range(256)} - {*range(32)} | {*b"\t\n\f\r"})
 """All bytes but control characters, of which at most one byte in twenty of a text may be one."""
 
 GZIP = b"\x1f\x8b"
@@ -112,7 +112,7 @@ def _utf8(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
         for magic, what in PACKED.items():
             if first.startswith(magic):
                 notes.refuse(f"this is {what}, but text was expected", "unpack it, or say which format it has")
-        if 20 * len(first[:4096].translate(None, TEXT)) > len(first[:4096]):
+        if 20 * len(first[:4096].translate(None, TEXT_BYTES)) > len(first[:4096]):
             notes.refuse(
                 "the file is binary, but text was expected",
                 "check its format; UTF-16 needs a byte order mark",
@@ -157,7 +157,7 @@ class _ShortReads:
         self.raw = raw
 
     def read(self, size: int = -1) -> bytes:
-        return self.raw.read(min(size, SHORT_READ) if size >= 0 else SHORT_READ)
+        return self.raw.read(min(size, MAX_COMPRESSED_READ) if size >= 0 else MAX_COMPRESSED_READ)
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return self.raw.seek(offset, whence)
@@ -166,7 +166,7 @@ class _ShortReads:
 def _bounded(file: Any, raw: BinaryIO, size: int, limits: Limits, notes: Notes, most: float = inf) -> Iterator[bytes]:
     """Blocks of about the first ``most`` bytes, refused if they exceed what the bytes read so far may unpack to."""
     done = 0
-    while done < most and (block := file.read(BLOCK)):
+    while done < most and (block := file.read(BLOCK_BYTES)):
         done += len(block)
         if done > (allowed := limits.allowed(raw.tell())):
             notes.refuse(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.protocols import Projectable, fits, has
+from condgrad.protocols import Projectable, fits
 
 Examples = dict[str, Any]
 """Instances of a set by their labels."""
@@ -76,11 +76,6 @@ class DomainEntry:
     def projects(self) -> bool:
         """Whether the first example has a projection."""
         return fits(self.example(), Projectable)
-
-    @property
-    def atoms(self) -> bool:
-        """Whether the first example has atoms that keep their structure."""
-        return has(self.example(), "atom")
 
     @property
     def polytope(self) -> bool:

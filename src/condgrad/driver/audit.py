@@ -22,7 +22,7 @@ from condgrad.driver.reached import Reached
 from condgrad.driver.resolve import COARSE, INSIDE, counts_as_inside, proven_outside
 from condgrad.driver.vertices import Compared, by_user, compared
 from condgrad.points import inner, norm2
-from condgrad.points.rounding import sum_rounding
+from condgrad.points.rounding import stated_rounding, sum_rounding
 from condgrad.protocols import Objective, Point, Problem, Record, fits
 from condgrad.runtime.signals import Inexact, InexactOracleWarning
 from condgrad.solvers.evaluation import same_point
@@ -108,10 +108,13 @@ class Audit:
             self.note(vertices=self.problem.domain.remembered)
         if not self.reports:
             return 0.0
-        findings, (error, sentence) = self.reached.findings, max(self.reports)
-        worse = {"error": error, "sentence": sentence} if error > findings.error else {}
-        self.note(inexact=findings.inexact + len(self.reports), **worse)
+        findings, error = self.reached.findings, max(self.reports).error
+        unexpected = [report for report in self.reports if report.sentence]
         self.reports.clear()
+        if unexpected:
+            worst, sentence = max(unexpected)
+            worse = {"error": worst, "sentence": sentence} if worst > findings.error else {}
+            self.note(inexact=findings.inexact + len(unexpected), **worse)
         return error
 
     def outside(self, x: Point, calls: int = 0) -> bool:
@@ -187,7 +190,7 @@ class Audit:
         d = after.x - x
         linear, square = inner(grad, d), after.L / 2 * norm2(d)
         bound = old + linear + (1 + 1e-6) * square
-        noise = VALUE_NOISE * (abs(old) + abs(new) + abs(linear))
+        noise = VALUE_NOISE * (abs(old) + abs(new) + abs(linear)) + stated_rounding(grad) * sqrt(norm2(d))
         above = new - bound - noise
         if above > 0 and above > self.rounding(x, grad, after.L):
             along = 2 * (new - old - linear - noise) / norm2(d)

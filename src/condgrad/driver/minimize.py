@@ -15,7 +15,7 @@ from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
 from condgrad.driver import gradient_check
 from condgrad.driver.asked import OUTPUTS, Callback
 from condgrad.driver.checkpoint import Checkpoint
-from condgrad.driver.progress import Progress, switched_off
+from condgrad.driver.progress import Progress
 from condgrad.driver.resolve import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.result import Result
 from condgrad.driver.run import run
@@ -25,6 +25,7 @@ from condgrad.inner import INNERS, Spectral, inner_solver, suits
 from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
 from condgrad.registration import known
 from condgrad.runtime.interruption import ACTIONS, default_action, raise_on_sigterm
+from condgrad.runtime.progress import switched_off
 from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
 
 logger = logging.getLogger(__name__)

@@ -1,25 +1,13 @@
-"""Progress line with the estimated remaining time, for runs of more than two seconds."""
+"""Progress of a run, with its estimated remaining time, for runs of more than two seconds."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from math import isfinite
-from time import monotonic
 from typing import TextIO
 
 from condgrad.protocols import Record, Stop
-
-SWITCH = "CONDGRAD_PROGRESS"
-"""Environment variable: 0 switches off all progress displays, in this process and its child processes."""
-EVERY_ON_TERMINAL, EVERY_ELSEWHERE = 0.2, 10.0
-"""Seconds between two updates: on a terminal one line is rewritten, elsewhere each update is a new line."""
-
-
-def switched_off() -> bool:
-    """Whether the environment variable switches progress off."""
-    return os.environ.get(SWITCH, "").strip().lower() in ("0", "off", "no", "false")
+from condgrad.runtime.progress import ProgressLine, duration
 
 
 class Progress:
@@ -31,28 +19,18 @@ class Progress:
         Beginning of the line.
     stop : Stop
         Stopping rule, which estimates the progress.
-    stream : text file object, optional
+    stream : text file object, default None
         By default stderr.
     quiet_for : float, default 2.0
         Seconds before the first line.
     """
 
     def __init__(self, title: str, stop: Stop, stream: TextIO | None = None, quiet_for: float = 2.0):
-        self.title, self.stop, self.stream = title, stop, stream or sys.stderr
-        self.terminal = self.stream.isatty()
-        self.begun = monotonic()
-        self.due = self.begun + quiet_for
-        self.wrote = False
+        self.title, self.stop, self.display = title, stop, ProgressLine(stream, quiet_for)
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> None:
-        now = monotonic()
-        if now < self.due:
-            return
-        self.due = now + (EVERY_ON_TERMINAL if self.terminal else EVERY_ELSEWHERE)
-        line = self.line(record, self.stop.progress(record, trace), now - self.begun)
-        self.stream.write(f"\r\x1b[K{line}" if self.terminal else line + "\n")
-        self.stream.flush()
-        self.wrote = True
+        if self.display.is_due():
+            self.display.show(self.line(record, self.stop.progress(record, trace), self.display.elapsed))
 
     def line(self, record: Record, share: float, elapsed: float) -> str:
         """Text of the line; ``share`` is the estimated progress from 0 to 1."""
@@ -68,12 +46,4 @@ class Progress:
 
     def close(self) -> None:
         """End the line on a terminal."""
-        if self.wrote and self.terminal:
-            self.stream.write("\n")
-
-
-def duration(seconds: float) -> str:
-    """Duration as text in seconds, minutes or hours."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        self.display.close()

@@ -176,7 +176,11 @@ class GraphMatcher(BaseEstimator):
             found = best
             if found is None and isinstance(result := getattr(interruption, "result", None), Result):
                 found = (0.0, self._rounded(problem, result), result)
-            return None if found is None else unfitted_copy(self)._set_results(A, B, similarity, problem, *found[1:], steps)
+            return (
+                None
+                if found is None
+                else unfitted_copy(self)._set_results(A, B, similarity, problem, *found[1:], steps)
+            )
 
         with attach_partial_fit(partial_fit):
             for x0 in self._starts(problem, n_starts):

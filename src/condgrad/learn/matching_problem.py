@@ -127,7 +127,9 @@ class MatchingProblem:
 
     def swap_gains(self, permutation: np.ndarray) -> np.ndarray:
         """By how much ``value`` grows if nodes i and j exchange their partners, for all i and j; shape (n, n)."""
-        A, K = (graph.toarray() if issparse(graph) else graph for graph in (self.A, self.B[permutation][:, permutation]))
+        A, K = (
+            graph.toarray() if issparse(graph) else graph for graph in (self.A, self.B[permutation][:, permutation])
+        )
         out, into = A @ K.T, A.T @ K
         crossed = out + into
         gains = crossed + crossed.T - np.add.outer(np.diag(crossed), np.diag(crossed))

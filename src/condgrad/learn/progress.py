@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import logging
-import sys
-from time import monotonic
 
-from condgrad.driver.progress import EVERY_ELSEWHERE, duration, switched_off
+from condgrad.runtime.progress import ProgressLine, duration, switched_off
 
 logger = logging.getLogger(__name__)
-
-SECONDS_TO_FIRST_LINE, SECONDS_BETWEEN_LINES = 2.0, 1.0
-"""Seconds before the first line on stderr, and between two lines on a terminal."""
 
 
 class ProgressReporter:
@@ -23,20 +18,15 @@ class ProgressReporter:
 
     def __init__(self, shown: bool) -> None:
         self.shown = shown and not switched_off() and not logger.isEnabledFor(logging.INFO)
-        self.started = self.last = monotonic()
-        self.due = self.started + SECONDS_TO_FIRST_LINE
+        self.display = ProgressLine(rewrite=False)
+        self.last = self.display.started
 
     def __call__(self, line: str, rounds: int) -> None:
         logger.info("RobustCompletion: %s", line)
         if not self.shown:
             return
-        now = monotonic()
-        took, self.last = now - self.last, now
-        if now > self.due:
-            self.due = now + (SECONDS_BETWEEN_LINES if sys.stderr.isatty() else EVERY_ELSEWHERE)
-            remaining = duration(took * rounds)
-            print(
-                f"RobustCompletion: {line}  [{duration(now - self.started)}, about {remaining} left]",
-                file=sys.stderr,
-                flush=True,
-            )
+        due = self.display.is_due()
+        took, self.last = self.display.now - self.last, self.display.now
+        if due:
+            elapsed, remaining = duration(self.display.elapsed), duration(took * rounds)
+            self.display.show(f"RobustCompletion: {line}  [{elapsed}, about {remaining} left]")

@@ -33,7 +33,7 @@ def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarra
     --------
     >>> import numpy as np
     >>> clipped_shift(np.array([3.0, 1.0, 0.5]), 0.0, 1.0, 1.5)
-    array([1.  , 0.5 , 0.  ])
+    array([1. , 0.5, 0. ])
     """
     x = x - x.max()  # changes nothing but theta, and keeps the sums below at the size of the bounds
     low = np.broadcast_to(np.asarray(low, dtype=float), x.shape)

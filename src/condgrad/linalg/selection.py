@@ -30,10 +30,32 @@ def finite_size(x: np.ndarray) -> float:
 
 
 def index_of_smallest(x: np.ndarray) -> int:
-    """Return the flat index of the smallest entry."""
-    index = int(x.argmin())
-    _finite(x.reshape(-1)[index])
-    return index
+    """Return the flat index of the smallest entry; the first one, if several are smallest."""
+    flat, found, least = x.reshape(-1), 0, math.inf
+    for start, piece in _pieces(flat):
+        here = _finite(piece.min())
+        if here < least:  # argmin copies a read-only array, so it is only asked where the answer is
+            found, least = start + int(piece.argmin()), here
+    return found
+
+
+def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
+    """Return the flat indices of the smallest entry of each row of x along an axis; the first one, if several are smallest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> indices_of_smallest_along(np.array([[3.0, 1.0], [2.0, 4.0]]), 1), indices_of_smallest_along(np.ones((2, 2)), 0)
+    (array([1, 2]), array([0, 1]))
+    """
+    width, after = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    blocks = x.reshape(-1, width, after)
+    found = np.empty((len(blocks), after), np.int64)
+    rows, columns = max(1, PIECE // (width * after)), max(64, PIECE // width)
+    for i in range(0, len(blocks), rows):
+        for j in range(0, after, columns):
+            found[i : i + rows, j : j + columns] = blocks[i : i + rows, :, j : j + columns].argmin(axis=1)
+    return ((np.arange(len(blocks))[:, None] * width + found) * after + np.arange(after)).reshape(-1)
 
 
 def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> int:
@@ -59,17 +81,10 @@ def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> i
     """
     flat, found, top = x.reshape(-1), 0, -1.0
     for start, piece in _pieces(flat):
-        if weights is None:
-            high, low = int(piece.argmax()), int(piece.argmin())
-            here, there = abs(float(piece[high])), abs(float(piece[low]))
-            index = min(high, low) if here == there else high if here > there else low
-            size = here if index == high else there
-        else:
-            sizes = np.abs(piece) / weights.reshape(-1)[start : start + PIECE]
-            index = int(sizes.argmax())
-            size = float(sizes[index])
-        if _finite(size) > top:
-            found, top = start + index, size
+        sizes = None if weights is None else np.abs(piece) / weights.reshape(-1)[start : start + PIECE]
+        size = _finite(largest_size(piece) if sizes is None else float(sizes.max()))
+        if size > top:
+            found, top = start + int((np.abs(piece) if sizes is None else sizes).argmax()), size
     if weights is not None and not top > 1e-290:  # quotients may have been rounded to 0, and with them which is larger
         size = finite_size(flat)
         if 0 < size < 1:

@@ -249,7 +249,7 @@ class Completion(Sum):
             return known
         checks.same_shape(x.shape, self.shape, "The point given to Completion")
         self._last.clear()  # frees the old gradient before the new one is made
-        if self.dtype == np.float32 or (self.n_terms > MANY_ENTRIES and x.is_uncached_product(self.pattern)):
+        if self.dtype == np.float32 or self.n_terms > MANY_ENTRIES:
             value, grad = self._evaluate_in_pieces(x)
         else:
             z = x.cached_at(self.pattern)
@@ -288,7 +288,9 @@ class Completion(Sum):
     def remember(self, remembered: Any) -> None:
         """Set what :meth:`remembered` returned; TypeError or ValueError for anything else, as a checkpoint may be forged."""
         last, earlier, carrying = remembered
-        earlier = tuple(item for item in earlier if item[0] is not None and item[2] is not None)  # references still alive
+        earlier = tuple(
+            item for item in earlier if item[0] is not None and item[2] is not None
+        )  # references still alive
         for point, value, grad in (last, *((p, value, reference()) for p, value, reference in earlier)):
             known = isinstance(grad, SparsePlusLowRank) and grad.pattern is self.pattern
             if not isinstance(point, weakref.ref | None) or not isinstance(value, float) or not (known or grad is None):
@@ -311,6 +313,12 @@ class Biases:
     def at(self, rows: Any, cols: Any) -> np.ndarray:
         """Return the biases at the entries (rows, cols)."""
         return self.mean + self.rows[rows] + self.cols[cols]
+
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return U and V of rank 2 with U V' the matrix of biases, so that they can be sampled like a low-rank matrix."""
+        U, V = np.ones((len(self.rows), 2)), np.ones((len(self.cols), 2))
+        U[:, 0], V[:, 1] = self.rows + self.mean, self.cols
+        return U, V
 
     @classmethod
     def fit(cls, rows: Any, cols: Any, values: np.ndarray, shape: tuple[int, int], loss: Loss, which: str) -> Biases:
@@ -349,7 +357,9 @@ def _weights(given: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.nda
         raise ValueError("The weights of Completion must not be negative, nor all zero: leave out entries of weight 0.")
     weights = weights.astype(dtype, copy=False)
     if not np.isfinite(weights).all() or weights.max() <= 0:
-        raise ValueError("The weights of Completion are not in the range of float32, the type of the values: scale them.")
+        raise ValueError(
+            "The weights of Completion are not in the range of float32, the type of the values: scale them."
+        )
     return weights
 
 

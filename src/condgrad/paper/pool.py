@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from time import monotonic
 from typing import IO, Any
 
 from condgrad.checks import whole
-from condgrad.driver.progress import EVERY_ELSEWHERE, EVERY_ON_TERMINAL, duration, switched_off
 from condgrad.paper.cache import Cache, code_versions
 from condgrad.paper.runs import Outcome, Run
+from condgrad.runtime.progress import ProgressLine, duration, switched_off
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 """One thread per worker: CPU time is measured per process, and threads that wait for each other would add to it."""
@@ -185,6 +184,10 @@ def send_run(stdin: IO[str], stdout: IO[str], run: Run) -> dict[str, Any]:
     return dict(json.loads(stdout.readline()))
 
 
+SECONDS_TO_FIRST_LINE = 5.0
+"""Seconds before the first line of progress that is not on a terminal."""
+
+
 class Progress:
     """Number of finished runs and an estimate of the remaining time.
 
@@ -194,9 +197,8 @@ class Progress:
     def __init__(self, title: str, total: int, missing: list[Run], jobs: int):
         self.title, self.total, self.jobs = title, total, jobs
         self.remaining = missing
-        self.terminal = sys.stderr.isatty()
-        self.started = self.last_done = monotonic()
-        self.next_report = self.started + (0.0 if self.terminal else 5.0)
+        self.display = ProgressLine(quiet_for=0.0 if sys.stderr.isatty() else SECONDS_TO_FIRST_LINE)
+        self.last_done = self.display.started
         self.seconds_by_kind: dict[str, float] = {}
 
     @property
@@ -204,29 +206,19 @@ class Progress:
         return self.total - len(self.remaining)
 
     def done(self, run: Run) -> None:
-        now = monotonic()
+        due = self.display.is_due()
         self.remaining.remove(run)
-        self.seconds_by_kind[kind(run)] = self.jobs * (now - self.last_done)
-        self.last_done = now
-        if now >= self.next_report:
-            self.next_report = now + (EVERY_ON_TERMINAL if self.terminal else EVERY_ELSEWHERE)
-            self.show(
-                f"{self.title}: {self.finished}/{self.total} runs, about {duration(self.remaining_seconds())} left"
-            )
+        self.seconds_by_kind[kind(run)] = self.jobs * (self.display.now - self.last_done)
+        self.last_done = self.display.now
+        if due and not switched_off():
+            remaining = duration(self.remaining_seconds())
+            self.display.show(f"{self.title}: {self.finished}/{self.total} runs, about {remaining} left")
 
     def remaining_seconds(self) -> float:
         return sum(self.seconds_by_kind.get(kind(run), expected_seconds(run)) for run in self.remaining) / self.jobs
 
-    def show(self, line: str) -> None:
-        if switched_off():
-            return
-        print(
-            f"\r\x1b[K{line}" if self.terminal else line, end="" if self.terminal else "\n", file=sys.stderr, flush=True
-        )
-
     def close(self) -> None:
-        if self.terminal and not switched_off():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        self.display.close(keep=False)
 
 
 def kind(run: Run) -> str:

@@ -9,7 +9,6 @@ from time import monotonic
 from typing import Any
 
 from condgrad.checks import choice, whole
-from condgrad.driver.progress import duration
 from condgrad.paper.figure1_methods import (
     CLAIM_1A,
     CLAIM_1B,
@@ -31,6 +30,7 @@ from condgrad.paper.verdicts import ONE_SEED, RULE, Claim
 from condgrad.report import Block, Opening, Table, Text, environment, write
 from condgrad.report.plain import format_value
 from condgrad.report.text_table import table
+from condgrad.runtime.progress import duration
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ def _validate(x: Blocks) -> None:
 class Blocks(Structured):
     """A point made of blocks, such as a matrix and a vector, which keep their own structure.
 
-    Points of a :class:`condgrad.Product` are of this class. Sums, multiples and inner products are those of the blocks. As an array
-    it is the vector of all entries, one block after the other; together with such a vector it stays a ``Blocks``.
+    Points of a :class:`condgrad.Product` are of this class. Sums, multiples and inner products are those of the blocks. As
+    an array it is the vector of all entries, one block after the other; together with such a vector it stays a ``Blocks``.
 
     Parameters
     ----------

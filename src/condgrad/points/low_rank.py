@@ -214,10 +214,6 @@ class LowRank(Structured):
             self._whole = whole
         return whole
 
-    def is_uncached_product(self, pattern: Pattern) -> bool:
-        """Whether X is one product U V' whose values on the pattern are not cached, as the points of spectral inner solvers are."""
-        return len(self.terms) == 1 and self.terms[0][0] == 1.0 and not self.terms[0][1].has_cached(pattern)
-
     def merged_factors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return U and V with X = U V' after the terms are merged into one, so that its cached products stay known."""
         if len(self.terms) > 1 or (self.terms and self.terms[0][0] != 1.0):

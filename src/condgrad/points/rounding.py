@@ -99,12 +99,16 @@ def mapping_rounding(
     """
     x_size, grad_size = sqrt(norm2(x)) / gamma, sqrt(norm2(grad))
     ratio = precision / (2 * UNIT_ROUNDOFF)
-    known = getattr(grad, "rounding", 0.0) if isinstance(grad, Structured) else 0.0
     return (
         sum_rounding(x) * (grad_size + x_size + sqrt(norm2(prox)) / gamma + ratio * (grad_size + x_size / 2))
         + TERM_ROUNDING_UNITS * ratio * UNIT_ROUNDOFF * terms
-        + known
+        + stated_rounding(grad)
     )
+
+
+def stated_rounding(grad: Any) -> float:
+    """Return the bound on the norm of its rounding errors that a structured gradient in a coarser type states; else 0."""
+    return float(getattr(grad, "rounding", 0.0)) if isinstance(grad, Structured) else 0.0
 
 
 def grad_scale(objective: Any, x: Any) -> float:

@@ -129,9 +129,7 @@ class Stack(Sequence[Any]):
         owners = (np.cumsum(of_kind[SPARSE]) - 1)[self.owners[entries]]
         others = tuple(x for x, kept in zip(self.others, of_kind[OTHER], strict=True) if kept)
         rows = self.rows if of_kind[ROW].all() else self.rows[of_kind[ROW]]
-        return Stack(
-            self.shape, self.kinds[used], rows, owners, self.indices[entries], self.values[entries], others
-        )
+        return Stack(self.shape, self.kinds[used], rows, owners, self.indices[entries], self.values[entries], others)
 
     def products(self, z: Any) -> np.ndarray:
         """The inner products <x_i, z> of all points with z, an array or a structured point."""

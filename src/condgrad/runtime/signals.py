@@ -19,7 +19,7 @@ class InexactOracleWarning(UserWarning):
 
 
 class Inexact(NamedTuple):
-    """Report of an inexact answer: <direction, answer> is above the minimum by at most ``error``."""
+    """Report of an inexact answer: <direction, answer> is above the minimum by at most ``error``. No sentence: as expected."""
 
     error: float
     sentence: str
@@ -63,9 +63,12 @@ def heartbeat() -> None:
 
 
 def report_inexact(error: float, sentence: str) -> None:
-    """Called by a linear oracle whose answer may be off by ``error``. Without a receiver it becomes a warning."""
+    """Called by a linear oracle whose answer may be off by ``error``. Without a receiver it becomes a warning.
+
+    An empty sentence is for an error within the accuracy that the oracle states: certificates include it, and nobody is warned.
+    """
     receivers = _RECEIVERS.get()
     for receiver in receivers:
         receiver.reports.append(Inexact(error, sentence))
-    if not receivers:
+    if not receivers and sentence:
         warnings.warn(sentence, InexactOracleWarning, stacklevel=2)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from condgrad.checks import BadOracle
 from condgrad.points import distance2, inner, norm2
-from condgrad.points.base import Structured
+from condgrad.points.rounding import stated_rounding
 from condgrad.protocols import Point, Problem, Solver
 from condgrad.solvers.evaluation import CachedObjective
 from condgrad.solvers.states import Descent, State
@@ -123,7 +123,8 @@ def curvature_along(descent: Descent, before: float, after: float) -> tuple[floa
         return 0.0, 0.0
     linear = inner(grad, d)
     scale = 2 / length2
-    return scale * (after - before - linear), scale * VALUE_NOISE * (abs(before) + abs(after) + abs(linear))
+    noise = scale * VALUE_NOISE * (abs(before) + abs(after) + abs(linear)) + 2 * stated_rounding(grad) / sqrt(length2)
+    return scale * (after - before - linear), noise
 
 
 @stored
@@ -144,5 +145,5 @@ class Curvature(NamedTuple):
         if distance <= VALUE_NOISE * point or change <= VALUE_NOISE * grad:
             return Curvature(self.largest, point, grad)
         # of gradients in float32, rounding may be a part of their difference
-        rounding = sum(getattr(g, "rounding", 0.0) for g in (later.grad, earlier.grad) if isinstance(g, Structured))
+        rounding = stated_rounding(later.grad) + stated_rounding(earlier.grad)
         return Curvature(max(self.largest, (sqrt(change) - rounding) / sqrt(distance)), point, grad)

@@ -258,7 +258,8 @@ def read_npy(stream: Readable, available: int, kinds: str, entries: int | None =
     """
     version = npy.read_magic(stream)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # numpy warns about a header that it repaired
+        for harmless in (UserWarning, DeprecationWarning):  # a header that numpy repaired; old names of dtypes
+            warnings.simplefilter("ignore", harmless)
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = header(stream)
     if dtype.kind not in kinds or dtype.hasobject:

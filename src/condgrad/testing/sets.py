@@ -17,6 +17,9 @@ SCALES = (1e-300, 1e-200, 1e-8, 1e8, 1e200, 1e300)
 POINTS = 20
 """Random points of the set that one answer is compared with."""
 
+ASCENTS = 300
+"""Steps of the search for the farthest pair of points: a power method, where the set is an ellipsoid."""
+
 MEMBER_TOLERANCE = 1e-9
 """Tolerance with which ``contains`` is asked, relative to the size of the set."""
 
@@ -27,6 +30,7 @@ def check_domain(
     sample: Callable[[Any, np.random.Generator], Any] | None = None,
     least: Callable[[Any, np.ndarray], float] | None = None,
     vertices: Callable[[Any], np.ndarray] | None = None,
+    exact_diameter: bool = False,
     tolerance: float = 1e-9,
     trials: int = 40,
     seed: int = 0,
@@ -45,6 +49,8 @@ def check_domain(
         ``least(domain, g)``, the minimum of <g, x> over the set.
     vertices : callable, default None
         ``vertices(domain)``, an array of all vertices of a polytope.
+    exact_diameter : bool, default False
+        Whether ``diameter`` is more than an upper bound: two points as far apart are then looked for, by linear minimisations.
     tolerance : float, default 1e-9
         Relative error that is granted to the oracle.
     trials : int, default 40
@@ -70,15 +76,24 @@ def check_domain(
     >>> check_domain(Wrong()).failures[0].check
     'lmo is no worse than its answers to other directions'
     """
-    return report(
-        f"Set {type(domain).__name__}", _Set(domain, sample, least, vertices, tolerance, trials, seed).checks(), strict
-    )
+    checked = _Set(domain, sample, least, vertices, exact_diameter, tolerance, trials, seed)
+    return report(f"Set {type(domain).__name__}", checked.checks(), strict)
 
 
 class _Set:
-    def __init__(self, domain: Any, sample: Any, least: Any, vertices: Any, tolerance: float, trials: int, seed: int):
+    def __init__(
+        self,
+        domain: Any,
+        sample: Any,
+        least: Any,
+        vertices: Any,
+        exact_diameter: bool,
+        tolerance: float,
+        trials: int,
+        seed: int,
+    ):
         self.domain, self.given_sample, self.least, self.vertices = domain, sample, least, vertices
-        self.tolerance, self.trials, self.seed = tolerance, trials, seed
+        self.exact_diameter, self.tolerance, self.trials, self.seed = exact_diameter, tolerance, trials, seed
 
     def checks(self) -> Iterator[Check]:
         yield "members", self.members
@@ -95,11 +110,14 @@ class _Set:
         yield "zero direction", self.zero
         yield "tied directions", self.tied
         yield "tiny and huge directions", self.homogeneous
+        yield "directions in float32", self.single_precision
         yield "directions with NaN", self.nan
         yield "directions of another shape", self.wrong_shapes
+        yield "atom is the answer of lmo", self.atom
         yield "start", self.start
         yield "contains", self.contains
         yield "diameter", self.diameter
+        yield "diameter is attained", self.diameter_is_attained
         yield "max_norm", self.max_norm
         yield "project", self.project
 
@@ -278,6 +296,27 @@ class _Set:
                     off <= slack, f"{scale:g} times {short(g)} is answered by {short(other)}, {short(g)} by {short(v)}"
                 )
 
+    def single_precision(self) -> None:
+        for g, _ in self.answers[:8]:
+            given = g.astype(np.float32)
+            v, other = self.lmo(given), self.lmo(given.astype(float))
+            require(v.shape == self.shape and np.isfinite(v).all(), f"answered {short(v)} to {short(given)} in float32")
+            excess = float(np.vdot(given, v) - np.vdot(given, other))
+            slack = max(self.tolerance, 1e-6) * float(np.linalg.norm(given)) * self.size
+            require(
+                excess <= slack, f"{short(given)} in float32 is answered by {short(v)}, in float64 by {short(other)}"
+            )
+
+    def atom(self) -> str:
+        if not has(self.domain, "atom"):
+            raise Skipped("the set has no atom")
+        ties = (np.zeros(self.shape), np.ones(self.shape), -np.ones(self.shape))
+        for g in (*ties, *(g for g, _ in self.answers)):
+            found, v = self.domain.atom(g), self.lmo(g)
+            same = np.array_equal(np.asarray(found, dtype=float), v)
+            require(same, f"to {short(g)} it is {short(np.asarray(found))}, lmo answers {short(v)}")
+        return f"of type {type(found).__name__}"
+
     def nan(self) -> str:
         g = np.ones(self.shape)
         g.flat[0] = np.nan
@@ -340,6 +379,25 @@ class _Set:
             seen <= stated * (1 + 1e-9) + 1e-15 * self.size, f"it is {stated:.6g}, but two points are {seen:.6g} apart"
         )
         return f"the largest distance seen is {seen:.6g} of {stated:.6g}"
+
+    def diameter_is_attained(self) -> None:
+        """From each answer, the pair of points that are farthest along the line through the last pair, until it stays."""
+        if not self.exact_diameter:
+            raise Skipped("give exact_diameter=True if it is more than an upper bound")
+        stated, seen = float(self.domain.diameter), 0.0
+        corners = np.eye(int(np.prod(self.shape))).reshape(-1, *self.shape)
+        for g in (np.ones(self.shape), *corners, *(g for g, _ in self.answers)):
+            apart, last = g, -1.0
+            for _ in range(ASCENTS):
+                apart = self.lmo(-apart) - self.lmo(apart)
+                length = float(np.linalg.norm(apart))
+                if length <= last * (1 + 1e-15):
+                    break
+                last = length
+            seen = max(seen, last)
+            if seen >= stated * (1 - 1e-9):
+                return
+        require(False, f"it is {stated:.6g}, but no two points farther apart than {seen:.6g} were found")
 
     def max_norm(self) -> str:
         if not has(self.domain, "max_norm"):

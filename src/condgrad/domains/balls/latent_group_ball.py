@@ -16,6 +16,8 @@ from condgrad.points.sparse_array import SparseArray
 
 ROUNDS, STEPS = 30, 200
 """Cheap fixed-point steps before Newton's method is tried, and the most steps of Newton's method."""
+ROUNDING = 1e-14
+"""Relative growth of a value that may be rounding: near the minimum a step is better by less than that."""
 ACCURACY = 1e-13
 """Relative distance of the bounds of a norm at which they count as equal."""
 
@@ -25,9 +27,9 @@ ACCURACY = 1e-13
 class LatentGroupBall(Ball):
     """conv of the union over the groups g of {x : x is 0 outside of g, |x|_2 <= r / w_g}
 
-    Points whose support is a union of few groups. The ball of the latent group lasso (group lasso with overlap). Groups may share entries. The norm is itself the minimum of a
-    convex problem with one unknown for each group, so ``contains`` brackets it from both sides until it can decide; there is no
-    projection.
+    Points whose support is a union of few groups, which may share entries: the ball of the latent group lasso (group lasso with
+    overlap). The norm is itself the minimum of a convex problem with one unknown for each group, so ``contains`` brackets it
+    from both sides until it can decide; there is no projection.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ class LatentGroupBall(Ball):
         if not 0 < top < math.inf:
             return top, top
         z, eta = x.reshape(-1) / top, np.full(len(self.groups), 1 / len(self.groups))
-        low, high = 0.0, math.inf
+        low, high, width = 0.0, math.inf, math.inf
         for step in range(ROUNDS + STEPS):
             s = self._spread(eta)
             a = np.divide(z, s, out=np.zeros_like(z), where=z != 0)
@@ -112,8 +114,12 @@ class LatentGroupBall(Ball):
             low, high = max(low, value / float(dual.max())), min(high, math.sqrt(value))
             if high * top <= limit or low * top > limit or high <= low * (1 + ACCURACY):
                 break
+            if step > ROUNDS and step % 5 == 0:
+                if high - low > width / 2:  # rounding allows no more
+                    break
+                width = high - low
             following = eta * dual / float(eta @ dual) if step < ROUNDS else self._newton(z, eta, s, dual)
-            if following is None:  # rounding allows no more
+            if following is None:
                 break
             eta = following
         return low * top, high * top
@@ -122,7 +128,7 @@ class LatentGroupBall(Ball):
         return np.bincount(self._indices, (eta / self.weights**2)[self._numbers], math.prod(self.shape))
 
     def _newton(self, z: np.ndarray, eta: np.ndarray, s: np.ndarray, dual: np.ndarray) -> np.ndarray | None:
-        """A step to the minimum of the quadratic model over the simplex, halved until the value falls."""
+        """A step to the minimum of the quadratic model over the simplex, halved until the value falls; None: it never does."""
         from scipy.sparse import csr_array
 
         from condgrad.linalg.simplex_qp import nearest_weights
@@ -136,7 +142,7 @@ class LatentGroupBall(Ball):
         while t > 1e-12:
             tried = (1 - t) * eta + t * target
             spread = self._spread(tried)[used]
-            if spread.min() > 0 and float(np.sum(z[used] ** 2 / spread)) < value:
+            if spread.min() > 0 and float(np.sum(z[used] ** 2 / spread)) <= value * (1 + ROUNDING):
                 return tried
             t /= 2
         return None

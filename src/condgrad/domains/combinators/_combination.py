@@ -50,10 +50,8 @@ class Combination(ABC):
     def _direction(self, direction: Any) -> Point:
         """The same for a direction; one with NaN or Inf is refused, and a huge or tiny one scaled."""
         direction = self._point(direction)
-        if isinstance(direction, np.ndarray) and not np.isfinite(direction).all():
-            raise checks.NonFinite(
-                f"The direction given to {type(self).__name__} holds NaN or Inf ({checks.not_finite(direction)}): it has no minimiser."
-            )
+        if isinstance(direction, np.ndarray):
+            checks.finite_direction(direction, type(self).__name__)
         return in_range(direction)
 
 
@@ -122,7 +120,11 @@ def contained(domain: Any, x: Point, tolerance: float) -> bool:
     """Whether the set contains x: by its ``contains``, or where it has none by its linear oracle."""
     if has(domain, "contains"):
         return bool(domain.contains(x, tolerance))
-    return reached(domain, x, tolerance * max_norm_of(domain))
+    try:
+        size = max_norm_of(domain)
+    except checks.NotGiven:  # as large as the vertices in two opposite directions
+        size = sqrt(max(norm2(domain.lmo(sign * np.asarray(x))) for sign in (1.0, -1.0)))
+    return reached(domain, x, tolerance * size)
 
 
 def in_range(direction: Point) -> Point:
@@ -137,8 +139,8 @@ def reached(domain: Any, x: Point, room: float) -> bool:
     """Whether x is at most ``room`` away from a set that is known by its linear oracle only.
 
     With p the point nearest to x in the hull of the vertices seen, d = p - x and v = lmo(d), the distance of x to the set is at
-    most |d| and at least <d, v - x> / |d|. Vertices are added until one of the two bounds decides. After MEMBERSHIP_CALLS of them,
-    or where only rounding is left, x counts as outside.
+    most |d| and at least <d, v - x> / |d|. Vertices are added until one of the two bounds decides. After MEMBERSHIP_CALLS of
+    them, or where only rounding is left, x counts as outside.
     """
     x = np.asarray(x, dtype=float)
     if not np.isfinite(norm2(x)):

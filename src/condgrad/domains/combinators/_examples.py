@@ -11,14 +11,15 @@ from condgrad.domains.entry import DomainEntry
 
 
 @cache
-def _entry(kind: type) -> DomainEntry:
+def _entry(kind: Any) -> DomainEntry:
     from condgrad.domains import DOMAINS  # which is made of these files
 
     return next(entry for entry in DOMAINS.values() if kind is type(entry.example()))
 
 
 def _entry_of(domain: Any) -> DomainEntry:
-    return _entry(type(domain))
+    kind: Any = type(domain)
+    return _entry(kind)
 
 
 def a_point_of(domain: Any, rng: np.random.Generator) -> np.ndarray:

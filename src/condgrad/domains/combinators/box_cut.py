@@ -39,8 +39,8 @@ class BoxCut(Combination):
     Parameters
     ----------
     domain : Simplex, L1Ball, L2Ball, LinfBall or Box
-        The set S. The oracles of other sets say nothing about the part of them inside a box, so they are refused: a single bound can be
-        cut off by :class:`condgrad.HalfSpaceCut`.
+        The set S. The oracles of other sets say nothing about the part of them inside a box, so they are refused: a single
+        bound can be cut off by :class:`condgrad.HalfSpaceCut`.
     lower, upper : float or array_like of float, of the shape of S
         The bounds.
 
@@ -70,8 +70,8 @@ class BoxCut(Combination):
         if rule is None:
             known = ", ".join(cls.__name__ for cls in _RULES)
             raise TypeError(
-                f"BoxCut has linear oracles for {known} cut by a box, but got {type(self.domain).__name__}: cut single bounds off "
-                "by HalfSpaceCut, or give your own oracle by user_set(lmo, shape)."
+                f"BoxCut has linear oracles for {known} cut by a box, but got {type(self.domain).__name__}: cut single "
+                "bounds off by HalfSpaceCut, or give your own oracle by user_set(lmo, shape)."
             )
         shape = self.domain.shape
         ends = [checks.finite_array(end, f"The {name} bound of BoxCut") for name, end in self._ends()]
@@ -167,7 +167,7 @@ class _SimplexRule(_Rule):
         return self.domain.radius - float(self.bottom.sum())
 
     def project(self, z: np.ndarray) -> np.ndarray:
-        """clip(z - t, lower, upper), with the sum r. From the first t on, differences to it are sought: they keep their digits."""
+        """clip(z - t, lower, upper), with the sum r; differences to the first t are sought again, with all digits."""
         r = self.domain.radius
 
         def search(near: np.ndarray) -> float:
@@ -358,12 +358,12 @@ def _box_cut_minimum(domain: BoxCut, g: np.ndarray) -> float:
         found = linprog(
             c, A_eq=np.ones((1, c.size)), b_eq=[S.radius], bounds=list(zip(np.maximum(lower, 0), upper, strict=True))
         )
-        return float(found.fun)
+        return float(found.fun or 0.0)
     if isinstance(S, L1Ball):  # x = p - q, with p, q >= 0
         pair = np.concatenate([np.eye(c.size), -np.eye(c.size)], axis=1)
         rows = np.concatenate([np.ones((1, 2 * c.size)), pair, -pair])
         found = linprog(np.concatenate([c, -c]), A_ub=rows, b_ub=np.concatenate([[S.radius], upper, -lower]))
-        return float(found.fun)
+        return float(found.fun or 0.0)
     inner_box = Box(-S.radius, S.radius) if isinstance(S, LinfBall) else S
     bottom, top = np.maximum(lower, inner_box.lower.ravel()), np.minimum(upper, inner_box.upper.ravel())
     return float(np.minimum(c * bottom, c * top).sum())

@@ -17,13 +17,14 @@ from condgrad.domains.combinators._combination import (
     Combination,
     check_set,
     contained,
+    only_if,
     start_of,
 )
 from condgrad.domains.combinators._examples import a_point_of, known_minimum
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.simplices import Simplex
 from condgrad.points import inner
-from condgrad.protocols import Point
+from condgrad.protocols import Point, has
 from condgrad.runtime.signals import Inexact, heartbeat, receiving, report_inexact
 
 
@@ -80,9 +81,10 @@ class Cached(Combination):
     """S, with the last answers of its linear oracle remembered
 
     ``lmo`` answers a direction that it has seen before, bit for bit, from memory. The answer is that of S, so a run has the same
-    bits with and without the cache, alone, beside other threads or after ``resume``: only its cost differs. The cache is no part of
-    the value of the set: it is neither pickled nor copied nor compared. Looking up takes one pass over the direction, so it pays
-    where an oracle takes more, such as an assignment, a flow, a linear programme or a decomposition. Structured directions are passed on.
+    bits with and without the cache, alone, beside other threads or after ``resume``: only its cost differs. The cache is no
+    part of the value of the set: it is neither pickled nor copied nor compared. Looking up takes one pass over the
+    direction, so it pays where an oracle takes more, such as an assignment, a flow, a linear programme or a decomposition.
+    Structured directions are passed on.
 
     ``lmo_lazy`` answers with any remembered vertex that is good enough. Such an answer depends on what was asked before, so no
     method of this library calls it by itself; it is for own lazy methods, which give up resuming bit for bit.
@@ -147,18 +149,27 @@ class Cached(Combination):
 
     def lmo(self, direction: Point) -> Point:
         """The answer of S: from memory, if the direction was asked before."""
+        return self._remembered(direction, "lmo")
+
+    @only_if(lambda cached: has(cached.domain, "atom"))
+    def atom(self, direction: Point) -> Point:
+        """The structured answer of S: from memory, if the direction was asked before."""
+        return self._remembered(direction, "atom")
+
+    def _remembered(self, direction: Point, oracle: str) -> Point:
         memory: _Memory = vars(self)["_memory"]
-        direction = self._point(direction)
+        direction, ask = self._point(direction), getattr(self.domain, oracle)
         if not isinstance(direction, np.ndarray):
             memory.count(asked=1)
-            return self.domain.lmo(direction)
-        key = hashlib.blake2b(np.ascontiguousarray(direction).data, digest_size=20).digest()
+            return ask(direction)
+        given = np.ascontiguousarray(direction)
+        key = hashlib.blake2b(given.data, digest_size=20, person=oracle.encode()).digest()
         known = memory.find(key)
         memory.count(asked=1, repeats=int(known is not None))
         if known is None:
             outside = copy_context()
             with receiving(lambda: outside.run(heartbeat), alone=True) as reports:
-                vertex = checks.read_only(self.domain.lmo(direction))
+                vertex = checks.read_only(ask(direction))
             known = _Answer(vertex, tuple(reports))
             memory.add(key, known, self.size)
         for error, sentence in known.reports:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, sqrt
+from math import sqrt
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -44,16 +44,27 @@ class _Vertex(NamedTuple):
     excess: float
 
 
+def _share(low: _Vertex, high: _Vertex) -> float:
+    """The weight of ``high`` in the combination of the two that lies on the plane <a, x> = b."""
+    return low.excess / (low.excess - high.excess) if high.excess < 0 else 1.0
+
+
+def _mixed_value(low: _Vertex, high: _Vertex) -> float:
+    share = _share(low, high)
+    return (1 - share) * low.value + share * high.value
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class HalfSpaceCut(Combination):
     """{x in S : <a, x> <= b}
 
-    The linear oracle maximises the dual function q(t) = min over S of <d + t a, x> - t b over the multiplier t >= 0. Each value of q
-    is one linear minimisation over S and gives a line above q; the next t is where the two lines that enclose the maximum meet.
-    The answer is a vertex of S, or the combination with <a, x> = b of the last two vertices: on a polytope exactly, after
-    finitely many calls; on other sets the interval of t halves from call to call, until the difference to the dual value, which
-    bounds the error, is rounding. An error that is left after 200 calls is reported, and certificates include it.
+    The linear oracle maximises the dual function q(t) = min over S of <d + t a, x> - t b over the multiplier t >= 0. Each
+    value of q is one linear minimisation over S and gives a line above q; the next t is where the two lines that enclose the
+    maximum meet. The answer is a vertex of S, or the combination with <a, x> = b of the last two vertices: on a polytope
+    exactly, after finitely many calls; on other sets the interval of t halves from call to call, until the difference to the
+    dual value, which bounds the error, is rounding. An error that is left after 200 calls is reported, and certificates
+    include it.
 
     The projection, where S has one, is found by the same search, of the multiplier t with <a, P(x - t a)> = b. ``diameter`` and
     ``max_norm`` are those of S: upper bounds.
@@ -151,31 +162,30 @@ class HalfSpaceCut(Combination):
         def vertex(x: Point) -> _Vertex:
             return _Vertex(x, inner(d, x), self._excess(x))
 
-        low, high, dual, error = vertex(self.domain.lmo(d)), vertex(self._deepest), -inf, inf
+        low, high = vertex(self.domain.lmo(d)), vertex(self._deepest)
         if low.excess <= 0.0:
             return low.x
         if low.excess <= high.excess:  # the half-space touches S only
             return high.x
-        best = low.value
+        dual, exact = low.value, False
         for _ in range(MAX_CALLS):
             heartbeat()
-            share = low.excess / (low.excess - high.excess) if high.excess < 0 else 1.0
-            primal = (1 - share) * low.value + share * high.value
             t = max((high.value - low.value) / (low.excess - high.excess), 0.0)
             new = vertex(self.domain.lmo(d + t * self._unit))
-            dual = max(dual, best, new.value + t * new.excess)
-            error = primal - dual
+            dual = max(dual, new.value + t * new.excess)
             size = abs(low.value) + abs(high.value) + t * (abs(self._bound) + abs(low.excess) + abs(high.excess))
-            if error <= ACCURACY * size or new[1:] in (low[1:], high[1:]):
-                error = 0.0
+            exact = _mixed_value(low, high) - dual <= ACCURACY * size or new[1:] in (low[1:], high[1:])
+            if exact:
                 break
             low, high = (new, high) if new.excess > 0 else (low, new)
-        if error > 0.0:
+        value = _mixed_value(low, high)
+        if not exact:
             report_inexact(
-                error,
-                f"The linear oracle of HalfSpaceCut did not converge: the value of its answer, {primal:.6g}, may be above the "
-                f"minimum by up to {error:.2g}, which is certified.",
+                value - dual,
+                f"The linear oracle of HalfSpaceCut did not converge: the value of its answer, {value:.6g}, may be above the "
+                f"minimum by up to {value - dual:.2g}, which is certified.",
             )
+        share = _share(low, high)
         return (1 - share) * low.x + share * high.x
 
     @only_if(parts_project)

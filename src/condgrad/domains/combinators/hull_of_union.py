@@ -34,8 +34,8 @@ class HullOfUnion(Combination):
     """conv(S_1 u ... u S_m), for sets of one shape
 
     The linear oracle is the best of the answers of the sets. ``max_norm`` is the largest one: exact where those of the sets are.
-    ``diameter`` is an upper bound, exact for balls around 0. Membership is found by linear minimisations (at most 500), where none
-    of the sets contains the point. There is no projection: use ``inner="corrective"``, which is the default here.
+    ``diameter`` is an upper bound, exact for balls around 0. Membership is found by linear minimisations (at most 500),
+    where none of the sets contains the point. There is no projection: use ``inner="corrective"``, which is the default here.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class HullOfUnion(Combination):
 
     @property
     def diameter(self) -> float:
-        """An upper bound: points of two sets are at most as far apart as their norms, or their distances to the starts, add up to."""
+        """An upper bound: two sets are no further apart than their norms, or their distances to the starts, add up to."""
         widths, norms = [*map(diameter_of, self.sets)], [*map(max_norm_of, self.sets)]
         starts = [start_of(one) for one in self.sets]
         apart = (

@@ -35,8 +35,8 @@ ISOMETRY = 1e-12
 class LinearImage(Combination):
     """{A x : x in S}, for a matrix A with a column for each entry of x
 
-    One linear minimisation over S, of A'd, and two products with A. ``diameter`` and ``max_norm`` are those of S times the largest
-    singular value of A: upper bounds, exact where A is a multiple of an isometry (A'A = c I). There is a projection in
+    One linear minimisation over S, of A'd, and two products with A. ``diameter`` and ``max_norm`` are those of S times the
+    largest singular value of A: upper bounds, exact where A is a multiple of an isometry (A'A = c I). There is a projection in
     that case only, if S has one. Where the columns of A are independent, membership is that of the one x with A x = y; else it
     is found by linear minimisations (at most 500).
 

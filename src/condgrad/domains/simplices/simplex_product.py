@@ -12,6 +12,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
+from condgrad.linalg.selection import indices_of_smallest_along
 from condgrad.linalg.simplex_projection import onto_simplices
 from condgrad.points.sparse_array import SparseArray
 
@@ -74,11 +75,7 @@ class SimplexProduct:
 
     def atom(self, direction: np.ndarray) -> SparseArray:
         direction = checks.direction(direction, self.shape, "SimplexProduct")
-        smallest = np.expand_dims(direction.argmin(axis=self.axis), self.axis)
-        places = list(np.ogrid[tuple(slice(1 if i == self.axis else n) for i, n in enumerate(self.shape))])
-        places[self.axis] = smallest
-        indices = np.ravel_multi_index(tuple(np.broadcast_arrays(*places)), self.shape)
-        return SparseArray(indices.ravel(), self.radius, self.shape)
+        return SparseArray(indices_of_smallest_along(direction, self.axis), self.radius, self.shape)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         return self.atom(direction).to_dense()

@@ -15,11 +15,12 @@ from condgrad.domains.spectral._spectra import eigenvalues, scaled_to_unit, squa
 from condgrad.runtime.signals import heartbeat, report_inexact
 
 MAX_STEPS = 100
-"""Maximum number of interior-point or Newton steps; about 15 and 8 are usual."""
-TARGET = 1e-14
-"""The interior-point method goes on until its error is below this, relative to the size of the value, or falls no more."""
-REPORTED = 1e-12
-"""Errors of the linear oracle above this, relative to |direction| |X|, are reported; below they count as rounding."""
+"""Maximum number of Newton steps in a projection; about 8 are usual."""
+TARGET, MAX_IDLE = 1e-13, 8
+"""The interior-point method goes on until its error is below this, relative to |D| n, or until this number of steps in a row
+have not reduced it by a tenth."""
+ACCURACY = 1e-10
+"""Accuracy of the linear oracle, relative to |direction| n. Certificates include every error; one above this is a warning too."""
 CENTRING = 0.2
 """The first target of the product of X and Z, relative to the one now; after long steps it is far smaller."""
 
@@ -36,11 +37,11 @@ class _Answer(NamedTuple):
 class Elliptope:
     """{X = X' : lambda_i(X) >= 0, X_ii = 1}, the n x n correlation matrices
 
-    The linear oracle is a semidefinite programme, that of the maximum cut relaxation. It is solved by a primal-dual interior-point
-    method: about 15 steps, each with a few factorisations of n x n matrices, so it is for n up to about a thousand. Each
-    answer is certified: with y such that Z = D - Diag(y) is positive definite, which a Cholesky factorisation shows, no matrix of the
-    set has a value below sum(y), and the difference to it is the error. It is rounding as a rule (1e-12 of |D| n); a larger
-    one is reported, and certificates include it. Answers have full rank, near the solution's low one.
+    The linear oracle is a semidefinite programme, that of the maximum cut relaxation. It is solved by a primal-dual
+    interior-point method: about 20 steps, each with a few factorisations of n x n matrices, so it is for n up to about a
+    thousand. Each answer is certified: with y such that Z = D - Diag(y) is positive definite, which a Cholesky factorisation
+    shows, no matrix of the set has a value below sum(y), and the difference to it is the error: 1e-12 of |D| n as a rule.
+    Certificates include it; one above 1e-10 is a warning too. Answers have full rank, near the solution's low one.
 
     The projection, the nearest correlation matrix, is found by a semismooth Newton method, in about 8 eigenvalue decompositions;
     it is cheaper than the linear oracle, so ``inner="auto"`` uses it.
@@ -89,24 +90,20 @@ class Elliptope:
         return float(self.shape[0])
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        direction = self._point(direction)
-        if not np.isfinite(direction).all():
-            raise checks.NonFinite(
-                f"The direction given to Elliptope holds NaN or Inf ({checks.not_finite(direction)}): it has no minimiser."
-            )
+        direction = checks.finite_direction(self._point(direction), "Elliptope")
         D = symmetric_part(scaled_to_unit(direction))
         np.fill_diagonal(D, 0.0)  # is the same for all points
         top = float(np.abs(D).max())
         if top == 0.0:
             return np.eye(len(D))
         X, error = _semidefinite(D / top)
-        if error > REPORTED * float(np.linalg.norm(D / top)) * len(D):
-            error *= top * float(np.abs(direction).max())
-            report_inexact(
-                error,
-                f"The linear oracle of Elliptope did not converge: the value of its answer may be above the minimum by up to "
-                f"{error:.2g}, which is certified.",
-            )
+        expected = error <= ACCURACY * float(np.linalg.norm(D / top)) * len(D)
+        error *= top * float(np.abs(direction).max())
+        sentence = (
+            f"The linear oracle of Elliptope did not converge: the value of its answer may be above the minimum by up to "
+            f"{error:.2g}, which is certified."
+        )
+        report_inexact(error, "" if expected else sentence)
         return X
 
     def project(self, x: np.ndarray) -> np.ndarray:
@@ -157,17 +154,13 @@ def _semidefinite(D: np.ndarray) -> _Answer:
     """Minimise <D, X> over the set, D with a diagonal of 0 and a largest entry of 1."""
     n = len(D)
     X, y = np.eye(n), -1.1 * np.abs(D).sum(axis=1) - 0.1
-    best = _Answer(X, math.inf)
-    centring = CENTRING
-    for _ in range(MAX_STEPS):
+    best, idle, centring = _Answer(X, math.inf), 0, CENTRING
+    while idle < MAX_IDLE:
         heartbeat()
-        Z = D - np.diag(y)
-        Y = _unit_diagonal(X)
-        error = float(np.vdot(D, Y) - y.sum())
-        if error < 0.999 * best.error:
-            best = _Answer(Y, max(error, 0.0))
-        elif error > 10 * best.error:
-            break
+        Z, X, idle = D - np.diag(y), _unit_diagonal(X), idle + 1
+        error = float(np.vdot(D, X) - y.sum())
+        if error < best.error:
+            best, idle = _Answer(X, max(error, 0.0)), idle if error > 0.9 * best.error else 0
         if error <= TARGET * float(np.linalg.norm(D)) * n:
             break
         mu = centring * float(np.vdot(X, Z)) / n
@@ -185,29 +178,44 @@ def _semidefinite(D: np.ndarray) -> _Answer:
     return best
 
 
-def _nearest_correlation(G: np.ndarray) -> np.ndarray:
-    """The nearest matrix of the set, (G + Diag(y))_+ with a diagonal of 1: by Newton steps for y."""
-    y, found = 1.0 - np.diag(G), None
-    for _ in range(MAX_STEPS):
-        heartbeat()
+class _Dual(NamedTuple):
+    """The function |(G + Diag(y))_+|^2 / 2 - sum(y) at y, whose minimiser gives the projection, and its gradient."""
+
+    y: np.ndarray
+    values: np.ndarray
+    vectors: np.ndarray
+    value: float
+    slope: np.ndarray
+
+    @classmethod
+    def at(cls, G: np.ndarray, y: np.ndarray) -> _Dual:
         values, vectors = np.linalg.eigh(G + np.diag(y))
         plus = np.maximum(values, 0.0)
-        X = (vectors * plus) @ vectors.T
-        slope = np.diag(X) - 1.0
-        value = float(plus @ plus) / 2 - float(y.sum())
-        if found is not None and value > found[0] + 1e-4 * step * found[1] + 1e-13 * abs(value) and step > 1e-6:
+        return cls(y, values, vectors, float(plus @ plus) / 2 - float(y.sum()), vectors**2 @ plus - 1.0)
+
+    @property
+    def error(self) -> float:
+        """The largest entry of the gradient, relative to the terms whose difference it is."""
+        return float(np.abs(self.slope).max()) / (1.0 + float(np.abs(self.values).max()))
+
+
+def _nearest_correlation(G: np.ndarray) -> np.ndarray:
+    """The nearest matrix of the set, (G + Diag(y))_+ with a diagonal of 1: by Newton steps for y with a line search."""
+    here = _Dual.at(G, 1.0 - np.diag(G))
+    for _ in range(MAX_STEPS):
+        heartbeat()
+        if here.error <= 1e-15:
+            break
+        move = _newton(here.values, here.vectors, -here.slope)
+        descent, step = float(here.slope @ move), 1.0
+        there = _Dual.at(G, here.y + move)
+        while there.value > here.value + 1e-4 * step * descent + 1e-13 * abs(here.value) and step > 1e-6:
             step /= 2
-            y = before + step * move
-            continue
-        size = float(np.abs(slope).max())
-        if size <= 1e-15 * (1.0 + float(np.abs(values).max())):
+            there = _Dual.at(G, here.y + step * move)
+        if there.error >= 0.9 * here.error and here.error <= 1e-11:  # only rounding is left
             break
-        if found is not None and size >= 0.9 * found[2] and size <= 1e-11 * (1.0 + float(np.abs(values).max())):
-            break
-        move = _newton(values, vectors, -slope)
-        before, step, found = y, 1.0, (value, float(slope @ move), size)
-        y = y + move
-    return _unit_diagonal(X)
+        here = there
+    return _unit_diagonal((here.vectors * np.maximum(here.values, 0.0)) @ here.vectors.T)
 
 
 def _newton(values: np.ndarray, vectors: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -271,5 +279,5 @@ def _elliptope_minimum(domain: Elliptope, g: np.ndarray) -> float:
 
 ENTRY = DomainEntry(
     "elliptope", Elliptope, "{X = X' : X >= 0, diag X = 1}", "a semidefinite programme, by a certified interior-point method",
-    _elliptopes, _in_elliptope, _elliptope_minimum, bounds=("diameter", "max_norm"), accuracy=1e-9,
+    _elliptopes, _in_elliptope, _elliptope_minimum, bounds=("diameter", "max_norm"), accuracy=1e-10,
 )  # fmt: skip

@@ -68,7 +68,8 @@ class SchattenBall(Ball):
         return self.radius * min(self.shape) ** max(0.0, 0.5 - 1 / self.p)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        left, sigma, right = np.linalg.svd(scaled_to_unit(self._point(direction)), full_matrices=False)
+        direction = checks.finite_direction(self._point(direction), "SchattenBall")
+        left, sigma, right = np.linalg.svd(scaled_to_unit(direction), full_matrices=False)
         return (left * LpBall(sigma.size, self.p, self.radius).lmo(sigma)) @ right
 
 

@@ -21,7 +21,26 @@ from condgrad.protocols import Point
 @final
 @dataclass(frozen=True)
 class Spectrahedron(LowRankSet):
-    """{X = X' : lambda_i(X) >= 0, trace X = r}, or trace X <= r where not ``equal``"""
+    """{X = X' : lambda_i(X) >= 0, trace X = r}, or trace X <= r where not ``equal``
+
+    With ``equal=False`` it is the set of positive semidefinite matrices of bounded trace.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        n, or (n, n).
+    radius : float, default 1.0
+        The number r, above 0.
+    equal : bool, default True
+        Whether the trace is r, or at most r.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> bounded = cg.Spectrahedron(2, 3.0, equal=False)
+    >>> bounded.contains(np.zeros((2, 2))), cg.Spectrahedron(2, 3.0).contains(np.zeros((2, 2)))
+    (True, False)
+    """
 
     shape: Shape
     radius: float = 1.0

@@ -77,6 +77,8 @@ class SymmetricNuclearBall(Ball):
 
     def lmo(self, direction: Point) -> Point:
         direction = as_matrix(direction, self.shape, "SymmetricNuclearBall")
+        if isinstance(direction, np.ndarray):
+            checks.finite_direction(direction, "SymmetricNuclearBall")
         if (whole := dense_if_small(direction)) is not None:
             values, vectors = np.linalg.eigh(symmetric_part(whole))
             top, bottom, lowest, highest = vectors[:, -1:], vectors[:, :1], values[0], values[-1]

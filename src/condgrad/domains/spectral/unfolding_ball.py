@@ -58,7 +58,7 @@ class UnfoldingBall(Ball):
         mode = checks.whole(self.mode, "The mode of UnfoldingBall", least=0)
         if len(self.shape) < 2 or mode >= len(self.shape):
             raise ValueError(
-                f"UnfoldingBall got the mode {mode} for the shape {self.shape}: give a shape of at least two axes, and one of them."
+                f"UnfoldingBall got the mode {mode} for the shape {self.shape}: give at least two axes, and one of them."
             )
         checks.settle(self, mode=mode)
 
@@ -73,8 +73,8 @@ class UnfoldingBall(Ball):
 
     def folded(self, matrix: np.ndarray) -> np.ndarray:
         """The array whose unfolding is the matrix."""
-        rows, *others = np.moveaxis(np.empty(self.shape, dtype=bool), self.mode, 0).shape
-        return np.ascontiguousarray(np.moveaxis(matrix.reshape(rows, *others), 0, self.mode))
+        others = (size for axis, size in enumerate(self.shape) if axis != self.mode)
+        return np.ascontiguousarray(np.moveaxis(matrix.reshape(self.shape[self.mode], *others), 0, self.mode))
 
     def norm(self, x: np.ndarray) -> float:
         return self._ball.norm(self.unfolded(x))
@@ -84,7 +84,8 @@ class UnfoldingBall(Ball):
         return self.radius
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        return self.folded(self._ball.lmo(self.unfolded(self._point(direction))))
+        direction = checks.finite_direction(self._point(direction), "UnfoldingBall")
+        return self.folded(self._ball.lmo(self.unfolded(direction)))
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """The array whose unfolding is the projection of the unfolding of x onto the nuclear norm ball."""

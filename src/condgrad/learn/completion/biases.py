@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from condgrad import kernels
+from condgrad.objectives.completion import Biases
 from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.points import Pattern
 
@@ -35,21 +34,6 @@ def loss_and_inlier_weights(
     sum of weight times residual."""
     value, slopes = value_and_deriv(loss, residuals, np.zeros(len(residuals)), np.empty(0))
     return value, *kernels.inlier_weights(pattern.indptr, residuals, slopes, loss.smoothness)
-
-
-@dataclass(frozen=True, eq=False)
-class Biases:
-    """mean + row_i + column_j"""
-
-    mean: float
-    rows: np.ndarray
-    cols: np.ndarray
-
-    def factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """U and V of rank 2 with U V' the matrix of biases, so that they can be sampled like a low-rank matrix."""
-        U, V = np.ones((len(self.rows), 2)), np.ones((len(self.cols), 2))
-        U[:, 0], V[:, 1] = self.rows + self.mean, self.cols
-        return U, V
 
 
 def refit_biases(
