@@ -249,6 +249,7 @@ class Completion(Sum):
             return known
         checks.same_shape(x.shape, self.shape, "The point given to Completion")
         self._last.clear()  # frees the old gradient before the new one is made
+        grad: SparsePlusLowRank | None
         if self.dtype == np.float32 or self.n_terms > MANY_ENTRIES:
             value, grad = self._evaluate_in_pieces(x)
         else:
