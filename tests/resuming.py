@@ -39,9 +39,12 @@ class Walk:
     def __init__(self, problem: str, path: Path | None = None, copies: tuple[int, ...] = (), **asked: Any):
         objective, domain = PROBLEMS[problem]()
         self.iterates: list[bytes] = []
+        self.steps: list[int] = []
+        """The number of each iterate's step."""
 
         def callback(record: Any, x: Any) -> None:
             self.iterates.append(np.asarray(x).tobytes())
+            self.steps.append(record.k)
             if path and record.k - 1 in copies:
                 shutil.copy(path, f"{path}-{record.k - 1}")
 

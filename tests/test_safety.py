@@ -411,7 +411,7 @@ def test_values_that_are_none_are_said_by_the_check() -> None:
 
 def test_backtracking_sees_to_smoothness_itself() -> None:
     audit = Audit(cg.Problem(CONVEX, SIMPLEX), given=False, reached=Reached())
-    audit.between(State(x=X0, L=1.0), State(x=X0, L=1.0), None, None, CONVEX.value)  # type: ignore[arg-type]
+    audit.check_step(State(x=X0, L=1.0), State(x=X0, L=1.0), None, None, CONVEX.value)  # type: ignore[arg-type]
     assert list(audit.warnings(None)) == []
 
 

@@ -91,7 +91,7 @@ class Audit:
         seen = max(findings.curvature.largest, findings.along)
         return seen if seen / (1 + 1e-6) > L else L
 
-    def at(self, state: Any) -> None:
+    def check_point(self, state: Any) -> None:
         """Check that the point after a step is finite, and at growing intervals that it is in the set."""
         self.error = self.collect()
         if isinstance(state.x, np.ndarray) and not np.isfinite(state.x).all():
@@ -165,7 +165,7 @@ class Audit:
             return largest / (2 * COARSE) if largest > INSIDE else 0.0  # rounding error of answers in a coarse type
         return largest  # then ``unfit`` decides
 
-    def between(
+    def check_step(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
     ) -> None:
         """Check a given L between two steps.
@@ -205,7 +205,7 @@ class Audit:
         slip = ROUNDING * sqrt(norm2(x))
         return slip * (sqrt(norm2(grad)) + L * slip)
 
-    def alone(self, certificate: Certificate) -> None:
+    def check_smoothness(self, certificate: Certificate) -> None:
         """Check L for a run that has converged before there were two gradients to compare.
 
         The second gradient is taken at the prox point, or if the point is its own witness, at the linear oracle's answer.

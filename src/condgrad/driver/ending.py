@@ -116,7 +116,7 @@ def certify_last(run: Loop, x: Point, reason: Reason) -> Certificate:
             with grace(run):
                 claim = mapping(asked.measured, x, gamma, asked.eps)
             if reason.status == "converged":
-                run.audit.alone(claim)
+                run.audit.check_smoothness(claim)
             return verifier.probed(verifier.verify(claim), hurried(run, reason))
         except BudgetEnd:
             pass
@@ -139,7 +139,7 @@ def inner_of(solver: Any) -> str | None:
 
 
 def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
-    """What met the tolerance, or the best certified iterate, verified; else the last one, or the one with the lowest F."""
+    """The iterate that met the tolerance or has the best certificate, verified; else the last one, or that with the lowest F."""
     if run.audit.refuted:
         return uncertified(run, reason)
     claimed = run.reached.current if reason.status == "converged" else run.reached.best
@@ -157,7 +157,7 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     try:
         offer(run, reason)
-    except (*FAULTS, MemoryError):  # what is known already is what there is
+    except (*FAULTS, MemoryError):  # the values of F that are known already decide
         pass
     x, fun, certificate = last(run), nan, None
     lowest = run.reached.lowest if run.asked.output == "lowest" else None
@@ -175,7 +175,7 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
 
 
 def offer(run: Loop, reason: Reason) -> None:
-    """The last iterate, and the one that met the tolerance, may have the lowest F; between two records it is not known."""
+    """Compare F at the last iterate, and at that which met the tolerance, with the lowest F; between records it is not known."""
     reached, value = run.reached, run.observer.value
     if reached.state is not None and run.asked.has_value:
         reached.keep_lowest(reached.state.x, value(reached.state.x), reached.state.k)
@@ -184,7 +184,7 @@ def offer(run: Loop, reason: Reason) -> None:
 
 
 def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
-    """The iterate without a certificate, where the linear oracle was shown to be wrong: every certificate rests on it."""
+    """The iterate without a certificate, if the linear oracle was shown to be wrong: every certificate relies on it."""
     x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
     message = f"{reason.message} It has no certificate, which would rest on that oracle."
     try:
@@ -194,14 +194,14 @@ def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
 
 
 def confirmed(run: Loop, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
-    """What is known of a point outside of the set is no certificate."""
+    """The certificate, or None if one of its points is outside of the set, and the reason after the check."""
     if unfit := run.audit.unfit(certificate, reason.status == "converged"):
         return None, Reason("failed", f"{reason.message} {unfit}")
     return certificate, checked(run, reason, certificate)
 
 
 def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
-    """The reason as it stands after the check of what is returned, and what that is."""
+    """The reason after the check of the point that is returned, with a sentence about which point that is."""
     pending = run.reached.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.verifier.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None
@@ -228,7 +228,7 @@ def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
 
 
 def not_confirmed(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
-    """What the check found, without the bound that was claimed: one bound for one point."""
+    """The reason if the check did not confirm the claim, with the verified bound only: one bound for one point."""
     ended = f"{reason.message} " if reason.status == "out_of_budget" else ""
     beyond = run.verifier.beyond_precision(certificate, mostly=True)
     if (
@@ -261,14 +261,14 @@ def tolerated(eps: float | None) -> str:
 
 
 def unchecked(run: Loop, reason: Reason, why: str) -> tuple[Point, float, Certificate | None, Reason]:
-    """The result as it stands, where it could not be checked."""
+    """The point, without a certificate, if it could not be checked."""
     x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
     message = f"{reason.message} What is returned was not checked, as {why}: it has no certificate."
     return x, nan, None, Reason(reason.status, message)
 
 
 def lower_elsewhere(run: Loop, certificate: Certificate) -> str:
-    """The smallest mapping need not go with the smallest F; where the run is not done, say so."""
+    """A sentence about the iterate with the lowest F, if that is not the returned one, which has the smallest mapping."""
     lowest = run.reached.lowest
     if lowest is None or lowest.fun >= run.observer.value(certificate.x):
         return ""

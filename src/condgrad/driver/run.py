@@ -276,11 +276,11 @@ class Loop:
             raise TypeError(f"{type(asked.solver).__name__}.step changes its state in place: return a new state.")
         if last is None or new:
             if asked.checked:
-                self.audit.at(state)
+                self.audit.check_point(state)
             record = self.observer.observe(state)
             reached.state, reached.record = state, record
             if asked.checked:
-                self.audit.between(before, state, last, record, self.observer.look_up)
+                self.audit.check_step(before, state, last, record, self.observer.look_up)
             reached.forget()
             reached.idle = reached.idle + 1 if self.stands_still(before, last) else 0
         else:

@@ -81,7 +81,7 @@ class Verifier:
         if ending is None or ending.status != "converged" or reached.current is None or not self.asked.keep_best:
             return ending
         if k >= reached.next_check:
-            self.audit.alone(reached.current)
+            self.audit.check_smoothness(reached.current)
             verified = self.verify(reached.current)
             if self.satisfied(verified):
                 verified = self.probed(verified)

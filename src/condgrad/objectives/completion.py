@@ -48,7 +48,8 @@ class _LastEvaluation(threading.local):
     def clear(self) -> None:
         """Keep the last gradient by a weak reference only, which frees it if nothing else holds it."""
         point, value, grad = self.evaluation
-        known = self.earlier if grad is None else ((point, value, weakref.ref(grad)), *self.earlier)
+        gone = point is None or grad is None
+        known = self.earlier if gone else ((point, value, weakref.ref(grad)), *self.earlier)
         self.evaluation = (None, 0.0, None)
         del grad
         self.earlier = tuple(item for item in known if item[0]() is not None and item[2]() is not None)[:MAX_EARLIER]
