@@ -29,7 +29,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "inner/corrective.py": (f"{CORRECTIVE} {INNERS}",),
     "points/active_set.py": ("tests/test_active_set.py", CORRECTIVE),
     "points/stack.py": ("tests/test_active_set.py", "tests/test_away_steps.py"),
-    "points/sparse_array.py": ("tests/test_active_set.py", "tests/test_away_steps.py tests/test_polytopes.py"),
+    "points/sparse_array.py": ("tests/test_points.py -k 'sparse or cancels or digits'", "tests/test_active_set.py"),
     "points/blocks.py": ("tests/contract/test_combinators.py -k block",),
     "points/rounding.py": (FLOAT32, f"{BY_HAND} tests/test_foreign_parts.py", "tests/test_false_bounds.py"),
     "inner/exact.py": (INNERS,),
@@ -127,6 +127,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if t == 1 and not own and moved", "if False and moved", "the centre is not offered as an atom"),
         ("own = hull.x is not None and same(hull.x, u)", "own = hull.x is not None", "the centre of the last prox for this one"),
         ("inner(last, from_origin) - gamma", "inner(last, centre) - gamma", "a product with the new atom without the origin"),
+        ("max(V, 0.0) + gap_rounding(direction, u_t, v_t, size)", "max(V, 0.0)", "a gap without its rounding"),
         ("- 2 * larger.gram[-1, :-1]", "- larger.gram[-1, :-1]", "a distance without its 2 in -2<a, b>"),
     ],
     "points/active_set.py": [
