@@ -163,7 +163,9 @@ def test_a_stack_keeps_points_of_every_kind() -> None:
     kept = stack.kept(np.array([1, 3, 5]))
     assert kept.all_sparse and np.array_equal([np.asarray(a) for a in kept], dense[[1, 3, 5]])
     last = stack.kept(np.array([0, 5]))  # its sparse point was the third of its kind and is the first now
-    assert np.array_equal([np.asarray(a) for a in last], dense[[0, 5]]) and np.allclose(last.products(z), dense[[0, 5]] @ z)
+    assert np.array_equal([np.asarray(a) for a in last], dense[[0, 5]]) and np.allclose(
+        last.products(z), dense[[0, 5]] @ z
+    )
 
 
 def test_sparse_atoms_are_not_made_dense() -> None:

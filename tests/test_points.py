@@ -375,4 +375,4 @@ def test_what_cancels_is_not_stored():
 def test_the_distance_of_an_array_and_a_sparse_array_keeps_its_digits():
     """Of an array that is tiny outside of the entries of the sparse one, whose squares lose it."""
     x, dense_point = SparseArray([0, 3], [1.0, 1 / 3], (5,)), np.array([1.0, 1e-12, 0.0, 1 / 3, 2e-12])
-    assert distance2(x, dense_point) == pytest.approx(5e-24, rel=1e-12)
+    assert distance2(x, dense_point) == pytest.approx(5e-24, rel=1e-12, abs=0)
