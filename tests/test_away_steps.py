@@ -10,7 +10,8 @@ import pytest
 import condgrad as cg
 from condgrad.driver.run import iterate
 from condgrad.solvers import Setup, build
-from condgrad.solvers.active_steps import REFRESH, away_from, exchange, moved
+from condgrad.solvers.active_steps import REFRESH, View, away_from, exchange, moved, towards
+from condgrad.solvers.away_step import chosen
 
 N = 25
 METHODS = ("away-step", "pairwise", "blended-pairwise")
@@ -117,3 +118,10 @@ def test_the_iterate_is_computed_from_its_weights_now_and_then(method):
     after = solver.step(problem, before)
     assert after.k == REFRESH and np.array_equal(after.x, np.asarray(after.hull.point()))
     assert np.abs(before.x - np.asarray(before.hull.point())).max() > 1e-10
+
+
+def test_no_step_leads_away_from_the_only_atom():
+    """Where rounding makes the slope towards the linear oracle's answer the smaller one: the longest step would be infinite."""
+    hull = cg.ActiveSet.at(np.eye(3)[0]).with_atom(np.eye(3)[1])
+    view = View(hull, s=1, a=0, slopes=np.ones(2), level=float(np.nextafter(1.0, 0.0)))
+    assert chosen(view) == towards(1)
