@@ -11,7 +11,7 @@ import pytest
 import condgrad as cg
 from condgrad.checks import BadOracle
 from condgrad.points import inner, norm2
-from condgrad.points.stack import Stack
+from condgrad.points.stack import Stack, key
 
 
 class Sparse(cg.Structured):
@@ -162,6 +162,10 @@ def test_a_stack_keeps_points_of_every_kind() -> None:
     assert np.allclose(np.asarray(stack.combined(np.arange(6.0))), np.arange(6.0) @ dense)
     kept = stack.kept(np.array([1, 3, 5]))
     assert kept.all_sparse and np.array_equal([np.asarray(a) for a in kept], dense[[1, 3, 5]])
+    last = stack.kept(np.array([0, 5]))  # its sparse point was the third of its kind and is the first now
+    assert np.array_equal([np.asarray(a) for a in last], dense[[0, 5]]) and np.allclose(
+        last.products(z), dense[[0, 5]] @ z
+    )
 
 
 def test_sparse_atoms_are_not_made_dense() -> None:
@@ -182,6 +186,45 @@ def test_an_equal_array_and_sparse_array_are_one_atom() -> None:
         hull.with_weights([0.0, 1.0]).find(np.eye(N)[1]) == 0
         and hull.with_weights([0.0, 1.0]).find(np.eye(N)[0]) is None
     )
+
+
+def test_atoms_are_found_after_others_came_and_went() -> None:
+    """The numbers of atoms are kept from the first search on, and follow each change."""
+    corners = np.eye(N)
+    hull = cg.ActiveSet.at(corners[0])
+    for i in range(1, 4):
+        assert hull.find(corners[i]) is None
+        hull = hull.with_atom(corners[i])
+        assert hull.find(corners[i]) == i and hull.find(corners[0]) == 0
+    fewer = hull.with_weights([0.0, 0.5, 0.0, 0.5])
+    assert [fewer.find(corner) for corner in corners[:4]] == [None, 0, None, 1]
+    assert fewer.with_atom(corners[0]).find(corners[0]) == 2
+
+
+def test_products_of_sparse_points_with_few_entries() -> None:
+    """Entries that the other point lacks, between its own and behind the last of them, count as 0."""
+    n = 1000
+    points = [
+        cg.SparseArray([3, 500], [1.0, 2.0], (n,)),
+        cg.SparseArray([4, 10], [5.0, -3.0], (n,)),
+        cg.SparseArray([999], 7.0, (n,)),
+    ]
+    stack = Stack.of(points[0])
+    for point in points[1:]:
+        stack = stack.with_point(point)
+    z = cg.SparseArray([3, 4, 600], [2.0, 10.0, 1.0], (n,))
+    assert stack.products(z).tolist() == [2.0, 50.0, 0.0]
+    assert stack.products(z.to_dense()).tolist() == [2.0, 50.0, 0.0]
+    assert stack.products(cg.SparseArray([], [], (n,))).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_keys_are_equal_for_equal_points_only() -> None:
+    x = np.array([1.0, 0.0, 2.0])
+    equal = [cg.SparseArray([0, 2], [1.0, 2.0], (3,)), cg.SparseArray([0, 1, 2], [1.0, 0.0, 2.0], (3,))]
+    assert all(key(y) == key(x) for y in equal)
+    others = [np.array([1.0, 0.0, 3.0]), np.array([1.0, 2.0, 0.0]), cg.SparseArray([0, 1], [1.0, 2.0], (3,))]
+    assert all(key(y) != key(x) for y in others)
+    assert key(Sparse({0: 1.0}, 3)) is None
 
 
 def test_a_sparse_atom_takes_the_origin_away() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import condgrad as cg
 from condgrad.driver.run import iterate
 from condgrad.solvers import Setup, build
+from condgrad.solvers.active_steps import REFRESH, View, away_from, exchange, moved, towards
+from condgrad.solvers.away_step import chosen
 
 N = 25
 METHODS = ("away-step", "pairwise", "blended-pairwise")
@@ -89,3 +93,35 @@ def test_a_million_variables_stay_sparse():
     for asked in ({"method": "pairwise"}, {"method": "ncgs", "inner": "corrective"}):
         result = cg.minimize(objective, cg.Simplex(n), x0, stop=cg.Steps(30), progress=False, every=10**9, **asked)
         assert np.count_nonzero(result.x) <= 51
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_longest_step_drops_the_away_atom(seed):
+    """Exactly: a weight that is rounding would keep it in the active set."""
+    weights = np.random.default_rng(seed).dirichlet(np.ones(7))
+    for move in (away_from(2, weights[2]), exchange(5, 2, weights[2])):
+        new = moved(weights, *move, 1.0)
+        assert new[2] == 0.0 and new.sum() == pytest.approx(1, abs=1e-15) and np.count_nonzero(new) == 6
+        part = moved(weights, *move, 0.5)
+        assert 0 < part[2] < weights[2] and part.sum() == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_iterate_is_computed_from_its_weights_now_and_then(method):
+    """So that the rounding of the steps does not add up: here x carries an error that no step would take away."""
+    objective, domain = strongly_convex()
+    problem = cg.Problem(objective, domain)
+    solver = build(method, problem, Setup(cg.practical(), cg.CondG(), 300), {})
+    state = next(state for state in iterate(problem, solver, np.eye(N)[0]) if state.k == REFRESH - 2)
+    off = dataclasses.replace(state, x=state.x + 1e-9, fun=None, grad=None)
+    before = solver.step(problem, off)
+    after = solver.step(problem, before)
+    assert after.k == REFRESH and np.array_equal(after.x, np.asarray(after.hull.point()))
+    assert np.abs(before.x - np.asarray(before.hull.point())).max() > 1e-10
+
+
+def test_no_step_leads_away_from_the_only_atom():
+    """Where rounding makes the slope towards the linear oracle's answer the smaller one: the longest step would be infinite."""
+    hull = cg.ActiveSet.at(np.eye(3)[0]).with_atom(np.eye(3)[1])
+    view = View(hull, s=1, a=0, slopes=np.ones(2), level=float(np.nextafter(1.0, 0.0)))
+    assert chosen(view) == towards(1)

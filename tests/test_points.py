@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.made_points import dense, direction, low_rank, pattern_of, points, same, size
 
-from condgrad.points import LowRank, Pattern, SparsePlusLowRank, inner, norm2
+from condgrad.points import LowRank, Pattern, SparseArray, SparsePlusLowRank, distance2, inner, norm2
 from condgrad.points.low_rank import MAX_TERMS
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -340,3 +340,39 @@ def test_refusals(ask, kind, words):
     with pytest.raises(kind) as caught:
         ask()
     assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+# ---------------------------------------------------------------------------------------------------- sparse arrays
+
+
+@quick
+@given(st.integers(1, 12), st.integers(1, 12), seeds)
+def test_sparse_arrays_beside_arrays(m, n, seed):
+    """With entries in any order, of which some are at the same places."""
+    rng = np.random.default_rng(seed)
+
+    def made():
+        indices = rng.permutation(m * n)[: rng.integers(0, m * n + 1)]
+        values = rng.integers(-3, 4, len(indices)).astype(float)
+        whole = np.zeros(m * n)
+        whole[indices] = values
+        return SparseArray(indices, values, (m, n)), whole.reshape(m, n)
+
+    (x, X), (y, Y) = made(), made()
+    Z = rng.integers(-3, 4, (m, n)).astype(float)
+    assert np.array_equal(np.asarray(x), X) and np.array_equal(np.asarray(-2 * x), -2 * X)
+    assert np.array_equal(np.asarray(x + y), X + Y) and np.array_equal(np.asarray(x - y), X - Y)
+    assert np.array_equal(x + Z, X + Z) and np.array_equal(Z - x, Z - X)
+    assert inner(x, y) == np.vdot(X, Y) and inner(x, Z) == inner(Z, x) == np.vdot(X, Z)
+    assert distance2(x, y) == norm2(X - Y) and distance2(x, Z) == distance2(Z, x) == norm2(X - Z)
+
+
+def test_what_cancels_is_not_stored():
+    x = SparseArray([1, 4], [2.0, -1.0], (9,))
+    assert (x + SparseArray([1, 7], [-2.0, 1.0], (9,))).indices.tolist() == [4, 7] and (x - x).indices.size == 0
+
+
+def test_the_distance_of_an_array_and_a_sparse_array_keeps_its_digits():
+    """Of an array that is tiny outside of the entries of the sparse one, whose squares lose it."""
+    x, dense_point = SparseArray([0, 3], [1.0, 1 / 3], (5,)), np.array([1.0, 1e-12, 0.0, 1 / 3, 2e-12])
+    assert distance2(x, dense_point) == pytest.approx(5e-24, rel=1e-12, abs=0)

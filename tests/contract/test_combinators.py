@@ -122,6 +122,10 @@ def test_blocks_by_name():
     assert (2 * x).names == x.names and "vector: array of shape (3,)" in repr(x)
     assert x.like({"vector": [4, 5, 6], "matrix": np.zeros((2, 2))})["vector"].tolist() == [4.0, 5.0, 6.0]
     assert cg.Blocks(np.zeros(2, dtype=np.float32), np.zeros(2)).dtype == np.float32
+    given = [np.zeros((2, 2)), np.zeros(3)]
+    filled = x.like(given)
+    given[0][:], given[1][:] = 1.0, 1.0
+    assert not np.asarray(filled).any(), "the numbers are copied"
     with pytest.raises(KeyError, match="no block 'other': there are matrix, vector"):
         x["other"]
     with pytest.raises(ValueError, match="all blocks by position, or all by name"):

@@ -26,6 +26,7 @@ from tests.problems import projection
 import condgrad as cg
 from condgrad.inner import INNERS, absolute, inner_solver, relative, with_gap
 from condgrad.points import ActiveSet
+from condgrad.points.rounding import gap_rounding
 from condgrad.testing import check_inner
 
 
@@ -193,6 +194,18 @@ def test_inputs_and_memory_are_not_written_to(name, domain):
         twice = solver.solve(domain, g, u, gamma, absolute(1e-3), memory)
         assert once.point.tobytes() == twice.point.tobytes() and once.gap == twice.gap
         memory = once.memory
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_a_computed_gap_of_0_is_known_up_to_rounding_only(structured):
+    """At a vertex that the direction asks for again, <direction, u - v> is computed as 0 exactly."""
+    simplex, u, g, gamma = cg.Simplex(3), np.eye(3)[0], np.array([-1.0, 0.5, 1 / 3]), 0.7
+    domain = simplex if structured else cg.user_set(simplex.lmo, 3, diameter=simplex.diameter)
+    least = gap_rounding(g, u, u)
+    for solver in (cg.CondG(), cg.Corrective()):
+        prox = solver.solve(domain, g, u, gamma, absolute(0.0), solver.init(domain, u))
+        assert np.array_equal(np.asarray(prox.point), u) and prox.gap >= least > 0, type(solver).__name__
+        assert with_gap(prox._replace(gap=np.inf), domain, g, u, gamma).gap >= least
 
 
 def test_a_stop_rule_says_how_large_a_gap_may_be_after_this_way():
