@@ -136,15 +136,20 @@ def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
 
 def direction(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
     """``x`` as :func:`point` returns it; NaN and Inf are refused, which takes one pass over it and no temporary array."""
+    return direction_and_square(x, shape, owner)[0]
+
+
+def direction_and_square(x: Any, shape: tuple[int, ...], owner: str) -> tuple[np.ndarray, float]:
+    """The array that :func:`direction` returns, and the sum of its squares, of which the check comes; Inf where it overflows."""
     array = point(x, shape, owner)
     flat = array.reshape(-1)
     with np.errstate(over="ignore"):  # the square of a large number is Inf too
-        finite = math.isfinite(np.dot(flat, flat)) or bool(np.isfinite(flat).all())
-    if not finite:
+        square = float(np.dot(flat, flat))
+    if not math.isfinite(square) and not np.isfinite(flat).all():
         raise NonFinite(
             f"The direction given to {owner} holds NaN or Inf ({not_finite(array)}): check the gradient it comes from."
         )
-    return array
+    return array, square
 
 
 def read_only(x: Any) -> Any:

@@ -15,6 +15,10 @@ from condgrad.checks import NonFinite
 
 PIECE = 1 << 16
 """Entries that are looked at together: 512 KB of float64, which fit in the second-level cache."""
+ROW = 1 << 12
+"""Entries of which one number is kept, their minimum, when the position of the smallest one of a long array is sought."""
+SAMPLE, SAMPLE_RANK = 1 << 14, 64
+"""Least number of entries from which the k-th smallest one of a long array is estimated, and least expected rank in them."""
 FEW = PIECE // 8
 """Up to this number, entries are selected piece by piece; more of them from a copy of the whole array, which is faster then."""
 
@@ -31,12 +35,14 @@ def finite_size(x: np.ndarray) -> float:
 
 def index_of_smallest(x: np.ndarray) -> int:
     """Return the flat index of the smallest entry; the first one, if several are smallest."""
-    flat, found, least = x.reshape(-1), 0, math.inf
-    for start, piece in _pieces(flat):
-        here = _finite(piece.min())
-        if here < least:  # argmin copies a read-only array, so it is only asked where the answer is
-            found, least = start + int(piece.argmin()), here
-    return found
+    flat = x.reshape(-1)
+    rows = flat[: flat.size // ROW * ROW].reshape(-1, ROW)
+    minima = rows.min(axis=1)  # faster than the positions, and argmin would copy a read-only array
+    if rows.size < flat.size:
+        minima = np.append(minima, flat[rows.size :].min())
+    best = int(minima.argmin())
+    _finite(minima[best])
+    return best * ROW + int(flat[best * ROW : (best + 1) * ROW].argmin())
 
 
 def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
@@ -55,7 +61,11 @@ def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
     for i in range(0, len(blocks), rows):
         for j in range(0, after, columns):
             found[i : i + rows, j : j + columns] = blocks[i : i + rows, :, j : j + columns].argmin(axis=1)
-    return ((np.arange(len(blocks))[:, None] * width + found) * after + np.arange(after)).reshape(-1)
+    if after > 1:
+        found *= after
+        found += np.arange(after)
+    found += np.arange(0, x.size, width * after)[:, None]
+    return found.reshape(-1)
 
 
 def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> int:
@@ -80,12 +90,18 @@ def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> i
     (1, 0)
     """
     flat, found, top = x.reshape(-1), 0, -1.0
+    if weights is None:
+        for start, piece in _pieces(flat):
+            size = _finite(largest_size(piece))
+            if size > top:
+                found, top = start, size
+        return found + int(np.abs(flat[found : found + PIECE]).argmax())
     for start, piece in _pieces(flat):
-        sizes = None if weights is None else np.abs(piece) / weights.reshape(-1)[start : start + PIECE]
-        size = _finite(largest_size(piece) if sizes is None else float(sizes.max()))
+        sizes = np.abs(piece) / weights.reshape(-1)[start : start + PIECE]
+        size = _finite(float(sizes.max()))
         if size > top:
-            found, top = start + int((np.abs(piece) if sizes is None else sizes).argmax()), size
-    if weights is not None and not top > 1e-290:  # quotients may have been rounded to 0, and with them which is larger
+            found, top = start + int(sizes.argmax()), size
+    if not top > 1e-290:  # quotients may have been rounded to 0, and with them which is larger
         size = finite_size(flat)
         if 0 < size < 1:
             return index_of_largest_size(flat / size, weights)
@@ -117,9 +133,12 @@ def indices_of_smallest(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarra
     """
     flat = x.reshape(-1)
     if k > FEW or flat.size <= PIECE:
-        keys = -np.abs(flat) if sizes else flat
+        keys = np.abs(flat) if sizes else flat
+        if sizes:
+            np.negative(keys, out=keys)
         _finite(keys.min())
-        return _smallest(keys, k)
+        likely = _likely_smallest(keys, k)
+        return _smallest(keys, k) if likely is None else likely[_smallest(keys[likely], k)]
     bound, kept, found = math.inf, np.empty(0), np.empty(0, np.int64)
     for start, piece in _pieces(flat):
         least = -largest_size(piece) if sizes else piece.min()
@@ -133,6 +152,19 @@ def indices_of_smallest(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarra
             kept, found = kept[best], found[best]
             bound = float(kept.max())
     return found
+
+
+def _likely_smallest(keys: np.ndarray, k: int) -> np.ndarray | None:
+    """Indices of at least k keys that contain the k smallest with all that are equal to them; None where that saves nothing.
+
+    A bound on the k-th smallest key is estimated from a sample. If it is too low, fewer than k keys are below it.
+    """
+    step = min(len(keys) // SAMPLE, k // SAMPLE_RANK)
+    if step < 2 or k > len(keys) // 4:
+        return None
+    rank = math.ceil(k / step + 5 * math.sqrt(k / step))
+    likely = np.flatnonzero(keys <= np.partition(keys[::step], rank)[rank])
+    return likely if len(likely) >= k else None
 
 
 def _smallest(keys: np.ndarray, k: int) -> np.ndarray:

@@ -51,16 +51,16 @@ class SparseArray(Structured):
 
     def __init__(self, indices: Any, values: Any, shape: tuple[int, ...]):
         indices = np.atleast_1d(np.asarray(indices, dtype=np.int64))
-        values = np.broadcast_to(np.asarray(values, dtype=float), indices.shape)
-        steps = np.diff(indices)
-        if np.any(steps <= 0):
+        given, values = values, np.empty(indices.shape)
+        values[...] = given
+        if indices.size > 1 and not (indices[1:] > indices[:-1]).all():
             order = np.argsort(indices)
             indices, values = indices[order], values[order]
             if np.any(np.diff(indices) == 0):
                 raise ValueError("SparseArray got an index twice: add the values that belong to one index.")
         if indices.size and not 0 <= indices[0] <= indices[-1] < math.prod(shape):
             raise ValueError(f"SparseArray got indices from {indices[0]} to {indices[-1]} for the shape {shape}.")
-        self.indices, self.values, self.shape = read_only(indices), read_only(np.array(values)), tuple(shape)
+        self.indices, self.values, self.shape = read_only(indices), read_only(values), tuple(shape)
 
     @classmethod
     def _of(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
@@ -123,7 +123,7 @@ class SparseArray(Structured):
         return rest + float(np.sum((here - self.values) ** 2))
 
     def to_dense(self) -> np.ndarray:
-        dense = np.zeros(self.shape)
+        dense = np.zeros(self.shape)  # pages of it that no index lies in are never touched
         dense.reshape(-1)[self.indices] = self.values
         return dense
 

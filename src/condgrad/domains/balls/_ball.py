@@ -13,6 +13,15 @@ Shape = Any
 """An int or a tuple of ints as an argument, a tuple of ints as an attribute."""
 
 
+SAFE = (1e-200, 1e200)
+"""Between these a sum of squares is exact to rounding, since no square that matters has overflowed or vanished."""
+
+
+def is_safe(square: float) -> bool:
+    """Return whether a sum of squares is far from overflow and underflow, so that nothing has to be scaled; NaN is not."""
+    return SAFE[0] < square < SAFE[1]
+
+
 class Ball(ABC):
     """Abstract base class of balls around 0. They are symmetric, so the diameter is twice the largest Euclidean norm."""
 

@@ -9,12 +9,14 @@ from typing import Any, final
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains.balls._ball import Ball, Shape
+from condgrad.domains.balls._ball import Ball, Shape, is_safe
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 from condgrad.linalg.selection import largest_size
 
 STEPS = 100
 """Of Newton's method, which needs about ten."""
+SAFE_VALUES = (1e-100, 1e100)
+"""Between these a quotient by an eigenvalue neither overflows nor vanishes where its product with the direction is safe."""
 
 
 @final
@@ -46,6 +48,7 @@ class Ellipsoid(Ball):
     shape: Shape = field(init=False, repr=False)
     _values: np.ndarray = field(init=False, repr=False)
     _vectors: Any = field(init=False, repr=False)
+    _moderate: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         matrix = checks.finite_array(self.matrix, "The matrix of Ellipsoid")
@@ -66,7 +69,8 @@ class Ellipsoid(Ball):
                 f"The matrix of Ellipsoid must be positive definite, but its smallest eigenvalue is {values.min():g}: "
                 "the set would not be bounded; add a multiple of the identity."
             )
-        checks.settle(self, _values=checks.read_only(values), _vectors=checks.read_only(vectors))
+        moderate = bool(SAFE_VALUES[0] < values.min() and values.max() < SAFE_VALUES[1])
+        checks.settle(self, _values=checks.read_only(values), _vectors=checks.read_only(vectors), _moderate=moderate)
 
     def _coordinates(self, x: np.ndarray) -> np.ndarray:
         """x in the basis of the axes."""
@@ -86,6 +90,14 @@ class Ellipsoid(Ball):
         return self.radius / math.sqrt(float(self._values.min()))
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
+        direction = self._point(direction)
+        if self._moderate and self._vectors is None:
+            z = direction / self._values
+            with np.errstate(over="ignore", invalid="ignore"):
+                square = float(direction @ z)
+            if is_safe(square):  # which no NaN or Inf is
+                z *= -self.radius / math.sqrt(square)
+                return z
         direction = self._direction(direction)
         z = self._coordinates(direction / (largest_size(direction) or 1.0)) / np.sqrt(self._values)
         z /= largest_size(z) or 1.0

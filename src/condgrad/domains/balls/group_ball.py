@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains.balls._ball import Ball, Shape
+from condgrad.domains.balls._ball import Ball, Shape, is_safe
 from condgrad.domains.balls._groups import group_numbers
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 from condgrad.linalg.selection import finite_size, largest_size
@@ -45,17 +46,27 @@ class GroupBall(Ball):
     shape: Shape
     radius: float = 1.0
     groups: Any = None
+    _by_row: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._settle()
-        checks.settle(self, groups=group_numbers(self.groups, self.shape, "GroupBall"))
+        groups = group_numbers(self.groups, self.shape, "GroupBall")
+        by_row = bool(np.array_equal(groups.reshape(len(groups), -1)[:, 0], np.arange(len(groups))))
+        checks.settle(self, groups=groups, _by_row=by_row)
 
     def _norms(self, x: np.ndarray) -> np.ndarray:
         """|x_g| for each group, scaled so that no square overflows or vanishes."""
         top = largest_size(x)
         if not 0 < top < np.inf:
             return np.full(self.groups.max() + 1, top)
-        return top * np.sqrt(np.bincount(self.groups.ravel(), np.square(x / top).ravel()))
+        return top * np.sqrt(self._squares(x / top))
+
+    def _squares(self, x: np.ndarray) -> np.ndarray:
+        """|x_g|^2 for each group."""
+        if self._by_row:
+            rows = x.reshape(len(x), -1)
+            return np.einsum("ij,ij->i", rows, rows)
+        return np.bincount(self.groups.ravel(), np.square(x).ravel())
 
     def norm(self, x: np.ndarray) -> float:
         return float(self._norms(x).sum())
@@ -66,11 +77,18 @@ class GroupBall(Ball):
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         direction = self._point(direction)
-        top = finite_size(direction)
-        steep = direction / top if top > 0 else np.ones(self.shape)
-        norms = self._norms(steep)
-        largest = np.argmax(norms)
-        return np.where(self.groups == largest, -self.radius / norms[largest] * steep, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self._squares(direction)
+        largest = int(np.argmax(squares))
+        if not is_safe(squares[largest]):  # as it is with NaN and Inf
+            top = finite_size(direction)
+            direction = direction / top if top > 0 else np.ones(self.shape)
+            squares = self._squares(direction)
+            largest = int(np.argmax(squares))
+        chosen = largest if self._by_row else self.groups == largest
+        vertex = np.zeros(self.shape)
+        vertex[chosen] = -self.radius / math.sqrt(squares[largest]) * direction[chosen]
+        return vertex
 
     def project(self, x: np.ndarray) -> np.ndarray:
         x = self._point(x)

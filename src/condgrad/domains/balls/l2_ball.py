@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from condgrad.domains.balls._ball import Ball, Shape, entrywise_norm
+from condgrad import checks
+from condgrad.domains.balls._ball import Ball, Shape, entrywise_norm, is_safe
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 
 
@@ -44,7 +46,10 @@ class L2Ball(Ball):
         return self.radius
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        return -self._onto_sphere(self._direction(direction))
+        direction, square = checks.direction_and_square(direction, self.shape, "L2Ball")
+        if is_safe(square):
+            return -self.radius / math.sqrt(square) * direction
+        return -self._onto_sphere(direction)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         x = self._point(x)

@@ -59,8 +59,11 @@ class LpBall(Ball):
         """Equality in Hoelder's: |x_i| goes with |direction_i|^(q - 1), and q - 1 = 1 / (p - 1)."""
         direction = self._direction(direction)
         size = np.abs(direction)
-        weight = (size / (size.max() or 1.0)) ** (1 / (self.p - 1))
-        return -np.sign(direction) * weight * (self.radius / (entrywise_norm(weight, self.p) or 1.0))
+        size /= size.max() or 1.0
+        weight = size ** (1 / (self.p - 1))
+        power = float(np.vdot(size, weight))  # the sum of weight^p, as weight^(p - 1) is the size
+        weight *= self.radius / (power ** (1 / self.p) or 1.0)
+        return np.copysign(weight, -direction, out=weight)
 
 
 def _lp_balls() -> Examples:

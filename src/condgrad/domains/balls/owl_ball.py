@@ -11,7 +11,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
-from condgrad.linalg.selection import largest_size
+from condgrad.linalg.selection import indices_of_smallest
 
 STEPS = 200
 """Of Newton's method with bisection, which needs about ten."""
@@ -51,6 +51,7 @@ class OWLBall(Ball):
     weights: Any
     radius: float = 1.0
     shape: Shape = field(init=False, repr=False)
+    _totals: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         weights = checks.finite_array(self.weights, "The list of weights of OWLBall")
@@ -59,7 +60,8 @@ class OWLBall(Ball):
                 "The weights of OWLBall must be a list of falling numbers, the first one positive and none negative: "
                 "sort them in falling order."
             )
-        checks.settle(self, weights=weights, shape=weights.shape)
+        totals = checks.read_only(np.cumsum(weights))
+        checks.settle(self, weights=weights, shape=weights.shape, _totals=totals)
         self._settle()
 
     def norm(self, x: np.ndarray) -> float:
@@ -68,16 +70,19 @@ class OWLBall(Ball):
     @property
     def max_norm(self) -> float:
         """Of the vertices r / (w_1 + ... + w_k) at k entries."""
-        return self.radius * float(np.max(np.sqrt(np.arange(1, self.shape[0] + 1)) / np.cumsum(self.weights)))
+        return self.radius * float(np.max(np.sqrt(np.arange(1, self.shape[0] + 1)) / self._totals))
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         direction = self._direction(direction)
-        size = np.abs(direction) / (largest_size(direction) or 1.0)
-        order = np.argsort(-size, kind="stable")
-        totals = np.cumsum(self.weights)
-        k = int(np.argmax(np.cumsum(size[order]) / totals)) + 1
+        rising = np.abs(direction)
+        rising.sort()
+        rising /= rising[-1] or 1.0
+        sums = np.cumsum(rising[::-1])
+        sums /= self._totals
+        k = int(np.argmax(sums)) + 1
+        largest = indices_of_smallest(direction, k, sizes=True)  # which needs no order, as a sort of positions does
         vertex = np.zeros(self.shape)
-        vertex[order[:k]] = -np.copysign(self.radius / totals[k - 1], direction[order[:k]])
+        vertex[largest] = -np.copysign(self.radius / self._totals[k - 1], direction[largest])
         return vertex
 
     def project(self, x: np.ndarray) -> np.ndarray:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from condgrad import checks
+from condgrad.linalg.selection import largest_size
+
+MODERATE = (1e-150, 1e150)
+"""Sizes of the largest entry of a direction that needs no factor."""
 
 
 def scaled(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
@@ -35,9 +40,30 @@ def scaled(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
     NonFinite
         If it holds NaN or Inf.
     """
+    given, top = _with_size(direction, shape, owner)
+    return _times_power(given, -math.frexp(top)[1])
+
+
+def moderate(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
+    """The direction as it is, if sums of its entries neither overflow nor vanish, else as :func:`scaled` returns it.
+
+    For oracles whose answer does not depend on a factor that is a power of 2.
+    """
+    given, top = _with_size(direction, shape, owner)
+    return given if MODERATE[0] < top < MODERATE[1] else _times_power(given, -math.frexp(top)[1])
+
+
+def _with_size(direction: Any, shape: tuple[int, ...], owner: str) -> tuple[np.ndarray, float]:
     given = checks.point(direction, shape, owner)
-    top = float(np.abs(given).max())
-    if not np.isfinite(top):
+    top = largest_size(given)
+    if not math.isfinite(top):
         found = checks.not_finite(given)
         raise checks.NonFinite(f"The direction given to {owner} holds NaN or Inf ({found}): check the gradient.")
-    return checks.read_only(np.ldexp(given, -int(np.frexp(top)[1])))
+    return given, top
+
+
+def _times_power(given: np.ndarray, exponent: int) -> np.ndarray:
+    """2^exponent times an array; a product is faster than ldexp, if the power is a number."""
+    if exponent == 0:
+        return given
+    return checks.read_only(given * math.ldexp(1.0, exponent) if exponent < 1024 else np.ldexp(given, exponent))

@@ -12,8 +12,9 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
-from condgrad.domains.polytopes._direction import scaled
+from condgrad.domains.polytopes._direction import moderate
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope
+from condgrad.points import SparseArray
 
 
 @final
@@ -69,11 +70,15 @@ class Birkhoff(ZeroOnePolytope):
         """Columns of the ones in the rows of the vertex that minimises <direction, X>, an array of int."""
         from scipy.optimize import linear_sum_assignment
 
-        return linear_sum_assignment(scaled(direction, self.shape, "Birkhoff"))[1]
+        return linear_sum_assignment(moderate(direction, self.shape, "Birkhoff"))[1]
 
     def _chosen(self, direction: np.ndarray) -> np.ndarray:
         columns = self.permutation(direction)
         return np.arange(len(columns)) * len(columns) + columns
+
+    def atom(self, direction: np.ndarray) -> SparseArray:
+        """The answer of ``lmo`` as the indices of its ones."""
+        return SparseArray(self._chosen(direction), 1.0, self.shape)
 
     def start(self) -> np.ndarray:
         """The middle, 1/n everywhere."""

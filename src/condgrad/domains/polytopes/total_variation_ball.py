@@ -11,7 +11,8 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples, sparse_normal
-from condgrad.domains.polytopes._direction import scaled
+from condgrad.domains.polytopes._direction import moderate
+from condgrad.linalg.selection import index_of_largest_size
 
 
 @final
@@ -74,11 +75,15 @@ class TotalVariationBall:
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """The sequence with one jump, behind the entry with the largest absolute sum of the centred direction before it."""
-        g, n = scaled(direction, self.shape, "TotalVariationBall"), self.shape[0]
-        sums = np.cumsum(g - g.mean())[:-1]
-        last = int(np.argmax(np.abs(sums)))
+        g, n = moderate(direction, self.shape, "TotalVariationBall"), self.shape[0]
+        centred = g - g.mean()
+        sums = np.cumsum(centred, out=centred)[:-1]
+        last = index_of_largest_size(sums)
         jump = math.copysign(self.radius, sums[last])
-        return np.where(np.arange(n) <= last, self.mean - jump * (n - 1 - last) / n, self.mean + jump * (last + 1) / n)
+        vertex = centred  # whose memory is not needed any more
+        vertex[: last + 1] = self.mean - jump * (n - 1 - last) / n
+        vertex[last + 1 :] = self.mean + jump * (last + 1) / n
+        return vertex
 
     def start(self) -> np.ndarray:
         """The constant sequence."""

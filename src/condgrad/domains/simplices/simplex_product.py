@@ -78,7 +78,10 @@ class SimplexProduct:
         return SparseArray(indices_of_smallest_along(direction, self.axis), self.radius, self.shape)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        return self.atom(direction).to_dense()
+        direction = checks.direction(direction, self.shape, "SimplexProduct")
+        vertex = np.zeros(self.shape)
+        vertex.reshape(-1)[indices_of_smallest_along(direction, self.axis)] = self.radius
+        return vertex
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return onto_simplices(checks.point(x, self.shape, "SimplexProduct"), self.radius, self.axis)
