@@ -101,7 +101,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no finite sum": (
         lambda: solve(method="ncgs-vr"),
         TypeError,
-        "Method 'ncgs-vr' needs a finite sum, Quadratic has none: use ncgs, ncgs-ii, frank-wolfe.",
+        "Method 'ncgs-vr' needs a finite sum, Quadratic has none: use ncgs, ncgs-ii, frank-wolfe, "
+        "away-step, pairwise, blended-pairwise.",
     ),
     "no samples": (
         lambda: solve(method="sfw"),

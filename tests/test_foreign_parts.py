@@ -126,3 +126,22 @@ def test_a_textbook_projection_and_a_contains_without_default_pass() -> None:
     for seed in range(4):
         report = cg.testing.check_domain(Simplex(), sample=lambda domain, rng: rng.dirichlet(np.ones(6)), seed=seed)
         assert not report.failures, report
+
+
+def test_a_set_that_wraps_another_is_asked_by_its_own_lmo() -> None:
+    """It passes `atom` on with all other attributes: its own `lmo` was never called."""
+
+    class Wrapper:
+        def __init__(self, domain: Any):
+            self.domain, self.asked = domain, 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.domain, name)
+
+        def lmo(self, direction: np.ndarray) -> np.ndarray:
+            self.asked += 1
+            return self.domain.lmo(direction)
+
+    wrapper = Wrapper(cg.Simplex(4))
+    result = cg.minimize(cg.Quadratic(np.eye(4)), wrapper, method="pairwise", stop=cg.Steps(5))
+    assert wrapper.asked >= result.counts.lo > 0

@@ -323,7 +323,7 @@ def test_an_entry_that_a_sparse_matrix_holds_twice_is_refused_not_summed(kind: t
 
 
 def test_progress_is_shown_after_two_seconds(progress: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from condgrad.learn import progress
+    from condgrad.runtime import progress
 
     clock, out = iter(range(0, 10_000, 3)), io.StringIO()
     monkeypatch.setattr(progress, "monotonic", lambda: next(clock))

@@ -347,7 +347,8 @@ def test_line_search(problem):
     """Fifteen steps: the minimiser of a flat function is found to the square root of the rounding of its values only."""
     example = ground(problem)
     reference = walk_frank_wolfe(example, PRACTICAL, "line-search", 15)
-    assert_in_step(states_of("frank-wolfe", example, PRACTICAL, {"rule": "line-search"}, 15), reference)
+    # the search ends within 1e-8 of the best t, and where it does depends on the last bits of F
+    assert_in_step(states_of("frank-wolfe", example, PRACTICAL, {"rule": "line-search"}, 15), reference, 1e-6)
 
 
 def test_every_frank_wolfe_rule_has_a_walk():

@@ -368,7 +368,7 @@ def test_a_name_far_longer_than_the_others_takes_no_memory() -> None:
 def test_an_older_checkpoint_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "c"
     archive.write(path, "checkpoint", 2, {}, {})
-    with pytest.raises(BadArchive, match=r"version 2, of an older condgrad; this one reads version 3: write it again"):
+    with pytest.raises(BadArchive, match=r"version 2, of an older condgrad; this one reads version 4: write it again"):
         solve(5, checkpoint=path, resume=True)
 
 

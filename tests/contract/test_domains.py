@@ -18,6 +18,7 @@ from condgrad.domains import (
     L1Ball,
     L2Ball,
     NuclearBall,
+    Product,
     ProjectableUserSet,
     Simplex,
     Spectrahedron,
@@ -93,7 +94,9 @@ def test_every_set_keeps_its_contract(name):
 @pytest.mark.parametrize("scale", [5e-324, 1e-200, 1e-8, 1e8, 1e200, 1e300])
 def test_lmo_sees_the_direction_and_not_its_size(domain, scale):
     g = np.round(direction(domain, 1), 1) if scale > 1e-300 else np.sign(direction(domain, 1))
-    assert np.allclose(domain.lmo(scale * g), domain.lmo(g), rtol=1e-9, atol=1e-9 * domain.max_norm)
+    answer, expected = domain.lmo(scale * g), domain.lmo(g)
+    tied = abs(np.vdot(g, answer - expected)) <= 1e-14 * np.linalg.norm(g) * domain.max_norm  # another minimiser
+    assert tied or np.allclose(answer, expected, rtol=1e-9, atol=1e-9 * domain.max_norm)
 
 
 @over({name: domain for name, domain in OURS.items() if "max_norm" not in ENTRIES[name].bounds})
@@ -127,7 +130,7 @@ def test_directions_that_are_not_numbers_are_refused_in_one_sentence(domain, ora
         getattr(domain, oracle)(np.ones((3, *domain.shape)))
 
 
-@over({name: domain for name, domain in OURS.items() if hasattr(domain, "atom")})
+@over({name: d for name, d in OURS.items() if hasattr(d, "atom") and not isinstance(d, Product)})  # as its direction is
 def test_atoms_keep_their_structure_and_equal_the_dense_answer(domain):
     for seed in range(6):
         g = direction(domain, seed)

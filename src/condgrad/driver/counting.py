@@ -11,6 +11,7 @@ import numpy as np
 
 from condgrad.checks import NonFinite, not_finite, read_only
 from condgrad.driver.resolve import check_point, unwrapped
+from condgrad.driver.vertices import Compared
 from condgrad.points import norm2
 from condgrad.protocols import ORACLES, Oracle, Problem, has
 
@@ -53,11 +54,24 @@ class Counted:
     def __init__(self, target: Any, counts: Counts, allow: Allow):
         self._target = target
         for name, oracle in ORACLES.items():
-            if (ask := getattr(target, name, None)) is not None:
+            if name == "atom" and not has_own_atom(target):
+                vars(self)[name] = None
+            elif (ask := getattr(target, name, None)) is not None:
                 vars(self)[name] = counted(ask, oracle, target, counts, allow)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target, name)
+
+
+def has_own_atom(domain: Any) -> bool:
+    """Whether a set itself defines ``atom``.
+
+    A user's class that passes unknown attributes on to another set, and has an ``lmo`` of its own, is asked by that ``lmo``.
+    """
+    given = unwrapped(domain)
+    given = unwrapped(given._domain) if isinstance(given, Compared) else given
+    ours = type(given).__module__.startswith("condgrad.")
+    return ours or hasattr(type(given), "atom") or "atom" in getattr(given, "__dict__", ())
 
 
 def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts, allow: Allow) -> Callable[..., Any]:

@@ -48,7 +48,7 @@ class Polytope:
     --------
     >>> import numpy as np, condgrad as cg
     >>> knapsack = cg.Polytope(A=[[2.0, 3.0, 4.0]], b=[5.0], lower=0.0, upper=1.0)
-    >>> knapsack.lmo(np.array([-2.0, -4.0, -4.0]))
+    >>> knapsack.lmo(np.array([-2.0, -4.0, -5.0]))
     array([0. , 1. , 0.5])
 
     References
