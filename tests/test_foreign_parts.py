@@ -144,4 +144,4 @@ def test_a_set_that_wraps_another_is_asked_by_its_own_lmo() -> None:
 
     wrapper = Wrapper(cg.Simplex(4))
     result = cg.minimize(cg.Quadratic(np.eye(4)), wrapper, method="pairwise", stop=cg.Steps(5))
-    assert wrapper.asked >= result.counts.lo > 0
+    assert wrapper.asked >= result.counts["lo"] > 0
