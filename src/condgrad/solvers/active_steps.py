@@ -27,7 +27,7 @@ from condgrad.storage.stored import stored
 ACTIVE_RULES = ("short", "adaptive", "line-search")
 """Rules that minimise F or its upper bound along a direction, which linear convergence needs."""
 REFRESH = 64
-"""Every so many steps the iterate is computed from its weights, so that the rounding errors of the steps do not add up."""
+"""Number of steps after which the iterate is computed again from its weights, so that rounding errors do not add up."""
 
 
 @stored
