@@ -6,6 +6,7 @@ A direction is own x + c s + ... with atoms of the active set, and the longest s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -161,3 +162,38 @@ def moved(
         new[i] = 0.0 if c < 0 and t == 1.0 else new[i] + gamma * c
     new = np.maximum(new, 0.0)
     return new / new.sum()
+
+
+@dataclass(frozen=True)
+class ActiveSetMethod(ABC):
+    """Abstract: a Frank-Wolfe method that keeps an active set. The certificate of a step is the Frank-Wolfe gap before it.
+
+    Parameters
+    ----------
+    rule : str or callable, default "short"
+        "short", "adaptive", "line-search", or a function ``rule(direction) -> t`` of a :class:`condgrad.solvers.Direction`, with
+        t = 1 for the longest step.
+    """
+
+    rule: str | Rule = "short"
+
+    def __post_init__(self) -> None:
+        check_active_rule(self.rule)
+
+    @staticmethod
+    @abstractmethod
+    def chosen(view: View) -> Move:
+        """The direction of a step."""
+
+    @property
+    def relies_on_smoothness(self) -> bool:
+        """Whether the length of a step is computed from L."""
+        return self.rule == "short"
+
+    def init(self, problem: Problem, x0: Point) -> ActiveState:
+        """Return the initial state at x0."""
+        return first_state(problem, x0, self.rule)
+
+    def step(self, problem: Problem, state: ActiveState) -> ActiveState:
+        """Return the state after one step."""
+        return stepped(problem, state, self.rule, self.chosen)

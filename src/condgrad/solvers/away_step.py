@@ -13,24 +13,17 @@ the strong convexity, M the diameter and delta the pyramidal width of the set (T
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import final
 
-from condgrad.protocols import Point, Problem
-from condgrad.solvers.active_steps import (
-    ActiveState,
-    Move,
-    View,
-    away_from,
-    check_active_rule,
-    first_state,
-    stepped,
-    towards,
-)
+from condgrad.protocols import Problem
+from condgrad.solvers.active_steps import ActiveSetMethod, Move, View, away_from, towards
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.step_rules import Rule
 
 
+@final
 @dataclass(frozen=True)
-class AwayStep:
+class AwayStep(ActiveSetMethod):
     """Away-step Frank-Wolfe. The certificate of a step is the Frank-Wolfe gap at the iterate before it, for gamma = 1/(2L).
 
     Parameters
@@ -40,30 +33,12 @@ class AwayStep:
         t = 1 for the longest step.
     """
 
-    rule: str | Rule = "short"
-
-    def __post_init__(self) -> None:
-        check_active_rule(self.rule)
-
-    @property
-    def relies_on_smoothness(self) -> bool:
-        """Whether the length of a step is computed from L."""
-        return self.rule == "short"
-
-    def init(self, problem: Problem, x0: Point) -> ActiveState:
-        """Return the initial state at x0."""
-        return first_state(problem, x0, self.rule)
-
-    def step(self, problem: Problem, state: ActiveState) -> ActiveState:
-        """Return the state after one step."""
-        return stepped(problem, state, self.rule, chosen)
-
-
-def chosen(view: View) -> Move:
-    """Towards s or away from a, whichever falls more."""
-    g_FW, g_A = view.level - view.slopes[view.s], view.slopes[view.a] - view.level
-    alpha = float(view.hull.weights[view.a])
-    return towards(view.s) if g_FW >= g_A or alpha >= 1.0 else away_from(view.a, alpha)
+    @staticmethod
+    def chosen(view: View) -> Move:
+        """Towards s or away from a, whichever falls more."""
+        g_FW, g_A = view.level - view.slopes[view.s], view.slopes[view.a] - view.level
+        alpha = float(view.hull.weights[view.a])
+        return towards(view.s) if g_FW >= g_A or alpha >= 1.0 else away_from(view.a, alpha)
 
 
 def away_step(problem: Problem, setup: Setup, rule: str | Rule = "short") -> AwayStep:

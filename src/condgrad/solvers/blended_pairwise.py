@@ -12,26 +12,19 @@ convexity, M the diameter and delta the pyramidal width of the set.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
-from condgrad.protocols import Point, Problem
-from condgrad.solvers.active_steps import (
-    ActiveState,
-    Move,
-    View,
-    check_active_rule,
-    exchange,
-    first_state,
-    stepped,
-    towards,
-)
+from condgrad.protocols import Problem
+from condgrad.solvers.active_steps import ActiveSetMethod, Move, View, exchange, towards
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.step_rules import Rule
 
 
+@final
 @dataclass(frozen=True)
-class BlendedPairwise:
+class BlendedPairwise(ActiveSetMethod):
     """Blended pairwise conditional gradients. The certificate of a step is the Frank-Wolfe gap at the iterate before it.
 
     Parameters
@@ -41,32 +34,14 @@ class BlendedPairwise:
         t = 1 for the longest step.
     """
 
-    rule: str | Rule = "short"
-
-    def __post_init__(self) -> None:
-        check_active_rule(self.rule)
-
-    @property
-    def relies_on_smoothness(self) -> bool:
-        """Whether the length of a step is computed from L."""
-        return self.rule == "short"
-
-    def init(self, problem: Problem, x0: Point) -> ActiveState:
-        """Return the initial state at x0."""
-        return first_state(problem, x0, self.rule)
-
-    def step(self, problem: Problem, state: ActiveState) -> ActiveState:
-        """Return the state after one step."""
-        return stepped(problem, state, self.rule, chosen)
-
-
-def chosen(view: View) -> Move:
-    """Between two atoms of the active set, where that falls more than a step towards w."""
-    weights = view.hull.weights
-    s = int(np.argmin(np.where(weights > 0, view.slopes, np.inf)))
-    if view.slopes[view.a] - view.slopes[s] >= view.level - view.slopes[view.s]:
-        return exchange(s, view.a, float(weights[view.a]))
-    return towards(view.s)
+    @staticmethod
+    def chosen(view: View) -> Move:
+        """Between two atoms of the active set, where that falls more than a step towards w."""
+        weights = view.hull.weights
+        s = int(np.argmin(np.where(weights > 0, view.slopes, np.inf)))
+        if view.slopes[view.a] - view.slopes[s] >= view.level - view.slopes[view.s]:
+            return exchange(s, view.a, float(weights[view.a]))
+        return towards(view.s)
 
 
 def blended_pairwise(problem: Problem, setup: Setup, rule: str | Rule = "short") -> BlendedPairwise:

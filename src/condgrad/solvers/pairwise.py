@@ -10,15 +10,17 @@ t / (3 |A|! + 1) with A the vertices (Theorem 1); in practice swap steps are few
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import final
 
-from condgrad.protocols import Point, Problem
-from condgrad.solvers.active_steps import ActiveState, Move, View, check_active_rule, exchange, first_state, stepped
+from condgrad.protocols import Problem
+from condgrad.solvers.active_steps import ActiveSetMethod, Move, View, exchange
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.step_rules import Rule
 
 
+@final
 @dataclass(frozen=True)
-class Pairwise:
+class Pairwise(ActiveSetMethod):
     """Pairwise Frank-Wolfe. The certificate of a step is the Frank-Wolfe gap at the iterate before it, for gamma = 1/(2L).
 
     Parameters
@@ -28,28 +30,10 @@ class Pairwise:
         t = 1 for the longest step.
     """
 
-    rule: str | Rule = "short"
-
-    def __post_init__(self) -> None:
-        check_active_rule(self.rule)
-
-    @property
-    def relies_on_smoothness(self) -> bool:
-        """Whether the length of a step is computed from L."""
-        return self.rule == "short"
-
-    def init(self, problem: Problem, x0: Point) -> ActiveState:
-        """Return the initial state at x0."""
-        return first_state(problem, x0, self.rule)
-
-    def step(self, problem: Problem, state: ActiveState) -> ActiveState:
-        """Return the state after one step."""
-        return stepped(problem, state, self.rule, chosen)
-
-
-def chosen(view: View) -> Move:
-    """Weight moves from the away atom to s."""
-    return exchange(view.s, view.a, float(view.hull.weights[view.a]))
+    @staticmethod
+    def chosen(view: View) -> Move:
+        """Weight moves from the away atom to s."""
+        return exchange(view.s, view.a, float(view.hull.weights[view.a]))
 
 
 def pairwise(problem: Problem, setup: Setup, rule: str | Rule = "short") -> Pairwise:

@@ -73,7 +73,7 @@ class L1BallInBox:
 
     @property
     def _budget(self) -> float:
-        """What is left of the radius at the point of the box that is nearest to 0."""
+        """The radius minus the l1 norm of the point of the box that is nearest to 0."""
         return max(self.radius - float(np.abs(self._near).sum()), 0.0)
 
     @property
@@ -137,7 +137,7 @@ def _in_cut_l1_ball(domain: L1BallInBox, rng: np.random.Generator) -> np.ndarray
 
 
 def _cut_l1_minimum(domain: L1BallInBox, g: np.ndarray) -> float:
-    """By trying all vertices: each entry at a bound or at 0, but for one, which has what is left of the radius."""
+    """By trying all vertices: each entry at a bound or at 0, but for one, which has the rest of the radius."""
     lower, upper, g = domain.lower.ravel(), domain.upper.ravel(), g.ravel()
     choices = [{lo, up, min(max(0.0, lo), up)} for lo, up in zip(lower, upper, strict=True)]
     best = math.inf
