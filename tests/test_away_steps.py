@@ -11,7 +11,7 @@ import condgrad as cg
 from condgrad.driver.run import iterate
 from condgrad.solvers import Setup, build
 from condgrad.solvers.active_steps import REFRESH, View, away_from, exchange, moved, towards
-from condgrad.solvers.away_step import chosen
+from condgrad.solvers.away_step import AwayStep
 
 N = 25
 METHODS = ("away-step", "pairwise", "blended-pairwise")
@@ -124,4 +124,4 @@ def test_no_step_leads_away_from_the_only_atom():
     """Where rounding makes the slope towards the linear oracle's answer the smaller one: the longest step would be infinite."""
     hull = cg.ActiveSet.at(np.eye(3)[0]).with_atom(np.eye(3)[1])
     view = View(hull, s=1, a=0, slopes=np.ones(2), level=float(np.nextafter(1.0, 0.0)))
-    assert chosen(view) == towards(1)
+    assert AwayStep.chosen(view) == towards(1)
