@@ -84,8 +84,8 @@ def prox_of(example, schedule, *shares):
     return prox
 
 
-def reddi_step(example, schedule, initial_gap, each_term=True, power=0.5):
-    """t(k) = sqrt(h_0 / (L D^2)) / T^power, or / k^power in practice, and at most 1.
+def reddi_step(example, schedule, initial_gap, each_term=True, power=0.5, shift=0):
+    """t(k) = sqrt(h_0 / (L D^2)) / T^power, or / (k + shift)^power in practice, and at most 1.
 
     L is a smoothness of F, in the theorems of the variance reduced methods (``each_term``) one of every term.
     """
@@ -98,7 +98,7 @@ def reddi_step(example, schedule, initial_gap, each_term=True, power=0.5):
         h0 = np.sum(g * (x0 - example.domain.lmo(g))) + L * D**2 / 2
     if each_term and schedule is THEORY:
         L = getattr(f, "term_smoothness", L)
-    return lambda k: min(1.0, sqrt(h0 / (L * D**2)) / (STEPS if schedule is THEORY else k) ** power)
+    return lambda k: min(1.0, sqrt(h0 / (L * D**2)) / (STEPS if schedule is THEORY else k + shift) ** power)
 
 
 def draws(example):
@@ -165,7 +165,8 @@ def walk_ncgs_spider(example, schedule, epoch=None, batch=None, lam=None, adapti
 
 
 def walk_momentum_ncgs(example, schedule, batch=1, sample=None):
-    L, prox = example.objective.smoothness, prox_of(example, schedule, lambda k: 5 / 16)
+    f, prox = example.objective, prox_of(example, schedule, lambda k: 5 / 16)
+    L = getattr(f, "term_smoothness", f.smoothness) if schedule is THEORY else f.smoothness
     r = lambda k: (STEPS if schedule is THEORY else k) ** (-2 / 3)  # noqa: E731
     move = lambda x, v, k: prox(v, x, sqrt(r(k)) / (4 * L), k)  # noqa: E731
     first = sample or ceil(STEPS ** (1 / 3))
@@ -173,8 +174,8 @@ def walk_momentum_ncgs(example, schedule, batch=1, sample=None):
 
 
 def walk_momentum_sfw(example, schedule, batch=1, initial_gap=None, first=None, power=1 / 2, step_power=3 / 4):
-    t, lmo = reddi_step(example, schedule, initial_gap, each_term=False, power=step_power), example.domain.lmo
-    r = lambda k: (STEPS if schedule is THEORY else k) ** -power  # noqa: E731
+    t, lmo = reddi_step(example, schedule, initial_gap, power > 1 / 2, step_power, 8), example.domain.lmo
+    r = lambda k: (STEPS if schedule is THEORY else k + 8) ** -power  # noqa: E731
     move = lambda x, v, k: x + t(k) * (lmo(v) - x)  # noqa: E731
     storm = power > 1 / 2
     return {"x": momentum.run(*draws(example), move, example.x0, r, batch, first or batch, STEPS, SEED, storm)}

@@ -66,8 +66,8 @@ class Momentum:
         if memory is None:
             return g, Average(x, g)
         r = self.weight(k)
-        if self.recursive:
-            v = g + (1 - r) * (memory.v - objective.grad_terms(memory.x, batch))
-        else:
+        if not self.recursive:
             v = (1 - r) * memory.v + r * g
+            return v, Average(x, v)
+        v = g + (1 - r) * (memory.v - objective.grad_terms(memory.x, batch))
         return v, Average(x, v)

@@ -25,6 +25,7 @@ from condgrad.protocols import Inner, Point, Problem
 from condgrad.solvers.momentum_sfw import decay, first_batch
 from condgrad.solvers.schedules import Schedule, Setup
 from condgrad.solvers.states import State
+from condgrad.solvers.stochastic_frank_wolfe import smoothness_of_terms
 from condgrad.storage.stored import stored
 
 SHARE = 5 / 16
@@ -44,12 +45,13 @@ class MomentumNCGSState(State):
 
 @dataclass(frozen=True)
 class MomentumNCGS:
-    """Momentum NCGS; the estimator has the weights r and the batch sizes."""
+    """Momentum NCGS; the estimator has the weights r and the batch sizes. ``smoothness`` is the L of the step, by default F's."""
 
     schedule: Schedule
     inner: Inner
     estimator: Momentum
     seed: int = 0
+    smoothness: float | None = None
 
     def init(self, problem: Problem, x0: Point) -> MomentumNCGSState:
         """Return the initial state at x0."""
@@ -60,7 +62,7 @@ class MomentumNCGS:
     def step(self, problem: Problem, state: MomentumNCGSState) -> MomentumNCGSState:
         """Return the state after one step."""
         k, theta = state.k + 1, state.x
-        lam = sqrt(self.estimator.weight(k)) / (4 * state.L)
+        lam = sqrt(self.estimator.weight(k)) / (4 * (self.smoothness or state.L))
         rng = np.random.default_rng((self.seed, k))
 
         v, average = self.estimator.estimate(problem.objective, theta, state.average, k, rng)
@@ -74,5 +76,6 @@ def momentum_ncgs(
 ) -> MomentumNCGS:
     """Build the method; ``sample`` is the size of the first batch, by default T^(1/3)."""
     first = max(batch, sample or first_batch(setup.steps))
+    L = smoothness_of_terms(problem.objective, setup.schedule)
     estimator = Momentum(decay(setup.schedule, 2 / 3), batch, first, recursive=True, replace=replace)
-    return MomentumNCGS(setup.schedule, setup.inner, estimator, setup.seed)
+    return MomentumNCGS(setup.schedule, setup.inner, estimator, setup.seed, L)

@@ -3,9 +3,9 @@ r"""Stochastic Frank-Wolfe with a gradient estimator, as in Reddi, Sra, Poczos a
     v = an estimate of grad F(x),  s = lmo(v),  x = x + t (s - x)
 
 The methods differ in the estimate: see sfw.py, svfw.py, sagafw.py, spider_fw.py and momentum_sfw.py. Their theorems use the
-constant step t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly random iterate. L is the
-smoothness of F in the theorem of SFW, and that of every term (or sample) in those of the variance reduced methods. With momentum
-the step falls by another power of T.
+constant step t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly random iterate. L is
+the smoothness of F in the theorem of SFW, and that of every term (or sample) in those of the variance reduced methods. With
+momentum the step falls by another power of T.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ class StochasticFrankWolfeState(State):
 class StochasticFrankWolfe:
     """Stochastic Frank-Wolfe with a gradient estimator.
 
-    The step is t = scale/T^``power`` in all T steps with the schedule ``theory``, and scale/k^``power`` in step k with
-    ``practical``, for runs of no fixed length. ``smoothness`` is the L of the step, by default that of F. ``initial_gap`` is h_0, by default F(x_0)
-    minus the objective's lower bound or, if it has none, max_x <grad F(x_0), x_0 - x> + L D^2/2, an upper bound by smoothness.
+    The step is t = scale/T^``power`` in all T steps with the schedule ``theory``, and scale/(k + ``shift``)^``power`` in step k
+    with ``practical``, for runs of no fixed length. ``smoothness`` is the L of the step, by default that of F.
+    ``initial_gap`` is h_0, by default F(x_0) minus the objective's lower bound or, if it has none,
+    max_x <grad F(x_0), x_0 - x> + L D^2/2, an upper bound by smoothness.
     """
 
     estimator: Estimator
@@ -49,6 +50,7 @@ class StochasticFrankWolfe:
     seed: int = 0
     smoothness: float | None = None
     power: float = 1 / 2
+    shift: int = 0
 
     def init(self, problem: Problem, x0: Point) -> StochasticFrankWolfeState:
         """Return the initial state at x0."""
@@ -65,7 +67,10 @@ class StochasticFrankWolfe:
 
         v, memory = self.estimator.estimate(problem.objective, x, state.memory, k, rng)
         s = problem.domain.lmo(v)
-        t = min(1.0, state.scale / (self.schedule.steps if isinstance(self.schedule, theory) else k) ** self.power)
+        t = min(
+            1.0,
+            state.scale / (self.schedule.steps if isinstance(self.schedule, theory) else k + self.shift) ** self.power,
+        )
         return StochasticFrankWolfeState(k=k, x=x + t * (s - x), L=state.L, memory=memory, scale=state.scale)
 
 
