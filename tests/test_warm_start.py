@@ -187,7 +187,7 @@ def test_a_checkpoint_of_another_warm_start_is_refused(tmp_path: Path) -> None:
 def test_each_call_of_a_warm_start_begins_where_the_last_one_ended(papers: cg.Problem) -> None:
     solver = WarmStart(cg.solvers.NCGS(cg.practical(), cg.Spectral()), 3)
     first, second, third, _ = islice(cg.iterate(papers, solver, papers.domain.start()), 4)
-    assert first.block.shape == (30, 0) and first.L == papers.objective.smoothness
+    assert first.block.shape == (30, 0) and papers.objective.smoothness == first.L
     assert second.block.shape[1] > 0 and not np.array_equal(second.block, third.block)
 
 

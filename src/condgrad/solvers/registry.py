@@ -145,7 +145,7 @@ def recursive_cost(c: Cost, restart: int) -> int:
     return restarts * restart + 2 * c.batch * (c.steps - restarts)
 
 
-_BATCH, _EPOCH, _SAMPLE = Option(whole, 5), Option(whole, 3), Option(whole, 7)
+_BATCH, _EPOCH, _SAMPLE = Option(whole, 4), Option(whole, 3), Option(whole, 7)
 _GAP, _LAM, _STRETCH, _SCALE = (
     Option(positive, 0.3),
     Option(positive, 0.05),
@@ -256,7 +256,7 @@ _ENTRIES = (
     Method(
         "sarah-fw", "SARAH-FW", sarah_fw, "terms", "terms L-smooth in the mean square", "IFO, LO",
         "IFO n + sqrt(n)/eps^2, LO 1/eps^2", "solvers/spider_fw.py", _BEZNOSIKOV, output_law=random_iterate,
-        options={"epoch": _EPOCH, "batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE},
+        options={"epoch": Option(whole, 2), "batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE},
     ),
     Method(
         "zero-sarah-fw", "ZeroSARAH-FW", zero_sarah_fw, "terms", "terms L-smooth in the mean square", "IFO, LO",

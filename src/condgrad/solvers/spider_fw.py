@@ -67,7 +67,7 @@ def step_constant(objective: Any, schedule: Schedule, factor: float) -> float | 
     """Return the C of the theorem's step; None, F's own L, with the practical schedule."""
     if not isinstance(schedule, theory):
         return None
-    K = objective.mean_square_smoothness or smoothness_of_terms(objective, schedule)
+    K: Any = objective.mean_square_smoothness or smoothness_of_terms(objective, schedule)
     return factor * K + objective.smoothness / 2
 
 
