@@ -88,7 +88,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "driver/asked.py": (BY_HAND, DRIVER),
     "driver/reached.py": (DRIVER, HONESTY),
     "driver/observation.py": (BY_HAND, INEXACT, "tests/test_learn_result.py -k parts", DRIVER, EVALUATIONS),
-    "driver/verification.py": (BY_HAND, DRIVER, HONESTY, RESUMING),
+    "driver/verification.py": ("tests/test_verification.py", BY_HAND, HONESTY, DRIVER, RESUMING),
     "driver/session.py": ("tests/test_learn_result.py",),
     "driver/audit.py": ("tests/test_safety.py", INEXACT, HONESTY, RESUMING),
     "driver/vertices.py": (HONESTY,),
