@@ -511,8 +511,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("        self._last_gradient.clear()\n", "", "two gradients are kept"),
         ("yield evaluations[::-1]", "yield evaluations", "the first evaluation is taken for the last"),
         ("return _ACTIVE.get() or _of_thread.cache", "return _of_thread.cache", "a run uses the cache of its thread"),
-        ("            self._known[key] = found\n", "            self._known = WeakKeyDictionary({key: found, **self._known})\n",
-         "the array used last is dropped first"),
+        ("del self[next(iter(self))]", "self.popitem()", "the array that was used last is dropped first"),
     ],
     "runtime/signals.py": [
         ("(receiver,) if alone else (*_RECEIVERS", "(*_RECEIVERS", "a run inside a run is heard outside"),

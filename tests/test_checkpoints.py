@@ -209,7 +209,7 @@ LOW_RANK = {
     "the pattern of values": lambda data, _: cached(data, 2)[-1].__setitem__(1, 1.0),
     "cached values": lambda data, arrays: spoil(arrays, cached(data, 2)[-1][3]),
     "other cached values": lambda data, _: cached(data, 2)[-1].__setitem__(3, held(data, "Factors")["U"]),
-    "whose number": lambda data, _: cached(data, 3)[-1].__setitem__(1, ["node", number_of(data, "State")]),
+    "whose number": lambda data, _: cached(data, 3)[-1].__setitem__(1, None),
     "a number of what": lambda data, _: cached(data, 3)[-1].__setitem__(2, None),
     "a number": lambda data, _: cached(data, 3)[-1].__setitem__(3, "1"),
     "coefficient": lambda data, _: held(data, "condgrad.LowRank")["terms"][1].__setitem__(1, float("nan")),

@@ -21,7 +21,7 @@ from condgrad.driver.fingerprint import Fingerprint, differences
 from condgrad.driver.reached import Reached
 from condgrad.driver.resolve import unwrapped
 from condgrad.driver.trace import NUMERIC_COLUMNS, Trace
-from condgrad.points import LowRank
+from condgrad.points import LowRank, SparsePlusLowRank
 from condgrad.points.low_rank import Factors
 from condgrad.protocols import Record
 from condgrad.runtime.cache import Cache
@@ -262,22 +262,16 @@ def _shared(objective: Any) -> dict[str, Any]:
 
 def validate_content(evaluations: list[Any], values: list[Any], numbers: list[Any]) -> None:
     """Raise TypeError or ValueError if this is not what a cache holds. Objects are validated already."""
-    for objective, x, value, gradient in evaluations:
-        check_type(value, float, "a cached value")
-        if not isinstance(x, LowRank) or x.shape != objective.shape:
-            raise TypeError("a point of which the value is cached is none")
-        if gradient is not None and getattr(gradient, "pattern", None) is not objective.pattern:
-            raise TypeError("a cached gradient is none")
-    for pattern, factors, array in values:
-        check_type(factors, Factors, "factors with cached values")
-        check_array(array, (pattern.size,), "the cached values")
+    check_type(evaluations, list[tuple[Any, LowRank, float, SparsePlusLowRank | None]], "the cached evaluations")
+    check_type(values, list[tuple[Any, Factors, np.ndarray]], "the cached values")
+    check_type(numbers, list[tuple[Any, Factors, float]], "the cached numbers")
+    for objective, x, _, gradient in evaluations:
+        if x.shape != objective.shape or (gradient is not None and gradient.pattern is not objective.pattern):
+            raise ValueError("a cached evaluation is of another problem")
+    for pattern, _, array in values:
+        check_array(array, (pattern.size,), "an array of cached values")
         if array.dtype != pattern.dtype:
             raise ValueError(f"cached values of {pattern.dtype} were expected")
-    for a, b, number in numbers:
-        check_type(b, Factors, "factors with a cached number")
-        if not isinstance(a, Factors | np.ndarray):
-            raise TypeError("a cached number belongs to factors, and to factors or an array")
-        check_type(number, float, "a cached number")
 
 
 def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...]) -> None:

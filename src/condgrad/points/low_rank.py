@@ -41,22 +41,19 @@ class Factors:
         self.base = U.shape[1] if base is None else base
         """The rank after the last compression."""
 
-    def norm2(self) -> float | None:
-        """Return the squared norm if it is known, else None."""
-        return active().numbers.get(self, self)
-
     def inner(self, other: Factors) -> float:
         """Return <self, other>."""
         if other is not self:
             return float(np.vdot(wide(self.U).T @ wide(other.U), wide(self.V).T @ wide(other.V)))
-        found = self.norm2()
+        known = active().numbers
+        found = known.get(self, self)
         if found is None:
             U, V = wide(self.U), wide(self.V)
             parts = (U.T @ U) * (V.T @ V)
             found = float(parts.sum())
             if parts.size and found < CANCELLATION_RATIO * parts.max():
                 found = float(np.sum(svd(self.U, self.V)[1] ** 2))
-            active().numbers.put(self, self, found)
+            known.put(self, self, found)
         return found
 
     def distance2(self, other: Factors) -> float:
@@ -72,29 +69,18 @@ class Factors:
             known.put(other, self, found)
         return found
 
-    def at(self, pattern: Pattern) -> np.ndarray:
-        """Return the values on the pattern, from the cache if possible."""
-        known = active().values(pattern)
-        values = known.get(self)
+    def at(self, pattern: Pattern, known: np.ndarray | None = None) -> np.ndarray:
+        """Return the values on the pattern: from the cache if possible, else those that are ``known``, else sampled."""
+        recent = active().values(pattern)
+        values = recent.use(self)
         if values is None:
-            known.make_room(pattern.max_cached)
-            values = read_only(pattern.sample(self.U, self.V))
-            known.put(self, values)
+            recent.make_room(pattern.max_cached)
+            values = recent[self] = read_only(pattern.sample(self.U, self.V)) if known is None else known
         return values
-
-    def cache_values(self, pattern: Pattern, values: np.ndarray) -> None:
-        """Store known values on the pattern in the cache."""
-        known = active().values(pattern)
-        known.make_room(pattern.max_cached)
-        known.put(self, values)
 
     def has_cached(self, pattern: Pattern) -> bool:
         """Return whether the values on this pattern are cached."""
         return self in active().values(pattern)
-
-    def uncached(self) -> Factors:
-        """Return the same factors as another object, of which nothing is in a cache."""
-        return Factors(self.U, self.V, self.base)
 
     def __reduce__(self) -> Any:
         """State for pickle and copy: arrays are read-only again after it."""
@@ -157,7 +143,7 @@ class LowRank(Structured):
 
     def uncached(self) -> LowRank:
         """Return the same point as another object. A run starts from it: terms are merged in place, which x0 must not see."""
-        return LowRank._of(tuple((c, f.uncached()) for c, f in self.terms), self.shape)
+        return LowRank._of(self.terms, self.shape)
 
     @classmethod
     def _of(cls, terms: tuple[tuple[float, Factors], ...], shape: tuple[int, int]) -> LowRank:
@@ -245,8 +231,9 @@ class LowRank(Structured):
             factors = Factors(left * sigma, right)
         else:
             factors = Factors(*self.factors(), base)
-            if all(f.norm2() is not None for _, f in self.terms):
-                active().numbers.put(factors, factors, self.inner(self))
+            known = active().numbers
+            if all(known.get(f, f) is not None for _, f in self.terms):
+                known.put(factors, factors, self.inner(self))
         self._set_terms(((1.0, factors),), self.shape)
         return factors
 
@@ -256,10 +243,8 @@ class LowRank(Structured):
         In float32 nothing is cached: the rounding errors of values that are combined from rounded values would add up.
         """
         values, terms = self.at(pattern), self.terms
-        if pattern.dtype == np.float32:
-            return values
-        if len(terms) > 1 or (terms and terms[0][0] != 1.0):
-            self._merge_terms().cache_values(pattern, values)
+        if pattern.dtype != np.float32 and (len(terms) > 1 or (terms and terms[0][0] != 1.0)):
+            self._merge_terms().at(pattern, known=values)
         return values
 
     def at(self, pattern: Pattern) -> np.ndarray:

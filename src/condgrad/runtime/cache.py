@@ -1,6 +1,6 @@
 """The cache of a run: what has been computed of points, and is needed again.
 
-Objectives, sets and points have no hidden state, so that threads and runs can share them. What is known of a point (F, the
+Objectives and sets keep nothing between calls, so that threads and runs can share them. What is known of a point (F, the
 gradient, its values on the observed entries, its distances to other points) is in the :class:`Cache` that is active in the
 current context. A run has its own, so its last bits depend on nothing that was computed before it or beside it. Outside of runs
 each thread has one.
@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import NoneType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -48,36 +49,20 @@ class Numbers:
         return ((a, b, number) for a, b, number in found if a is not None and b is not None)
 
 
-class Recent:
-    """The arrays of the objects that were used most recently."""
+class Recent(WeakKeyDictionary[Any, Any]):
+    """Arrays by the objects that they belong to, the one used last at the end."""
 
-    def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-
-    def get(self, key: Any) -> Any:
+    def use(self, key: Any) -> Any:
         """Return the array of an object, which is now the one used last; None if it is not known."""
-        found = self._known.pop(key, None)
+        found = self.pop(key, None)
         if found is not None:
-            self._known[key] = found
+            self[key] = found
         return found
 
     def make_room(self, limit: int) -> None:
         """Drop the arrays that were used least recently, until there are fewer than ``limit``."""
         while len(self) >= limit:
-            del self._known[next(iter(self._known))]
-
-    def put(self, key: Any, array: Any) -> None:
-        """Keep the array of an object."""
-        self._known[key] = array
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self._known
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        return iter(list(self._known.items()))
-
-    def __len__(self) -> int:
-        return len(self._known)
+            del self[next(iter(self))]
 
 
 class Evaluations:
@@ -108,15 +93,11 @@ class Evaluations:
 
     def put(self, x: Any, value: float, gradient: Any) -> None:
         """Keep an evaluation as the last one; ``gradient`` is None if it was not computed."""
-        self._known.insert(0, (ref(x), value, _nothing if gradient is None else ref(gradient)))
+        self._known.insert(0, (ref(x), value, NoneType if gradient is None else ref(gradient)))
         self._last_gradient[x] = gradient
 
     def __iter__(self) -> Iterator[tuple[Any, float, Any]]:
         return ((x, value, gradient()) for point, value, gradient in self._known if (x := point()) is not None)
-
-
-def _nothing() -> None:
-    return None
 
 
 class Cache:
@@ -129,13 +110,11 @@ class Cache:
 
     def values(self, pattern: Any) -> Recent:
         """Values on the entries of a pattern, by factors."""
-        found = self._values.get(pattern)
-        return self._values.setdefault(pattern, Recent()) if found is None else found
+        return self._values.setdefault(pattern, Recent())
 
     def evaluations(self, objective: Any) -> Evaluations:
         """The last evaluations of an objective."""
-        found = self._evaluations.get(objective)
-        return self._evaluations.setdefault(objective, Evaluations()) if found is None else found
+        return self._evaluations.setdefault(objective, Evaluations())
 
     def content(self, holds: Callable[[Any], bool]) -> Iterator[list[tuple[Any, ...]]]:
         """Yield what a checkpoint saves, as three lists for :meth:`fill`: evaluations, values and numbers.
@@ -152,7 +131,7 @@ class Cache:
             if holds(objective) and holds(x) and (position == 0 or holds(gradient))
         ]
         yield evaluations[::-1]
-        values = ((pattern, key, array) for pattern, known in self._values.items() for key, array in known)
+        values = ((pattern, key, array) for pattern, known in self._values.items() for key, array in known.items())
         yield [entry for entry in values if holds(entry[0]) and holds(entry[1])]
         yield [entry for entry in self.numbers if holds(entry[0]) and holds(entry[1])]
 
@@ -161,7 +140,7 @@ class Cache:
         for objective, x, value, gradient in evaluations:
             self.evaluations(objective).put(x, value, gradient)
         for pattern, key, array in values:
-            self.values(pattern).put(key, array)
+            self.values(pattern)[key] = array
         for a, b, number in numbers:
             self.numbers.put(a, b, number)
 
