@@ -44,9 +44,7 @@ def scaled(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
     return _times_power(given, -math.frexp(top)[1])
 
 
-def moderate(
-    direction: Any, shape: tuple[int, ...], owner: str, sizes: tuple[float, float] = MODERATE
-) -> np.ndarray:
+def moderate(direction: Any, shape: tuple[int, ...], owner: str, sizes: tuple[float, float] = MODERATE) -> np.ndarray:
     """The direction as it is, if the size of its largest entry is between ``sizes``, else as :func:`scaled` returns it.
 
     For oracles whose answer does not depend on a factor that is a power of 2. By default, sums of entries neither overflow nor
