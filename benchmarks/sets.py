@@ -1,6 +1,6 @@
 """Linear oracles against the best alternative that a user has: numpy, scipy, HiGHS, POT, networkx. Run by `make bench-sets`.
 
-python -m benchmarks.sets [--quick] [--check] [--out DIR]
+python -m benchmarks.sets [--quick] [--check] [--out DIR] [--largest N] [--seconds S]
 
 A row is a set, a size and an alternative; both answer the same random directions in one run, and the smallest CPU time of each
 counts (the mean over changing directions for linear programs). ``passes`` is the time of the oracle (of its structured atom, if
@@ -735,14 +735,20 @@ def claim(row: Row) -> Claim:
 KEYS = ("set", "variables", "alternative", "oracle", "atom", "other", "speed", "passes")
 
 
+def options(parser: Any) -> None:
+    parser.add_argument("--largest", type=float, default=1e7, metavar="N", help="leave larger sizes out")
+    parser.add_argument("--seconds", type=float, default=0.2, metavar="S", help="CPU time for each figure")
+
+
 def main() -> None:
-    args = arguments(__doc__)
+    args = arguments(__doc__, options)
     known = [case for case in CASES if case.name in DOMAINS]
-    seconds = 0.01 if args.quick else 0.2
+    seconds = 0.01 if args.quick else args.seconds
     jobs = [
         Job(1.0, lambda case=case, n=n: [measured(case, n, seconds)])  # type: ignore[misc]
         for case in known
         for n in (QUICK.get(case.sizes, case.sizes[:1]) if args.quick else case.sizes)
+        if n <= args.largest
     ]
     rows = work_off("Sets", jobs)
     missing = {name: WITHOUT_RIVAL[name] for name in sorted(set(DOMAINS) - {case.name for case in known})}

@@ -44,14 +44,13 @@ def scaled(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
     return _times_power(given, -math.frexp(top)[1])
 
 
-def moderate(direction: Any, shape: tuple[int, ...], owner: str, sizes: tuple[float, float] = MODERATE) -> np.ndarray:
-    """The direction as it is, if the size of its largest entry is between ``sizes``, else as :func:`scaled` returns it.
+def moderate(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
+    """The direction as it is, if sums of its entries neither overflow nor vanish, else as :func:`scaled` returns it.
 
-    For oracles whose answer does not depend on a factor that is a power of 2. By default, sums of entries neither overflow nor
-    vanish.
+    For oracles whose answer does not depend on a factor that is a power of 2.
     """
     given, top = _with_size(direction, shape, owner)
-    return given if sizes[0] < top < sizes[1] else _times_power(given, -math.frexp(top)[1])
+    return given if MODERATE[0] < top < MODERATE[1] else _times_power(given, -math.frexp(top)[1])
 
 
 def _with_size(direction: Any, shape: tuple[int, ...], owner: str) -> tuple[np.ndarray, float]:

@@ -13,15 +13,14 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._brute_force import mixture, vertices_of
-from condgrad.domains.polytopes._direction import moderate, scaled
+from condgrad.domains.polytopes._direction import scaled
 from condgrad.domains.polytopes._linear_program import LinearProgram, power_of_2
 from condgrad.points import SparseArray
 from condgrad.runtime.extras import needed_for
 
 SOLVERS = ("auto", "network-simplex", "lp")
 USUAL = (2.0**-6, 2.0**6)
-"""Sizes of the largest cost, and of the sum of a plan, that the network simplex method gets as they are: its tolerances are
-absolute."""
+"""Sums of a plan that the network simplex method gets as they are: its tolerances are absolute."""
 PIVOTS = 10**9
 """Steps that the network simplex method may make."""
 
@@ -112,11 +111,12 @@ class TransportPolytope:
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """A transport plan of minimum cost <direction, X>."""
+        g = scaled(direction, self.shape, "TransportPolytope")
         emd = None if self.solver == "lp" else _network_simplex(self.solver == "auto")
         if emd is None:
-            g = scaled(direction, self.shape, "TransportPolytope")
             return np.maximum(self._program.minimiser(g.ravel()), 0.0).reshape(self.shape)
-        return self._by_network_simplex(emd, moderate(direction, self.shape, "TransportPolytope", USUAL))
+        # scaled costs are at least -1, which the method needs: it takes the largest cost + 1 for the price of no plan
+        return self._by_network_simplex(emd, g)
 
     def _by_network_simplex(self, emd: Any, g: np.ndarray) -> np.ndarray:
         total = float(self.row_sums.sum())
