@@ -27,11 +27,12 @@ $(VENV)/ready: $(VENV)/demo-ready requirements.lock
 demo: $(VENV)/demo-ready  ## the paper's experiment, with a report to look at
 	$(BIN)/condgrad reproduce --quick --jobs 2 --out demo-report
 
+# One worker runs all tests of a file, so that a fixture of the module is made once.
 test: $(VENV)/ready  ## the default suite
-	$(BIN)/pytest -n 2 -rs
+	$(BIN)/pytest -n 2 --dist loadfile -rs
 
 coverage: $(VENV)/ready  ## the default suite again, with its coverage, which takes twice the time
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+	$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report=term
 
 test-slow: $(VENV)/ready  ## the tests that take minutes
 	$(BIN)/pytest -m slow -o addopts="--strict-markers" tests
