@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 FUZZ := .venv-fuzz
 
+# Tests and benchmarks start many processes, each of which would compile every module that it imports again without bytecode files.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
