@@ -21,7 +21,7 @@ def why_not(estimator: Any) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few radii far apart, without refinement: the checks fit hundreds of times, and none is about how well a radius is chosen."""
+    """Few radii far apart, without refinement: the checks fit hundreds of times, and none is about the radius."""
     for name, value in {"RADIUS_RATIO": 4.0, "PATIENCE": 1, "REFINEMENT_ROUNDS": 0}.items():
         monkeypatch.setattr(radius_search, name, value)
 
