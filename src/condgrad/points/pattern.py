@@ -19,7 +19,7 @@ MAX_CACHED = 2
 MANY_ENTRIES = 2**22
 """A pattern with more entries than this caches the values of one point only, to save memory."""
 PIECE_ENTRIES = 2**18
-"""Maximum number of entries in a piece of several rows. Up to four arrays of this length, in float64, exist at the same time: 8 MB."""
+"""Maximum number of entries in a piece of several rows. Up to four float64 arrays of this length exist at a time: 8 MB."""
 
 
 class _Carrying(threading.local):
