@@ -16,8 +16,8 @@ DRIVER = "tests/test_driver.py tests/test_endings.py tests/contract/test_counts.
 HONESTY = "tests/test_honesty.py tests/test_bad_answers.py tests/test_safety.py"
 INEXACT = (
     "tests/test_inexact_oracles.py tests/test_interruption.py -k 'listen or told or take_the or worst or says_that or "
+    "deadline or trace or rounding or growing'"
 )
-INEXACT += "deadline'"
 RESUMING = "tests/contract/test_resuming.py"
 EVALUATIONS, OWN = "tests/test_evaluations.py", "tests/test_own_parts.py"
 ACTIVE = f"{LOCKSTEP} tests/test_away_steps.py -k 'away or pairwise'"
@@ -81,13 +81,13 @@ FIRST: dict[str, tuple[str, ...]] = {
     "driver/checkpoint.py": ("tests/test_checkpoints.py", RESUMING),
     "storage/snapshot.py": ("tests/test_stored.py", "tests/test_checkpoints.py", RESUMING),
     "storage/stored.py": ("tests/test_stored.py", "tests/test_checkpoints.py"),
-    "driver/counting.py": (DRIVER, HONESTY),
+    "driver/counting.py": (EVALUATIONS, DRIVER, HONESTY),
     "protocols.py": ("tests/test_contracts.py", DRIVER),
     "driver/metrics.py": (BY_HAND, INEXACT, DRIVER),
-    "driver/run.py": (DRIVER, HONESTY, "tests/test_signals.py"),
+    "driver/run.py": (f"{EVALUATIONS} -k still", DRIVER, HONESTY, "tests/test_signals.py"),
     "driver/asked.py": (BY_HAND, DRIVER),
     "driver/reached.py": (DRIVER, HONESTY),
-    "driver/observation.py": (BY_HAND, INEXACT, DRIVER, EVALUATIONS),
+    "driver/observation.py": (BY_HAND, INEXACT, "tests/test_learn_result.py -k parts", DRIVER, EVALUATIONS),
     "driver/verification.py": (BY_HAND, DRIVER, HONESTY, RESUMING),
     "driver/session.py": ("tests/test_learn_result.py",),
     "driver/audit.py": ("tests/test_safety.py", INEXACT, HONESTY, RESUMING),
