@@ -16,8 +16,8 @@ MAX_CACHED = 2
 """Maximum number of points whose values on the pattern are cached at the same time."""
 MANY_ENTRIES = 2**22
 """A pattern with more entries than this caches the values of one point only, to save memory."""
-PIECE_ENTRIES = 2**20
-"""Maximum number of entries in a piece of several rows."""
+PIECE_ENTRIES = 2**18
+"""Maximum number of entries in a piece of several rows. Up to four float64 arrays of this length exist at a time: 8 MB."""
 
 
 class Pattern:
