@@ -120,7 +120,7 @@ class TransportPolytope:
 
     def _by_network_simplex(self, emd: Any, g: np.ndarray) -> np.ndarray:
         total = float(self.row_sums.sum())
-        size = 1.0 if USUAL[0] < total < USUAL[1] else float(power_of_2(total))
+        size = 1.0 if USUAL[0] < total < USUAL[1] else float(power_of_2(self.row_sums.sum()))
         i, j = np.flatnonzero(self.row_sums), np.flatnonzero(self.column_sums)
         a, b = self.row_sums[i] / size, self.column_sums[j] / size
         whole = (len(i), len(j)) == self.shape
