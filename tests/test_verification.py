@@ -62,6 +62,12 @@ def test_a_measure_within_precision_is_waited_for_where_the_other_one_is_exhaust
     assert Verifier.beyond_precision(run, exhausted).status == "unverified"  # type: ignore[arg-type, union-attr]
 
 
+def test_the_least_smoothness_is_a_tenth_of_the_quotient_of_two_gradients() -> None:
+    y = np.array([0.6, 0.2, 0.2])
+    apart = np.linalg.norm(PROBLEM.objective.grad(X) - PROBLEM.objective.grad(y)) / np.linalg.norm(X - y)
+    assert Verifier.least_smoothness(a_run(), Certificate(X, y, 0.1, 0.0)) == pytest.approx(apart / 10)
+
+
 # --------------------------------------------------------------------------------------------------------------- the audit
 
 

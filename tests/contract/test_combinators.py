@@ -663,6 +663,8 @@ def test_the_start_of_a_half_space_cut_is_on_its_plane_where_that_of_the_set_is_
     """The start of the simplex, (1/3, 1/3, 1/3), has <a, x> = 2/3; the cut asks for at most 0.5."""
     cut = cg.HalfSpaceCut(cg.Simplex(3), np.array([2.0, 0.0, 0.0]), 0.5)
     assert cut.contains(cut.start()) and cut.start()[0] == pytest.approx(0.25)
+    touching = cg.HalfSpaceCut(cg.Simplex(3), np.array([1.0, 2.0, 3.0]), 1.0)
+    assert np.allclose(touching.start(), [1.0, 0.0, 0.0], atol=1e-9), "the only point of the cut"
 
 
 def test_the_elliptope_warns_where_its_search_does_not_converge(monkeypatch):
