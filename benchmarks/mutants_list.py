@@ -622,6 +622,14 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
 
 EQUIVALENT: dict[tuple[str, str], str] = {
     (
+        "domains/spectral/elliptope.py",
+        "while there.value > here.value + 0.0002 * step * descent + 1e-13 * abs(here.value) and step > 1e-6:",
+    ): "another constant of a sufficient decrease, with which the search converges as well",
+    (
+        "domains/combinators/half_space_cut.py",
+        "if excess(0.0) < 0.0:",
+    ): "on the plane itself the search for the multiplier ends at 0, its first point",
+    (
         "certificate.py",
         "return max(gap, -gap + rounding, 0.0) + rounding + worst(reports), rounding",
     ): "a bound that is at most larger by the rounding, which it may be",

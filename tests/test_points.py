@@ -12,7 +12,7 @@ from tests.made_points import dense, direction, low_rank, pattern_of, points, sa
 
 from condgrad.points import LowRank, Pattern, SparseArray, SparsePlusLowRank, distance2, inner, norm2
 from condgrad.points.low_rank import MAX_TERMS
-from condgrad.points.sparse_array import sparse_form
+from condgrad.points.sparse_array import _validate, sparse_form
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 seeds = st.integers(0, 10**6)
@@ -385,3 +385,9 @@ def test_an_array_is_kept_sparse_up_to_an_eighth_of_its_entries():
     assert isinstance(sparse_form(x), SparseArray) and np.array_equal(np.asarray(sparse_form(x)), x)
     x[1, 0] = 1.0
     assert sparse_form(x) is x
+
+
+def test_a_stored_sparse_array_may_have_the_first_and_the_last_index():
+    _validate(SparseArray([0, 3], 1.0, (4,)))
+    with pytest.raises(ValueError, match="ind"):
+        _validate(SparseArray._of(np.array([0, 4]), np.ones(2), (4,)))
