@@ -266,3 +266,56 @@ def test_what_a_checkpoint_saves_comes_back_in_its_order() -> None:
     again.fill(*cache.content(lambda thing: True))
     assert list(again.evaluations(objective)) == list(cache.evaluations(objective))
     assert next(iter(again.evaluations(objective)))[0] is points[1]
+
+
+# ------------------------------------------------------------------------------------------ what a run or a thread shares
+
+
+def test_the_precision_of_a_user_function_belongs_to_a_run_and_to_a_thread() -> None:
+    """A function that answers in float32 in one run, or in one thread, has its float64 rounding in all others."""
+    dtype: Any = np.float64
+    centre = np.array([0.2, 0.3, 0.5])
+    F = cg.Function(lambda x: float(np.sum((x - centre) ** 2)), lambda x: (2 * (x - centre)).astype(dtype), 3)
+    box = cg.user_set(lambda g: (-np.sign(g)).astype(dtype), 3, diameter=4.0, project=lambda x: x.clip(-1, 1))
+    before = [dict(vars(part)) for part in (F, F.grad, box)]
+    alone = cg.minimize(F, box, tol=1e-6, progress=False)
+    dtype = np.float32
+    coarse = cg.minimize(F, box, tol=1e-6, progress=False)
+    assert coarse.certificate.rounding > 1e3 * alone.certificate.rounding
+    assert F.precision == np.finfo(float).eps  # outside of runs this thread has asked for no gradient
+    F.grad(centre), box.lmo(centre)
+    assert F.precision == box.precision == 2.0**-23
+    dtype, found = np.float64, []
+    thread = threading.Thread(target=lambda: found.extend([F.precision, box.precision]))
+    thread.start()
+    thread.join()
+    assert found == [np.finfo(float).eps] * 2
+    again = cg.minimize(F, box, tol=1e-6, progress=False)
+    assert bits(again) == bits(alone) and again.certificate.rounding == alone.certificate.rounding
+    assert [dict(vars(part)) for part in (F, F.grad, box)] == before
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_threads_that_evaluate_one_point_change_nothing_in_it(dtype: Any) -> None:
+    """A point of several terms: only a run merges them, and that run's points are its own."""
+    rng = np.random.default_rng(0)
+    rows, cols = np.divmod(rng.choice(600, 200, replace=False), 20)
+    F = cg.Completion(rows, cols, rng.normal(size=200).astype(dtype), (30, 20))
+    x = low_rank(30, 20, 3, rng) + 0.5 * low_rank(30, 20, 2, rng) - low_rank(30, 20, 1, rng)
+    terms, other = x.terms, low_rank(30, 20, 1, rng)
+
+    def found() -> tuple[Any, ...]:
+        grad = F.grad(x)
+        return F.value(x), grad.inner(x), grad.inner(other), x.inner(x), grad.values.tobytes()
+
+    alone, answers, ready = found(), [], threading.Barrier(4)
+    threads = [threading.Thread(target=lambda: (ready.wait(), answers.append(found()))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [alone] * 4 and x.terms is terms and len(terms) == 3
+    dense = cg.LowRank(*x.factors())
+    assert alone[:4] == pytest.approx(
+        (F.value(dense), F.grad(dense).inner(dense), F.grad(dense).inner(other), dense.inner(dense)), rel=1e-5
+    )

@@ -13,12 +13,20 @@ from tests.made_points import dense, low_rank, pattern_of, points, same, size
 from condgrad import kernels
 from condgrad.points import LowRank, SparsePlusLowRank, distance2, norm2
 from condgrad.points.pattern import MAX_CACHED
+from condgrad.runtime.cache import Cache, caching
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 seeds = st.integers(0, 10**6)
 sizes = st.integers(1, 12)
 ranks = st.integers(0, 5)
 numbers = st.sampled_from([1.0, -1.0, 0.0, 2.5, -1e-3, 1e6, 1 / 3])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def in_a_run():
+    """Only a run merges the terms of its points and caches their values."""
+    with caching(Cache()):
+        yield
 
 
 @quick

@@ -7,6 +7,8 @@ import tracemalloc
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from benchmarks.true_mapping import dense, long, true_mapping
@@ -16,7 +18,9 @@ from tests import resuming
 from tests.resuming import Walk
 
 import condgrad as cg
-from condgrad.learn import RobustCompletion
+from condgrad.data import load
+from condgrad.learn import RobustCompletion, RobustLinearRegressor, SigmoidClassifier
+from condgrad.learn.linear_problem import Design
 from condgrad.objectives import _matrices, completion
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, inner, norm2, pattern, sparse_plus_low_rank
 from condgrad.storage.snapshot import restore, snapshot
@@ -379,3 +383,100 @@ def test_a_completion_in_float32_takes_less_memory() -> None:
 def test_float32_of_extreme_size_becomes_float64(unit: float) -> None:
     seen = ratings()[1][:40, :30] * F32(unit)
     assert RobustCompletion("huber").fit(seen)._seen.dtype == float
+
+
+def features(form: str, spread: float = 10.0) -> tuple[Any, np.ndarray]:
+    """Features with means, in float32, whose sizes differ by this factor; and targets of which a tenth are wrong."""
+    rng, sizes = np.random.default_rng(0), np.geomspace(1, spread, 6)
+    X = rng.standard_normal((400, 6)) * sizes
+    if form == "dense":
+        X += sizes
+    else:
+        X[rng.random(X.shape) < 0.5] = 0.0
+    X = X.astype(F32)
+    y = X.astype(float) @ (np.array([1.0, -2.0, 0.0, 0.0, 3.0, 0.0]) / sizes) + 4.0
+    y += 0.1 * rng.standard_normal(400)
+    y[:40] += 50.0
+    return (X if form == "dense" else sp.csr_array(X)), y
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_linear_estimators_keep_float32_and_find_the_same(form: str, scale: bool, weighted: bool) -> None:
+    X, y = features(form, 10.0 if scale else 1.0)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y)) if weighted else None
+    designs = [Design.of(X.astype(dtype), True, weights, scale) for dtype in (float, F32)]
+    assert [design.A.dtype for design in designs] == [float, F32]
+    assert abs(designs[1].A - designs[0].A).max() < 1e-5 and designs[1].unit == pytest.approx(designs[0].unit, rel=1e-6)
+    regressors = [
+        RobustLinearRegressor("huber", constraint="l2", radius=60.0, scale=scale, sigma=0.1, tol=1e-5).fit(
+            X.astype(dtype), y, weights
+        )
+        for dtype in (float, F32)
+    ]
+    double, single = (regressor.predict(X) for regressor in regressors)
+    assert single.dtype == float and np.abs(single - double).max() < 1e-2
+    assert np.array_equal(regressors[0].outliers_, regressors[1].outliers_)
+    classes = np.where(y > np.median(y), "high", "low")
+    classifiers = [
+        SigmoidClassifier(scale=scale, radius=5.0, random_state=0).fit(X.astype(dtype), classes, weights)
+        for dtype in (float, F32)
+    ]
+    scores = [classifier.decision_function(X) for classifier in classifiers]
+    assert np.allclose(*scores, rtol=1e-3, atol=1e-3 * np.abs(scores[0]).max())
+
+
+def test_a_linear_fit_in_float32_makes_no_float64_copy_of_the_features() -> None:
+    X = np.random.default_rng(0).standard_normal((4000, 300)).astype(F32)
+    y = X[:, 0].astype(float)
+    peaks = {}
+    for dtype in 2 * (float, F32):
+        given = X.astype(dtype)
+        tracemalloc.start()
+        RobustLinearRegressor("huber", radius=1.0, sigma=1.0, max_iter=5, tol=0.1).fit(given, y)
+        peaks[dtype] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peaks[F32] < 0.75 * peaks[float]
+
+
+def test_a_constant_feature_in_float32_has_no_scale() -> None:
+    X = features("dense")[0]
+    X[:, 2] = F32(0.1)
+    X[::2, 3] = np.nextafter(X[0, 3], F32(np.inf))  # constant up to the last bit
+    X[1::2, 3] = X[0, 3]
+    assert Design.of(X, True, None, scale=True).scales[2:4].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1e25])
+def test_features_in_float32_of_extreme_size_become_float64(unit: float) -> None:
+    X, y = features("dense")
+    X = (X / np.abs(X).max() * F32(unit)).astype(F32)
+    assert Design.of(X, True).A.dtype == float
+    assert np.isfinite(RobustLinearRegressor(random_state=0).fit(X, y).coef_).all()
+
+
+# -------------------------------------------------------------------------------------------------------------- readers
+
+
+@pytest.mark.parametrize("dtype", [F32, np.float64, np.int16, np.float16])
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_binary_files_keep_float32(suffix: str, fault: bool, dtype: Any, tmp_path: Any) -> None:
+    """Also where a fault makes the reader go through the rows one by one. All other types of numbers become float64."""
+    rows, cols, values = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0]), np.array([1, 2, 3, 4]).astype(dtype)
+    if dtype is F32:
+        values += F32(0.1)
+    path = tmp_path / f"entries{suffix}"
+    if fault and values.dtype.kind == "f":
+        values[2] = np.nan
+    if suffix == ".npz":
+        np.savez(path, row=rows, col=cols, data=values)
+    else:
+        pq.write_table(pa.table({"row": rows, "col": cols, "value": values}), path)
+    found = load(path)
+    assert found.values is not None and found.values.dtype == (F32 if dtype is F32 else float)
+    good = np.isfinite(values)
+    assert np.array_equal(found.values, values[good]) and found.matrix().dtype == found.values.dtype
+    assert (found.cleanup.count("not finite") + found.cleanup.count("missing value")) == (~good).sum()
+    assert cg.Completion(found.rows, found.cols, found.values, found.shape).dtype == found.values.dtype

@@ -82,7 +82,7 @@ def parse(
         table = table_with(types)
     fits = np.ones(table.num_rows + len(wrong), dtype=bool)
     fits[wrong] = False
-    columns = (column.combine_chunks() for column in table.itercolumns())
+    columns = (c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in table.itercolumns())
     return dict(zip(map(int, types), columns, strict=True)), fits
 
 

@@ -83,10 +83,11 @@ def read(
 def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
     """The chunks without the line of the header."""
     for first, chunk in pieces:
-        if top is not None and first <= top < first + chunk.count(b"\n"):
-            before, after = _around(chunk, top - first)
-            yield first, before
-            first, chunk = top + 1, after
+        if top is not None and first <= top:
+            *before, after = chunk.split(b"\n", top - first + 1)
+            if len(before) == top - first + 1:
+                yield first, b"".join(line + b"\n" for line in before[:-1])
+                first, chunk = top + 1, after
         yield first, chunk
 
 
@@ -145,7 +146,8 @@ def sides(notes: Notes, limits: Limits, ids: bool, base: int, shape: tuple[int, 
 
 def sniff(sample: list[tuple[int, str]], needed: int, columns: Columns, header: bool | None, notes: Notes) -> str:
     """Return the only delimiter that splits the first lines into enough columns, with numbers in the column of values."""
-    fitting = [d for d in DELIMITERS if _fits(sample, d, needed, columns, header)]
+    known = [d for d in DELIMITERS if any(d in line for _, line in sample)]
+    fitting = [d for d in known if _fits(sample, d, needed, columns, header)]
     if not fitting and _fits(sample, BLANKS, needed, columns, header):
         return BLANKS
     number, line = sample[min(1, len(sample) - 1)]
@@ -285,9 +287,3 @@ def _data_lines(piece: tuple[int, bytes]) -> Iterator[tuple[int, str]]:
         text = line.rstrip(b"\n").decode(errors="ignore")
         if text.strip() and not text.lstrip().startswith("#"):
             yield first + k, text
-
-
-def _around(chunk: bytes, k: int) -> tuple[bytes, bytes]:
-    """The lines before the k-th one, and those after it."""
-    lines = chunk.split(b"\n", k + 1)
-    return b"".join(line + b"\n" for line in lines[:k]), lines[k + 1]

@@ -184,7 +184,7 @@ def unique_integers(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     shifted = numbers - low if low else numbers
     seen = np.zeros(high - low + 1, dtype=bool)
     seen[shifted] = True
-    return (np.cumsum(seen) - 1)[shifted], np.flatnonzero(seen) + low
+    return shifted if seen.all() else (np.cumsum(seen) - 1)[shifted], np.flatnonzero(seen) + low
 
 
 def _sorted(codes: np.ndarray, names: Any) -> tuple[np.ndarray, np.ndarray]:

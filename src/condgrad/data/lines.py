@@ -128,8 +128,9 @@ class LineReader(ABC):
             Number of the first line, from 1, and whole lines in UTF-8, each with a newline at its end.
         """
         for first, text in pieces:
-            lines, data, blank = _without_blank_lines(first, text)
-            done = self._plain(lines, data)
+            lines, text, blank = _without_blank_lines(first, text)
+            data = np.frombuffer(text, dtype=np.uint8)
+            done = self._plain(lines, text, data)
             self.notes.blank += blank
             self.notes.lines += int(np.count_nonzero(done))
             if not done.all():
@@ -140,18 +141,17 @@ class LineReader(ABC):
                     "split the file, or raise Limits(entries=...)",
                 )
 
-    def _plain(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        """Add the plain lines at once. Returns their mask."""
-        done = ~self._odd(data, len(lines))
+    def _plain(self, lines: np.ndarray, text: bytes, data: np.ndarray) -> np.ndarray:
+        """Add the plain lines of a text, whose bytes are ``data``, at once. Returns their mask."""
+        done = ~self._odd(text, data, len(lines))
         if done.all():
             return self._by_library(lines, data) if len(lines) else done
         if done.any():
             done[done] = self._by_library(lines[done], data[np.repeat(done, np.diff(_ends(data), prepend=-1))])
         return done
 
-    def _odd(self, data: np.ndarray, lines: int) -> np.ndarray:
+    def _odd(self, text: bytes, data: np.ndarray, lines: int) -> np.ndarray:
         """Mask of the lines that a library could read in another way: too long, a comment, NUL, quotes."""
-        text = data.tobytes()
         odd = np.zeros(lines, dtype=bool)
         comment, half = self.layout.comment, self.limits.line // 2
         if any(text.find(b"\n", k, k + half) < 0 for k in range(0, len(text) - half + 1, max(half, 1))):
@@ -290,8 +290,8 @@ def _ends(data: np.ndarray) -> np.ndarray:
     return np.flatnonzero(data == NEWLINE)
 
 
-def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the numbers of the lines, their bytes, and the number of blank lines that were left out.
+def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, bytes, int]:
+    """Return the numbers of the lines, their text, and the number of blank lines that were left out.
 
     A small gzip file may hold millions of blank lines. If lines are long on average, blank lines are few, and the careful reader
     skips them.
@@ -300,11 +300,11 @@ def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, np.ndarr
     newline = data == NEWLINE
     lines = int(np.count_nonzero(newline))
     if MAX_SHORT_LINE_BYTES * lines < len(data) or not piece:
-        return np.arange(first, first + lines), data, 0
+        return np.arange(first, first + lines), piece, 0
     ends = np.flatnonzero(newline)
     full = np.logical_or.reduceat(~np.isin(data, [*b" \t\n\r\f\v"]), np.concatenate([[0], ends[:-1] + 1]))
     numbers = first + np.flatnonzero(full)
-    return numbers, data[np.repeat(full, np.diff(ends, prepend=-1))], lines - len(numbers)
+    return numbers, data[np.repeat(full, np.diff(ends, prepend=-1))].tobytes(), lines - len(numbers)
 
 
 def has_quotes(data: np.ndarray, layout: Layout) -> bool:

@@ -27,7 +27,7 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
         if data is None:
             notes.refuse("there is no array 'data', but values were expected", SAVE)
         with np.errstate(over="ignore"):  # a longer float may be too large for one of 64 bits
-            taken = data.astype(float)
+            taken = data if data.dtype == np.float32 else data.astype(float)
         bad = np.flatnonzero(~np.isfinite(taken) & ok)
         ok[bad] = False
         notes.faults(

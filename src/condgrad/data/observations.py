@@ -23,8 +23,9 @@ class Observations:
     ----------
     rows, cols : ndarray of int64, shape (k,)
         Positions from 0, in the order of the file.
-    values : ndarray of float64, shape (k,), or None
-        None for pairs. Pairs are kept as they stand in the file, repeated ones too.
+    values : ndarray of float64 or float32, shape (k,), or None
+        float32 if an NPZ or Parquet file has float32. None for pairs, which are kept as they stand in the file, repeated ones
+        too.
     shape : tuple of two int
     row_ids, col_ids : ndarray or None
         Name of each row and column: int64, or str objects. None if the file has positions.
@@ -63,7 +64,7 @@ class Observations:
 
         Returns
         -------
-        matrix : scipy.sparse.csr_array of float64
+        matrix : scipy.sparse.csr_array, of the type of the values
         """
         if self.values is None:
             raise ValueError("These are pairs without values, which make no matrix: load the file with its values.")

@@ -42,7 +42,8 @@ def read(
             file = parquet.ParquetFile(raw)
             allowed = limits.allowed(size_of(raw))
             names = _chosen(file, columns, needed, allowed, notes, limits)
-            reader = _Reader(rows, cols, notes, limits, allowed)
+            single = values and file.schema_arrow.field(names[2]).type == pa.float32()
+            reader = _Reader(rows, cols, notes, limits, allowed, np.float32 if single else float)
             file = parquet.ParquetFile(raw, read_dictionary=names)  # a text that stands in each row is in memory once
             for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=names):
                 reader.read(*(batch.column(name) for name in names))
@@ -84,9 +85,9 @@ def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes
 
 
 class _Reader:
-    def __init__(self, rows: Index, cols: Index, notes: Notes, limits: Limits, allowed: int):
+    def __init__(self, rows: Index, cols: Index, notes: Notes, limits: Limits, allowed: int, dtype: type):
         self.rows, self.cols, self.notes, self.limits, self.allowed = rows, cols, notes, limits, allowed
-        self.values, self.lines = Collected(float), Collected()
+        self.values, self.lines = Collected(dtype), Collected()
         self.bytes = 0
 
     def read(self, rows: Any, cols: Any, values: Any = None) -> None:
@@ -190,5 +191,6 @@ def _floats(column: Any) -> np.ndarray | None:
 
     if column.null_count or not (types.is_integer(column.type) or types.is_floating(column.type)):
         return None
-    numbers = column.to_numpy(zero_copy_only=False).astype(float)
+    numbers = column.to_numpy(zero_copy_only=False)
+    numbers = numbers if numbers.dtype == np.float32 else numbers.astype(float)
     return numbers if np.isfinite(numbers).all() else None

@@ -41,9 +41,12 @@ from condgrad.learn.sample_weights import (
 )
 from condgrad.learn.storage import Storable
 from condgrad.objectives import Logistic, Loss, Sigmoid
+from condgrad.objectives._matrices import times
 
 logger = logging.getLogger(__name__)
 
+FLOATS = (np.float64, np.float32)
+"""Types of features: float32 stays float32, which takes half of the memory; all others become float64."""
 HELD_OUT_SHARE = 0.2
 """Share of the weight of the rows that is held out to choose the radius."""
 MAX_OUTLIER_SHARE = 0.45
@@ -123,8 +126,8 @@ class _Linear(Storable, BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """Compute w'x + b for each row and task."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return X @ self.coef_.T + self.intercept_
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        return times(X, self.coef_.T) + self.intercept_
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         tasks = np.shape(self.intercept_)[:1]
@@ -270,7 +273,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
             If the coefficients follow leverage points, or if nearly half of the targets are outliers.
         """
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
+            self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
         choice(self.loss, LOSSES, "loss")
         given, observed = X, np.asarray(y, dtype=float).reshape(len(y), -1)
@@ -304,7 +307,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         self._set_results(problem, fit, steps, radius)
         self.intercept_ = self.intercept_ + middle
         self.sigma_ = median_scale(problem.errors(fit.x), weights) if self.loss == "squared" else sigma
-        errors = given @ self.coef_.T + self.intercept_ - observed
+        errors = times(given, self.coef_.T) + self.intercept_ - observed
         self.outliers_ = np.abs(errors) > OUTLIER_THRESHOLD * self.sigma_
         self._check_leverage(problem, fit.x, used, keys, keys[rows])
         share = np.average(self.outliers_.mean(axis=1), weights=weight)
@@ -480,7 +483,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         ConvergenceWarning
             If the last fit did not converge within ``max_iter`` steps.
         """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2)
         check_classification_targets(y)
         loss: Loss = Sigmoid() if choice(self.loss, ("sigmoid", "logistic"), "loss") == "sigmoid" else Logistic()
         if self.constraint is None:
@@ -521,7 +524,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
             convex = found.x
             if self.loss == "sigmoid":
                 found = train.fit(loss, radius, convex)
-            losses = loss.value(held_out.design.A @ found.x, held_out.Y).sum(axis=1)
+            losses = loss.value(times(held_out.design.A, found.x), held_out.Y).sum(axis=1)
             return found, float(np.average(losses, weights=held_out.weights))
 
         return refine_path(fit_path(increasing_radii(train.first_radius(1.0)), fit, convex), fit)

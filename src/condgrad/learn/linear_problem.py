@@ -18,13 +18,15 @@ from condgrad.learn.completion.robust_scale import median_scale, quantization_st
 from condgrad.learn.radius_search import Fit
 from condgrad.learn.robust_start import robust_start, supports_robust_start
 from condgrad.objectives import LinearModel, Loss, Squared
-from condgrad.objectives._matrices import spectral_norm
+from condgrad.objectives._matrices import is_single, spectral_norm, times, transposed_times
 
 CONSTRAINTS = ("l1", "l2", "group", "nuclear")
 MAX_RADIUS_GROWTHS = 30
 """Maximum number of times the radius is quadrupled to find one that is not active."""
 MIN_RELATIVE_DEVIATION = 1e-12
 """A feature with a smaller standard deviation, relative to its mean, is constant up to rounding."""
+MAX_FLOAT32_FEATURE, MIN_FLOAT32_FEATURE = 1e12, 1e-12
+"""Float32 features whose largest absolute value is outside of these bounds become float64: their squares must not overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,8 @@ class Design:
     first, which changes the intercept only and improves the condition number. With ``scale`` each feature is then divided by its
     standard deviation (a sparse one, which is not centred, by its largest absolute value), so that neither the ball nor the
     tolerance depends on units. A coefficient of a column of A is that of the given feature times its scale times ``unit``. The
-    last row of the coefficients are the intercepts.
+    last row of the coefficients are the intercepts. A has the type of the features, float32 or float64; ``centre``, ``scales``
+    and ``unit`` are numbers of that type, so that A differs from the given features by the rounding of its own entries only.
     """
 
     A: Any
@@ -49,20 +52,22 @@ class Design:
         """The design matrix of the features X."""
         n, d = X.shape
         sparse: bool = issparse(X)
-        centre = np.average(X, axis=0, weights=weights) if intercept and not sparse else np.zeros(d)
+        if is_single(X) and not MIN_FLOAT32_FEATURE <= abs(X).max() <= MAX_FLOAT32_FEATURE:
+            X = X.astype(float)
+        dtype = X.dtype
+        centre = _column_means(X, weights).astype(dtype) if intercept and not sparse else np.zeros(d, dtype)
         A: Any = csr_array(X) if sparse else X - centre
-        scales = np.ones(d)
+        scales = np.ones(d, dtype)
         if scale:
-            scales = abs(A).max(axis=0).toarray() if sparse else np.sqrt(np.average(A**2, axis=0, weights=weights))
-            scales = np.where(
-                scales > MIN_RELATIVE_DEVIATION * np.abs(centre), scales, 1.0
-            )  # a constant feature has no scale
+            scales = abs(A).max(axis=0).toarray() if sparse else np.sqrt(_column_means(A**2, weights)).astype(dtype)
+            smallest = max(MIN_RELATIVE_DEVIATION, 4 * float(np.finfo(dtype).eps)) * np.abs(centre)
+            scales = np.where(scales > smallest, scales, dtype.type(1.0))  # a constant feature has no scale
             A = A @ diags_array(1 / scales) if sparse else A / scales
-        weighted = A if weights is None else diags_array(np.sqrt(weights / weights.mean())) @ A
-        unit = spectral_norm(weighted) / math.sqrt(n) or 1.0
-        A = A / unit
+        row_scales = None if weights is None else np.sqrt(weights / weights.mean())
+        unit = float(dtype.type(spectral_norm(A, row_scales) / math.sqrt(n) or 1.0))
+        A = (A / dtype.type(unit)).astype(dtype, copy=False)  # scipy divides in float64
         if intercept:
-            ones: Any = np.ones((n, 1))
+            ones: Any = np.ones((n, 1), dtype)
             A = csr_array(hstack([A, csr_array(ones)])) if sparse else np.hstack([A, ones])
         return cls(A, centre, scales, unit, intercept)
 
@@ -167,7 +172,7 @@ class LinearProblem:
 
     def errors(self, W: np.ndarray) -> np.ndarray:
         """Predictions minus targets, of shape (rows, tasks)."""
-        return self.design.A @ W - self.Y
+        return times(self.design.A, W) - self.Y
 
     def median_scale(self) -> float:
         """Robust scale of the targets, never 0."""
@@ -196,11 +201,19 @@ class LinearProblem:
         """Step length of least squares from 0 towards the first vertex, for targets clipped at the scale."""
         A, n = self.design.A, len(self.Y)
         weights = np.ones(n) if self.weights is None else self.weights / self.weights.mean()
-        down = A.T @ (weights[:, None] * np.clip(self.Y, -scale, scale)) / n
+        down = transposed_times(A, weights[:, None] * np.clip(self.Y, -scale, scale)) / n
         vertex = np.zeros_like(down)
         vertex[: self.shape[0]] = self.ball(1.0).lmo(down[: self.shape[0]])
-        curvature = float(np.sum(weights[:, None] * (A @ vertex) ** 2)) / n
+        curvature = float(np.sum(weights[:, None] * times(A, vertex) ** 2)) / n
         return (-float(np.vdot(vertex, down)) / curvature if curvature > 0 else 0.0) or 1.0
+
+
+def _column_means(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The weighted mean of each column, in float64."""
+    if not is_single(X):
+        return np.average(X, axis=0, weights=weights)
+    shares = np.ones(len(X)) if weights is None else weights
+    return transposed_times(X, shares) / shares.sum()
 
 
 def with_intercept(ball: Any, intercept_bound: float) -> Any:

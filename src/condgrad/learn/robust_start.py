@@ -59,7 +59,7 @@ def supports_robust_start(rows: int, columns: int) -> bool:
 def dense(A: Any) -> np.ndarray:
     """The features, an ndarray or a sparse array, as an ndarray."""
     sparse: bool = issparse(A)
-    return A.toarray() if sparse else A
+    return np.asarray(A.toarray() if sparse else A, dtype=float)
 
 
 def leverage_points(A: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from condgrad.checks import read_only, real, whole
 from condgrad.linalg.qr import qr
 from condgrad.points.base import Structured
 from condgrad.points.pattern import Pattern
-from condgrad.runtime.cache import active
+from condgrad.runtime.cache import active, in_run
 from condgrad.storage.stored import check_array, stored
 
 MAX_TERMS = 16
@@ -142,7 +142,7 @@ class LowRank(Structured):
         self._set_terms(*state)
 
     def uncached(self) -> LowRank:
-        """Return the same point as another object. A run starts from it: terms are merged in place, which x0 must not see."""
+        """Return the same point as another object, from which a run starts: it merges terms in place, and x0 must not change."""
         return LowRank._of(self.terms, self.shape)
 
     @classmethod
@@ -193,8 +193,8 @@ class LowRank(Structured):
         return whole
 
     def merged_factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return U and V with X = U V' after the terms are merged into one, so that its cached products stay known."""
-        if len(self.terms) > 1 or (self.terms and self.terms[0][0] != 1.0):
+        """Return U and V with X = U V'. A run first merges the terms into one, so that its cached products stay known."""
+        if self._should_merge():
             self._merge_terms()
         return self.factors()
 
@@ -223,6 +223,10 @@ class LowRank(Structured):
             total._merge_terms()
         return total
 
+    def _should_merge(self) -> bool:
+        """Return whether the terms are to be merged in place: only in a run, because other threads may share other points."""
+        return in_run() and (len(self.terms) > 1 or (bool(self.terms) and self.terms[0][0] != 1.0))
+
     def _merge_terms(self) -> Factors:
         """Rewrite the matrix as one term, recompressed if its width has grown to twice the rank."""
         base = max([16, *(f.base for _, f in self.terms)])
@@ -238,12 +242,12 @@ class LowRank(Structured):
         return factors
 
     def cached_at(self, pattern: Pattern) -> np.ndarray:
-        """Return the entries on the pattern and cache them; points computed from this one reuse the cached values.
+        """Return the entries on the pattern. A run caches them, and points computed from this one reuse the cached values.
 
         In float32 nothing is cached: the rounding errors of values that are combined from rounded values would add up.
         """
-        values, terms = self.at(pattern), self.terms
-        if pattern.dtype != np.float32 and (len(terms) > 1 or (terms and terms[0][0] != 1.0)):
+        values = self.at(pattern)
+        if pattern.dtype != np.float32 and self._should_merge():
             self._merge_terms().at(pattern, known=values)
         return values
 

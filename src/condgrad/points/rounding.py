@@ -25,6 +25,7 @@ import numpy as np
 from condgrad.points.base import Structured, distance2, inner, norm2
 from condgrad.points.blocks import Blocks
 from condgrad.points.low_rank import LowRank
+from condgrad.runtime.cache import active
 
 UNIT_ROUNDOFF = float(np.finfo(float).eps) / 2
 """Maximum relative rounding error of one operation in float64."""
@@ -143,18 +144,18 @@ def precision_of(answer: Any) -> float:
 
 
 class TracksPrecision:
-    """Mixin that records the coarsest floating-point type that a user's function has returned, for the certificates.
+    """Mixin for a user's function: the coarsest floating-point type that it has returned, for the certificates.
 
-    The record is not a dataclass field: it is not part of what the user has given.
+    The record is in the active cache, so that runs and threads that share the function do not see each other's answers.
     """
 
     @property
     def precision(self) -> float:
-        """Machine epsilon of the coarsest type so far."""
-        return vars(self).get("_precision", FLOAT64_PRECISION)
+        """Machine epsilon of the coarsest type so far, in this run; outside of runs, in this thread."""
+        return active().numbers.get(self, self) or FLOAT64_PRECISION
 
     def _record_precision(self, answer: Any) -> Any:
         found = precision_of(answer)
         if found > self.precision:
-            object.__setattr__(self, "_precision", found)
+            active().numbers.put(self, self, found)
         return answer

@@ -166,9 +166,9 @@ class SparsePlusLowRank(Structured):
             raise ValueError("The two sparse matrices have different observations: build both from one objective.")
 
     def meet(self, x: LowRank, product: float) -> None:
-        """Cache a known <S, X> of a LowRank with one term."""
-        for _, factors in x.terms:
-            active().numbers.put(self.values, factors, product)
+        """Cache a known <S, X>, if X is one product U V'."""
+        if len(x.terms) == 1 and x.terms[0][0] == 1.0:
+            active().numbers.put(self.values, x.terms[0][1], product)
 
     def _sparse_inner(self, factors: Factors) -> float:
         """Return <S, U V'>: from the values on the pattern, which are cached; by a product if they are not, for rank one or very

@@ -159,6 +159,11 @@ def active() -> Cache:
     return _ACTIVE.get() or _of_thread.cache
 
 
+def in_run() -> bool:
+    """Return whether a run computes in this context. Its points are its own: no other thread uses them."""
+    return _ACTIVE.get() is not None
+
+
 @contextmanager
 def caching(cache: Cache) -> Iterator[None]:
     """Make a cache the active one inside the block."""
