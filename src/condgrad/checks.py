@@ -13,7 +13,7 @@ import numpy as np
 
 
 class BadOracle(ValueError):
-    """An answer of an oracle that can't be right: a run ends there, with what stood before it."""
+    """An oracle returned an impossible answer. The run ends and returns the iterate before it."""
 
 
 class NonFinite(BadOracle):
@@ -21,7 +21,7 @@ class NonFinite(BadOracle):
 
 
 FAULTS = (BadOracle, ArithmeticError, np.linalg.LinAlgError)
-"""What can come of asking an oracle that has no right answer."""
+"""Exceptions of an oracle call at a point where the oracle has no valid answer."""
 
 
 class BadData(ValueError):
@@ -29,11 +29,11 @@ class BadData(ValueError):
 
 
 class NotGiven(ValueError):
-    """Something was asked of a user's object that was never declared."""
+    """A constant of a user's object is needed, such as a diameter, and the user gave none."""
 
 
 def choice(name: Any, known: Iterable[str], what: str, where: str = "") -> str:
-    """``name``, if it is one of ``known``; ``where`` tells which part of the input it was given in."""
+    """``name``, if it is one of ``known``. ``what`` and ``where`` describe it in the message otherwise."""
     names = list(known)
     if name in names:
         return name
@@ -43,7 +43,7 @@ def choice(name: Any, known: Iterable[str], what: str, where: str = "") -> str:
 
 
 def plural(what: str) -> str:
-    """losses of one loss, entries of one entry, choices of biases of one choice of biases."""
+    """The plural of a noun: loss -> losses, entry -> entries, choice of biases -> choices of biases."""
     noun, space, rest = what.partition(" of ") if " of " in what else what.partition(" to ")
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
         noun = noun[:-1] + "ie"
@@ -114,7 +114,7 @@ def as_shape(shape: Any, what: str) -> tuple[int, ...]:
 
 
 def entry_count(value: Any, shape: tuple[int, ...], owner: str) -> int:
-    """``value`` as the k of a set: a number of entries of points of this shape, at least 1."""
+    """``value`` as the parameter k of a set: a number of entries, from 1 to the number of entries of its points."""
     k, most = whole(value, f"The k of {owner}"), math.prod(shape)
     if k > most:
         raise ValueError(f"The k of {owner} is {k}, but its points have {counted(most, 'entry')}: give at most {most}.")
@@ -122,21 +122,21 @@ def entry_count(value: Any, shape: tuple[int, ...], owner: str) -> int:
 
 
 def same_shape(given: tuple[int, ...], expected: tuple[int, ...], what: str) -> None:
-    """Refuses a shape other than the expected one."""
+    """Raise ValueError if the shape is not the expected one."""
     if given != expected:
         raise ValueError(f"{what} has shape {given}, but {expected} was expected: reshape it or build for that shape.")
 
 
 def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
-    """``x`` as a read-only float64 array (not a copy), refused where its shape is not the one ``owner`` is made for."""
+    """``x`` as a read-only float64 array (not a copy). Raises ValueError if its shape is not that of the points of ``owner``."""
     if shape is not None:
         same_shape(np.shape(x), shape, f"The point given to {owner}")
     return read_only(np.asarray(x, dtype=float))
 
 
 def entries(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
-    """``x`` as :func:`point` returns it, but not read-only: for oracles that only read it, since numpy's argmin copies an array
-    that it can't write to."""
+    """``x`` as :func:`point` returns it, but not read-only: numpy's argmin copies read-only arrays. For oracles that do not
+    write into ``x``."""
     same_shape(np.shape(x), shape, f"The point given to {owner}")
     return np.asarray(x, dtype=float)
 
@@ -147,7 +147,7 @@ def direction(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
 
 
 def direction_and_square(x: Any, shape: tuple[int, ...], owner: str) -> tuple[np.ndarray, float]:
-    """The array that :func:`direction` returns, and the sum of its squares, of which the check comes; Inf where it overflows."""
+    """The array that :func:`direction` returns, and the sum of its squares (Inf if it overflows), which shows NaN and Inf."""
     array = point(x, shape, owner)
     flat = array.reshape(-1)
     with np.errstate(over="ignore"):  # the square of a large number is Inf too
@@ -160,7 +160,7 @@ def direction_and_square(x: Any, shape: tuple[int, ...], owner: str) -> tuple[np
 
 
 def read_only(x: Any) -> Any:
-    """A view that can't be written to, where x is an array: points are values, also in the hands of a user's function."""
+    """A read-only view of an array, so that a user's function can't change a point; anything else is returned as it is."""
     if not isinstance(x, np.ndarray):
         return x
     view = x.view()
@@ -183,7 +183,7 @@ def finite_array(
 
 
 def real_array(values: Any, what: str, keep_float32: bool = False) -> np.ndarray:
-    """A float64 copy, or a float32 copy of an array of float32; what is not made of real numbers is refused."""
+    """A float64 copy; with ``keep_float32``, a float32 copy of a float32 array. Raises ValueError for other than real numbers."""
     try:
         given = np.asarray(values)
     except ValueError:  # ragged nesting
@@ -194,7 +194,7 @@ def real_array(values: Any, what: str, keep_float32: bool = False) -> np.ndarray
 
 
 def finite_direction(direction: np.ndarray, owner: str) -> np.ndarray:
-    """``direction``, refused where it holds NaN or Inf: no point of ``owner`` minimises it."""
+    """``direction``; raises NonFinite if it holds NaN or Inf, because a linear function with them has no minimiser."""
     if not np.isfinite(direction).all():
         raise NonFinite(
             f"The direction given to {owner} holds NaN or Inf ({not_finite(direction)}): check what computes it."
@@ -210,14 +210,14 @@ def not_finite(array: np.ndarray) -> str:
 
 
 def answer(value: Any, shape: tuple[int, ...], function: str) -> np.ndarray:
-    """What a user's function returned, as a finite array of the expected shape; a copy, as it may reuse its own."""
+    """The return value of a user's function as a finite array of the expected shape; a copy: the function may reuse its array."""
     array = finite_array(value, f"The answer of {function}", f"check what {function} computes at this point")
     same_shape(array.shape, shape, f"The answer of {function}")
     return array
 
 
 def pair(given: Any) -> tuple[Any, Any]:
-    """What a user's value_and_grad returned, refused where it is not two things."""
+    """The value and the gradient that a user's value_and_grad returned; raises ValueError if it is not a pair."""
     if not isinstance(given, tuple | list) or len(given) != 2:
         what = f"{len(given)} things" if isinstance(given, tuple | list) else f"of type {type(given).__name__}"
         raise ValueError(f"The answer of value_and_grad is {what}, a pair (value, gradient) was expected.")
@@ -225,7 +225,7 @@ def pair(given: Any) -> tuple[Any, Any]:
 
 
 def settle(frozen: Any, **fields: Any) -> None:
-    """Gives a frozen dataclass its checked fields; for ``__post_init__`` only."""
+    """Set fields of a frozen dataclass; for ``__post_init__`` only."""
     for name, value in fields.items():
         object.__setattr__(frozen, name, value)
 

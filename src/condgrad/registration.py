@@ -1,4 +1,4 @@
-"""Parts from outside the package: own sets, objectives, losses, methods and inner solvers that have a name."""
+"""`register`: makes sets, objectives, losses, methods and inner solvers from outside the package known by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from condgrad.protocols import Domain, Expectation, Inner, Objective, missing
 from condgrad.solvers import METHODS, Method
 
 GROUP = "condgrad"
-"""Entry points of this group are loaded the first time that a name is looked for which is not the library's own."""
+"""Group of the entry points of plugins. They are loaded when a name is looked up that is not one of the library's own."""
 TABLES: dict[str, dict[str, Any]] = {
     "set": DOMAINS,
     "objective": OBJECTIVES,
@@ -45,10 +45,10 @@ def register(kind: str, name: str, factory: Callable[..., Any], **details: Any) 
     name : str
         Its name: new; letters, digits, ``-``, ``_``, ``+`` and ``.``, the first one a letter or a digit.
     factory : callable
-        A class or function that builds the part from the keys of a spec: of a loss and of an inner solver with a default for each
-        parameter; of a method ``make(problem, setup, **options)``, which returns a solver.
+        Class or function that builds the part; its parameters are the keys of a spec. For a loss and an inner solver, each
+        parameter needs a default. For a method: ``make(problem, setup, **options)``, which returns a solver.
     **details : Any
-        Fields of its entry: :class:`condgrad.domains.DomainEntry`, :class:`condgrad.objectives.ObjectiveEntry`,
+        Fields of its entry in the registry: :class:`condgrad.domains.DomainEntry`, :class:`condgrad.objectives.ObjectiveEntry`,
         :class:`condgrad.objectives.LossEntry`, :class:`condgrad.solvers.Method`, :class:`condgrad.inner.InnerEntry`. A set and
         an objective need ``example``, a function without parameters that builds a small one, on which its members are checked.
 
@@ -60,14 +60,14 @@ def register(kind: str, name: str, factory: Callable[..., Any], **details: Any) 
     Raises
     ------
     ValueError
-        For a name that is taken or is no word, or a detail that is missing or that the entry does not have.
+        If the name is taken or has other characters, or if a detail is missing or unknown.
     TypeError
         If the part lacks a member that its contract requires, or its factory has parameters without names.
 
     Notes
     -----
     A package registers its parts by an entry point of the group ``condgrad``, which names a function without parameters that
-    calls ``register``. It is called when a name is looked for that is not the library's own, and for listings and specs.
+    calls ``register``. That function is called before listings and specs, and when a name is not one of the library's own.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def _check_signature(kind: str, name: str, factory: Callable[..., Any]) -> None:
     except (TypeError, ValueError):
         raise TypeError(f"The parameters of the factory of {name!r}, {factory!r}, are not known: {advice}.") from None
     nameless = [str(p) for p in parameters if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    if nameless and kind != "method":  # whose entry lists its options
+    if nameless and kind != "method":  # the options of a method are listed in its entry
         raise TypeError(f"The factory of {name!r} takes {', '.join(nameless)}: {advice}.")
 
 
@@ -176,7 +176,7 @@ ENTRIES: dict[str, Callable[[str, Callable[..., Any], dict[str, Any]], Any]] = {
 def _made(
     entry: Any, kind: str, name: str, factory: Any, details: dict[str, Any], needed: str = "", field: str = ""
 ) -> Any:
-    """The entry, with a sentence for a detail that it does not have or that is missing."""
+    """Build the entry; raises ValueError or TypeError for a detail that is unknown, missing or of the wrong type."""
     if needed in details and not callable(details[needed]):
         found = type(details[needed]).__name__
         raise TypeError(f"The {needed} of {name!r} is of type {found}, but a function that builds one was expected.")
@@ -209,7 +209,7 @@ def _complete(thing: Any, what: str, *contracts: type) -> None:
 
 @cache
 def load_plugins() -> None:
-    """Load the entry points of the group ``condgrad``, once; one that fails costs a warning."""
+    """Load the entry points of the group ``condgrad``, once. If one of them fails, a PluginWarning says why."""
     for point in entry_points(group=GROUP):
         try:
             point.load()()
@@ -221,7 +221,7 @@ def load_plugins() -> None:
 
 
 def known(kind: str, name: Any = None) -> dict[str, Any]:
-    """The registry of one kind of part; with the plugins', unless ``name`` is found without them."""
+    """The registry of one kind of part. Plugins are loaded first, unless ``name`` is in the registry already."""
     table = TABLES[kind]
     if not isinstance(name, str) or name not in table:
         load_plugins()

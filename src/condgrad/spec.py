@@ -57,20 +57,20 @@ STOPS: dict[str, Callable[[Any], Rule]] = {
 
 MAX_SPEC_BYTES = 2**18
 MAX_LINE = 4096
-"""Characters of a line of a spec: the time that tomllib takes for a key of many parts, a.b.c, grows with their square."""
+"""Maximum number of characters in a line: the time of tomllib for a dotted key, a.b.c, is quadratic in its parts."""
 
 MAX_ENTRIES = 10**8
-"""Numbers in data that a spec has made: 0.8 GB for each copy of them."""
+"""Maximum number of entries of generated data: an array with this many takes 0.8 GB."""
 
 RUN = ("schedule", "inner", "warm_start", "smoothness", "output", "seed", "every", "measure", "validate")
-"""What [method] may say besides the method's own options."""
+"""Keys of [method] that every method accepts, besides the method's own options."""
 
 SCHEDULES: dict[str, Callable[..., Any]] = {"practical": practical, "theory": theory}
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A spec that has been read: everything is there and has a known name."""
+    """A complete spec, with the objective, the set and the stopping rule built."""
 
     objective: Any
     domain: Any
@@ -81,12 +81,12 @@ class Spec:
     """References to the user's own parts, whose code may raise anything."""
 
     def within(self, **limits: float | None) -> Spec:
-        """The same with more to stop at, by the names of [stop]; None says nothing."""
+        """Return the spec with further limits, by their keys in [stop]; limits that are None are ignored."""
         more = [STOPS[name](limit) for name, limit in limits.items() if limit is not None]
         return replace(self, stop=reduce(or_, more, self.stop))
 
     def solve(self, progress: bool | None, callback: Callback | None = None, **more: Any) -> Result:
-        """``more`` is checkpoint=, resume=, check_gradient= and on_interrupt= of minimize."""
+        """Run the spec. ``more`` are further keywords of :func:`minimize`: checkpoint, resume, check_gradient, on_interrupt."""
         try:
             return minimize(
                 self.objective,
@@ -100,11 +100,12 @@ class Spec:
             )
         except Exception as error:
             if not self.own or isinstance(error, ValueError | TypeError | ArithmeticError | OSError | MemoryError):
-                raise  # with a sentence of its own
+                raise  # its message is meant for the user
             raise ValueError(f"{' or '.join(self.own)} failed in the run: {said(error)}") from error
 
 
 def load(path: Path) -> Spec:
+    """Read a spec from a TOML file; raises ValueError with one sentence if it is not valid."""
     try:
         text = read_bytes(path, MAX_SPEC_BYTES).decode()
         if (longest := max(map(len, text.split("\n")))) > MAX_LINE:
@@ -123,7 +124,7 @@ def load(path: Path) -> Spec:
 
 
 def build(raw: dict[str, Any], folder: Path) -> Spec:
-    """The spec that these sections mean; files that they name are found in ``folder``."""
+    """Build a spec from the sections of a TOML file. Names of files are relative to ``folder``."""
     load_plugins()
     for section in raw:
         choice(section, ("problem", "set", "method", "stop"), "section of the spec")
@@ -206,7 +207,7 @@ def paper_problem(
     corrupt: float = 0.05,
     noise: float = 3.0,
 ) -> Completion:
-    """Problem (5) with the paper's data, made from the seed; another loss, and shares of entries, where they are given."""
+    """Problem (5) of the paper with data generated from the seed. The loss and the shares of entries can be changed."""
     data = paper_matrix(shape, rank, generator, seed, observe, corrupt, noise)
     phi = make_loss(loss, {} if sigma is None else {"sigma": sigma})
     return Completion(data.rows, data.cols, data.values, data.truth.shape, phi)
@@ -229,7 +230,7 @@ def paper_matrix(
 
 
 def check_size(entries: int, given: str) -> None:
-    """Refuse data that would be made and is too large, before any of it is made."""
+    """Refuse to generate data with too many entries, before memory is allocated."""
     if entries > MAX_ENTRIES:
         raise ValueError(
             f"{given} in [problem] makes {entries:.3g} numbers, but at most {MAX_ENTRIES:.3g} are made: give smaller sizes."
@@ -237,15 +238,15 @@ def check_size(entries: int, given: str) -> None:
 
 
 def to_twelve(value: float) -> float:
-    """Significant digits: so that a radius that was computed is the same in the spec, whichever BLAS computed it."""
+    """Round to 12 significant digits, so that a computed radius does not depend on the BLAS library that computed it."""
     return float(f"{value:.12g}")
 
 
 def robust_regression(folder: Path, terms: int, dimension: int = 10, seed: int = 0, spread: float = 0.2) -> LinearModel:
     """The family of the exponents: (1/n) sum_i 1 - exp(-(a_i'x - y_i)^2), each |a_i| = 1, so each term has L = 2.
 
-    Samples of one population for each seed: a fifth of the observations are off by up to 3. The columns' sizes fall
-    from 1 to ``spread``.
+    The seed determines the population, from which ``terms`` samples are drawn. A fifth of the observations have an error of up
+    to 3. The scales of the columns decrease from 1 to ``spread``.
     """
     terms, dimension = whole(terms, "terms in [problem]"), whole(dimension, "dimension in [problem]")
     check_size(terms * dimension, f"terms = {terms} and dimension = {dimension}")
@@ -272,13 +273,13 @@ def make_loss(name: str, parameters: dict[str, Any]) -> Any:
 
 
 def make_named(table: dict[str, Any], what: str, makers: dict[str, Callable[..., Any]]) -> Any:
-    """From a table in [method] that has a name and the parameters that go with it."""
+    """Build an inner solver or a schedule from a table in [method] with its name and parameters."""
     name = take(table, "name", f"{what} of [method]")
     return call(makers[choice(name, makers, what)], table, f"{what} '{name}'")
 
 
 def make_domain(section: dict[str, Any], shape: tuple[int, ...] | None, folder: Path) -> Any:
-    """The set of a section, or of a table in it where the set is made from others; these may say their own shape."""
+    """Build the set of a section. A set made from other sets has a table for each of them, which may have its own shape."""
     known = [name for name, entry in DOMAINS.items() if entry.in_specs]
     name = take(section, "name", "set")
     if is_reference(name):
@@ -297,7 +298,7 @@ def make_domain(section: dict[str, Any], shape: tuple[int, ...] | None, folder: 
 
 
 def make_part(given: Any, what: str, shape: tuple[int, ...], folder: Path) -> Any:
-    """The set of a table that has a name, the sets of a list of tables, or those of a table of tables by their names."""
+    """Build one set from a table, a list of sets from a list of tables, or a dict of sets from a table of tables."""
     if isinstance(given, list):
         return [make_part(one, what, shape, folder) for one in given]
     if not isinstance(given, dict) or not given:
@@ -312,7 +313,7 @@ def make_part(given: Any, what: str, shape: tuple[int, ...], folder: Path) -> An
 def with_arrays(
     section: dict[str, Any], names: tuple[str, ...], folder: Path, shape: tuple[int, ...] | None = None
 ) -> dict[str, Any]:
-    """The section with some keys read as arrays: of a file, or as they stand; with a shape, a number stands for all entries."""
+    """Convert some keys to arrays: a string is the name of a file. If a shape is given, a single number fills an array of it."""
     made = dict(section)
     for key in names:
         if key in made:
@@ -323,7 +324,7 @@ def with_arrays(
 
 
 def own(reference: str, section: dict[str, Any], folder: Path, role: str, **offered: Any) -> Any:
-    """The user's own objective or set: an instance, or what a class or function makes of the section's other keys."""
+    """The user's own objective or set: an instance, or the result of a class or function called with the section's other keys."""
     thing = find(reference, folder)
     if isinstance(thing, type) or (callable(thing) and lacks(thing, role)):
         known = inspect.signature(thing).parameters
@@ -343,7 +344,7 @@ def make_stop(section: dict[str, Any]) -> Rule:
 
 
 def call(make: Callable[..., Any], section: dict[str, Any], where: str, parameters: Any = None, **given: Any) -> Any:
-    """make(**section), with a sentence for a key that it does not know or that is missing."""
+    """Return ``make(**given, **section)``; raises ValueError for unknown and missing keys."""
     parameters = inspect.signature(make).parameters if parameters is None else parameters
     free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     known = [name for name in parameters if name not in given]

@@ -118,11 +118,6 @@ def is_null(column: Any) -> np.ndarray:
     return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
 
 
-def without_null(column: Any) -> Any:
-    """The column with an empty cell for null."""
-    return [cell or "" for cell in column] if isinstance(column, list) else column.fill_null("")
-
-
 def chosen(column: Any, which: np.ndarray) -> Any:
     """The cells of a column, or of an ndarray, under a mask."""
     if isinstance(column, list):

@@ -103,7 +103,7 @@ def _sizes(line: str, layout: str, number: int, notes: Notes) -> tuple[int, int,
 
 
 def _expected(m: int, n: int, symmetry: str) -> int:
-    """Number of numbers that a file in array format has."""
+    """Number of values that a file in array format must have."""
     return m * n if symmetry == "general" else m * (m + 1) // 2 - (m if symmetry == "skew-symmetric" else 0)
 
 

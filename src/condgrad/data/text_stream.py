@@ -74,7 +74,7 @@ def chunks(path: Path, limits: Limits, notes: Notes) -> Iterator[tuple[int, byte
 
 
 def _last_end(text: bytes) -> int:
-    """Where the last whole line ends. A carriage return at the very end may be half of the end of a line."""
+    """Position after the last whole line. A carriage return at the very end does not count: a newline may follow it."""
     return max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1
 
 
@@ -143,7 +143,7 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
             for _ in _bounded(
                 gzip.GzipFile(fileobj=_ShortReads(raw)), raw, size, limits, notes, files.MIN_ALLOWED_BYTES + 1
             ):
-                pass  # a bomb is refused here, before any of it is parsed, which takes more memory than its bytes
+                pass  # refuses a decompression bomb before it is parsed: parsing takes more memory than unpacking
             raw.seek(0)
             yield from _bounded(gzip.GzipFile(fileobj=_ShortReads(raw)), raw, size, limits, notes)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -164,7 +164,7 @@ class _ShortReads:
 
 
 def _bounded(file: Any, raw: BinaryIO, size: int, limits: Limits, notes: Notes, most: float = inf) -> Iterator[bytes]:
-    """Blocks of about the first ``most`` bytes, refused if they exceed what the bytes read so far may unpack to."""
+    """Yield blocks until ``most`` bytes are read. Refuse the file if it unpacks to more than its packed size allows."""
     done = 0
     while done < most and (block := file.read(BLOCK_BYTES)):
         done += len(block)

@@ -21,8 +21,8 @@ TIMES = ("seconds", "cpu", "wall")
 class Session:
     """The trace, the oracle calls and the times of several runs, one after the other.
 
-    Each run is added under the name of its phase, which is in the column ``phase`` of its rows. The columns ``k``, of the times
-    and of the counts go on from run to run. Times are those of the runs, without what is computed between them.
+    Each run is added under the name of its phase, which is in the column ``phase`` of its rows. The step
+    number ``k``, the times and the counts continue from run to run. Time spent between runs is not included.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Session:
     def advance(self, problem: Problem, solver: Solver, state: Any, steps: int, phase: str) -> Any:
         """Take steps of a method from a given state, and return the state after them.
 
-        The iterates are neither audited nor certified: that is for the last run, whose answer is returned.
+        The iterates are neither audited nor certified: only the last run of a session is, because its answer is returned.
 
         Parameters
         ----------

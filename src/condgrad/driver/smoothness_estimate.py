@@ -102,9 +102,9 @@ def estimate_smoothness(
         Number of random points of the set around which pairs are taken.
     rounds : int, default 3
         Number of further pairs around each point. The next direction is the vertex that the linear oracle returns for the last
-        change of the gradient, as in the power method. The segment to the last vertex is then bisected, each time to the half on
-        which the gradient changes more, as long as the quotient grows: F may be curved on a much smaller scale than that of the
-        set.
+        change of the gradient, as in the power method. After the last round the segment from the point
+        to the last vertex is halved repeatedly: the half on which the gradient changes more is kept, until the quotient stops
+        growing. This finds curvature on a much smaller scale than that of the set.
     terms : int, default 100
         For a finite sum, the number of terms, drawn without replacement, whose gradients are compared one by one. For an
         expectation, the number of samples in the batch whose mean gradient replaces the gradient of F.
@@ -236,7 +236,7 @@ class _Quotients:
                 x, here = middle, at_middle
 
     def of_terms(self) -> dict[str, float]:
-        """Quotients of the terms, raised so that F's <= mean square <= terms, as holds for the constants."""
+        """Quotients of the terms, increased where needed, so that F <= mean square <= terms, as for the true constants."""
         if not fits(self.objective, FiniteSum):
             return {}
         mean_square = max(self.mean_square, self.F)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def all_or_nothing(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """Decorate a method so that an exception restores the estimator's attributes, which would be partly of the old data."""
+    """Decorate a method so that after an exception the estimator has the attributes that it had before the call."""
 
     @wraps(method)
     def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:

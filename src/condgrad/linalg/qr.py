@@ -9,16 +9,17 @@ SMALL = 2**14
 
 
 def qr(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal columns Q and R with block = Q R: by Cholesky QR, twice, or by Householder reflections if that is not accurate.
+    """Return Q with orthonormal columns and R with block = Q R.
 
-    For many more rows than columns, matrix products are several times as fast as reflections.
+    Two rounds of Cholesky QR, which for many more rows than columns are several times as fast as Householder reflections; these
+    are used if the columns are nearly dependent or the block is small.
     """
     found = by_cholesky(block)
     return np.linalg.qr(block) if found is None else found
 
 
 def by_cholesky(block: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Q and R by Cholesky QR, twice; None if columns are nearly dependent or the block is small."""
+    """Return Q and R by two rounds of Cholesky QR; None if columns are nearly dependent or the block is small."""
     Q, R = block, np.eye(block.shape[1])
     if Q.size < SMALL:
         return None

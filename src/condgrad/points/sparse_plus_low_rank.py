@@ -54,7 +54,7 @@ class SparsePlusLowRank(Structured):
     scale : float, default 1.0
         Factor of S.
     noise : float, default None
-        Bound on the norm of the rounding errors of the values; None: that of values rounded once, if they are float32.
+        Bound on the norm of the rounding errors of the values. None: values of float32 were rounded once, others are exact.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class SparsePlusLowRank(Structured):
 
     @property
     def rounding(self) -> float:
-        """Bound on the norm of the rounding errors of scale S: 0 for float64, where it is that of any arithmetic."""
+        """Bound on the norm of the errors by which rounding to float32 changed scale S; 0 for values of float64."""
         if self.noise is None:
             single = self.values.dtype == np.float32
             self.noise = FLOAT32_ROUNDOFF * sqrt(kernels.dot(self.values, self.values)) if single else 0.0
@@ -108,7 +108,7 @@ class SparsePlusLowRank(Structured):
             total = SparsePlusLowRank(self.pattern, self.values - other.values, low, self.scale)
         else:
             total = SparsePlusLowRank(self.pattern, self.sparse_values() + other.sparse_values(), low)
-        if np.float32 in (self.values.dtype, other.values.dtype):  # twice: sparse_values() rounds too
+        if np.float32 in (self.values.dtype, other.values.dtype):  # factor 2: sparse_values() rounds once more
             rounding = 2 * (self.rounding + other.rounding) + total.rounding
             total.noise = rounding / abs(total.scale) if total.scale else 0.0
         return total
@@ -171,11 +171,10 @@ class SparsePlusLowRank(Structured):
             active().numbers.put(self.values, x.terms[0][1], product)
 
     def _sparse_inner(self, factors: Factors) -> float:
-        """Return <S, U V'>: from the values on the pattern, which are cached; by a product if they are not, for rank one or very
-        many entries.
+        """Return <S, U V'>, and cache it: a step needs it again when the values of U V' on the pattern are no longer cached.
 
-        For S in float32 always by a product: values on the pattern would be rounded. A step needs the result again after the
-        values of the factors are dropped, so it is cached, for all multiples of S.
+        Computed from the values of U V' on the pattern, which are cached. If they are not cached yet, and the rank is one or
+        the entries are very many, it is computed as <U, S V>. So it is for S in float32: the values would be rounded.
         """
         found = active().numbers.get(self.values, factors)
         if found is None:

@@ -10,9 +10,10 @@ from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.points import Pattern
 
 ROW_RIDGE, COLUMN_RIDGE = 3.0, 1.5
-"""Ridge penalty of a row bias, in units of one entry of weight 1; and of a column bias in models that also have row biases."""
+"""Ridge penalties of row and column biases: 3.0 counts as much as three entries of weight 1. Column biases without row biases
+have no penalty."""
 TINY = 1e-150
-"""Smallest residual and smallest sum of weights that are divided by: below, this number is used instead."""
+"""Divisors (residuals and sums of weights) are replaced by this number if they are smaller, to avoid division by 0."""
 
 
 def inlier_weights(loss: Loss, residuals: np.ndarray) -> np.ndarray:
