@@ -1,4 +1,4 @@
-"""Checkpoints: a run that was killed goes on as if it had not been, bit for bit."""
+"""Checkpoints: a run that was killed is continued from a file, with the same result, bit for bit."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ MAX_SAVING_SHARE = 0.05
 MAX_DIFFERENCES = 3
 """Maximum number of differences between the problem and the checkpoint that a message lists."""
 MAX_COUNT = 2**62
-"""Counts in a file are at most this: a trace of them is an array of int64."""
+"""Maximum count in a file: counts are stored as int64 in the columns of the trace."""
 SAVED: dict[str, Any] = {
     name: kind for name, kind in annotations_of(Reached).items() if name not in ("watch", "counts", "trace")
 } | {"record": Record}
 """The fields of :class:`Reached` that are saved as they are, with their types; the other three are saved as numbers and
 columns. Whether a claim was verified is not saved: it is verified again."""
 STATE = {"k": int, "x": AnyPoint, "L": float, "certificate": Certificate | None, "descent": Descent | None}
-"""What the driver reads of any method's state."""
+"""Fields that the state of every method has, because the driver reads them, with their types."""
 DATA = {"k", "problem", "counts", "spent", "rows", "phases", "tree", "nodes"}
-"""The plain data in the file."""
+"""Keys of the data in the file, besides arrays."""
 
 
 class CheckpointWarning(UserWarning):
@@ -83,7 +83,7 @@ class Checkpoint:
 
 
 class Saving:
-    """Saves a run as it goes: a file that can't be written costs a warning, never the run."""
+    """Saves a run at intervals. If a file can't be written, a warning is given and the run continues."""
 
     def __init__(self, checkpoint: Checkpoint, problem: Fingerprint, resume: bool):
         self.path, self.checkpoint, self.problem, self.resume = Path(checkpoint.path), checkpoint, problem, resume
@@ -125,7 +125,7 @@ class Saving:
             if reached.state.k <= 0:
                 raise
             first, self.failure = not self.failure, str(error).rstrip(".")
-            if first:  # a class that is not stored has come into the state: the run is not lost
+            if first:  # the state now has an object that can't be stored: continue without checkpoints
                 python_warnings.warn(
                     f"After step {reached.state.k} no checkpoint: {error}", CheckpointWarning, stacklevel=2
                 )
@@ -190,8 +190,8 @@ class Saving:
         if changed:
             more = f", and {len(changed) - MAX_DIFFERENCES} more" if len(changed) > MAX_DIFFERENCES else ""
             raise ValueError(
-                f"The checkpoint {self.path} is of another run: {'; '.join(changed[:MAX_DIFFERENCES])}{more}. Ask for what it "
-                "was asked, or name another file."
+                f"The checkpoint {self.path} is of another run: {'; '.join(changed[:MAX_DIFFERENCES])}{more}. Use the same "
+                "problem and settings, or name another file."
             )
         self.saved = saved
         return True
@@ -238,7 +238,7 @@ class Saving:
                 raise error from None
             except BadArchive as worse:
                 raise BadArchive(f"{error} {worse}") from None
-            self.keep = False  # or the damaged one would take the place of the good one
+            self.keep = False  # do not replace the good older file by the damaged one
             python_warnings.warn(
                 f"{error} The one before it, {older}, is used, of step {found[0]['k']}.",
                 CheckpointWarning,
@@ -255,7 +255,7 @@ def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
 
 
 def _shared(objective: Any) -> dict[str, Any]:
-    """What belongs to the problem: points refer to it, and a file only names it."""
+    """Objects of the problem to which points refer. A file has their names only, because the problem is given again."""
     shared = {"objective": unwrapped(objective)}
     return shared | {"pattern": objective.pattern} if hasattr(objective, "pattern") else shared
 
@@ -275,7 +275,10 @@ def validate_content(evaluations: list[Any], values: list[Any], numbers: list[An
 
 
 def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...]) -> None:
-    """Raise TypeError or ValueError if this is not what moves in a run after step ``k``. Objects are validated already."""
+    """Raise TypeError or ValueError if these are not the fields of :class:`Reached` after step ``k``.
+
+    The objects in them are validated already.
+    """
     first = -solver.steps if isinstance(solver, WarmStart) else 0
     for name, kind in SAVED.items():
         check_type(moving[name], kind, name, shape)

@@ -1,4 +1,4 @@
-"""Oracles are counted from outside, by wrapping the problem: a solver knows nothing of it."""
+"""Counts of oracle calls: the problem is wrapped, so that solvers need not count."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Counts:
     lo: int = 0
     """Linear minimisations."""
     ub: int = 0
-    """Upper bounds on the values of a matrix outside of some vectors: a few products, where a linear minimisation takes many."""
+    """Upper bounds on singular values outside of a subspace: each takes a few matrix products, a linear minimisation many."""
     po: int = 0
     """Projections."""
     values: int = 0
-    """Values of F: not an oracle of the paper's, but what backtracking and line search pay with."""
+    """Values of F. The paper does not count them, but backtracking and line search use them."""
 
     def add(self, price: dict[str, int]) -> None:
         for oracle, calls in price.items():
@@ -41,13 +41,13 @@ class Counts:
 
 
 Allow = Callable[[dict[str, int]], None]
-"""Asked before each call with its price; raises to refuse it."""
+"""Called before each oracle call with the counts that the call adds; raises an exception to refuse it."""
 
 
 class Counted:
     """Stands for ``target``: the same attributes, but its oracles are counted and their answers checked to be finite.
 
-    The wrappers are made once, as attributes of the instance, which a step then finds without a detour. They do not refer to
+    The wrappers are attributes of the instance, made once, so that no call goes through ``__getattr__``. They do not refer to
     the instance: that would be a reference cycle.
     """
 
@@ -66,7 +66,8 @@ class Counted:
 def has_own_atom(domain: Any) -> bool:
     """Whether a set itself defines ``atom``.
 
-    A user's class that passes unknown attributes on to another set, and has an ``lmo`` of its own, is asked by that ``lmo``.
+    A user's class may define ``lmo`` and pass all other attributes on to another set. Then ``lmo`` is used, not the ``atom`` of
+    the other set.
     """
     given = unwrapped(domain)
     given = unwrapped(given._domain) if isinstance(given, Compared) else given
@@ -75,7 +76,7 @@ def has_own_atom(domain: Any) -> bool:
 
 
 def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts, allow: Allow) -> Callable[..., Any]:
-    """``ask`` with its calls counted, once they are allowed, and its answers checked."""
+    """A function that calls ``ask`` if ``allow`` permits it, counts the call and checks the answer."""
     owner, finite = type(target).__name__, oracle.finite
     foreign = not type(unwrapped(target)).__module__.startswith("condgrad.")
     terms = ("ifo" if has(target, "n_terms") else "sfo") if "terms" in oracle.counters else None
@@ -100,7 +101,7 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
 
 
 def found(answer: Any) -> str:
-    """What is wrong with an answer whose square is not finite, and where; of a structured matrix, in the numbers it keeps."""
+    """Describe why the square of an answer is not finite. Positions in a structured matrix are those in its stored numbers."""
     numbers = getattr(answer, "values", answer)
     if not isinstance(numbers, np.ndarray | float):
         return "holds NaN or Inf, or is too large to square"

@@ -1,4 +1,4 @@
-"""The front door."""
+"""`minimize`: checks the arguments, chooses the solver and runs it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 WARM_START = 20
 PRACTICAL_CALLS = 1000
-"""Linear oracle calls that a prox subproblem may take in practice. condg, being sublinear, can ask for millions."""
+"""Maximum number of linear oracle calls for a prox subproblem with the practical schedule; condg could need millions."""
 
 
 def minimize(
@@ -293,7 +293,7 @@ def check_solver(solver: Any, given: list[str]) -> None:
 
 @dataclass(frozen=True)
 class RandomIndex(Rule):
-    """The paper's random output: run R of N steps, report where they led."""
+    """The paper's random output: stop after R of N steps, where R is random, and return the last iterate."""
 
     R: int
     N: int

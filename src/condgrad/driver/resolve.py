@@ -177,6 +177,11 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
         inside = not proven_outside(domain, x0)
     if not inside:
         raise ValueError("x0 lies outside the set: give a point of it, or leave x0 out to start at domain.start().")
+    return uncached(x0)
+
+
+def uncached(x0: Point) -> Point:
+    """The point from which a run starts: it may change the form in which a structured point is stored, but not that of x0."""
     return x0.uncached() if hasattr(x0, "uncached") else x0
 
 

@@ -18,12 +18,12 @@ from condgrad.driver.fingerprint import digest, fingerprint
 from condgrad.driver.metrics import validation
 from condgrad.driver.observation import Observer
 from condgrad.driver.reached import Reached
-from condgrad.driver.resolve import checked_answers, completed
+from condgrad.driver.resolve import checked_answers, completed, uncached
 from condgrad.driver.result import Result
 from condgrad.driver.stopping import BudgetEnd, Rule
 from condgrad.driver.verification import Verifier
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
-from condgrad.runtime.cache import Cache, caching
+from condgrad.runtime.cache import Cache, caching, in_run
 from condgrad.runtime.interruption import (
     ACTIONS,
     Terminated,
@@ -77,14 +77,18 @@ def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> I
 
 
 def _states(problem: Problem, solver: Solver, x0: Point, state: Any) -> Iterator[Any]:
-    state = solver.init(problem, x0) if state is None else state
+    cache = None if in_run() else Cache()  # iterates of a user's own loop are a run too
+    if state is None:
+        with caching(cache):
+            state = solver.init(problem, x0 if cache is None else uncached(x0))
     while True:
         yield state
-        state = solver.step(problem, state)
+        with caching(cache):
+            state = solver.step(problem, state)
 
 
 def check_order(problem: Any, solver: Any) -> None:
-    """Refuse arguments in another order, at once and not in the first step."""
+    """Raise TypeError if the arguments are in the wrong order, before the first step."""
     if not isinstance(problem, Problem):
         raise TypeError(
             f"The first argument is of type {type(problem).__name__}, a Problem(objective, domain) was expected."
@@ -151,7 +155,7 @@ def run(
     resume : bool, default False
         Continue from the checkpoint, if there is one.
     options : mapping, default None
-        What else the solver was built from: a checkpoint of a run with other options is refused.
+        Further settings from which the solver was built. A checkpoint of a run with other options is refused.
     on_interrupt : {"raise", "return"} or None, default None
         As in :func:`condgrad.minimize`.
 
@@ -207,9 +211,9 @@ class Loop:
         self.verifier = Verifier(asked, self.reached, self.audit, self.observer)
         self.saving: Saving | None = None
         self.next_report = 0.0
-        """When a long step next shows that it is alive."""
+        """Time of the next progress report within a step."""
         self.deadline: float | None = None
-        """Once the run has ended: when the last measurement must be finished."""
+        """Time at which the measurements after the end of the run must be finished; None during the run."""
         self.interruption: KeyboardInterrupt | None = None
         """Ctrl-C or SIGTERM, once received."""
 
@@ -261,7 +265,7 @@ class Loop:
             what = str(error) if isinstance(error, BadOracle) else f"{type(error).__name__}: {error}."
             if isinstance(error, MemoryError):
                 what = f"Memory ran out ({error})."
-            return Reason("failed", f"In step {reached.state.k + 1}: {what} The result is what stood before it.")
+            return Reason("failed", f"In step {reached.state.k + 1}: {what} The result is the iterate before it.")
         finally:  # also if a callback or a user's function raises: what was reached is not lost
             self.deadline = inf
             if self.saving:
@@ -291,7 +295,7 @@ class Loop:
         if ending is None and reached.idle >= MAX_IDLE_STEPS:
             message = f"{MAX_IDLE_STEPS} steps in a row left the point where it was and used up no budget."
             ending = Reason("stalled", message)
-        self.audit.collect()  # reports of the measurements are not of the next step
+        self.audit.collect()  # so that reports of measurements are not attributed to the next step
         if new:
             if asked.callback and asked.callback(record, read_only(state.x)):
                 ending = ending or Reason("stopped", "The callback asked to stop.")
@@ -303,11 +307,11 @@ class Loop:
         return ending
 
     def stands_still(self, before: Any, last: Record | None) -> bool:
-        """Whether the step left the point where it was and used up no budget: such steps could go on for ever."""
+        """Whether the step left the point unchanged and used up no budget: such steps could be repeated for ever."""
         now, stop, trace = self.reached.record, self.asked.stop, self.reached.trace
         if before is None or last is None or now is None or not same_point(before.x, self.reached.state.x):
             return False
-        # without the measures: progress towards a tolerance would hide that of the steps
+        # progress towards a tolerance is left out: only budgets count here
         now, last = (replace(record, mapping=nan, gap=nan) for record in (now, last))
         return stop.progress(now, trace) <= stop.progress(last, trace)
 

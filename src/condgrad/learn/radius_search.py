@@ -16,8 +16,8 @@ from condgrad.objectives import Loss
 from condgrad.protocols import Point
 
 RADIUS_RATIO, PATIENCE, MAX_RADII = 1.5, 5, 40
-"""Ratio of neighbouring radii of the path, the number of radii that are worse or not binding which ends it, and its maximum
-length."""
+"""Ratio of neighbouring radii of the path; it ends after PATIENCE radii that are worse or not binding, at the latest after
+MAX_RADII."""
 WORSE_SHARE = 2e-3
 """A held-out loss above the best by more than this share is worse. The smallest radius that is not worse is chosen."""
 REFINEMENT_ROUNDS = 3

@@ -1,7 +1,7 @@
 """Positions of the smallest or largest entries of long arrays, in about one pass over memory and without arrays of their size.
 
-Arrays are read in pieces that stay in the processor's cache. Ties go to the entry that comes first. NaN and Inf are refused on
-the way, where they would be the answer.
+Arrays are read in pieces that stay in the processor's cache. Of equal entries the first one is chosen. NonFinite
+is raised if the result would be NaN or Inf.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import numpy as np
 from condgrad.checks import NonFinite
 
 PIECE = 1 << 16
-"""Entries that are looked at together: 512 KB of float64, which fit in the second-level cache."""
+"""Number of entries in a piece: 512 KB of float64, which fit in the second-level cache."""
 ROW = 1 << 12
-"""Entries of which one number is kept, their minimum, when the position of the smallest one of a long array is sought."""
+"""Number of entries in a row: to find the smallest entry of a long array, the minimum of each row is computed first."""
 SAMPLE, SAMPLE_RANK = 1 << 14, 64
-"""Least number of entries from which the k-th smallest one of a long array is estimated, and least expected rank in them."""
+"""The k-th smallest entry of a long array is estimated from a sample with at least this many entries, in which its expected rank
+is at least SAMPLE_RANK."""
 FEW = PIECE // 8
-"""Up to this number, entries are selected piece by piece; more of them from a copy of the whole array, which is faster then."""
+"""Maximum k for which the k smallest entries are selected piece by piece. For larger k, a copy of the whole array is faster."""
 
 
 def largest_size(x: np.ndarray) -> float:
@@ -105,7 +106,7 @@ def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> i
         size = _finite(float(sizes.max()))
         if size > top:
             found, top = start + int(sizes.argmax()), size
-    if not top > 1e-290:  # quotients may have been rounded to 0, and with them which is larger
+    if not top > 1e-290:  # small quotients are rounded, perhaps to 0: the order may be wrong
         size = finite_size(flat)
         if 0 < size < 1:
             return index_of_largest_size(flat / size, weights)
@@ -149,7 +150,7 @@ def indices_of_smallest(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarra
         if not _finite(least) < bound:
             continue
         keys = -np.abs(piece) if sizes else piece
-        new = np.flatnonzero(keys < bound)  # an equal entry comes too late
+        new = np.flatnonzero(keys < bound)  # an entry equal to the bound is not selected: the first ones are
         kept, found = np.concatenate([kept, keys[new]]), np.concatenate([found, new + start])
         if len(found) > k:
             best = _smallest(kept, k)
@@ -159,7 +160,7 @@ def indices_of_smallest(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarra
 
 
 def _likely_smallest(keys: np.ndarray, k: int) -> np.ndarray | None:
-    """Indices of at least k keys that contain the k smallest with all that are equal to them; None where that saves nothing.
+    """Indices of at least k keys, among them the k smallest and all keys equal to these; None if a full selection is as fast.
 
     A bound on the k-th smallest key is estimated from a sample. If it is too low, fewer than k keys are below it.
     """
@@ -172,7 +173,7 @@ def _likely_smallest(keys: np.ndarray, k: int) -> np.ndarray | None:
 
 
 def _smallest(keys: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the k smallest, increasing; of equal keys the first ones."""
+    """Indices of the k smallest keys, increasing; of equal keys the first ones are selected."""
     if k == len(keys):
         return np.arange(k)
     bound = np.partition(keys, k - 1)[k - 1]

@@ -12,7 +12,7 @@ from condgrad.points.base import Structured
 from condgrad.storage.stored import check_array, stored
 
 CANCELLATION_RATIO = 1e-6
-"""A difference of two squares below this share of them has lost digits, and is computed in another way."""
+"""A difference of two squares that is smaller than this share of the squares has lost digits, and is computed in another way."""
 
 SPARSE_SHARE = 1 / 8
 """An array is kept as a SparseArray if at most this share of its entries is not 0."""
@@ -30,7 +30,8 @@ def _validate(x: SparseArray) -> None:
 class SparseArray(Structured):
     """An array of any shape with few entries that are not 0.
 
-    Sums, multiples and inner products take time proportional to the number of stored entries. Added to an array it becomes one.
+    Sums, multiples and inner products take time proportional to the number of stored entries. The sum with an
+    ndarray is an ndarray.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ class SparseArray(Structured):
         return float(self.values[mine] @ other.values[others])
 
     def distance2(self, other: Any) -> float:
-        """Return |self - other|^2, of an array without a copy of it unless nearly all of it is in the entries of this point."""
+        """Return |self - other|^2. An ndarray is copied only if nearly all of its norm is in the stored entries of this point."""
         if not isinstance(other, np.ndarray):
             return super().distance2(other)
         self.same_shape(other)
@@ -123,7 +124,7 @@ class SparseArray(Structured):
         return rest + float(np.sum((here - self.values) ** 2))
 
     def to_dense(self) -> np.ndarray:
-        dense = np.zeros(self.shape)  # pages of it that no index lies in are never touched
+        dense = np.zeros(self.shape)  # fast: the operating system provides pages of zeros when they are used
         dense.reshape(-1)[self.indices] = self.values
         return dense
 
@@ -132,7 +133,7 @@ class SparseArray(Structured):
 
 
 def sparse_form(x: Any) -> Any:
-    """Return an array of which few entries are not 0 as a SparseArray, any other point as it is."""
+    """Return an array with few nonzero entries as a SparseArray, and any other point unchanged."""
     if not isinstance(x, np.ndarray) or np.count_nonzero(x) > SPARSE_SHARE * x.size:
         return x
     flat = x.reshape(-1)

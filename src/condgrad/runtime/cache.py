@@ -165,9 +165,9 @@ def in_run() -> bool:
 
 
 @contextmanager
-def caching(cache: Cache) -> Iterator[None]:
-    """Make a cache the active one inside the block."""
-    token = _ACTIVE.set(cache)
+def caching(cache: Cache | None) -> Iterator[None]:
+    """Make a cache the active one inside the block; None: leave it as it is."""
+    token = _ACTIVE.set(cache or _ACTIVE.get())
     try:
         yield
     finally:

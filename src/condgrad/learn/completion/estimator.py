@@ -23,6 +23,7 @@ from condgrad.learn.progress import ProgressReporter
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
 from condgrad.points import LowRank
+from condgrad.runtime.cache import Cache, caching
 
 MAX_SINGLE_THREAD_ENTRIES = 500_000
 """Fits with fewer entries use one thread: each pass is so short that more threads do not pay off."""
@@ -195,7 +196,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Continue the fit with more entries. Known entries get their new values.
 
-        Sigma and the radius are kept; the rank in place of the radius if singular values are unshrunk.
+        Sigma and the radius are those of the earlier fit. If its singular values are unshrunk, the rank is kept instead of the
+        radius.
 
         Parameters
         ----------
@@ -247,7 +249,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             all_entries, loss, sigma, self._biases(), rng, ProgressReporter(bool(self.verbose)), clip=bool(self.clip)
         )
         limit = 1 if all_entries.n_terms < MAX_SINGLE_THREAD_ENTRIES else None
-        with kernels.limit_threads(limit), attach_partial_fit(lambda interruption: self._partial_estimator(fit, given)):
+        partial_fit = attach_partial_fit(lambda interruption: self._partial_estimator(fit, given))
+        with kernels.limit_threads(limit), partial_fit, caching(Cache()):
             if last is not None:
                 model, fit.path = last, list(self.path_)
                 fit.best_index, fit.n_held_out = self.best_index_, self.n_validation_

@@ -1,8 +1,8 @@
 """Rescue: a separate refit of rows and columns for which the loss treats most of the entries as outliers.
 
-Outliers are assumed to be scattered. So a row with more than half of its entries treated as outliers is not full of wrong
-values: its values vary more than those of other rows, and a loss with the width that suits the others ignores it. The columns
-that the other rows have determined still fit it.
+Outliers are assumed to be scattered over the matrix. A row in which more than half of the entries are treated as outliers then
+does not consist of wrong values: its values vary more than those of other rows, and the loss is too narrow for it. Such a row is
+fitted by a regression on the column factors, which the other rows determine.
 """
 
 from __future__ import annotations
