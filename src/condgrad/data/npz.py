@@ -26,7 +26,7 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
     if values:
         if data is None:
             notes.refuse("there is no array 'data', but values were expected", SAVE)
-        with np.errstate(over="ignore"):  # a longer float may be too large for one of 64 bits
+        with np.errstate(over="ignore"):  # a long double may exceed the range of float64
             taken = data if data.dtype == np.float32 else data.astype(float)
         bad = np.flatnonzero(~np.isfinite(taken) & ok)
         ok[bad] = False
@@ -38,9 +38,9 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
 
 
 def read_sparse(path: Path, notes: Notes, limits: Limits) -> sparse.csr_array:
-    """The matrix as scipy means it: entries at the same place add up, and NaN is a value. One outside of the shape is refused.
+    """The matrix as scipy reads it: repeated entries are added, NaN is a value. Entries outside of the shape are refused.
 
-    The shape counts with 8 bytes for each row and each column, which computing with the matrix takes at least.
+    Each row and each column count as 8 bytes towards the limits, because computations with the matrix need a vector of them.
     """
     rows, cols, data, shape = _entries(path, notes, limits)
     bounded(shape, notes, limits)
@@ -71,7 +71,7 @@ def _entries(path: Path, notes: Notes, limits: Limits, values: bool = True) -> A
 def _inside(
     rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int], numbers: np.ndarray, notes: Notes
 ) -> np.ndarray:
-    """Which entries lie inside of the shape. One whose row and column are both outside is one fault."""
+    """Mask of the entries inside of the shape. An entry with both row and column outside is reported once."""
     m, n = shape
     in_rows = (rows >= 0) & (rows < m)
     ok = in_rows & (cols >= 0) & (cols < n)
@@ -88,7 +88,7 @@ def _inside(
 
 
 def _arrays(path: Path, notes: Notes, limits: Limits) -> dict[str, np.ndarray]:
-    """The arrays of a sparse matrix, after what the file says of its sizes is within the limits."""
+    """The arrays of a sparse matrix; the sizes that the file states are compared with the limits first."""
     with opened(path, notes) as file:
         allowed = limits.allowed(size := size_of(file))
         try:

@@ -1,4 +1,4 @@
-"""What the front door lets in: a problem whose parts fit, a start inside the set, a smoothness that means something."""
+"""Checks before a run: the objective fits the set, the start is in the set, and the smoothness constant is usable."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from condgrad.protocols import (
 from condgrad.solvers import Method
 
 INSIDE = 1e-6
-"""How far outside, relative to the set, still counts as inside: rounding, the user's included."""
+"""Tolerance for a point outside of the set, relative to the diameter: it allows for rounding, also in the user's data."""
 DIGITS = 1e-12
-"""The same relative to the points themselves, which may be far larger than the set is wide: their last digits."""
+"""The same relative to the norm of the points, which may be far larger than the diameter: rounding of their last digits."""
 FUNCTIONS = ("draw", "assemble", "start", "contains", "low_rank_start", "shrink", "grad_scale")
 """Members of an objective or a set that are functions and no oracles."""
 NUMBERS: dict[str, Callable[[Any, str], Any]] = {
@@ -59,14 +59,14 @@ NUMBERS: dict[str, Callable[[Any, str], Any]] = {
 }
 """Members of an objective or a set that are numbers, with what is required of them."""
 COARSE = 2.0
-"""The same in units of the coarsest type in which a user's set has answered, where that is more: in float16 it is 1e-3."""
+"""The same in units of the machine epsilon of the coarsest type that a user's set has returned; the larger tolerance counts."""
 ENTRY_CALLS = 10
-"""Linear oracle calls, not counted, in which a start may be shown to lie outside of a set that has nothing but a linear oracle.
-A point that is clearly outside takes two or three; whoever wants to be sure gives the set its ``contains``."""
+"""Maximum number of linear oracle calls, which are not counted, to show that a start is outside of a set without ``contains``.
+Two or three are enough for a point that is clearly outside. Only ``contains`` makes the check reliable."""
 
 
 def check_problem(problem: Problem) -> Problem:
-    """Refuse what is no problem; return it with the members that its parts may leave out (see :func:`completed`)."""
+    """Raise TypeError or ValueError if the problem is not valid; return it with all optional members (see :func:`completed`)."""
     objective, domain = problem.objective, problem.domain
     for role, given in (("objective", objective), ("domain", domain)):
         if isinstance(given, type):
@@ -95,7 +95,7 @@ def check_problem(problem: Problem) -> Problem:
 
 
 def check_members(part: Any) -> None:
-    """Refuse members of a user's own objective or set that are there, but are no function or no number."""
+    """Raise an error if a member of a user's own objective or set is not a function, or not a number, where one is expected."""
     owner = type(unwrapped(part))
     if owner.__module__.startswith("condgrad."):
         return
@@ -119,9 +119,9 @@ def _named(thing: Any) -> str:
 
 
 def completed(problem: Problem) -> Problem:
-    """The problem with what the library asks of its parts, and a user's own class may leave out (protocols.EXTRAS).
+    """The problem with defaults for the optional members that a user's own class does not have (protocols.EXTRAS).
 
-    Parts that lack nothing are returned as they are.
+    An objective or a set that has all members is not changed.
     """
     return Problem(_completed_objective(problem.objective), _completed_set(problem.domain))
 
@@ -156,6 +156,7 @@ def _no_diameter(wrapped: Any) -> float:
 
 
 def check_start(problem: Problem, x0: Point | None) -> Point:
+    """The starting point: x0 after checks, or the default start of the set."""
     domain = problem.domain
     if x0 is None:
         low_rank = getattr(problem.objective, "low_rank", False) and has(domain, "low_rank_start")
@@ -166,7 +167,7 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
         check_point(x0, f"The start of {owner}, domain.start() or else the answer of lmo to ones,")
         same_shape(tuple(x0.shape), tuple(domain.shape), f"The start of {owner}")
         return x0
-    if not hasattr(x0, "inner"):  # a structured point brings its own
+    if not hasattr(x0, "inner"):  # not a structured point
         x0 = finite_array(x0, "x0")
     elif not isfinite(norm2(x0)):
         raise NonFinite("x0 holds NaN or Inf, or what is too large to square: remove or replace it.")
@@ -194,16 +195,16 @@ def check_point(answer: Any, what: str) -> None:
 
 
 def counts_as_inside(domain: Any) -> float:
-    """How far outside of this set, relative to it, a point still counts as inside."""
+    """Tolerance for a point outside of this set, relative to the diameter."""
     return max(INSIDE, COARSE * getattr(domain, "precision", 0.0))
 
 
 def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
-    """Of a set that only has a linear oracle: do ``calls`` of it find a hyperplane that separates x from the set?
+    """Whether ``calls`` linear minimisations find a hyperplane that separates x from the set.
 
     With p the nearest point to x in the hull of the vertices seen, d = p - x and v = lmo(d), every point y of the set has
-    <d, y - x> >= <d, v - x>. Where that is positive, x is at least <d, v - x> / |d| away from the set. A linear oracle that
-    takes arrays only finds out nothing of a structured point.
+    <d, y - x> >= <d, v - x>. Where that is positive, x is at least <d, v - x> / |d| away from the set. False
+    for a structured point if the linear oracle accepts arrays only.
     """
     try:
         return _separated(domain, x, calls)
@@ -222,7 +223,7 @@ def _separated(domain: Any, x: Point, calls: int) -> bool:
         d = hull.point() - x
         distance = sqrt(norm2(d))
         v = domain.lmo(d)
-        width = max(width, sqrt(norm2(v - vertex)))  # of a set as wide as the vertices that were seen, or as it says
+        width = max(width, sqrt(norm2(v - vertex)))  # a lower bound on the diameter, used if the set states none
         room = counts_as_inside(domain) * (widest or width) + DIGITS * sqrt(norm2(vertex))
         if distance <= room:
             return False
@@ -244,7 +245,7 @@ class _Wrapped:
 
 
 def _wrapped(objective: Any, **replaced: Any) -> Any:
-    """Under its own class's name, which messages show."""
+    """Wrap an objective. The wrapper has the name of the objective's class, which messages show."""
     return type(type(objective).__name__, (_Wrapped,), {})(objective, **replaced)
 
 
@@ -256,7 +257,7 @@ def with_smoothness(objective: Any, smoothness: float | None, **of_terms: float)
 def checked_answers(objective: Any) -> Any:
     """A user's own class, with its values and gradients checked and copied as those of :class:`condgrad.Function` are.
 
-    Numbers that are not finite are found elsewhere: the run then says in which step.
+    NaN and Inf are not checked here: `counting` does it, so that the message names the step.
     """
     own = type(unwrapped(objective)).__module__
     if own.startswith("condgrad."):
@@ -269,7 +270,7 @@ def checked_answers(objective: Any) -> Any:
 
 
 class _Checked(_Wrapped):
-    """A user's own class; it remembers the coarsest type of number in the answers, which the copies no longer have."""
+    """A user's own class. Records the coarsest floating-point type of its answers, because the checked copies are float64."""
 
     def __init__(self, objective: Any):
         super().__init__(objective)
@@ -277,7 +278,7 @@ class _Checked(_Wrapped):
 
     @property
     def precision(self) -> float:
-        """The relative distance of two numbers of that type, or of the one that the class states."""
+        """Machine epsilon of that type, or of the type that the class states, whichever is larger."""
         return max(self._seen[0], getattr(self._given, "precision", None) or 0.0)
 
 
@@ -319,7 +320,7 @@ def unwrapped(part: Any) -> Any:
 
 
 def diameter(domain: Any) -> float | None:
-    """The set's diameter, None where a user's set does not say."""
+    """The set's diameter; None if a user's set does not state it."""
     try:
         return domain.diameter
     except (NotGiven, AttributeError):
@@ -327,9 +328,9 @@ def diameter(domain: Any) -> float | None:
 
 
 def not_vacuous(objective: Any, domain: Any, entry: Method, tol: float) -> Any:
-    """Where L is so small that every point of the set is within the tolerance, have a larger one estimated.
+    """Remove L, so that it is estimated, if it is so small that every point of the set would meet the tolerance.
 
-    The mapping is |x - psi|/gamma with gamma = 1/(2L), so at most 2 L D. Any larger L is a smoothness too.
+    The mapping is |x - psi|/gamma with gamma = 1/(2L), so at most 2 L D. A larger L is a valid smoothness constant, too.
     """
     L, D = objective.smoothness, diameter(domain)
     if not L or not D:

@@ -248,7 +248,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
+            Features. float32 is kept, in half of the memory; all other types become float64. The coefficients are float64.
         y : array-like of shape (n_samples,) or (n_samples, n_tasks)
             Targets.
         sample_weight : array-like of shape (n_samples,), default None
@@ -460,7 +460,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
+            Features. float32 is kept, in half of the memory; all other types become float64. The coefficients are float64.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default None

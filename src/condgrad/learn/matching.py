@@ -217,7 +217,7 @@ class GraphMatcher(BaseEstimator):
         """Minimise the indefinite relaxation from x0; both runs are added to the session."""
         domain, inner = Birkhoff(x0.shape), CondG(max_calls=TUNING.oracle_calls)
 
-        # the product of the scales is 1, so that the function is the same at permutations, and its squares have the same weight
+        # A is multiplied and B divided by the same factor: <AP, PB> is unchanged, and both matrices have the same norm
         sizes = [float(np.sqrt((graph * graph).sum())) for graph in (problem.A, problem.B)]
         scale = np.sqrt(sizes[1] / sizes[0]) if min(sizes) > 0 else 1.0
         graphs = scale * problem.A, problem.B / scale

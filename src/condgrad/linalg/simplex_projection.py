@@ -7,7 +7,7 @@ import numpy as np
 
 def onto_simplex(x: np.ndarray, radius: float) -> np.ndarray:
     """The nearest point with entries >= 0 that sum to ``radius``: max(x - theta, 0), theta found by sorting."""
-    shifted = x - x.max()  # changes nothing but theta, and keeps the sums below at the size of the radius
+    shifted = x - x.max()  # does not change the projection, and avoids large numbers in the sums below
     falling = np.sort(shifted, axis=None)[::-1]
     thetas = (np.cumsum(falling) - radius) / np.arange(1, x.size + 1)
     support = np.flatnonzero(falling > thetas)[-1]
@@ -19,5 +19,5 @@ def onto_simplices(x: np.ndarray, radius: float, axis: int) -> np.ndarray:
     x = np.moveaxis(x, axis, -1)
     shifted = x - x.max(axis=-1, keepdims=True)
     falling = -np.sort(-shifted, axis=-1)
-    thetas = (np.cumsum(falling, axis=-1) - radius) / np.arange(1, x.shape[-1] + 1)  # the right one is the largest
+    thetas = (np.cumsum(falling, axis=-1) - radius) / np.arange(1, x.shape[-1] + 1)  # the solution is the largest theta
     return np.moveaxis(np.maximum(shifted - thetas.max(axis=-1, keepdims=True), 0.0), -1, axis)

@@ -78,7 +78,7 @@ class Pattern:
     def pieces(self, U: np.ndarray, V: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield (U V')_ij in float64 for pieces of the entries, in order: the numbers of the entries and their values.
 
-        So float32 runs compute losses and products with the values of a point in float64, without an array of their length.
+        Runs in float32 use it to compute losses and products in float64 without storing the values at all entries.
         """
         self._check_rows(U, 0)
         self._check_rows(V, 1)

@@ -30,7 +30,7 @@ from condgrad.runtime.cache import active
 UNIT_ROUNDOFF = float(np.finfo(float).eps) / 2
 """Maximum relative rounding error of one operation in float64."""
 TERM_ROUNDING_UNITS = 40
-"""Rounding error of a sum of terms in units, relative to their norm: 20 + log2 of their number, as in ``sum_rounding``, and 4."""
+"""Relative rounding error of a sum of terms, in units of UNIT_ROUNDOFF: at least that of ``sum_rounding`` for 2^16 terms."""
 
 
 def sum_rounding(x: Any) -> float:

@@ -31,7 +31,7 @@ MAX_SAMPLED_VALUES = 100_000
 OUTLIER_THRESHOLD = 3.0
 """Errors above this multiple of sigma are outliers."""
 MIN_SCALE = 1e-110
-"""Scales up to this count as 0: the derivatives of a loss that narrow would overflow."""
+"""Smaller scales are set to 0: the derivatives of a loss with such a small width would overflow."""
 
 
 def loss_name(name: str) -> str:
