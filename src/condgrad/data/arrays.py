@@ -1,4 +1,4 @@
-"""Arrays and sparse matrices from files, as a spec names them."""
+"""Reads the files of arrays and sparse matrices that a spec names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from condgrad.data.text_stream import chunks, opened
 from condgrad.storage.files import FORMAT_ERRORS, TooLarge, read_npy, size_of
 
 MAX_ROW_BYTES = 16 * 2**20
-"""Of one line of a table of numbers: about a million of them."""
+"""Maximum length of a line of a table: about a million numbers."""
 
 
 def load_array(path: Path, limits: Limits | None = None) -> Any:

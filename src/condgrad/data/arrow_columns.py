@@ -14,12 +14,12 @@ BLANKS = " \t"
 PLAIN_NUMBER = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 DIGITS = b"-0123456789"
 MAX_DIGITS = 18
-"""Digits of a whole number that surely fits into 64 bits."""
+"""Maximum number of digits of an integer: any with 18 digits fits into 64 bits."""
 
 
 @cache
 def available() -> bool:
-    """Whether pyarrow can be imported. A warning says so if it is installed and can't be."""
+    """Whether pyarrow can be imported. Warns if it is installed and the import fails."""
     try:
         import pyarrow.csv
     except ModuleNotFoundError:
@@ -127,7 +127,9 @@ def integers(column: Any) -> np.ndarray | None:
     if text[:1].tobytes() not in DIGITS:
         return None
     length, start = bounds[1:] - bounds[:-1], bounds[:-1]
-    signs = np.count_nonzero(text - ord("0") > 9)  # unsigned: bytes below 0 are large
+    signs = np.count_nonzero(
+        text - ord("0") > 9
+    )  # in uint8 the difference of a byte below "0" wraps around to a large number
     if signs == len(text) or length.min() == 0 or length.max() > MAX_DIGITS:
         return None
     if signs:
@@ -182,7 +184,7 @@ def encode(columns: Sequence[Any]) -> tuple[np.ndarray, Any]:
     encoded = pa.chunked_array(columns).dictionary_encode()  # all chunks have the dictionary of the last one
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
     names = encoded.chunks[-1].dictionary
-    if (cut := trimmed(names)) is not names:  # with blanks it had several spellings of a name
+    if (cut := trimmed(names)) is not names:  # a name may be there several times, with and without blanks
         again = cut.dictionary_encode()
         codes, names = again.indices.to_numpy()[codes], again.dictionary
     return codes, names

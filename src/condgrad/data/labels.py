@@ -11,7 +11,7 @@ from condgrad.data import arrow_columns
 from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 
 INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
-"""Whole numbers as Python writes them. 007 and +7 are names: the number 7 would not lead back to them."""
+"""Integers as Python writes them. 007 and +7 are strings: as the integer 7 they would be the same name."""
 MAX_RANGE_FACTOR = 4
 """Integers whose range is at most this factor times their count are numbered by a lookup table instead of by sorting."""
 
@@ -51,10 +51,10 @@ class Index(Protocol):
     """Rows or columns while they are read."""
 
     def parse(self, column: Any) -> tuple[Any, np.ndarray]:
-        """Convert a column to what `take` accepts; and a mask of the cells that are certain."""
+        """Return the cells in the form that `take` accepts, and a mask of those that need no careful reading."""
 
     def take(self, cells: Any) -> None:
-        """Add cells that `parse` returned, without those that are not certain; or integers."""
+        """Add the cells that `parse` returned and its mask selects; or integers that `fits` accepts."""
 
     def fits(self, numbers: np.ndarray) -> bool:
         """Whether these integers can be passed to `take`."""
@@ -227,7 +227,7 @@ class Positions:
         return numbers, self._inside(numbers)
 
     def _number(self, text: str) -> int:
-        """The whole number in a cell; one that is no position if there is none."""
+        """The integer in a cell; ``base - 1``, which is no position, if there is none."""
         return int(text) if INTEGER.fullmatch(text) else self.base - 1
 
     def take(self, cells: Any) -> None:

@@ -1,6 +1,6 @@
-"""Lines of text: `columns` reads those that are plain, a piece of the file at a time; the careful reader all others, one by one.
+"""Reads lines of text: plain lines by `columns`, a piece of the file at a time; all others one by one, by the careful reader.
 
-The careful reader defines what a line means. Lines that a library could read in another way are not given to it.
+The careful reader defines what a line means. A line that a library could read in another way counts as not plain.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
 INFINITE = {"inf", "infinity"}
 NEWLINE, QUOTE = b'\n"'
 MAX_SHORT_LINE_BYTES = 8
-"""Bytes of a line, on average, up to which blank lines are looked for."""
+"""Blank lines are removed before parsing if the lines have at most this number of bytes on average."""
 
 Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
 """Rows, columns and values (None: pairs) of the entries, and the numbers of their lines."""
@@ -322,7 +322,7 @@ def single_blanks(data: np.ndarray) -> np.ndarray:
 
 
 def _badly_quoted(data: np.ndarray, ends: np.ndarray, quotes: np.ndarray, delimiter: str) -> np.ndarray:
-    """Lines with quotes that do not open a field at its beginning and close it at its end, by turns; a quote in a cell is odd."""
+    """Numbers of the lines in which a quote is neither the first nor the last character of a field, or is not closed."""
     line = np.searchsorted(ends, quotes)
     begins = np.flatnonzero(np.diff(line, prepend=-1))
     turn = (np.arange(len(quotes)) - np.repeat(begins, np.diff(begins, append=len(quotes)))) % 2

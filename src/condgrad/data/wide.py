@@ -38,9 +38,9 @@ MISSING = tuple({spelling for word in NOT_GIVEN for spelling in (word, word.uppe
 def looks_wide(split: Sequence[list[str]]) -> bool:
     """Whether these lines, of which the first is a header, can only be a wide table.
 
-    They can't be a list of entries, which has two columns of names: no cell but the first is a name, since every other column has
-    numbers alone and a fraction among them, which no name is. The first column names each row once, and not by fractions. Columns
-    may have whole numbers for names, such as years, if all have: a line of values has fractions, or it stands below a header.
+    A list of entries has two columns of names, and fractions are no names. So it is a wide table if every column but the first
+    consists of numbers with a fraction among them, and the first column has a different name on each line, no fractions. Names of
+    columns are words, or all of them are whole numbers, such as years.
     """
     head, *lines = split
     if len(head) < 3 or not lines or any(len(line) != len(head) for line in lines):
@@ -60,7 +60,7 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
 
 
 def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
-    """Reason why lines without a header may be a wide table, because as a list of entries they have numbers as ids; or None."""
+    """Return why lines without a header are probably a wide table: as a list of entries, they have numbers as ids; or None."""
     head, *lines = split
     if head[0] == "" and head[1:] == [str(k) for k in range(len(head) - 1)]:
         return f"the first line, {shortly(','.join(head))}, has no id and looks like the header of a wide table"
@@ -81,14 +81,14 @@ def _number_or_missing(cell: str) -> bool:
 
 
 def delimiter_of(sample: list[tuple[int, str]], notes: Notes) -> str:
-    """The one delimiter by which most of the first lines have as many fields as the header, two or more."""
+    """The only delimiter that splits the header and most of the first lines into the same number of fields, two or more."""
     fitting = [delimiter for delimiter in (*DELIMITERS, BLANKS) if _fits(sample, delimiter)]
     if len(fitting) > 1 and BLANKS in fitting:
         fitting.remove(BLANKS)
     if len(fitting) != 1:
         found = " and ".join(map(repr, fitting)) if fitting else "none among , ; tab | and blanks"
         notes.refuse(
-            f"a wide table has as many fields on each line as in its header, and of delimiters {found} would do",
+            f"each line of a wide table has as many fields as its header; delimiters for which that holds: {found}",
             "say which by delimiter=",
             sample[0][0],
         )
@@ -204,7 +204,7 @@ class WideReader(LineReader):
         self.values.append(np.array([list(self._numbers(line, cells))]))
 
     def _numbers(self, line: int, row: list[str]) -> Iterator[float]:
-        """NaN for a cell without a number; one that has something else is a fault."""
+        """Yield the number in each cell; NaN for a missing value, and for any other text, which is recorded as a fault."""
         for name, cell in zip(self.header[1:], row, strict=True):
             try:
                 yield np.nan if cell.lower() in NOT_GIVEN else number_of(cell)
@@ -258,7 +258,7 @@ def first_and_others(
 
 
 def in_order_of_first(places: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The places among names in the order in which they first stand there, and the names in that order."""
+    """Renumber names by their first occurrence in ``places``; return the new places and the names in that order."""
     known, first = np.unique(places, return_index=True)
     order = known[np.argsort(first, kind="stable")]
     rank = np.empty(len(ids), dtype=np.int64)

@@ -163,7 +163,7 @@ class Audit:
                     break
         except NotGiven:
             return largest / (2 * COARSE) if largest > INSIDE else 0.0  # rounding error of answers in a coarse type
-        return largest  # then ``unfit`` decides
+        return largest  # the caller reports it by ``unfit``
 
     def check_step(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]

@@ -175,7 +175,7 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
 
 
 def offer(run: Loop, reason: Reason) -> None:
-    """Compare F at the last iterate, and at that which met the tolerance, with the lowest F; between records it is not known."""
+    """Update the lowest F with the last iterate and with the iterate that met the tolerance, whose values may not be recorded."""
     reached, value = run.reached, run.observer.value
     if reached.state is not None and run.asked.has_value:
         reached.keep_lowest(reached.state.x, value(reached.state.x), reached.state.k)
@@ -228,7 +228,7 @@ def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
 
 
 def not_confirmed(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
-    """The reason if the check did not confirm the claim, with the verified bound only: one bound for one point."""
+    """The reason if the check did not confirm convergence. It states the verified bound, not the one that the method claimed."""
     ended = f"{reason.message} " if reason.status == "out_of_budget" else ""
     beyond = run.verifier.beyond_precision(certificate, mostly=True)
     if (
@@ -272,6 +272,6 @@ def lower_elsewhere(run: Loop, certificate: Certificate) -> str:
     lowest = run.reached.lowest
     if lowest is None or lowest.fun >= run.observer.value(certificate.x):
         return ""
-    # option II certifies a point inside a step, and that step leads to the lowest one: the number alone would name both
+    # option II certifies a point within a step, so the returned point and the lowest one may have the same step number
     where = f"at step {lowest.step}" if lowest.step != run.reached.best_k else "at the end of that step"
     return f" F was lower {where}, {lowest.fun:.6g}: see result.lowest, or ask for output='lowest'."

@@ -86,7 +86,7 @@ class Observer:
         known = self.reached.known
         fun = next((fun for point, fun in known if same_point(point, x)), None)
         fun = value(self.asked.problem, x) if fun is None else fun
-        known.append((x, fun))  # also if it is known at an equal point, which may be dropped earlier than x
+        known.append((x, fun))  # also if F is known at an equal point: that point may be dropped before x is
         return fun
 
     def certify(self, state: Any) -> Certificate | None:

@@ -46,7 +46,7 @@ def known_pairs(seeds: Any, sizes: tuple[int, int]) -> np.ndarray:
 
 
 def scores(similarity: Any, weight: float, sizes: tuple[int, int]) -> np.ndarray | None:
-    """weight * similarity, checked; None where there is none."""
+    """Validate the similarities and multiply them by the weight; None if no similarities are given."""
     if similarity is None:
         return None
     values = checks.finite_array(similarity, "similarity")
@@ -100,7 +100,9 @@ class MatchingProblem:
         sizes = A.shape[0], B.shape[0]
         size = max(sizes)
         if sizes[0] != sizes[1]:
-            if padding == "centered":  # an edge and a missing edge weigh the same, a node that was added weighs nothing
+            if (
+                padding == "centered"
+            ):  # so that an edge and a missing edge have the same weight, and padding has weight 0
                 both = [dense(graph) for graph in (A, B)]
                 middle = (max(graph.max() for graph in both) + min(graph.min() for graph in both)) / 2
                 A, B = (graph - middle for graph in both)
@@ -135,7 +137,7 @@ class MatchingProblem:
         crossed = out + into
         gains = crossed + crossed.T - np.add.outer(np.diag(crossed), np.diag(crossed))
         a, k = np.diag(A), np.diag(K)
-        # the sums over all nodes count i and j themselves too, where rows and columns change at once
+        # correct the terms at i and j, where both the row and the column change
         inside = np.subtract.outer(a, a)
         across = A - A.T
         gains -= (a[:, None] - A.T) * (K.T - k[:, None]) + (A - a[None, :]) * (k[None, :] - K)

@@ -32,7 +32,8 @@ TINY = 1e-300
 MAX_VECTORS = 16
 """Maximum number of Ritz vectors returned."""
 FALLBACK_BOUNDS = np.geomspace(0.01, 100, 20)
-"""Bounds tried if the target is not one: distances above the largest Ritz value, in units of the range of the Ritz values."""
+"""Candidates for the bound if the target can't be proven: distances above the largest Ritz value, relative to the range of the
+Ritz values."""
 
 
 class EigenvalueBound(NamedTuple):
@@ -85,7 +86,7 @@ class _Basis:
         self.squares: list[np.ndarray] = []
         self.links: list[np.ndarray] = []
         self.required_growth = 1 / betaincinv(p / 2, (n - k - p) / 2, FAILURE_PROBABILITY) if n - k > p else 0.0
-        """|y_1|^2 of a unit vector is below 1 over this with FAILURE_PROBABILITY only."""
+        """Number g such that |y_1|^2 < 1/g has FAILURE_PROBABILITY for any unit vector."""
 
     @property
     def shrinks(self) -> bool:

@@ -1,4 +1,4 @@
-"""What of a fitted RobustCompletion is in its file."""
+"""`save` and `load` of RobustCompletion: the attributes that its file has, and their validation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ class StoredCompletion(Storable):
     def _fitted(self: Any) -> dict[str, Any]:
         ids, found, seen = (self.row_ids_, self.col_ids_), self.outliers_, self._seen
         places = (
-            at if names is None else np.searchsorted(names, found[field])  # folding in rows may have moved them
+            at
+            if names is None
+            else np.searchsorted(names, found[field])  # the positions of outliers change when rows are folded in
             for at, names, field in zip(self._outlier_places, ids, FIELDS[:2], strict=True)
         )
         return {
