@@ -88,7 +88,7 @@ def test_faults_of_cells_and_lines_are_told(tmp_path: Path) -> None:
     [
         (["t,a,a", "x,1,2"], "the column 'a' twice"),
         (["t,a,", "x,1,2"], "column 2 has no name"),
-        (["t", "x"], "of delimiters none"),
+        (["t", "x"], "for which that holds: none among"),
         (["t,a;b", "x,1;2"], "delimiters for which that holds: ',' and ';'"),
         (["t,a,b", "x,p,q", "y,r,s"], "4 cells hold no number|no entries"),
         (["t,a,b"], "there is no data"),
