@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import Any, NamedTuple
 
 from condgrad.certificate import Certificate, linear_gap, witness
@@ -95,7 +95,7 @@ class Observer:
         if not asked.checked:
             return None
         if own is not None and not asked.measure and not (asked.by_gap and own.prox is not own.x):
-            return self.with_errors(own, state.descent)
+            return self.with_errors(own, state.descent) if own.gap < inf else None  # a step may do without a proof
         if phase_of(state) != "main":
             if not asked.measure or not isfinite(state.L):
                 return None
