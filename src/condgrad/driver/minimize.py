@@ -22,6 +22,7 @@ from condgrad.driver.run import run
 from condgrad.driver.smoothness_estimate import SmoothnessEstimate
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
+from condgrad.points import LowRank
 from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
 from condgrad.registration import known
 from condgrad.runtime.interruption import ACTIONS, default_action, raise_on_sigterm
@@ -223,6 +224,8 @@ def minimize(
         objective = not_vacuous(objective, domain, entry, eps)
     problem = Problem(objective, domain)
     start = check_start(problem, x0)
+    if polish == "auto" and not isinstance(start, LowRank):
+        polish = False
     if yes_or_no(check_gradient, "check_gradient"):
         compared = gradient_check.check_gradient(objective, domain, start, seed=seed)
         if not compared.matches:
