@@ -163,7 +163,7 @@ class Bench:
     @classmethod
     def at(cls, folder: Path) -> Bench:
         tree = folder / "tree"
-        for part in ("src", "tests", "benchmarks"):
+        for part in ("src", "tests", "benchmarks", "docs"):
             shutil.copytree(ROOT / part, tree / part)
         for name in ("conftest.py", "pyproject.toml"):
             shutil.copy2(ROOT / name, tree)

@@ -90,3 +90,19 @@ def test_frank_wolfe(make: Any) -> None:
         best = min(best, gap)
         assert best <= max(2 * h0, C) / sqrt(state.k)
     assert best < cg.driver.wolfe_gap(known.problem, known.x0)
+
+
+def test_the_line_search_of_frank_wolfe_reaches_the_end_of_a_segment() -> None:
+    """The bounded search ends within 1e-8 of t = 1, where this linear function is least: the vertex itself is tried too."""
+    linear = cg.Quadratic(np.zeros((3, 3)), np.array([1.0, 2.0, 3.0]))
+    result = cg.minimize(
+        linear,
+        cg.Simplex(3),
+        np.full(3, 1 / 3),
+        method="frank-wolfe",
+        rule="line-search",
+        tol=1e-30,
+        max_steps=1,
+        output="last",
+    )
+    assert np.array_equal(result.x, [1.0, 0.0, 0.0])

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import condgrad as cg
-from condgrad.certificate import Certificate, witness
+from condgrad.certificate import Certificate, linear_gap, witness
 from condgrad.driver import mapping
 from condgrad.inner import absolute, relative, with_gap
 from condgrad.points.rounding import mapping_rounding
 from condgrad.protocols import Prox
+from condgrad.runtime.signals import report_inexact
 from condgrad.solvers import NCGS
 
 RADII = st.floats(-3, 3).map(lambda e: 10.0**e)
@@ -303,6 +304,27 @@ def test_a_gradient_in_float32_is_certified_to_its_own_digits() -> None:
     assert (
         result.status != "converged"
         and without_offset(Q, b, 100.0, result.x, result.certificate.gamma) <= result.certificate.upper
+    )
+
+
+def test_the_coarsest_type_that_a_function_has_returned_is_certified() -> None:
+    """A function that answers in float32 once and in float64 later has had one answer with float32's error."""
+    types = iter([np.float32, np.float64, np.float64])
+    F = cg.Function(lambda x: float(x @ x), lambda x: (2 * x).astype(next(types)), (3,))
+    for _ in range(3):
+        F.grad(np.ones(3))
+        assert F.precision == 2.0**-23
+
+
+def test_the_error_of_an_inexact_linear_oracle_is_added_to_the_gap() -> None:
+    class Inexact(cg.Simplex):
+        def lmo(self, direction: Any) -> Any:
+            report_inexact(0.25, "The search did not converge.")
+            return super().lmo(direction)
+
+    direction, point = np.array([1.0, 2.0, 4.0]), np.full(3, 1 / 3)
+    assert linear_gap(Inexact(3), direction, point)[0] == pytest.approx(
+        linear_gap(cg.Simplex(3), direction, point)[0] + 0.25
     )
 
 

@@ -116,6 +116,36 @@ def test_budgets_hold_for_calls_that_give_both() -> None:
     assert result.status == "out_of_budget" and result.counts["fo"] == 5
 
 
+def test_a_run_that_stands_still_but_uses_up_its_budget_is_not_stalled() -> None:
+    result = cg.minimize(
+        cg.Quadratic(np.eye(3), [-9.0, 0.0, 0.0]),
+        cg.Simplex(3),
+        np.eye(3)[0],
+        method="frank-wolfe",
+        stop=cg.Steps(150),
+        output="last",
+    )
+    assert (result.status, result.steps) == ("out_of_budget", 150)
+
+
+def test_a_gradient_that_comes_with_its_value_must_be_finite_too() -> None:
+    class Own:
+        shape, smoothness, calls = (3,), 6.0, 0
+
+        def value(self, x: np.ndarray) -> float:
+            return float((np.array([1.0, 2.0, 3.0]) * x) @ x)
+
+        def grad(self, x: np.ndarray) -> np.ndarray:
+            return 2 * np.array([1.0, 2.0, 3.0]) * x
+
+        def value_and_grad(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+            self.calls += 1
+            return self.value(x), self.grad(x) if self.calls < 5 else np.array([1.0, np.nan, 0.0])
+
+    result = cg.minimize(Own(), cg.Simplex(3), tol=1e-12, check_gradient=False)
+    assert result.status == "failed" and "NaN" in result.message
+
+
 @pytest.mark.parametrize("form", ["separate", "together"])
 @pytest.mark.parametrize("oracle", ["fo", "values"])
 @pytest.mark.parametrize("options", [{}, {"smoothness": "estimate"}, {"method": "frank-wolfe", "rule": "adaptive"}])
@@ -253,7 +283,7 @@ def test_a_cheap_gradient_gives_the_same_iterates(method: str) -> None:
     cheap, plain = (cg.minimize(f, cg.L2Ball(3, 0.2), **how) for f in (F, a_sum()))
     assert np.allclose(cheap.x, plain.x, rtol=0, atol=1e-12) and cheap.counts["ifo"] == plain.counts["ifo"]
     assert cheap.fun == pytest.approx(plain.fun, rel=1e-12)
-    if method not in ("sagafw", "sagafw-s"):  # which keep a gradient for each term
+    if method not in ("sagafw", "sagafw-s", "zero-sarah-fw"):  # which keep a gradient for each term
         assert asked["term_grads"] == 0 < asked["grad"] + asked["mean_grad"]
     if METHODS[method].deterministic:
         assert asked["mean_grad"] == 0, "the full gradient was computed from a batch of all terms"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import condgrad as cg
-from condgrad.certificate import witness
+from condgrad.certificate import Certificate, witness
 from condgrad.driver.metrics import mapping, wolfe_gap
+from condgrad.driver.observation import Gap, Observer
+from condgrad.driver.reached import Reached
 from condgrad.linalg import lanczos
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank
 from condgrad.runtime.signals import receiving, report_inexact, worst
+from condgrad.solvers.states import Descent
 
 SETS = {
     "nuclear": cg.NuclearBall((90, 80), 2.0),
@@ -180,3 +184,51 @@ class Lapack:
     def lmo(self, D: np.ndarray) -> np.ndarray:
         left, _, right = np.linalg.svd(D, full_matrices=False)
         return -2.0 * np.outer(left[:, 0], right[0])
+
+
+def test_every_row_of_the_trace_includes_the_error_of_its_steps_oracle() -> None:
+    def lmo(direction: np.ndarray, error: float) -> Any:
+        report_inexact(error, "")
+        return cg.Simplex(3).lmo(direction)
+
+    F = cg.Quadratic(np.diag([1.0, 2.0, 3.0]))
+    exact, inexact = (
+        cg.minimize(
+            F,
+            cg.user_set(lambda direction, error=error: lmo(direction, error), 3),
+            np.eye(3)[2],
+            method="frank-wolfe",
+            rule="open-loop",
+            max_steps=5,
+            tol=1e-9,
+        )
+        for error in (0.0, 0.25)
+    )
+    known = np.isfinite(exact.trace["mapping"])
+    assert known.sum() > 2 and (inexact.trace["mapping"][known] > 1.01 * exact.trace["mapping"][known]).all()
+
+
+def test_the_certificate_of_a_step_gets_the_oracles_error_and_the_rounding_of_its_mapping() -> None:
+    problem = cg.Problem(cg.Quadratic(np.eye(3), np.full(3, 1e9)), cg.Simplex(3))
+    x, prox = np.full(3, 1 / 3), np.array([0.5, 0.25, 0.25])
+    own, descent = Certificate(x, prox, 0.5, 1.0), Descent(x, problem.objective.grad(x))
+    run = SimpleNamespace(asked=SimpleNamespace(problem=problem), audit=SimpleNamespace(error=0.25))
+    full = Observer.with_errors(run, own, descent)  # type: ignore[arg-type]
+    assert (full.gap, own.rounding) == (1.25, 0.0)
+    assert full.rounding == witness(problem, x, prox, 0.5).rounding > 1e-8
+
+
+def test_a_gap_that_costs_a_call_is_measured_at_growing_intervals() -> None:
+    problem, measured = cg.Problem(cg.Quadratic(np.eye(3)), cg.Simplex(3)), []
+
+    class Counting(Observer):
+        def gap_at(self, certificate: Certificate) -> Gap:
+            measured.append(certificate)
+            return super().gap_at(certificate)
+
+    asked = SimpleNamespace(watches={"gap"}, measured=problem)
+    observer = Counting(asked, Reached(state=None), SimpleNamespace(error=0.0))  # type: ignore[arg-type]
+    certificate = Certificate(np.full(3, 1 / 3), np.eye(3)[0], 0.5, 1.0)
+    for k in range(200):
+        observer.gap(certificate, k)
+    assert 2 <= len(measured) < 100

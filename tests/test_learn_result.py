@@ -11,7 +11,7 @@ import pytest
 import condgrad as cg
 from condgrad.driver import Session
 from condgrad.learn import RobustCompletion, RobustLinearRegressor, RobustPCA, SigmoidClassifier, linear_problem
-from condgrad.solvers import NCGS
+from condgrad.solvers import NCGS, WarmStart
 
 rng = np.random.default_rng(3)
 MATRIX = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(30, 20))
@@ -93,6 +93,16 @@ def test_steps_in_parts_are_the_same_steps() -> None:
     assert vars(session.counts) == result.counts
     assert session.trace["fun"].tolist() == result.trace["fun"][1:].tolist()
     assert session.trace["phase"].tolist() == ["first"] * 3 + ["second"] * 3
+    assert np.isnan(session.trace["mapping"]).all(), "only the last run of a fit is certified"
+
+
+def test_the_warm_start_of_a_part_has_its_own_name() -> None:
+    data = cg.paper_data(20, 15, 2, seed=1, observe=0.4)
+    F = cg.Completion(data.rows, data.cols, data.values, (20, 15))
+    problem, session = cg.Problem(F, cg.NuclearBall((20, 15), 2.0)), Session()
+    solver = WarmStart(NCGS(cg.practical(), cg.Spectral()), 2)
+    session.advance(problem, solver, solver.init(problem, problem.domain.start()), 3, "first")
+    assert session.trace["phase"].tolist() == ["first, warm-start", "first", "first"]
 
 
 def test_a_fault_and_an_interruption_in_a_part_are_raised() -> None:

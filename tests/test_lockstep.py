@@ -14,7 +14,18 @@ import numpy as np
 import pytest
 import tests.reference
 from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION, case
-from tests.reference import cgs, condg, frank_wolfe, ncgs, ncgs_vr, projected, stochastic_frank_wolfe, stochastic_ncgs
+from tests.reference import (
+    cgs,
+    condg,
+    frank_wolfe,
+    momentum,
+    ncgs,
+    ncgs_vr,
+    projected,
+    recursive,
+    stochastic_frank_wolfe,
+    stochastic_ncgs,
+)
 
 import condgrad as cg
 from condgrad.solvers import Setup, build
@@ -73,8 +84,8 @@ def prox_of(example, schedule, *shares):
     return prox
 
 
-def reddi_step(example, schedule, initial_gap, each_term=True):
-    """t(k) = sqrt(h_0 / (L D^2)) / sqrt(T), or / sqrt(k) in practice, and at most 1.
+def reddi_step(example, schedule, initial_gap, each_term=True, power=0.5, shift=0):
+    """t(k) = sqrt(h_0 / (L D^2)) / T^power, or / (k + shift)^power in practice, and at most 1.
 
     L is a smoothness of F, in the theorems of the variance reduced methods (``each_term``) one of every term.
     """
@@ -87,7 +98,7 @@ def reddi_step(example, schedule, initial_gap, each_term=True):
         h0 = np.sum(g * (x0 - example.domain.lmo(g))) + L * D**2 / 2
     if each_term and schedule is THEORY:
         L = getattr(f, "term_smoothness", L)
-    return lambda k: min(1.0, sqrt(h0 / (L * D**2)) / sqrt(STEPS if schedule is THEORY else k))
+    return lambda k: min(1.0, sqrt(h0 / (L * D**2)) / (STEPS if schedule is THEORY else k + shift) ** power)
 
 
 def draws(example):
@@ -140,6 +151,39 @@ def walk_ncgs_vr(example, schedule, epoch=None, batch=None, lam=None, store=Fals
     lam = lam or min(root, 1 / (3 * f.smoothness))
     prox = prox_of(example, schedule, lambda k: 2 / 9)
     return {"x": ncgs_vr.run(example.term_grad, n, prox, example.x0, lam, m, b, STEPS, SEED)}
+
+
+def walk_ncgs_spider(example, schedule, epoch=None, batch=None, lam=None, adaptive=False):
+    f, n = example.objective, example.objective.n_terms
+    root = ceil(sqrt(n) - 1e-9)
+    m, b, K, L = epoch or root, batch or root, f.mean_square_smoothness, f.smoothness
+    in_theory = 1 / (3 * max(K, L))
+    lam = lam or (in_theory if schedule is THEORY else max(np.roots([K**2 * m / b, L, -4 / 9])))
+    prox = prox_of(example, schedule, lambda k: 5 / 18)
+    move = lambda x, v, k: prox(v, x, lam, k)  # noqa: E731
+    return {"x": recursive.spider(example.term_grad, n, move, example.x0, m, b, STEPS, SEED)}
+
+
+def walk_momentum_ncgs(example, schedule, batch=1, sample=None):
+    f, prox = example.objective, prox_of(example, schedule, lambda k: 5 / 16)
+    L = getattr(f, "term_smoothness", f.smoothness) if schedule is THEORY else f.smoothness
+    r = lambda k: (STEPS if schedule is THEORY else k) ** (-2 / 3)  # noqa: E731
+    move = lambda x, v, k: prox(v, x, sqrt(r(k)) / (4 * L), k)  # noqa: E731
+    first = sample or ceil(STEPS ** (1 / 3))
+    return {"x": momentum.run(*draws(example), move, example.x0, r, batch, first, STEPS, SEED, recursive=True)}
+
+
+def walk_momentum_sfw(example, schedule, batch=1, initial_gap=None, first=None, power=1 / 2, step_power=3 / 4):
+    t, lmo = reddi_step(example, schedule, initial_gap, power > 1 / 2, step_power, 8), example.domain.lmo
+    r = lambda k: (STEPS if schedule is THEORY else k + 8) ** -power  # noqa: E731
+    move = lambda x, v, k: x + t(k) * (lmo(v) - x)  # noqa: E731
+    storm = power > 1 / 2
+    return {"x": momentum.run(*draws(example), move, example.x0, r, batch, first or batch, STEPS, SEED, storm)}
+
+
+def walk_one_sample_sfw(example, schedule, batch=1, sample=None, initial_gap=None):
+    first = sample or ceil(STEPS ** (1 / 3))
+    return walk_momentum_sfw(example, schedule, batch, initial_gap, first, 2 / 3, 2 / 3)
 
 
 def walk_frank_wolfe(example, schedule, rule="open-loop", steps=STEPS):
@@ -243,6 +287,25 @@ WALKS = {
             {},
         ],
     ),
+    "ncgs-spider": (
+        walk_ncgs_spider,
+        SUMS,
+        SCHEDULES,
+        [{"epoch": 4, "batch": 3, "lam": 0.1}, {"epoch": 4, "batch": 3, "adaptive": False}, {"adaptive": False}, {}],
+    ),
+    "momentum-ncgs": (
+        walk_momentum_ncgs,
+        SAMPLED,
+        SCHEDULES,
+        [{}, {"batch": 3, "sample": 9}],
+    ),
+    "momentum-sfw": (walk_momentum_sfw, SAMPLED, SCHEDULES, [{"initial_gap": 2.0}, {"batch": 5, "initial_gap": 2.0}]),
+    "one-sample-sfw": (
+        walk_one_sample_sfw,
+        SAMPLED,
+        SCHEDULES,
+        [{"initial_gap": 2.0}, {"batch": 3, "sample": 9, "initial_gap": 2.0}],
+    ),
     "frank-wolfe": (
         walk_frank_wolfe,
         DETERMINISTIC,
@@ -301,8 +364,8 @@ def label(method, options, schedule, problem):
 
 
 def adapts(method, options, schedule):
-    """By default the steps of these two adapt in practice, which is not in the paper."""
-    return method in ("ncgs", "ncgs-vr") and schedule is PRACTICAL and not options
+    """By default the steps of these adapt in practice, which is not in the paper."""
+    return method in ("ncgs", "ncgs-vr", "ncgs-spider") and schedule is PRACTICAL and not options
 
 
 PARAMETERS = [

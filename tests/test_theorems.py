@@ -258,6 +258,94 @@ def test_theorem_3_finds_out_who_stands_still() -> None:
     assert 0 < max(means) <= bound < known.true_mapping2(known.x0, 1 / (3 * L))
 
 
+# ------------------------------------------------------------------------- recursive estimators and momentum, derived here
+
+
+def averages(known: Known, method: str, T: int, criterion: Any, seeds: int = 6) -> list[float]:
+    """The mean of a criterion over all iterates x_0 .. x_{T-1}, for each seed. Prox points are exact, to save time."""
+    means = []
+    for seed in range(seeds):
+        setup = Setup(cg.theory(T), cg.Exact(), T, seed)
+        options = {"initial_gap": known.h0} if "initial_gap" in cg.METHODS[method].options else {}
+        states = known.states(build(method, known.problem, setup, options), T - 1)
+        means.append(float(np.mean([criterion(state.x) for state in states])))
+    return means
+
+
+def frank_wolfe_gap(known: Known, x: np.ndarray) -> float:
+    g = known.objective.grad(x)
+    return float(g @ (x - known.domain.lmo(g)))
+
+
+def noise(known: Known) -> float:
+    """The largest variance of a term's gradient on the box: convex in every coordinate, so attained at its ends."""
+    n, ends = known.objective.n_terms, (known.domain.lower, known.domain.upper)
+    rows = [np.asarray(known.objective.term_rows(x, np.arange(n))) for x in ends]
+    return float(np.max([r.var(axis=0) for r in rows], axis=0).sum())
+
+
+@pytest.mark.parametrize("n", [1, 9, 27])
+def test_the_bound_of_ncgs_spider(n: int) -> None:
+    """E |g(theta_a, grad F(theta_a), lambda)|^2 <= 9 K (4 (F(theta_0) - F*) + 5)/T; at the start it does not hold."""
+    known, T = sum_on_box(n, in_common=20.0), 90
+    K = known.objective.term_smoothness
+    solver = build("ncgs-spider", known.problem, Setup(cg.theory(T), cg.CondG(), T), {})
+    assert (solver.lam, solver.estimator.epoch) == (1 / (3 * K), solver.estimator.batch)
+    mean, upper = mean_and_upper_99(averages(known, "ncgs-spider", T, lambda x: known.true_mapping2(x, solver.lam)))
+    assert mean <= upper <= 9 * K * (4 * known.h0 + 5) / T
+    assert known.true_mapping2(known.x0, solver.lam) > 9 * K * (4 * known.h0 + 5) / T
+
+
+def test_the_bound_of_momentum_ncgs() -> None:
+    known, T = sum_on_box(27, in_common=20.0), 400
+    K, sigma2 = known.objective.term_smoothness, noise(known)
+    lam = T ** (-1 / 3) / (4 * known.objective.term_smoothness)
+    mean, upper = mean_and_upper_99(averages(known, "momentum-ncgs", T, lambda x: known.true_mapping2(x, lam)))
+    bound = (43.2 * K * known.h0 + 55.2 * K + 25.2 * sigma2) * T ** (-2 / 3)
+    assert mean <= upper <= bound < known.true_mapping2(known.x0, lam)
+
+
+def recursive_bound(known: Known, T: int) -> float:
+    F = known.objective
+    return 2 * known.domain.diameter * sqrt((F.term_smoothness + F.smoothness / 2) * known.h0 / T)
+
+
+def table_bound(known: Known, T: int) -> float:
+    F, D, n = known.objective, known.domain.diameter, known.objective.n_terms
+    rows = np.asarray(F.term_rows(known.x0, np.arange(n)))
+    first = sqrt(
+        rows.var(axis=0).sum() + 2 / n * float((rows**2).sum()) / n
+    )  # at most: |e|^2 + (2/n) Y with a table of 0
+    return 2 * D * sqrt((sqrt(24) * F.term_smoothness + F.smoothness / 2) * known.h0 / T) + 8 * sqrt(n) * D * first / T
+
+
+def momentum_bound(known: Known, T: int) -> float:
+    Lh = known.objective.smoothness * known.h0
+    return known.domain.diameter * (1.5 * sqrt(Lh) + sqrt(2 * noise(known) + Lh)) * T ** (-1 / 4)
+
+
+def one_sample_bound(known: Known, T: int) -> float:
+    Kh = known.objective.term_smoothness * known.h0
+    return known.domain.diameter * (1.5 * sqrt(Kh) + sqrt(3 * noise(known) + 2 * Kh)) * T ** (-1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("method", "bound"),
+    [
+        ("spider-fw", recursive_bound),
+        ("sarah-fw", recursive_bound),
+        ("zero-sarah-fw", table_bound),
+        ("momentum-sfw", momentum_bound),
+        ("one-sample-sfw", one_sample_bound),
+    ],
+)
+def test_the_bounds_of_frank_wolfe_with_recursive_estimates_and_momentum(method: str, bound: Any) -> None:
+    known, T = sum_on_box(27, in_common=20.0), 400
+    mean, upper = mean_and_upper_99(averages(known, method, T, lambda x: frank_wolfe_gap(known, x)))
+    assert mean <= upper <= bound(known, T)
+    assert frank_wolfe_gap(known, known.x0) > 2 * mean, "a method that does not move would be found out"
+
+
 # --------------------------------------------------------------------- SVFW and SAGAFW (Reddi et al. 2016), in theory
 
 

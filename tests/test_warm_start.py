@@ -182,3 +182,18 @@ def test_a_checkpoint_of_another_warm_start_is_refused(tmp_path: Path) -> None:
     Walk("completion", tmp_path / "c", (-3,), warm_start=8, max_steps=2)
     with pytest.raises(ValueError, match="is of another run"):
         Walk("completion", tmp_path / "c--3", resume=True, warm_start=5, max_steps=2)
+
+
+def test_each_call_of_a_warm_start_begins_where_the_last_one_ended(papers: cg.Problem) -> None:
+    solver = WarmStart(cg.solvers.NCGS(cg.practical(), cg.Spectral()), 3)
+    first, second, third, _ = islice(cg.iterate(papers, solver, papers.domain.start()), 4)
+    assert first.block.shape == (30, 0) and papers.objective.smoothness == first.L
+    assert second.block.shape[1] > 0 and not np.array_equal(second.block, third.block)
+
+
+def test_a_warm_start_knows_no_smoothness_that_nobody_has_given(papers: cg.Problem) -> None:
+    unknown = cg.Function(papers.objective.value, papers.objective.grad, (40, 30))
+    state = WarmStart(cg.solvers.NCGS(cg.practical(), cg.Spectral()), 3).init(
+        cg.Problem(unknown, papers.domain), papers.domain.start()
+    )
+    assert np.isnan(state.L)

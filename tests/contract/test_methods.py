@@ -145,3 +145,12 @@ def test_the_results_certificate_is_true(method):
         exact = exact_mapping(example.objective, example.project, result.x, result.certificate.gamma)
         rounding = 1e-9 * (1 + exact)
         assert result.certificate.lower - rounding <= exact <= result.certificate.upper + rounding
+
+
+@pytest.mark.parametrize("name", ["frank-wolfe", "away-step", "pairwise", "blended-pairwise"])
+def test_the_certified_gap_of_a_minimiser_is_its_rounding_and_not_0(name):
+    """The computed gap of a vertex that minimises a linear function is exactly 0; the true one is only known up to rounding."""
+    linear = cg.Quadratic(np.zeros((3, 3)), np.array([1e9, 2e9, 3e9]))
+    problem = cg.Problem(linear, cg.Simplex(3))
+    _, state = states_of(solver_of(cg.METHODS[name], problem), problem, np.array([1.0, 0.0, 0.0]), 1)
+    assert state.certificate.gap == state.certificate.noise > 0

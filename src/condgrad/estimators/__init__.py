@@ -1,7 +1,10 @@
 """Gradient estimators of the stochastic methods."""
 
 from condgrad.estimators.minibatch import Minibatch, growing
+from condgrad.estimators.momentum import Momentum
 from condgrad.estimators.saga import SAGA
+from condgrad.estimators.spider import SPIDER
 from condgrad.estimators.svrg import SVRG
+from condgrad.estimators.zero_sarah import ZeroSARAH
 
-__all__ = ["SAGA", "SVRG", "Minibatch", "growing"]
+__all__ = ["SAGA", "SPIDER", "SVRG", "Minibatch", "Momentum", "ZeroSARAH", "growing"]

@@ -43,3 +43,10 @@ class Minibatch:
 def draw(objective: Any, size: int, rng: np.random.Generator, replace: bool) -> Batch:
     """Draw a batch: with replacement by the objective itself, without by choosing ``size`` different terms of a finite sum."""
     return objective.draw(size, rng) if replace else rng.permutation(objective.n_terms)[:size]
+
+
+def difference(objective: Any, x: Point, y: Point, batch: Batch) -> Point:
+    """Return the mean over a batch of grad f_i(x) - grad f_i(y)."""
+    if getattr(objective, "mean_grad", None) is not None:  # avoids an array of term gradients
+        return objective.grad_terms(x, batch) - objective.grad_terms(y, batch)
+    return objective.assemble(objective.term_rows(x, batch) - objective.term_rows(y, batch), batch)

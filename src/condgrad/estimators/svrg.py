@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.checks import same_shape
-from condgrad.estimators.minibatch import draw
+from condgrad.estimators.minibatch import difference, draw
 from condgrad.protocols import Batch, Point
 from condgrad.storage.stored import check_array, stored
 
@@ -26,6 +26,11 @@ class Snapshot(NamedTuple):
     grad: Point
     rows: np.ndarray | None
     """The gradient (row) of every term at x; None: not stored."""
+
+    @property
+    def start(self) -> Point:
+        """The point where the epoch begins."""
+        return self.x
 
     def rows_of(self, batch: Batch, objective: Any) -> np.ndarray:
         """Return the stored rows of a batch. Raises ValueError if they are not those of the objective's terms."""
@@ -76,12 +81,9 @@ class SVRG:
         if memory is None or (k - 1) % self.epoch == 0:
             memory = self.snapshot(objective, x, rng)
         batch = draw(objective, self.batch, rng, self.replace)
-        if (
-            memory.rows is None and getattr(objective, "mean_grad", None) is not None
-        ):  # avoids an array of term gradients
-            return objective.grad_terms(x, batch) - objective.grad_terms(memory.x, batch) + memory.grad, memory
-        rows = objective.term_rows(x, batch)
-        at_snapshot = objective.term_rows(memory.x, batch) if memory.rows is None else memory.rows_of(batch, objective)
+        if memory.rows is None:
+            return difference(objective, x, memory.x, batch) + memory.grad, memory
+        rows, at_snapshot = objective.term_rows(x, batch), memory.rows_of(batch, objective)
         same_shape(at_snapshot.shape, rows.shape, "The array of stored term gradients in the snapshot")
         return objective.assemble(rows - at_snapshot, batch) + memory.grad, memory
 

@@ -5,6 +5,7 @@ from condgrad.solvers.away_step import AwayStep
 from condgrad.solvers.blended_pairwise import BlendedPairwise
 from condgrad.solvers.cgs import CGS
 from condgrad.solvers.frank_wolfe import FrankWolfe
+from condgrad.solvers.momentum_ncgs import MomentumNCGS
 from condgrad.solvers.ncgs import NCGS
 from condgrad.solvers.ncgs_ii import NCGSII
 from condgrad.solvers.ncgs_vr import NCGSVR
@@ -34,6 +35,7 @@ __all__ = [
     "Direction",
     "FrankWolfe",
     "Method",
+    "MomentumNCGS",
     "Option",
     "Pairwise",
     "PolishSettings",

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.estimators import SVRG
+from condgrad.estimators import SPIDER, SVRG
 from condgrad.points import norm2
 from condgrad.protocols import Inner, Point, Problem
 from condgrad.solvers.schedules import Schedule, Setup, theory
@@ -42,7 +42,9 @@ class NCGSVRState(State):
 
 @dataclass(frozen=True)
 class NCGSVR:
-    """NCGS-VR with step size ``lam``; the estimator has the batch and epoch lengths.
+    """NCGS-VR with step size ``lam``; the estimator, SVRG or SPIDER, has the batch and epoch lengths.
+
+    ``share`` is the relative inner error that the method's proof allows.
 
     With ``adaptive`` the step size grows after each epoch that decreases F by a share of sum |step|^2 / lam, and an epoch with
     less decrease is undone. F does not increase from snapshot to snapshot, except at the step size ``lam``, for which the theorem
@@ -51,10 +53,11 @@ class NCGSVR:
 
     schedule: Schedule
     inner: Inner
-    estimator: SVRG
+    estimator: SVRG | SPIDER
     lam: float
     seed: int = 0
     adaptive: bool = False
+    share: float = 2 / 9
 
     def init(self, problem: Problem, x0: Point) -> NCGSVRState:
         """Return the initial state at x0."""
@@ -71,7 +74,7 @@ class NCGSVR:
         rng = np.random.default_rng((self.seed, k))
 
         v, snapshot = self.estimator.estimate(problem.objective, theta, state.snapshot, k, rng)
-        accuracy = self.schedule.accuracy(gamma=lam, share=2 / 9)
+        accuracy = self.schedule.accuracy(gamma=lam, share=self.share)
         theta_k, _, memory = self.inner.solve(problem.domain, v, theta, lam, accuracy, state.memory)
         moved = state.moved + norm2(theta_k - theta) if self.adaptive else 0.0
         return changed(state, k=k, x=theta_k, snapshot=snapshot, memory=memory, moved=moved)
@@ -86,7 +89,7 @@ class NCGSVR:
                 state, snapshot_fun=fun, lam=min(STEP_GROWTH * state.lam, self.lam / MIN_STEP_RATIO), moved=0.0
             )
         if state.lam > self.lam:
-            return changed(state, x=state.snapshot.x, lam=max(state.lam / 2, self.lam), moved=0.0)
+            return changed(state, x=state.snapshot.start, lam=max(state.lam / 2, self.lam), moved=0.0)
         return changed(state, snapshot_fun=fun, moved=0.0)
 
 

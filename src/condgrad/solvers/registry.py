@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,11 @@ from condgrad.solvers.away_step import away_step
 from condgrad.solvers.blended_pairwise import blended_pairwise
 from condgrad.solvers.cgs import cgs
 from condgrad.solvers.frank_wolfe import frank_wolfe
+from condgrad.solvers.momentum_ncgs import momentum_ncgs
+from condgrad.solvers.momentum_sfw import momentum_sfw, one_sample_sfw
 from condgrad.solvers.ncgs import ncgs
 from condgrad.solvers.ncgs_ii import ncgs_ii
+from condgrad.solvers.ncgs_spider import ncgs_spider
 from condgrad.solvers.ncgs_vr import ncgs_vr
 from condgrad.solvers.pairwise import pairwise
 from condgrad.solvers.polish import Polished
@@ -26,6 +30,7 @@ from condgrad.solvers.sagafw import sagafw, sagafw_s
 from condgrad.solvers.schedules import Setup, practical
 from condgrad.solvers.sfw import sfw
 from condgrad.solvers.smoothness import Backtracking
+from condgrad.solvers.spider_fw import sarah_fw, spider_fw, zero_sarah_fw
 from condgrad.solvers.step_rules import check_rule
 from condgrad.solvers.stochastic_frank_wolfe import random_iterate
 from condgrad.solvers.stochastic_ncgs import stochastic_ncgs, stopping_index
@@ -135,7 +140,13 @@ def batch_or_law(value: Any, what: str) -> Any:
     return value if callable(value) else whole(value, what)
 
 
-_BATCH, _EPOCH, _SAMPLE = Option(whole, 5), Option(whole, 3), Option(whole, 7)
+def recursive_cost(c: Cost, restart: int) -> int:
+    """Term gradients of a recursive estimator: ``restart`` every ``epoch`` steps, two batches in every other step."""
+    restarts = ceil(c.steps / c.epoch)
+    return restarts * restart + 2 * c.batch * (c.steps - restarts)
+
+
+_BATCH, _EPOCH, _SAMPLE = Option(whole, 4), Option(whole, 3), Option(whole, 7)
 _GAP, _LAM, _STRETCH, _SCALE = (
     Option(positive, 0.3),
     Option(positive, 0.05),
@@ -149,6 +160,7 @@ _ACTIVE_OPTIONS = {"rule": Option(check_active_rule, "adaptive")}
 _ACTIVE_ASSUMES = "F L-smooth (rate: strongly convex, on a polytope)"
 _ACTIVE_BOUND = "FO log(1/eps), LO log(1/eps)"
 _REDDI = "Reddi, Sra, Poczos, Smola 2016"
+_BEZNOSIKOV = "Beznosikov, Dobre, Gidel 2023; bound derived here"
 
 _ENTRIES = (
     Method(
@@ -173,6 +185,19 @@ _ENTRIES = (
             "epoch": _EPOCH, "batch": _BATCH, "lam": _LAM, "store": _STORE, "replace": _REPLACE, "adaptive": _ADAPTIVE,
         },
         cost=lambda c: c.steps // c.epoch * c.n + 2 * c.batch * c.steps, needs_term_smoothness=True,
+    ),
+    Method(
+        "ncgs-spider", "NCGS-SPIDER", ncgs_spider, "terms", "terms L-smooth in the mean square", "IFO, LO",
+        "IFO n + sqrt(n)/eps, LO 1/eps^2 (derived here)", "solvers/ncgs_spider.py", "docs/methods/recursive.md",
+        slides=True, output_law=random_iterate,
+        options={"epoch": _EPOCH, "batch": _BATCH, "lam": _LAM, "replace": _REPLACE, "adaptive": _ADAPTIVE},
+        cost=lambda c: recursive_cost(c, c.n), needs_term_smoothness=True,
+    ),
+    Method(
+        "momentum-ncgs", "Momentum NCGS", momentum_ncgs, "samples", "each sample L-smooth, variance bounded", "SFO, LO",
+        "SFO 1/eps^(3/2), LO 1/eps^(7/2) (derived here)", "solvers/momentum_ncgs.py", "docs/methods/momentum.md",
+        slides=True, output_law=random_iterate, options={"batch": _BATCH, "sample": _SAMPLE, "replace": _REPLACE},
+        cost=lambda c: c.sample + 2 * c.batch * (c.steps - 1),
     ),
     Method(
         "frank-wolfe", "Frank-Wolfe, non-convex", frank_wolfe, "gradient", "F L-smooth", "FO, LO",
@@ -222,6 +247,34 @@ _ENTRIES = (
         "SFO 1/eps^(8/3) (claimed), LO 1/eps^2", "solvers/sagafw.py", _REDDI, output_law=random_iterate,
         options={"batch": _BATCH, "sample": _SAMPLE, "initial_gap": _GAP},
         cost=lambda c: c.sample + c.batch * c.steps + c.distinct(c.sample),
+    ),
+    Method(
+        "spider-fw", "SPIDER-FW", spider_fw, "terms", "terms L-smooth in the mean square", "IFO, LO",
+        "IFO n + sqrt(n)/eps^2, LO 1/eps^2", "solvers/spider_fw.py", "Yurtsever, Sra, Cevher 2019",
+        output_law=random_iterate, cost=lambda c: recursive_cost(c, c.n),
+        options={"epoch": _EPOCH, "batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE},
+    ),
+    Method(
+        "sarah-fw", "SARAH-FW", sarah_fw, "terms", "terms L-smooth in the mean square", "IFO, LO",
+        "IFO n + sqrt(n)/eps^2, LO 1/eps^2", "solvers/spider_fw.py", _BEZNOSIKOV, output_law=random_iterate,
+        options={"epoch": Option(whole, 2), "batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE},
+    ),
+    Method(
+        "zero-sarah-fw", "ZeroSARAH-FW", zero_sarah_fw, "terms", "terms L-smooth in the mean square", "IFO, LO",
+        "IFO n + sqrt(n)/eps^2, LO 1/eps^2", "solvers/spider_fw.py", _BEZNOSIKOV, output_law=random_iterate,
+        options={"batch": _BATCH, "initial_gap": _GAP}, cost=lambda c: c.batch + 2 * c.batch * (c.steps - 1),
+    ),
+    Method(
+        "momentum-sfw", "Momentum SFW", momentum_sfw, "samples", "F L-smooth, variance bounded", "SFO, LO",
+        "SFO 1/eps^4, LO 1/eps^4 (derived here)", "solvers/momentum_sfw.py", "Mokhtari, Hassani, Karbasi 2020",
+        output_law=random_iterate, options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE},
+        cost=lambda c: c.batch * c.steps,
+    ),
+    Method(
+        "one-sample-sfw", "One-sample SFW", one_sample_sfw, "samples", "each sample L-smooth, variance bounded", "SFO, LO",
+        "SFO 1/eps^3, LO 1/eps^3", "solvers/momentum_sfw.py", "Zhang, Shen, Mokhtari, Hassani, Karbasi 2020",
+        output_law=random_iterate, cost=lambda c: c.sample + 2 * c.batch * (c.steps - 1),
+        options={"batch": _BATCH, "sample": _SAMPLE, "initial_gap": _GAP, "replace": _REPLACE},
     ),
     Method(
         "cgs", "Conditional gradient sliding", cgs, "gradient", "F convex, L-smooth (restarts: strongly convex)",

@@ -1,10 +1,11 @@
-r"""Stochastic Frank-Wolfe with a gradient estimator: SFW, SVFW(-S) and SAGAFW(-S) (Reddi, Sra, Poczos and Smola 2016).
+r"""Stochastic Frank-Wolfe with a gradient estimator, as in Reddi, Sra, Poczos and Smola (2016).
 
     v = an estimate of grad F(x),  s = lmo(v),  x = x + t (s - x)
 
-The methods differ in the estimate: see sfw.py, svfw.py and sagafw.py. Their theorems use the constant step
-t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly random iterate. L is the
-smoothness of F in the theorem of SFW, and that of every term (or sample) in those of the variance reduced methods.
+The methods differ in the estimate: see sfw.py, svfw.py, sagafw.py, spider_fw.py and momentum_sfw.py. Their theorems use the
+constant step t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly random iterate. L is
+the smoothness of F in the theorem of SFW, and that of every term (or sample) in those of the variance reduced methods. With
+momentum the step falls by another power of T.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ class StochasticFrankWolfeState(State):
     memory: Any
     """State of the estimator."""
     scale: float
-    """sqrt(h_0 / (L D^2)); the step is scale / sqrt(T)."""
+    """sqrt(h_0 / (L D^2)); the step is scale / T^power."""
 
 
 @dataclass(frozen=True)
 class StochasticFrankWolfe:
     """Stochastic Frank-Wolfe with a gradient estimator.
 
-    The step is t = scale/sqrt(T) in all T steps with the schedule ``theory``, and scale/sqrt(k) in step k with ``practical``, for
-    runs of no fixed length. ``smoothness`` is the L of the step, by default that of F. ``initial_gap`` is h_0, by default F(x_0)
-    minus the objective's lower bound or, if it has none, max_x <grad F(x_0), x_0 - x> + L D^2/2, an upper bound by smoothness.
+    The step is t = scale/T^``power`` in all T steps with the schedule ``theory``, and scale/(k + ``shift``)^``power`` in step k
+    with ``practical``, for runs of no fixed length. ``smoothness`` is the L of the step, by default that of F.
+    ``initial_gap`` is h_0, by default F(x_0) minus the objective's lower bound or, if it has none,
+    max_x <grad F(x_0), x_0 - x> + L D^2/2, an upper bound by smoothness.
     """
 
     estimator: Estimator
@@ -47,6 +49,8 @@ class StochasticFrankWolfe:
     initial_gap: float | None = None
     seed: int = 0
     smoothness: float | None = None
+    power: float = 1 / 2
+    shift: int = 0
 
     def init(self, problem: Problem, x0: Point) -> StochasticFrankWolfeState:
         """Return the initial state at x0."""
@@ -63,7 +67,10 @@ class StochasticFrankWolfe:
 
         v, memory = self.estimator.estimate(problem.objective, x, state.memory, k, rng)
         s = problem.domain.lmo(v)
-        t = min(1.0, state.scale / sqrt(self.schedule.steps if isinstance(self.schedule, theory) else k))
+        t = min(
+            1.0,
+            state.scale / (self.schedule.steps if isinstance(self.schedule, theory) else k + self.shift) ** self.power,
+        )
         return StochasticFrankWolfeState(k=k, x=x + t * (s - x), L=state.L, memory=memory, scale=state.scale)
 
 

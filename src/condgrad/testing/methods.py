@@ -110,16 +110,16 @@ class _Method:
         convex = not self.entry.convex or label == "convex quadratic"
         return convex and fits(problem.objective, CONTRACTS[self.entry.sees])
 
-    def built(self, problem: Problem) -> Any:
+    def built(self, problem: Problem, options: dict[str, Any] | None = None) -> Any:
         if self.entry is None:
             return self.solver
-        return build(self.entry.name, problem, Setup(practical(1e-2), self.inner, self.steps, self.seed), {})
+        return build(self.entry.name, problem, Setup(practical(1e-2), self.inner, self.steps, self.seed), options or {})
 
     def start(self, problem: Problem) -> Any:
         return problem.domain.start() if self.x0 is None else self.x0
 
-    def states(self, problem: Problem) -> list[Any]:
-        return list(islice(iterate(problem, self.built(problem), self.start(problem)), self.steps + 1))
+    def states(self, problem: Problem, options: dict[str, Any] | None = None) -> list[Any]:
+        return list(islice(iterate(problem, self.built(problem, options), self.start(problem)), self.steps + 1))
 
     def checks(self) -> Iterator[Check]:
         yield "members", self.members
@@ -178,7 +178,8 @@ class _Method:
         gap = inner(grad, x0 - problem.domain.lmo(grad))
         if gap <= 1e-9 * sqrt(norm2(grad) * norm2(x0)):
             raise Skipped("the start is stationary")
-        states = self.states(problem)
+        draws = self.entry is not None and not self.entry.deterministic and "batch" in self.entry.options
+        states = self.states(problem, {"batch": 100} if draws else {})  # the steps of single samples may all be noise
         moved = any(norm2(state.x - x0) > 0 for state in states[1:])
         require(moved, f"x is still x0 after {self.steps} steps, where the Wolfe gap is {gap:.3g}")
         if hasattr(f, "value") and min(f.value(state.x) for state in states[1:]) >= f.value(x0):

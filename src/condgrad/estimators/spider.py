@@ -1,0 +1,63 @@
+"""The recursive estimator SPIDER (Fang, Li, Lin and Zhang 2018), which with random restarts is loopless SARAH."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from condgrad.estimators.minibatch import difference, draw
+from condgrad.protocols import Point
+from condgrad.storage.stored import stored
+
+
+@stored
+class Recursion(NamedTuple):
+    """The last point with its estimate, and the point of the last restart."""
+
+    x: Point
+    v: Point
+    start: Point
+
+
+@dataclass(frozen=True)
+class SPIDER:
+    """v = mean_I (grad f_i(x) - grad f_i(x_previous)) + v_previous, with a new full gradient at each restart.
+
+    A restart evaluates all n term gradients, or ``sample`` new samples if F is an expectation; every other step 2 ``batch``.
+
+    Parameters
+    ----------
+    epoch : int
+        Number of steps between two restarts; with ``random`` the mean number.
+    batch : int
+        Batch size.
+    sample : int, default None
+        Number of samples at a restart, for an expectation. None: the full gradient of a finite sum.
+    replace : bool, default True
+        Draw batches with replacement.
+    random : bool, default False
+        Restart in each step with probability 1/``epoch`` in place of every ``epoch`` steps.
+    """
+
+    epoch: int
+    batch: int
+    sample: int | None = None
+    replace: bool = True
+    random: bool = False
+
+    def init(self, objective: Any, x: Point) -> Recursion | None:
+        """Return None: the first estimate is a restart."""
+        return None
+
+    def estimate(
+        self, objective: Any, x: Point, memory: Recursion | None, k: int, rng: np.random.Generator
+    ) -> tuple[Point, Recursion]:
+        """Return the estimate at x in step k, and what the next one needs."""
+        restart = rng.random() < 1 / self.epoch if self.random else (k - 1) % self.epoch == 0
+        if memory is None or restart:
+            v = objective.grad(x) if self.sample is None else objective.grad_terms(x, objective.draw(self.sample, rng))
+            return v, Recursion(x, v, x)
+        v = difference(objective, x, memory.x, draw(objective, self.batch, rng, self.replace)) + memory.v
+        return v, Recursion(x, v, memory.start)
