@@ -50,7 +50,9 @@ def factors(domain, form, w):
 
 
 def of_reference(domain):
-    names = ("ball", "ball_gradient") if isinstance(domain, cg.NuclearBall) else ("spectrahedron", "spectrahedron_gradient")
+    names = (
+        ("ball", "ball_gradient") if isinstance(domain, cg.NuclearBall) else ("spectrahedron", "spectrahedron_gradient")
+    )
     return [getattr(reference, name) for name in names]
 
 
@@ -110,7 +112,9 @@ def test_the_derivative_is_that_of_differences(name, seed):
 
     h = 1e-6 * np.linalg.norm(w) / np.linalg.norm(d)
     slope = form.pull_back(w, G + 2 * np.asarray(form.point(w))) @ d
-    assert (F(w + h * d) - F(w - h * d)) / (2 * h) == pytest.approx(slope, rel=1e-5, abs=1e-7 * np.linalg.norm(G) * domain.radius)
+    assert (F(w + h * d) - F(w - h * d)) / (2 * h) == pytest.approx(
+        slope, rel=1e-5, abs=1e-7 * np.linalg.norm(G) * domain.radius
+    )
 
 
 def test_both_sides_of_the_kink_agree_in_value():
@@ -304,10 +308,15 @@ def test_arrays_on_demand():
     A, B = rng.standard_normal((8, 8)), rng.standard_normal((8, 6))
     Q = A.T @ A
     F = cg.Function(
-        lambda x: float(np.vdot(x, Q @ x) / 2 - np.vdot(B, x)), lambda x: Q @ x - B, (8, 6), smoothness=np.linalg.norm(Q, 2)
+        lambda x: float(np.vdot(x, Q @ x) / 2 - np.vdot(B, x)),
+        lambda x: Q @ x - B,
+        (8, 6),
+        smoothness=np.linalg.norm(Q, 2),
     )
     domain = cg.NuclearBall((8, 6), 0.5)
-    runs = {polish: cg.minimize(F, domain, tol=1e-10, polish=polish, max_steps=3000) for polish in (True, False, "auto")}
+    runs = {
+        polish: cg.minimize(F, domain, tol=1e-10, polish=polish, max_steps=3000) for polish in (True, False, "auto")
+    }
     assert {run.status for run in runs.values()} == {"converged"}
     assert runs[True].steps < runs[False].steps
     assert runs["auto"].x.tobytes() == runs[False].x.tobytes(), "'auto' leaves arrays alone"
@@ -444,7 +453,9 @@ def test_odd_values_are_refused():
         cg.minimize(objective, domain, polish="always")
 
 
-@pytest.mark.parametrize("method", [{"name": "ncgs"}, {"name": "ncgs", "schedule": {"name": "theory", "steps": 3}}], ids=str)
+@pytest.mark.parametrize(
+    "method", [{"name": "ncgs"}, {"name": "ncgs", "schedule": {"name": "theory", "steps": 3}}], ids=str
+)
 def test_the_reproduction_never_uses_it(method, monkeypatch):
     calls = used(monkeypatch)
     run = {
