@@ -369,8 +369,9 @@ def test_the_phase_is_counted():
     run = cg.run(problem, solver, domain.low_rank_start(), cg.Steps(3), output="last")
     counted = tally.calls["value"], tally.calls["grad"]
     assert run.counts["values"] > 50 and run.counts["fo"] > 50
-    assert counted[0] - 3 <= run.counts["values"] <= counted[0], "but for the last measurement"
-    assert counted[1] - 5 <= run.counts["fo"] <= counted[1]
+    # the driver's own values, of the rows of the warm start and at the end, are not counted
+    assert counted[0] - 8 <= run.counts["values"] <= counted[0]
+    assert counted[1] - 8 <= run.counts["fo"] <= counted[1]
 
 
 @pytest.mark.parametrize("oracle", ["fo", "values"])
