@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 FUZZ := .venv-fuzz
 
+# Tests and benchmarks start many processes, each of which would compile every module that it imports again without bytecode files.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
@@ -27,11 +30,12 @@ $(VENV)/ready: $(VENV)/demo-ready requirements.lock
 demo: $(VENV)/demo-ready  ## the paper's experiment, with a report to look at
 	$(BIN)/condgrad reproduce --quick --jobs 2 --out demo-report
 
+# One worker runs all tests of a file, so that a fixture of the module is made once.
 test: $(VENV)/ready  ## the default suite
-	$(BIN)/pytest -n 2 -rs
+	$(BIN)/pytest -n 2 --dist loadfile -rs
 
 coverage: $(VENV)/ready  ## the default suite again, with its coverage, which takes twice the time
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+	$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report=term
 
 test-slow: $(VENV)/ready  ## the tests that take minutes
 	$(BIN)/pytest -m slow -o addopts="--strict-markers" tests

@@ -24,13 +24,18 @@ from condgrad.runtime.progress import duration
 Row = dict[str, Any]
 
 
-def arguments(description: str | None) -> argparse.Namespace:
+def arguments(
+    description: str | None, more: Callable[[argparse.ArgumentParser], Any] | None = None
+) -> argparse.Namespace:
+    """The arguments of every benchmark, and those that ``more`` adds."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="exit with 1 when a claim does not hold")
     parser.add_argument("--quick", action="store_true", help="fewer seeds and smaller sizes")
     parser.add_argument(
         "--out", type=Path, default=Path("bench-results"), metavar="DIR", help="where the JSON file goes"
     )
+    if more is not None:
+        more(parser)
     return parser.parse_args()
 
 

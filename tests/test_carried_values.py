@@ -150,7 +150,7 @@ def test_values_are_carried_for_a_few_points_at_a_time(sampled):
     every = [low_rank(20, 15, 1, rng) for _ in range(2 * MAX_CACHED)]
     for x in every:
         x.cached_at(pattern)
-    assert [x.terms[0][1].seen is not None for x in every] == [False] * MAX_CACHED + [True] * MAX_CACHED
+    assert [x.terms[0][1].has_cached(pattern) for x in every] == [False] * MAX_CACHED + [True] * MAX_CACHED
     assert sampled == [2 * MAX_CACHED * pattern.size, 0]
     for x in every:  # those that let theirs go are sampled anew
         same(x.at(pattern), dense(x)[pattern.rows, pattern.cols], size(x))
@@ -164,7 +164,7 @@ def test_points_that_are_gone_carry_nothing():
     for _ in range(3 * MAX_CACHED):
         low_rank(20, 15, 1, rng).cached_at(pattern)
         gc.collect()
-    assert kept.terms[0][1].seen is not None
+    assert kept.terms[0][1].has_cached(pattern)
 
 
 def test_values_of_one_pattern_are_not_taken_for_those_of_another():

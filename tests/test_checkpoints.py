@@ -106,7 +106,16 @@ def held(data, kind):
 
 def moving(data, name, value):
     """Put another value in the place of one that moves in the run."""
-    next(pair for pair in data["tree"][1][1:] if pair[0] == name)[1] = value
+    next(pair for pair in data["tree"][1][1][1:] if pair[0] == name)[1] = value
+
+
+def cached(data, part):
+    """A list of what is cached, after its tag: 1 for evaluations, 2 for values on the pattern, 3 for numbers."""
+    return data["tree"][2][part][1:] if len(data["tree"][2][part]) > 1 else pytest.fail("nothing is cached")
+
+
+def evaluation(data, *parts):
+    data["tree"][2][1].append(["tuple", *parts])
 
 
 FORGED = {
@@ -145,7 +154,10 @@ FORGED = {
     "counts too large": lambda data: data["counts"].update(lo=10**30),
     "record too large": lambda data: held(data, "Record").update(lo=10**30),
     "smoothness too large": lambda data: held(data, "Record").update(smoothness=10**30),
-    "remembered": lambda data: data["tree"].__setitem__(2, ["tuple", 1.0, 2.0]),
+    "remembered": lambda data: data["tree"][1].__setitem__(2, ["tuple", 1.0, 2.0]),
+    "cache": lambda data: data["tree"].__setitem__(2, ["list", 1.0]),
+    "no cache": lambda data: data["tree"].pop(),
+    "an evaluation": lambda data: evaluation(data, ["shared", "objective"], None, 1.0, None),
     "counts of what": lambda data: data["counts"].update(lo=[1]),
     "spent": lambda data: data["spent"].update(seconds=float("nan")),
 }
@@ -187,24 +199,22 @@ def number_of(data, kind):
     return next(i for i, node in enumerate(data["nodes"]) if node[0] == "object" and node[1].endswith(kind))
 
 
-def last(data, evaluation, carrying=("list",)):
-    """What the objective remembers: the last evaluation, and whose values are kept."""
-    data["tree"][2] = ["tuple", evaluation, list(carrying)]
-
-
 LOW_RANK = {
-    "remembered": lambda data, _: data["tree"].__setitem__(2, 1.0),
-    "the last point": lambda data, _: last(data, ["tuple", "x", 1.0, None]),
-    "the last value": lambda data, _: last(data, ["tuple", None, None, None]),
-    "the last gradient": lambda data, _: last(data, ["tuple", None, 1.0, ["node", number_of(data, "LowRank")]]),
-    "whose values": lambda data, _: last(
-        data, ["tuple", None, 1.0, None], ["list", ["weak", number_of(data, "State")]]
-    ),
+    "remembered": lambda data, _: data["tree"][1].__setitem__(2, 1.0),
+    "the last objective": lambda data, _: evaluation(data, "F", ["node", number_of(data, "LowRank")], 1.0, None),
+    "the last point": lambda data, _: evaluation(data, ["shared", "objective"], "x", 1.0, None),
+    "the last value": lambda data, _: cached(data, 1)[-1].__setitem__(3, None),
+    "the last gradient": lambda data, _: cached(data, 1)[-1].__setitem__(4, ["node", number_of(data, "LowRank")]),
+    "whose values": lambda data, _: cached(data, 2)[-1].__setitem__(2, ["node", number_of(data, "State")]),
+    "the pattern of values": lambda data, _: cached(data, 2)[-1].__setitem__(1, 1.0),
+    "cached values": lambda data, arrays: spoil(arrays, cached(data, 2)[-1][3]),
+    "other cached values": lambda data, _: cached(data, 2)[-1].__setitem__(3, held(data, "Factors")["U"]),
+    "whose number": lambda data, _: cached(data, 3)[-1].__setitem__(1, None),
+    "a number of what": lambda data, _: cached(data, 3)[-1].__setitem__(2, None),
+    "a number": lambda data, _: cached(data, 3)[-1].__setitem__(3, "1"),
     "coefficient": lambda data, _: held(data, "condgrad.LowRank")["terms"][1].__setitem__(1, float("nan")),
     "terms": lambda data, _: held(data, "condgrad.LowRank").update(terms=["tuple", ["tuple", 1.0, ["node", 0]]]),
     "base": lambda data, _: held(data, "Factors").update(base=-1),
-    "norm": lambda data, _: held(data, "Factors").update(norm2="1"),
-    "seen": lambda data, _: held(data, "Factors").update(seen=["tuple", ["shared", "pattern"], ["node", 0]]),
     "a pattern of another problem": lambda data, _: held(data, "SparsePlusLowRank").update(pattern=["shared", "other"]),
     "no pattern": lambda data, _: held(data, "SparsePlusLowRank").update(pattern=None),
     "scale": lambda data, _: held(data, "SparsePlusLowRank").update(scale=float("inf")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests import resuming
 from tests.resuming import Walk
 
 import condgrad as cg
+from condgrad.learn import RobustCompletion
 from condgrad.objectives import _matrices, completion
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, inner, norm2, pattern, sparse_plus_low_rank
 from condgrad.storage.snapshot import restore, snapshot
@@ -322,3 +324,58 @@ def test_a_quadratic_keeps_its_matrix(convert: Any) -> None:
     assert single.value(x) == pytest.approx(double.value(x), rel=1e-13)
     assert np.allclose(single.grad(x), double.grad(x), rtol=1e-13, atol=1e-14)
     assert single.grad_scale(x) == pytest.approx(double.grad_scale(x), rel=1e-12)
+
+
+# ----------------------------------------------------------------------------------------------------------- estimators
+
+
+def ratings(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix of rank 2 in float32, and the same with noise and a tenth of outliers, half of it NaN."""
+    rng = np.random.default_rng(seed)
+    truth = (rng.standard_normal((150, 2)) @ rng.standard_normal((2, 100))).astype(F32)
+    seen = truth + 0.05 * rng.standard_normal(truth.shape).astype(F32)
+    seen[rng.random(truth.shape) < 0.1] += F32(20.0)
+    seen[rng.random(truth.shape) < 0.5] = np.nan
+    return truth, seen
+
+
+@pytest.mark.parametrize("form", ["array", "sparse", "triples"])
+def test_a_completion_keeps_float32_and_finds_the_same(form: str, tmp_path: Any) -> None:
+    def given(dtype: Any) -> Any:
+        rows, cols = np.nonzero(~np.isnan(seen))
+        values = seen[rows, cols].astype(dtype)
+        wholes = {"array": seen.astype(dtype), "triples": (rows, cols, values)}
+        return wholes.get(form, sp.csr_array((values, (rows, cols)), shape=seen.shape))
+
+    truth, seen = ratings()
+    double, single = (RobustCompletion().fit(given(dtype)) for dtype in (float, F32))
+    assert double._seen.dtype == float and single._seen.dtype == F32
+    assert np.abs(single.fill("nothing") - double.fill("nothing")).max() < 1e-3
+    assert np.abs(single.fill("nothing") - truth).max() < 0.3
+    assert single.sigma_ == pytest.approx(double.sigma_, rel=1e-3)
+    assert len(single.outliers_) == len(double.outliers_) and single.outliers_.value.dtype == float
+    single.save(tmp_path / "model.npz")
+    stored = RobustCompletion.load(tmp_path / "model.npz")
+    assert stored._seen.dtype == F32 and np.array_equal(stored.fill("nothing"), single.fill("nothing"))
+
+
+def test_a_completion_in_float32_takes_less_memory() -> None:
+    rng = np.random.default_rng(0)
+    m, n, count = 1000, 800, 200_000
+    places = np.sort(rng.choice(m * n, count, replace=False))
+    rows, cols = (places // n).astype(np.int32), (places % n).astype(np.int32)
+    values = np.einsum("ij,ij->i", rng.standard_normal((m, 2))[rows], rng.standard_normal((n, 2))[cols])
+    peaks = {}
+    for dtype in 2 * (float, F32):  # in the first round kernels are compiled
+        matrix = sp.csr_array((values.astype(dtype), (rows, cols)), shape=(m, n))
+        tracemalloc.start()
+        RobustCompletion("huber", radius=2000.0, sigma=0.1, max_steps=4).fit(matrix)
+        peaks[dtype] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peaks[F32] < 0.9 * peaks[float]
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1e20])
+def test_float32_of_extreme_size_becomes_float64(unit: float) -> None:
+    seen = ratings()[1][:40, :30] * F32(unit)
+    assert RobustCompletion("huber").fit(seen)._seen.dtype == float

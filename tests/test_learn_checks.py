@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from condgrad.learn import RobustLinearRegressor, RobustPCA, SigmoidClassifier
+from condgrad.learn import RobustLinearRegressor, RobustPCA, SigmoidClassifier, radius_search
 
 pytestmark = pytest.mark.filterwarnings("default")  # the checks try what warns, and look at the warnings themselves
 
@@ -19,7 +19,14 @@ def why_not(estimator: Any) -> dict[str, str]:
     return DO_NOT_APPLY.get(type(estimator).__name__, {})
 
 
-# A larger tol shortens every fit of a path, as scikit-learn shortens its own estimators for these checks; nothing else changes.
+@pytest.fixture(autouse=True)
+def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few radii far apart, without refinement: the checks fit hundreds of times, and none is about the radius."""
+    for name, value in {"RADIUS_RATIO": 4.0, "PATIENCE": 1, "REFINEMENT_ROUNDS": 0}.items():
+        monkeypatch.setattr(radius_search, name, value)
+
+
+# scikit-learn shortens its own estimators for these checks too: a larger tol ends every fit earlier.
 ESTIMATORS = [
     RobustLinearRegressor(tol=1e-4),
     RobustLinearRegressor("huber", constraint="nuclear", radius=3.0),

@@ -28,7 +28,9 @@ def test_a_planted_matching_is_found_and_certified(kind: str) -> None:
     assert matcher.objective_ == np.sum(A * B[np.ix_(truth, truth)]) and 0.97 < matcher.score_ < 1
     assert matcher.result_.status == "converged" and matcher.certificate_ is matcher.result_.certificate
     assert cg.Birkhoff(100).contains(np.asarray(matcher.result_.x))
-    assert matcher.n_steps_ > matcher.result_.steps
+    assert matcher.n_steps_ == matcher.result_.steps == matcher.result_.trace[-1].k
+    assert {row.phase for row in matcher.result_.trace} == {"convex", "indefinite"}
+    assert matcher.result_.counts["lo"] == matcher.result_.trace[-1].lo
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.coo_matrix, sp.csc_array])

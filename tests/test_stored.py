@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import weakref
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +16,7 @@ from condgrad.driver.checkpoint import VERSION
 from condgrad.points.base import Structured
 from condgrad.points.low_rank import Factors
 from condgrad.protocols import Point
+from condgrad.runtime.cache import Cache
 from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
 from condgrad.storage.snapshot import Serialised, annotations_of, refusing, restore, snapshot
@@ -227,13 +226,32 @@ def test_what_was_cached_is_stored_and_nothing_else_is_computed() -> None:
     assert vars(found[0]) == {"a": 1.0, "twice": 5.0} and vars(found[1]) == {"a": 2.0} and found[0] is found[2]
 
 
-def test_weak_references_hold_only_what_something_else_holds() -> None:
-    kept, lost = Cached(1.0), Cached(2.0)
-    found = again([kept, (weakref.ref(kept), weakref.ref(lost)), weakref.WeakKeyDictionary({kept: 3.0, lost: 4.0})])
-    assert found[1][0]() is found[0] and found[1][1] is None and dict(found[2]) == {found[0]: 3.0}
-    del found[0]
-    gc.collect()
-    assert found[0][0]() is None and not dict(found[1])
+def test_of_a_cache_what_belongs_to_the_stored_objects_is_stored() -> None:
+    kept, lost, shared = Cached(1.0), Cached(2.0), Cached(3.0)
+    cache = Cache()
+    for key in (kept, lost, shared):
+        cache.numbers.put(key, kept, key.a)
+    found = snapshot([kept], {"shared": shared}, cache.content)
+    (again,), (evaluations, values, numbers) = restore(found, {"shared": shared})
+    assert evaluations == values == [] and numbers == [(again, again, 1.0), (shared, again, 3.0)]
+
+
+def test_what_a_cache_adds_is_held_when_its_next_part_is_asked_for() -> None:
+    """A gradient that only the cache holds is stored with the products that are known of it."""
+
+    class Objective:
+        pass
+
+    objective, x, gradient, cache = Objective(), Cached(1.0), Cached(2.0), Cache()
+    cache.evaluations(objective).put(x, 5.0, gradient)
+    cache.numbers.put(gradient, x, 6.0)
+    found = snapshot([x], {"objective": objective}, cache.content)
+    (again,), content = restore(found, {"objective": objective})
+    assert content == [[(objective, again, 5.0, gradient)], [], [(content[0][0][3], again, 6.0)]]
+    del cache, gradient
+    cache = Cache()
+    cache.fill(*content)
+    assert cache.evaluations(objective).find(again, slopes=True) == (5.0, content[0][0][3])
 
 
 def test_objects_that_a_property_makes_are_not_mistaken_for_each_other() -> None:
@@ -368,7 +386,7 @@ def test_a_name_far_longer_than_the_others_takes_no_memory() -> None:
 def test_an_older_checkpoint_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "c"
     archive.write(path, "checkpoint", 2, {}, {})
-    with pytest.raises(BadArchive, match=r"version 2, of an older condgrad; this one reads version 4: write it again"):
+    with pytest.raises(BadArchive, match=r"version 2, of an older condgrad; this one reads version 5: write it again"):
         solve(5, checkpoint=path, resume=True)
 
 

@@ -134,6 +134,13 @@ def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
     return read_only(np.asarray(x, dtype=float))
 
 
+def entries(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
+    """``x`` as :func:`point` returns it, but not read-only: for oracles that only read it, since numpy's argmin copies an array
+    that it can't write to."""
+    same_shape(np.shape(x), shape, f"The point given to {owner}")
+    return np.asarray(x, dtype=float)
+
+
 def direction(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
     """``x`` as :func:`point` returns it; NaN and Inf are refused, which takes one pass over it and no temporary array."""
     return direction_and_square(x, shape, owner)[0]

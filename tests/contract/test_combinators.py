@@ -620,3 +620,39 @@ def test_specs_nest_sets(section):
 def test_specs_of_sets_that_are_wrong(section, sentence):
     with pytest.raises(ValueError, match=sentence):
         built(**section)
+
+
+# ------------------------------------------------------------------------------------------- types and layouts of directions
+
+
+@every_new_set
+def test_float32_and_float64_directions_get_the_same_answer(domain):
+    g = np.random.default_rng(7).standard_normal(domain.shape).astype(np.float32)
+    single, double = np.asarray(domain.lmo(g)), np.asarray(domain.lmo(g.astype(float)))
+    assert single.dtype == double.dtype == np.float64
+    assert np.array_equal(single, double)
+
+
+def test_blocks_of_float32_get_the_answer_of_float64():
+    domain = cg.Product(cg.Simplex(3), cg.NuclearBall((2, 3)), cg.L2Ball(4))
+    rng = np.random.default_rng(1)
+    single = [rng.standard_normal(one.shape).astype(np.float32) for one in domain.sets]
+    answers = [domain.lmo(cg.Blocks(*blocks)) for blocks in (single, [block.astype(float) for block in single])]
+    for one, other in zip(*(answer.blocks for answer in answers), strict=True):
+        assert np.array_equal(np.asarray(one), np.asarray(other))
+
+
+@pytest.mark.parametrize("domain", SETS.values(), ids=SETS.keys())
+def test_the_layout_of_a_direction_in_memory_does_not_matter(domain):
+    """Read-only, in Fortran order, with gaps, of whole numbers: the same minimum, and the direction is not changed."""
+    g = np.rint(4 * np.random.default_rng(8).standard_normal(domain.shape))
+    expected, room = float(np.vdot(g, np.asarray(domain.lmo(g)))), 1e-9 * np.linalg.norm(g) * domain.max_norm
+    fixed, gaps = g.copy(), np.zeros((*g.shape[:-1], 2 * g.shape[-1]))
+    fixed.setflags(write=False)
+    gaps[..., ::2] = g
+    for given in (fixed, np.asfortranarray(g), gaps[..., ::2], g.astype(np.int64), g[::-1].copy()[::-1]):
+        before = given.copy()
+        vertex = np.asarray(domain.lmo(given))
+        assert abs(float(np.vdot(g, vertex)) - expected) <= room
+        assert np.array_equal(given, before)
+        assert vertex is not given and not np.shares_memory(vertex, given)

@@ -15,6 +15,7 @@ from condgrad.domains import (
     DOMAINS,
     Box,
     Fantope,
+    KyFanBall,
     L1Ball,
     L2Ball,
     NuclearBall,
@@ -22,6 +23,7 @@ from condgrad.domains import (
     ProjectableUserSet,
     Simplex,
     Spectrahedron,
+    SpectralBall,
     UserSet,
     balls,
     simplices,
@@ -204,3 +206,23 @@ def test_user_set_without_a_diameter_is_a_set_all_the_same():
     bare = user_set(lambda g: -g / np.linalg.norm(g), 2)
     assert fits(bare, Domain) and not fits(bare, Projectable)
     assert fits(user_set(lambda g: -g, 2, project=lambda x: x), Projectable)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n", [5, 100, 260])
+def test_spectral_sets_refuse_directions_that_are_not_numbers_in_one_sentence(n, bad):
+    """Small matrices are decomposed as a whole, larger ones by LAPACK for the lowest vectors or by a Lanczos method."""
+    direction = np.ones((n, n))
+    direction[1, 2] = bad
+    for domain in (Spectrahedron(n), NuclearBall((n, n)), Fantope(n, 2), KyFanBall((n, n), 2), SpectralBall((n, n))):
+        with pytest.raises(NonFinite, match=r"^The direction given to .* holds NaN or Inf.*\.$"):
+            domain.lmo(direction)
+
+
+@pytest.mark.parametrize("n", [64, 65, 256, 257])
+def test_the_lowest_eigenvector_is_found_by_each_of_three_methods(n):
+    g = np.random.default_rng(n).standard_normal((n, n))
+    values, vectors = np.linalg.eigh((g + g.T) / 2)
+    answer = Spectrahedron(n, 2.0).lmo(g)
+    assert np.allclose(answer, 2.0 * np.outer(vectors[:, 0], vectors[:, 0]), atol=1e-6)
+    assert float(np.vdot(g, answer)) == pytest.approx(2.0 * values[0], rel=1e-12)

@@ -219,7 +219,7 @@ def complete(arguments: Any) -> int:
 def predict(arguments: Any) -> int:
     """Run ``condgrad predict``: write predictions at pairs, or the best columns of each row."""
     from condgrad.learn import RobustCompletion
-    from condgrad.learn.completion.entries import pair_positions
+    from condgrad.learn.completion.entries import named, pair_positions
     from condgrad.learn.completion.table_labels import names_of
 
     if (arguments.top is None) == (arguments.pairs is None):
@@ -233,7 +233,7 @@ def predict(arguments: Any) -> int:
         write_table(arguments.out, *recommendations(model, arguments.top, arguments.rows), raw=arguments.raw)
         return 0
     given = load_entries(arguments, arguments.pairs, values=False)
-    row_ids, col_ids = ids_at(given.row_ids, given.rows), ids_at(given.col_ids, given.cols)
+    row_ids, col_ids = named(given.rows, given.row_ids), named(given.cols, given.col_ids)
     known, shape = names_of(model), (len(model.row_biases_), len(model.col_biases_))
     rows, cols = pair_positions(given, known, shape)
     if arguments.columns is None and not arguments.no_header:
@@ -381,20 +381,17 @@ def check_distinct(out: Path, filled: Path | None, folder: Path | None) -> None:
 
 def check_header(given: Observations, known: np.ndarray, new: np.ndarray) -> None:
     """Raise BadData if the first pair looks like a header: both names are new, and the model knows most other pairs."""
+    from condgrad.learn.completion.entries import named
+
     text = given.cleanup.unit == "line" and given.row_ids is not None
     if text and not given.cleanup.headed and new[0] and 2 * known[1:].sum() > len(known) - 1:
         first = ", ".join(
-            str(ids_at(ids, at)[0]) for ids, at in ((given.row_ids, given.rows), (given.col_ids, given.cols))
+            str(named(at, ids)[0]) for ids, at in ((given.row_ids, given.rows), (given.col_ids, given.cols))
         )
         raise BadData(
             f"{given.cleanup.file}: the first line, {first!r}, looks like a header, because the model knows most of the "
             "following names and neither of these: name the columns to read by --columns, or give --no-header if it is data."
         )
-
-
-def ids_at(ids: np.ndarray | None, positions: np.ndarray) -> np.ndarray:
-    """Names at positions; the positions themselves if there are no names."""
-    return positions if ids is None else ids[positions]
 
 
 def print_cleanup(cleanup: Cleanup, stream: Any = None) -> None:

@@ -142,7 +142,7 @@ def integers(column: Any) -> np.ndarray | None:
 
 
 def _buffers(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(bounds of the cells, bytes of all of them) of a pyarrow.StringArray."""
+    """Return the bounds of the cells of a pyarrow.StringArray, and the bytes of all cells."""
     _, offsets, text = column.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
     cells = np.frombuffer(text or b"", dtype=np.uint8)[bounds[0] : bounds[-1]]

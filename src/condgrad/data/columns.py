@@ -15,7 +15,7 @@ import numpy as np
 from condgrad.data import arrow_columns
 
 DECIMALS = re.compile(r"[0-9.eE+-]*+")
-"""Characters of which `float` makes nothing but decimal numbers: it would read 1_0 and inf too."""
+"""Cells that `float` reads as decimal numbers or refuses: it would also read 1_0 and inf."""
 
 
 def quotes_are_read() -> bool:

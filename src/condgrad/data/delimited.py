@@ -91,7 +91,7 @@ def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tu
 
 
 def is_wide(sample: list[tuple[int, str]], delimiter: str | None) -> bool:
-    """Whether this can only be a wide table, by its header and its numbers."""
+    """Return whether the header and the numbers of the first lines allow no other layout than a wide table."""
     for one in DELIMITERS if delimiter is None else (delimiter,):
         if width_of(sample[0][1], one) < 3:  # no line needs to be split
             continue
@@ -144,7 +144,7 @@ def sides(notes: Notes, limits: Limits, ids: bool, base: int, shape: tuple[int, 
 
 
 def sniff(sample: list[tuple[int, str]], needed: int, columns: Columns, header: bool | None, notes: Notes) -> str:
-    """The one delimiter that splits the first lines into enough columns, with numbers where the values are."""
+    """Return the only delimiter that splits the first lines into enough columns, with numbers in the column of values."""
     fitting = [d for d in DELIMITERS if _fits(sample, d, needed, columns, header)]
     if not fitting and _fits(sample, BLANKS, needed, columns, header):
         return BLANKS
@@ -173,7 +173,7 @@ def _fits(sample: list[tuple[int, str]], delimiter: str, needed: int, columns: C
         return False
     headed, place = places(split[0], columns, needed, header, split[1:])
     if needed == 2 or isinstance(place, str) or max(place) >= width or (headed and len(split) == 1):
-        return True  # what is wrong with the header is said later, in a sentence of its own; so is that nothing follows
+        return True  # lay_out refuses an unclear header, and a header without lines, with its own message
     data = [found for found in (split[1:] or split) if len(found) == width]
     return 2 * sum(bool(NUMBER.fullmatch(found[place[2]])) for found in data) >= len(data)
 
@@ -191,7 +191,7 @@ def lay_out(
     notes: Notes,
     ids: bool,
 ) -> tuple[Layout, int | None]:
-    """The layout, and the number of the header's line."""
+    """Return the layout of the lines, and the number of the line with the header; None without a header."""
     split = [fields(line, delimiter) for _, line in sample]
     width, _ = _width(split)
     number, line = sample[0]
@@ -223,7 +223,7 @@ def lay_out(
 def places(
     head: list[str], columns: Columns, needed: int, header: bool | None, below: Sequence[list[str]] = ()
 ) -> tuple[bool, list[int] | str]:
-    """Whether this line is a header; and the places of row, column and value, or a message that says what is unclear."""
+    """Return whether this line is a header, and the places of row, column and value, or a message if these are unclear."""
     named = columns is not None and isinstance(columns[0], str)
     known_roles = {name: role(name) for name in set(head)}  # a damaged line may have a million equal cells
     roles = [known_roles[name] for name in head]

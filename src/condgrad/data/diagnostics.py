@@ -47,7 +47,7 @@ KINDS = {
 
 
 class Unusable(Exception):
-    """(kind, found, expected): a line or a cell that can't be read. ``kind`` is one of :data:`KINDS`."""
+    """Raised with (kind, found, expected) for a line or a cell that can't be read; ``kind`` is one of :data:`KINDS`."""
 
 
 @dataclass(frozen=True)

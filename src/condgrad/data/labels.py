@@ -16,7 +16,7 @@ MAX_RANGE_FACTOR = 4
 """Integers whose range is at most this factor times their count are numbered by a lookup table instead of by sorting."""
 
 MAX_PENDING_BYTES = 64 * 2**20
-"""Bytes of names that wait until they are numbered together, which is faster than piece by piece."""
+"""Maximum number of bytes of names that are collected before they are numbered: larger pieces are numbered faster."""
 
 
 class Collected:
@@ -66,7 +66,7 @@ class Index(Protocol):
         """Add one cell that `check` converted."""
 
     def close(self) -> tuple[np.ndarray, np.ndarray | None, int]:
-        """(position of each cell, name of each position or None, number of positions)."""
+        """Return the position of each cell, the names of the positions (None: they have none), and the number of positions."""
 
 
 class Names:
@@ -174,7 +174,7 @@ class Names:
 
 
 def unique_integers(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(position of each number among the different ones, these in order)."""
+    """Return the position of each number among the distinct numbers, and the distinct numbers in increasing order."""
     if not len(numbers):
         return numbers, numbers
     low, high = int(numbers.min()), int(numbers.max())

@@ -24,7 +24,7 @@ from condgrad.data.observations import Observations, Side, observations
 BLANKS = " "
 """As a delimiter: any run of blanks and tabs."""
 NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
-"""Possessive, so that no digit is looked at twice: a cell may be a mebibyte of them."""
+"""A number. Quantifiers are possessive, so that the time is linear in the length of a cell, which may be a mebibyte of digits."""
 NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
 """Cells, in lower case, that mean a missing value."""
 INFINITE = {"inf", "infinity"}
@@ -33,7 +33,7 @@ MAX_SHORT_LINE_BYTES = 8
 """Bytes of a line, on average, up to which blank lines are looked for."""
 
 Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
-"""(rows, columns, values, lines)."""
+"""Rows, columns and values (None: pairs) of the entries, and the numbers of their lines."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class LineReader(ABC):
                 self._drop(number)
 
     def _texts(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> Iterator[tuple[int, str, int]]:
-        """(number, text, bytes) of those of these lines that have data; the others are counted."""
+        """Yield (number, text, length in bytes) of each line that has data; count blank lines and comments."""
         ends = _ends(data)
         starts = np.concatenate([[0], ends[:-1] + 1])
         for number, start, end in zip(*(side[which].tolist() for side in (numbers, starts, ends)), strict=True):
@@ -291,9 +291,10 @@ def _ends(data: np.ndarray) -> np.ndarray:
 
 
 def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, np.ndarray, int]:
-    """(numbers of the lines, their bytes, how many blank ones were left out): a small gzip may hold millions of these.
+    """Return the numbers of the lines, their bytes, and the number of blank lines that were left out.
 
-    Where lines are long on average, blank ones are few, and left to the careful reader.
+    A small gzip file may hold millions of blank lines. If lines are long on average, blank lines are few, and the careful reader
+    skips them.
     """
     data = np.frombuffer(piece, dtype=np.uint8)
     newline = data == NEWLINE

@@ -103,12 +103,12 @@ def _sizes(line: str, layout: str, number: int, notes: Notes) -> tuple[int, int,
 
 
 def _expected(m: int, n: int, symmetry: str) -> int:
-    """How many numbers an array has."""
+    """Number of numbers that a file in array format has."""
     return m * n if symmetry == "general" else m * (m + 1) // 2 - (m if symmetry == "skew-symmetric" else 0)
 
 
 class _Coordinates(EntryReader):
-    """Entries, of which a symmetric file has those on and below the diagonal: one above it would count twice."""
+    """Reads lines of row, column and value. A symmetric file has no entries above the diagonal: they would count twice."""
 
     def __init__(self, m: int, n: int, kind: str, symmetry: str, values: bool, notes: Notes, limits: Limits):
         self.symmetry, width = symmetry, 2 if kind == "pattern" else 3

@@ -57,7 +57,7 @@ def read_sparse(path: Path, notes: Notes, limits: Limits) -> sparse.csr_array:
 
 
 def _entries(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Any:
-    """(rows, columns, values, shape) as the file has them: the indices may lie outside of the shape."""
+    """Return rows, columns, values and shape as the file has them. The indices are not validated yet."""
     arrays = _arrays(path, notes, limits)
     layout = arrays.pop("format", None)
     if layout is None:

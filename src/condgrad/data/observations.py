@@ -24,7 +24,7 @@ class Observations:
     rows, cols : ndarray of int64, shape (k,)
         Positions from 0, in the order of the file.
     values : ndarray of float64, shape (k,), or None
-        None for pairs, of which each line has one, even if an earlier line has the same.
+        None for pairs. Pairs are kept as they stand in the file, repeated ones too.
     shape : tuple of two int
     row_ids, col_ids : ndarray or None
         Name of each row and column: int64, or str objects. None if the file has positions.
@@ -126,13 +126,13 @@ def _among(positions: np.ndarray, own: np.ndarray | None, other: Any) -> np.ndar
 
 
 Side = tuple[np.ndarray, np.ndarray | None, int]
-"""(positions, ids, how many)."""
+"""Position of each entry, names of the positions (None: they have none), and number of positions."""
 
 
 def observations(
     rows: Side, cols: Side, values: np.ndarray | None, lines: np.ndarray, notes: Notes, limits: Limits
 ) -> Observations:
-    """The entries in the order of their lines. Of several at the same place the last one counts; pairs are all kept."""
+    """Return the entries in the order of their lines, without earlier entries at the same place; of pairs, all are kept."""
     (i, row_ids, m), (j, col_ids, n) = rows, cols
     bounded((m, n), notes, limits)
     if (lines[1:] < lines[:-1]).any():
@@ -147,7 +147,7 @@ def observations(
 
 
 def empty_sides(i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -> tuple[int, int]:
-    """How many rows and how many columns have no entry."""
+    """Return the number of rows and the number of columns without entries."""
     return shape[0] - len(np.unique(i)), shape[1] - len(np.unique(j))
 
 
@@ -161,7 +161,7 @@ def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
 
 
 def _repeated(i: np.ndarray, j: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """(earlier, later): entries at the same place, each with the next one there."""
+    """Return (earlier, later): the numbers of entries at the same place, each with the next entry at that place."""
     if int(i.max() + 1) * max(n, 1) < 2**63:  # a place is one integer: to sort these is fastest
         place = i * n
         place += j

@@ -23,7 +23,7 @@ BLOCK_BYTES = 2**22
 """Bytes that are read at a time: pyarrow has fixed costs for each piece, and a piece takes some ten times its size in memory."""
 
 TEXT_BYTES = bytes({*range(256)} - {*range(32)} | {*b"\t\n\f\r"})
-"""All bytes but control characters, of which at most one byte in twenty of a text may be one."""
+"""All bytes but control characters. A file is binary if more than one byte in twenty is a control character."""
 
 GZIP = b"\x1f\x8b"
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -50,7 +50,7 @@ def head(path: Path, notes: Notes, size: int = 8) -> bytes:
 
 
 def chunks(path: Path, limits: Limits, notes: Notes) -> Iterator[tuple[int, bytes]]:
-    """(number of the first line, whole lines that each end with a newline), about 4 MiB at a time."""
+    """Yield pieces of about 4 MiB: the number of the first line, and whole lines, each with a newline at its end."""
     number, rest = 1, b""
     for block in _utf8(path, limits, notes):
         if end := _last_end(block):  # the usual case: each byte is copied once

@@ -19,8 +19,12 @@ from condgrad.driver.asked import Asked
 from condgrad.driver.counting import Counts
 from condgrad.driver.fingerprint import Fingerprint, differences
 from condgrad.driver.reached import Reached
+from condgrad.driver.resolve import unwrapped
 from condgrad.driver.trace import NUMERIC_COLUMNS, Trace
+from condgrad.points import LowRank, SparsePlusLowRank
+from condgrad.points.low_rank import Factors
 from condgrad.protocols import Record
+from condgrad.runtime.cache import Cache
 from condgrad.runtime.clock import Watch
 from condgrad.solvers.states import Descent
 from condgrad.solvers.warm_start import WarmStart, WarmStartState
@@ -28,8 +32,9 @@ from condgrad.storage import archive
 from condgrad.storage.archive import BadArchive
 from condgrad.storage.atomic import check_folder, resolve_link
 from condgrad.storage.snapshot import AnyPoint, Serialised, annotations_of, check_type, refusing, restore, snapshot
+from condgrad.storage.stored import check_array
 
-KIND, VERSION = "checkpoint", 4
+KIND, VERSION = "checkpoint", 5
 MAX_SAVING_SHARE = 0.05
 """Maximum share of the run time that saving may take, where the time between saves is given."""
 MAX_DIFFERENCES = 3
@@ -110,12 +115,12 @@ class Saving:
 
     # ------------------------------------------------------------------------------------------------- writing
 
-    def after(self, objective: Any, reached: Reached) -> None:
+    def after(self, objective: Any, reached: Reached, cache: Cache) -> None:
         """Take a snapshot of this step, before its row of the trace is added, and save it when that is due."""
         moving = {name: getattr(reached, name) for name in SAVED}
         remembered = objective.remembered() if hasattr(objective, "remembered") else None
         try:
-            found = snapshot([moving, remembered], _shared(objective))
+            found = snapshot([moving, remembered], _shared(objective), cache.content)
         except TypeError as error:
             if reached.state.k <= 0:
                 raise
@@ -172,8 +177,8 @@ class Saving:
 
     # ------------------------------------------------------------------------------------------------- reading
 
-    def restore(self, asked: Asked, reached: Reached) -> bool:
-        """Set what was reached to the step after which the checkpoint was written. Returns whether there is a checkpoint."""
+    def restore(self, asked: Asked, reached: Reached, cache: Cache) -> bool:
+        """Set what was reached, and cached, to the step after which the checkpoint was written. Returns whether there is one."""
         found = self._find() if self.resume else None
         if found is None:
             return False
@@ -181,7 +186,7 @@ class Saving:
         with refusing(self.path):
             saved, changed = data["k"], differences(data["problem"], self.problem)
             if not changed:
-                self._set(asked, reached, data, arrays)
+                self._set(asked, reached, cache, data, arrays)
         if changed:
             more = f", and {len(changed) - MAX_DIFFERENCES} more" if len(changed) > MAX_DIFFERENCES else ""
             raise ValueError(
@@ -191,10 +196,12 @@ class Saving:
         self.saved = saved
         return True
 
-    def _set(self, asked: Asked, reached: Reached, data: Any, arrays: dict[str, np.ndarray]) -> None:
+    def _set(self, asked: Asked, reached: Reached, cache: Cache, data: Any, arrays: dict[str, np.ndarray]) -> None:
         objective, shape = asked.problem.objective, tuple(asked.x0.shape)
-        moving, remembered = restore(Serialised(data["tree"], data["nodes"], arrays), _shared(objective), shape)
+        serialised = Serialised(data["tree"], data["nodes"], arrays)
+        (moving, remembered), content = restore(serialised, _shared(objective), shape)
         validate_run(moving, data["k"], asked.solver, shape)
+        validate_content(*content)
         if any(whole(value, name, least=0) > MAX_COUNT for name, value in data["counts"].items()):
             raise ValueError("a count is too large")
         for name, value in data["spent"].items():
@@ -215,6 +222,7 @@ class Saving:
         vars(reached.counts).update(vars(Counts(**data["counts"])))
         if remembered is not None:
             objective.remember(remembered)
+        cache.fill(*content)
 
     def _find(self) -> tuple[Any, dict[str, np.ndarray]] | None:
         """The data of the last checkpoint, or of the one before it where the last is damaged; None: there is none."""
@@ -248,7 +256,22 @@ def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
 
 def _shared(objective: Any) -> dict[str, Any]:
     """What belongs to the problem: points refer to it, and a file only names it."""
-    return {"pattern": objective.pattern} if hasattr(objective, "pattern") else {}
+    shared = {"objective": unwrapped(objective)}
+    return shared | {"pattern": objective.pattern} if hasattr(objective, "pattern") else shared
+
+
+def validate_content(evaluations: list[Any], values: list[Any], numbers: list[Any]) -> None:
+    """Raise TypeError or ValueError if this is not what a cache holds. Objects are validated already."""
+    check_type(evaluations, list[tuple[Any, LowRank, float, SparsePlusLowRank | None]], "the cached evaluations")
+    check_type(values, list[tuple[Any, Factors, np.ndarray]], "the cached values")
+    check_type(numbers, list[tuple[Any, Factors, float]], "the cached numbers")
+    for objective, x, _, gradient in evaluations:
+        if x.shape != objective.shape or (gradient is not None and gradient.pattern is not objective.pattern):
+            raise ValueError("a cached evaluation is of another problem")
+    for pattern, _, array in values:
+        check_array(array, (pattern.size,), "an array of cached values")
+        if array.dtype != pattern.dtype:
+            raise ValueError(f"cached values of {pattern.dtype} were expected")
 
 
 def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...]) -> None:

@@ -18,7 +18,8 @@ from condgrad.runtime.signals import receiving, worst
 MAX_DENSE_ENTRIES = 512 * 512
 """Maximum number of entries of a low-rank matrix that is converted to a dense one for an exact measurement."""
 MAX_MEASURING_CALLS = 1000
-"""Maximum number of linear oracle calls of one measurement on a set without a projection; its interval is valid in any case."""
+"""Maximum number of linear oracle calls of one measurement on a set without a projection.
+The interval is valid in any case; more calls would make it narrower."""
 
 
 def value(problem: Problem, x: Point) -> float:

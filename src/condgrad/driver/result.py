@@ -1,4 +1,4 @@
-"""What a run gives back."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -36,17 +36,63 @@ class Lowest(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """The answer, how good it is, and what it cost. Every field is always there."""
+    """The result of a run: the point, its certificate, and the cost.
+
+    Attributes
+    ----------
+    x : Point
+        The point returned: an array of the problem's shape, or a structured matrix.
+    fun : float
+        F(x); NaN if F is an expectation, whose value is not known.
+    status : str
+        ``"converged"``; ``"out_of_budget"``; ``"stalled"``; ``"stopped"``, by the callback; ``"interrupted"``, by Ctrl-C or
+        SIGTERM; ``"finished"``, at the random index that the paper's output rule drew; ``"unverified"``, if the verification at
+        the end does not confirm the certificate; or ``"failed"``, by a NaN.
+    message : str
+        The reason for the status, in one sentence.
+    certificate : Certificate or None
+        Bounds on the squared gradient mapping at x, verified at the end by another gradient and another call of the linear
+        oracle. None if the method does not certify x.
+    counts : dict of str to int
+        Number of calls of each oracle: ``"fo"``, ``"ifo"``, ``"sfo"``, ``"lo"``, ``"ub"``, ``"po"`` and ``"values"``.
+    trace : Trace
+        One record for every ``every``-th step.
+    steps : int
+        Number of steps.
+    seconds, cpu : float
+        Wall-clock time and CPU time of the run, without measurements.
+    method : str
+        Name of the method.
+    smoothness : float
+        The L that the last step used.
+    seed : int
+        Seed of all random numbers.
+    spec : str
+        Hash of the content of the objective, the set, the method, its options, the seed and the start. A user's function
+        enters with its name.
+    made_with : dict of str to Any
+        Versions of the packages and numbers of threads.
+    warnings : tuple of str, default ()
+        Warnings of the run.
+    inner : str or None, default None
+        Name of the inner solver of the prox subproblems, ``"exact"`` for projections. None if the method has none.
+    lowest : Lowest or None, default None
+        The iterate with the lowest F, certified or not, among x and the iterates in the trace. None if F has no values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import condgrad as cg
+    >>> result = cg.minimize(cg.Quadratic(np.eye(3)), cg.Simplex(3), tol=1e-8)
+    >>> result.status, result.x.round(3)
+    ('converged', array([0.333, 0.333, 0.333]))
+    """
 
     x: Point
     fun: float
-    """F(x); NaN where F is an expectation, whose value is not known."""
     status: str
-    """converged, out_of_budget, stalled, stopped (by the callback), interrupted (Ctrl-C, SIGTERM), finished (the paper's random
-    index reached), unverified (a certificate that its check did not confirm) or failed (a NaN on the way)."""
     message: str
     certificate: Certificate | None
-    """For x, verified at the end by a gradient and a linear oracle call of its own; None where x has none."""
     counts: dict[str, int]
     trace: Trace
     steps: int
@@ -54,25 +100,26 @@ class Result:
     cpu: float
     method: str
     smoothness: float
-    """The L that was used in the end."""
     seed: int
     spec: str
-    """A hash of what was asked: objective, set, method, options, seed and start, by content. Of a user's function, its name."""
     made_with: dict[str, Any]
-    """Versions and numbers of threads."""
     warnings: tuple[str, ...] = ()
     inner: str | None = None
-    """The inner solver that solved the prox subproblems (exact: by projection); None where the method has none."""
     lowest: Lowest | None = None
-    """The iterate with the lowest F, certified or not, of those whose value is known: of every ``every``-th step, and x. None
-    where F has no values."""
 
     @property
     def success(self) -> bool:
+        """Whether the status is ``"converged"``."""
         return self.status == "converged"
 
     def summary(self) -> dict[str, Any]:
-        """All but the arrays, as plain data; None for what is not known."""
+        """Convert the result to plain data, without x and the trace.
+
+        Returns
+        -------
+        dict of str to Any
+            Numbers, strings, lists and dicts, as JSON has them; None for numbers that are not known.
+        """
         mapping = (self.certificate.lower, self.certificate.upper) if self.certificate else (None, None)
         return {
             "method": self.method,
@@ -98,6 +145,13 @@ class Result:
         }
 
     def to_json(self, path: str | Path) -> None:
+        """Write :meth:`summary` to a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, which is replaced if it exists.
+        """
         write_text(path, json.dumps(self.summary(), indent=2) + "\n")
 
     def __repr__(self) -> str:
@@ -115,7 +169,7 @@ class Result:
         return "\n".join(lines)
 
     def _projected(self) -> str:
-        """Whether the prox subproblems were solved by projection, which the names of the methods do not tell."""
+        """Text that says whether the prox subproblems were solved by projection; the name of a method does not say it."""
         if not self.counts["po"]:
             return ", without projecting"
         return f": {self.counts['po']} projections; inner='corrective' uses linear minimisations only"

@@ -23,6 +23,7 @@ from condgrad.driver.result import Result
 from condgrad.driver.stopping import BudgetEnd, Rule
 from condgrad.driver.verification import Verifier
 from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
+from condgrad.runtime.cache import Cache, caching
 from condgrad.runtime.interruption import (
     ACTIONS,
     Terminated,
@@ -189,17 +190,18 @@ def run(
     loop = Loop(asked)
     if checkpoint:
         loop.saving = Saving(checkpoint, fingerprint(problem, solver, x0, settings), resume)
-        if loop.saving.restore(asked, loop.reached):
+        if loop.saving.restore(asked, loop.reached, loop.cache):
             loop.audit.resume()
     with raise_on_sigterm(deliver=True):
         return loop.to_the_end(action)
 
 
 class Loop:
-    """The loop: it owns the clock, the counters, the budgets, the trace and the reaction to signals."""
+    """The loop: it owns the clock, the counters, the budgets, the trace, the cache and the reaction to signals."""
 
     def __init__(self, asked: Asked, reached: Reached | None = None):
         self.asked, self.reached = asked, Reached() if reached is None else reached
+        self.cache = Cache()
         self.audit = Audit(asked.problem, not estimates_smoothness(asked.solver), self.reached)
         self.observer = Observer(asked, self.reached, self.audit)
         self.verifier = Verifier(asked, self.reached, self.audit, self.observer)
@@ -213,7 +215,7 @@ class Loop:
 
     def to_the_end(self, action: str) -> Result:
         """Run the loop, check what it has reached, and return it; or raise the interruption, with the result attached."""
-        with receiving(self.alive, self.audit.reports, alone=True):
+        with receiving(self.alive, self.audit.reports, alone=True), caching(self.cache):
             try:
                 reason = self.run()
                 if action == "raise" and isinstance(self.interruption, Terminated):
@@ -295,7 +297,7 @@ class Loop:
                 ending = ending or Reason("stopped", "The callback asked to stop.")
             self.report(record)
             if self.saving:
-                self.saving.after(asked.problem.objective, reached)
+                self.saving.after(asked.problem.objective, reached, self.cache)
         if state.k % asked.every == 0 or ending:
             reached.trace.append(record)
         return ending

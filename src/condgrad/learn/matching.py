@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from condgrad.checks import choice, not_negative, positive, whole, yes_or_no
 from condgrad.domains import Birkhoff
-from condgrad.driver import Result, minimize
+from condgrad.driver import Result, Session, minimize
 from condgrad.inner import CondG
 from condgrad.learn.base import all_or_nothing, attach_partial_fit, seed_of, unfitted_copy
 from condgrad.learn.matching_problem import PADDINGS, MatchingProblem, adjacency, known_pairs, scores
@@ -82,8 +82,9 @@ class GraphMatcher(BaseEstimator):
     certificate_ : Certificate
         How far ``result_.x`` is from a stationary point of the indefinite relaxation.
     result_ : Result
-        The run on the indefinite relaxation that led to the permutation. Its ``x`` is a doubly stochastic matrix on the nodes
-        that are not seeds.
+        The run on the indefinite relaxation that led to the permutation, with the trace, the counts, the number of steps and the
+        times of all runs; the column ``phase`` tells which relaxation a row is of. Its ``x`` is a doubly stochastic matrix on
+        the nodes that are not seeds.
     n_steps_ : int
         Number of steps of NCGS on both relaxations, of all starts.
 
@@ -170,27 +171,28 @@ class GraphMatcher(BaseEstimator):
             raise ValueError("Every node is in seeds, so that nothing is left to match: leave some pairs out.")
 
         best: tuple[float, np.ndarray, Result] | None = None
-        steps = 0
+        session = Session()
 
         def partial_fit(interruption: KeyboardInterrupt) -> Self | None:
             found = best
             if found is None and isinstance(result := getattr(interruption, "result", None), Result):
+                session.add(result, "interrupted")
                 found = (0.0, self._rounded(problem, result), result)
             return (
                 None
                 if found is None
-                else unfitted_copy(self)._set_results(A, B, similarity, problem, *found[1:], steps)
+                else unfitted_copy(self)._set_results(A, B, similarity, problem, *found[1:], session)
             )
 
         with attach_partial_fit(partial_fit):
             for x0 in self._starts(problem, n_starts):
-                result, taken = self._minimised(problem, x0, tol, max_steps, convex_start=best is None)
+                result = self._minimised(problem, x0, tol, max_steps, session, convex_start=best is None)
                 permutation = self._rounded(problem, result)
-                value, steps = problem.value(permutation), steps + taken
+                value = problem.value(permutation)
                 if best is None or value > best[0]:
                     best = value, permutation, result
         assert best is not None  # there is at least one start
-        return self._set_results(A, B, similarity, problem, *best[1:], steps)
+        return self._set_results(A, B, similarity, problem, *best[1:], session)
 
     def _starts(self, problem: MatchingProblem, number: int) -> Any:
         """Yield the starting points: the barycentre, then random ones."""
@@ -204,10 +206,16 @@ class GraphMatcher(BaseEstimator):
             yield (random + 1 / n) / 2
 
     def _minimised(
-        self, problem: MatchingProblem, x0: np.ndarray, tol: float, max_steps: int, convex_start: bool
-    ) -> tuple[Result, int]:
-        """Minimise the indefinite relaxation from x0; return the result and the number of steps of both relaxations."""
-        domain, inner, steps = Birkhoff(x0.shape), CondG(max_calls=TUNING.oracle_calls), 0
+        self,
+        problem: MatchingProblem,
+        x0: np.ndarray,
+        tol: float,
+        max_steps: int,
+        session: Session,
+        convex_start: bool,
+    ) -> Result:
+        """Minimise the indefinite relaxation from x0; both runs are added to the session."""
+        domain, inner = Birkhoff(x0.shape), CondG(max_calls=TUNING.oracle_calls)
 
         # the product of the scales is 1, so that the function is the same at permutations, and its squares have the same weight
         sizes = [float(np.sqrt((graph * graph).sum())) for graph in (problem.A, problem.B)]
@@ -231,9 +239,11 @@ class GraphMatcher(BaseEstimator):
 
         if convex_start and self.start == "convex":
             convex = run(1.0, x0, TUNING.convex_steps, "last")
-            x0, steps = np.asarray(convex.x), convex.steps
+            session.add(convex, "convex")
+            x0 = np.asarray(convex.x)
         result = run(0.0, x0, max_steps, "lowest")
-        return result, steps + result.steps
+        session.add(result, "indefinite")
+        return result
 
     def _rounded(self, problem: MatchingProblem, result: Result) -> np.ndarray:
         """The permutation nearest to the doubly stochastic matrix, refined if that is asked for."""
@@ -248,7 +258,7 @@ class GraphMatcher(BaseEstimator):
         problem: MatchingProblem,
         permutation: np.ndarray,
         result: Result,
-        steps: int,
+        session: Session,
     ) -> Self:
         """Set the fitted attributes."""
         self.permutation_ = problem.matching(permutation)
@@ -258,5 +268,5 @@ class GraphMatcher(BaseEstimator):
         common, sizes = float((one * other).sum()), float((one * one).sum() + (other * other).sum())
         self.score_ = 2 * common / sizes if sizes > 0 else 1.0
         self.objective_ = common if similarity is None else common + float(similarity[matched, partners].sum())
-        self.result_, self.certificate_, self.n_steps_ = result, result.certificate, steps
+        self.result_, self.certificate_, self.n_steps_ = session.whole(result), result.certificate, session.steps
         return self

@@ -90,7 +90,7 @@ class RobustFit(NamedTuple):
 
 
 FitAndScore = Callable[[Any, Point], tuple[Fit, float]]
-"""(radius, start) -> the fit and its held-out loss."""
+"""Function of a radius and a start that returns the fit and its held-out loss."""
 
 
 def robust_fit(

@@ -7,10 +7,12 @@ matrix give different vectors (scipy 1.17, identity matrix).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import matmul
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh
 
 from condgrad.linalg.qr import by_cholesky, qr
 from condgrad.runtime.signals import heartbeat
@@ -252,8 +254,11 @@ def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed:
     Block Lanczos with full reorthogonalisation from k columns, started as in top_singular; k columns find eigenvalues of
     multiplicity up to k. Ends when the residuals are below ``accuracy``, or the expected decrease of the sum of the k values is.
     """
+    times = partial(symmetric_times, A)
+    if isinstance(A, np.ndarray):  # one product a step in place of two
+        times = partial(matmul, A / 2 + A.T / 2)
     for room in (1, SECOND_TRY):
-        basis = _Eigenbasis(A, k, biased(random_block(A.shape[0], k, seed), near), room)
+        basis = _Eigenbasis(times, k, biased(random_block(A.shape[0], k, seed), near), room)
         accurate, found = _grown(basis, accuracy), basis.lowest()
         if accurate:
             return found
@@ -264,13 +269,12 @@ def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed:
 class _Eigenbasis:
     """Block Lanczos basis: orthonormal rows Q, AQ, T = Q A Q', and ``next``, the block that is added next."""
 
-    def __init__(self, A: Any, k: int, start: np.ndarray, room: int):
+    def __init__(self, times: Callable[[np.ndarray], np.ndarray], k: int, start: np.ndarray, room: int):
         n, self.kept = len(start), room * max(KEPT, 2 * k)
         rows = min(n, room * max(STEPS, 5 * k)) + k
-        self.A, self.k, self.j = A, k, 0
+        self.times, self.k, self.j = times, k, 0
         self.Q, self.AQ, self.T = np.zeros((rows, n)), np.zeros((rows, n)), np.zeros((rows, rows))
         self.next = _orthonormal(start.T, self.Q[:0], 0.0)
-        self.values, self.E = np.zeros(0), np.zeros((0, 0))
         self.residual, self.size = np.inf, 0.0
 
     def grow(self, accuracy: float) -> bool:
@@ -282,7 +286,7 @@ class _Eigenbasis:
             old, self.j = self.j, self.j + len(self.next)
             new, j = slice(old, self.j), self.j
             self.Q[new] = self.next
-            self.AQ[new] = symmetric_times(self.A, self.next.T).T
+            self.AQ[new] = self.times(self.next.T).T
             self.T[:j, new] = self.Q[:j] @ self.AQ[new].T
             self.T[new, :j] = self.T[:j, new].T
             self.size = max(self.size, float(np.linalg.norm(self.AQ[new], axis=1).max()))
@@ -302,27 +306,36 @@ class _Eigenbasis:
 
     def look(self) -> float:
         """Sum of the k lowest Ritz values; also updates ``residual``, the sum of their residual norms."""
-        self.values, self.E = np.linalg.eigh(self.T[: self.j, : self.j])
-        low = self.E[:, : self.k]
-        outside = low.T @ self.AQ[: self.j] - self.values[: self.k, None] * (low.T @ self.Q[: self.j])
+        values, low = eigh(self.T[: self.j, : self.j], subset_by_index=(0, min(self.k, self.j) - 1), check_finite=False)
+        outside = low.T @ self.AQ[: self.j] - values[:, None] * (low.T @ self.Q[: self.j])
         self.residual = float(np.linalg.norm(outside, axis=1).sum())
-        return float(self.values[: self.k].sum())
+        return float(values.sum())
 
     def lowest(self) -> Lowest:
         wide = max(MAX_VECTORS, self.k + SPARE)
-        return Lowest((self.E[:, :wide].T @ self.Q[: self.j]).T, self.values[:wide], self.residual)
+        values, E = np.linalg.eigh(self.T[: self.j, : self.j])
+        return Lowest((E[:, :wide].T @ self.Q[: self.j]).T, values[:wide], self.residual)
 
     def restart(self) -> None:
         """Thick restart: keep the best Ritz vectors (Wu and Simon 2000)."""
         kept = min(self.kept, self.j - 1)
-        E = self.E[:, :kept].T
+        values, E = np.linalg.eigh(self.T[: self.j, : self.j])
+        E = E[:, :kept].T
         self.Q[:kept], self.AQ[:kept] = E @ self.Q[: self.j], E @ self.AQ[: self.j]
-        self.T[:kept, :kept] = np.diag(self.values[:kept])
+        self.T[:kept, :kept] = np.diag(values[:kept])
         self.j = kept
 
 
 def _orthonormal(rows: np.ndarray, basis: np.ndarray, least: float) -> np.ndarray:
     """Orthonormal rows that span the component of ``rows`` orthogonal to the basis; singular values <= ``least`` count as 0."""
+    if len(rows) == 1:  # without the decompositions, which take longer than the products
+        row = rows[0] - (basis @ rows[0]) @ basis
+        length = np.linalg.norm(row)
+        if length <= least:
+            return rows[:0]
+        row = row / length
+        row = row - (basis @ row) @ basis
+        return (row / np.linalg.norm(row))[None]
     rows = rows - (rows @ basis.T) @ basis
     _, lengths, rows = np.linalg.svd(rows, full_matrices=False)
     rows = rows[lengths > least]

@@ -36,8 +36,12 @@ def finite_size(x: np.ndarray) -> float:
 def index_of_smallest(x: np.ndarray) -> int:
     """Return the flat index of the smallest entry; the first one, if several are smallest."""
     flat = x.reshape(-1)
+    if flat.flags.writeable or flat.size <= ROW:  # numpy's argmin copies an array that is read-only
+        found = int(flat.argmin())
+        _finite(flat[found])
+        return found
     rows = flat[: flat.size // ROW * ROW].reshape(-1, ROW)
-    minima = rows.min(axis=1)  # faster than the positions, and argmin would copy a read-only array
+    minima = rows.min(axis=1)
     if rows.size < flat.size:
         minima = np.append(minima, flat[rows.size :].min())
     best = int(minima.argmin())

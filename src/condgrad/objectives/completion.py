@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import threading
-import weakref
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -17,46 +15,8 @@ from condgrad.objectives.sums import Sum
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank
 from condgrad.points.pattern import MANY_ENTRIES
 from condgrad.protocols import Point
+from condgrad.runtime.cache import active
 from condgrad.runtime.process_memory import return_free_memory
-
-
-class _LastEvaluation(threading.local):
-    """Cache of the last evaluation in this thread: a weak reference to the low-rank point, its value and its gradient.
-
-    Each thread has its own cache, so that threads that share an objective do not change each other's results, not even in the
-    last bits.
-    """
-
-    evaluation: tuple[Any, float, Any] = (None, 0.0, None)
-    earlier: tuple[tuple[Any, float, Any], ...] = ()
-    """Earlier evaluations, with weak references to their gradients: those that a run still holds need not be computed again."""
-
-    def find(self, x: LowRank, slopes: bool) -> tuple[float, Any] | None:
-        """Return the value and, with ``slopes``, the gradient at x; None if they are not known."""
-        point, value, grad = self.evaluation
-        if point is not None and point() is x and (grad is not None or not slopes):
-            return value, grad
-        for earlier in self.earlier:
-            point, value, reference = earlier
-            if point() is x and (found := reference()) is not None:
-                del grad
-                self.clear()  # frees the last gradient if nothing else holds it
-                self.evaluation = (point, value, found)
-                return value, found
-        return None
-
-    def clear(self) -> None:
-        """Keep the last gradient by a weak reference only, which frees it if nothing else holds it."""
-        point, value, grad = self.evaluation
-        gone = point is None or grad is None
-        known = self.earlier if gone else ((point, value, weakref.ref(grad)), *self.earlier)
-        self.evaluation = (None, 0.0, None)
-        del grad
-        self.earlier = tuple(item for item in known if item[0]() is not None and item[2]() is not None)[:MAX_EARLIER]
-
-
-MAX_EARLIER = 2
-"""Maximum number of earlier evaluations that are remembered."""
 
 
 @final
@@ -136,16 +96,10 @@ class Completion(Sum):
         self.values = checks.read_only(values)
         self.weights = checks.read_only(weights)
         """Length 0 if all weights are 1."""
-        self._last = _LastEvaluation()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """State for pickle and copy, without the cached evaluation."""
-        return {name: value for name, value in vars(self).items() if name != "_last"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.values, self.weights = checks.read_only(self.values), checks.read_only(self.weights)
-        self._last = _LastEvaluation()
 
     @classmethod
     def from_dense(cls, Y: Any, mask: Any = None, loss: Loss | None = None, **keywords: Any) -> Self:
@@ -244,11 +198,12 @@ class Completion(Sum):
 
     def _evaluate(self, x: LowRank, slopes: bool) -> tuple[float, Any]:
         """Return the value and, with ``slopes``, the gradient at x, from one pass over the observations; cached."""
-        known = self._last.find(x, slopes)
+        evaluations = active().evaluations(self)
+        known = evaluations.find(x, slopes)
         if known is not None:
             return known
         checks.same_shape(x.shape, self.shape, "The point given to Completion")
-        self._last.clear()  # frees the old gradient before the new one is made
+        evaluations.release()
         grad: SparsePlusLowRank | None
         if self.dtype == np.float32 or self.n_terms > MANY_ENTRIES:
             value, grad = self._evaluate_in_pieces(x)
@@ -257,9 +212,9 @@ class Completion(Sum):
             value, deriv = value_and_deriv(self.loss, z, self.values, self.weights, slopes)
             grad = SparsePlusLowRank(self.pattern, deriv) if slopes else None
             if grad is not None:
-                # cached in grad.met: every step needs this product, when the cached values of x may have been dropped
+                # cached: every step needs this product, when the cached values of x may have been dropped
                 grad.inner(x)
-        self._last.evaluation = (weakref.ref(x), value, grad)
+        evaluations.put(x, value, grad)
         return value, grad
 
     def _evaluate_in_pieces(self, x: LowRank) -> tuple[float, SparsePlusLowRank]:
@@ -281,23 +236,6 @@ class Completion(Sum):
         grad = SparsePlusLowRank(self.pattern, slopes)
         grad.meet(x, math.fsum(products))
         return math.fsum(values), grad
-
-    def remembered(self) -> Any:
-        """Return the caches, on which the last bits of later results depend. A checkpoint saves them."""
-        return self._last.evaluation, self._last.earlier, self.pattern.remembered()
-
-    def remember(self, remembered: Any) -> None:
-        """Set what :meth:`remembered` returned; TypeError or ValueError for anything else, as a checkpoint may be forged."""
-        last, earlier, carrying = remembered
-        earlier = tuple(
-            item for item in earlier if item[0] is not None and item[2] is not None
-        )  # references still alive
-        for point, value, grad in (last, *((p, value, reference()) for p, value, reference in earlier)):
-            known = isinstance(grad, SparsePlusLowRank) and grad.pattern is self.pattern
-            if not isinstance(point, weakref.ref | None) or not isinstance(value, float) or not (known or grad is None):
-                raise TypeError("a point, its value and its gradient were expected")
-        self._last.evaluation, self._last.earlier = last, earlier
-        self.pattern.remember(carrying)
 
     def _point(self, x: np.ndarray) -> np.ndarray:
         return checks.point(x, self.shape, "Completion")

@@ -28,7 +28,6 @@ from condgrad.paper.sections import Section, SectionReport
 from condgrad.paper.tables import Tables
 from condgrad.paper.verdicts import ONE_SEED, RULE, Claim
 from condgrad.report import Block, Opening, Table, Text, environment, write
-from condgrad.report.plain import format_value
 from condgrad.report.text_table import table
 from condgrad.runtime.progress import duration
 
@@ -239,7 +238,7 @@ def terminal_text(reports: Sequence[SectionReport]) -> Iterator[str]:
     figures = [part.facts for part in reports if part.main_figure]
     tables = [block for part in reports for block in part.blocks if isinstance(block, Table)]
     for block in [*tables, *([verdict_table(figures)] if figures else [])]:
-        yield f"{block.caption}\n\n{table(block.header, block.rows, format_value)}\n"
+        yield f"{block.caption}\n\n{table(block.header, block.rows)}\n"
     headlines = [part.headline for part in reports if part.headline]
     if headlines:
         yield "\n".join(headlines) + "\n"

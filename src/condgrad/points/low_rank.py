@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from condgrad.checks import read_only, real, whole
 from condgrad.linalg.qr import qr
 from condgrad.points.base import Structured
 from condgrad.points.pattern import Pattern
+from condgrad.runtime.cache import active
 from condgrad.storage.stored import check_array, stored
 
 MAX_TERMS = 16
@@ -28,85 +28,63 @@ def _validate_factors(factors: Factors) -> None:
     if factors.U.dtype != factors.V.dtype or factors.U.dtype not in (np.float32, np.float64):
         raise ValueError("two factors of float32 or of float64 were expected")
     whole(factors.base, "base", least=0)
-    if not all(isinstance(number, float | None) for number in (factors.norm2, *factors.apart.values())):
-        raise TypeError("a norm or a distance is no number")
-    if factors.seen is not None:
-        pattern, values = factors.seen
-        if not isinstance(pattern, Pattern) or values.shape != (pattern.size,) or values.dtype != pattern.dtype:
-            raise ValueError("one float for each entry of the pattern was expected")
 
 
-@stored(fields=("U", "V", "base", "norm2", "seen", "apart"), validate=_validate_factors)
+@stored(fields=("U", "V", "base"), validate=_validate_factors)
 class Factors:
-    """Immutable product U V', with caches of its squared norm, its values on a pattern and its distances to other factors."""
+    """Immutable product U V'. Its squared norm, distances and values on patterns are in the active cache."""
 
-    __slots__ = ("U", "V", "__weakref__", "apart", "base", "norm2", "seen")
+    __slots__ = ("U", "V", "__weakref__", "base")
 
     def __init__(self, U: np.ndarray, V: np.ndarray, base: int | None = None):
         self.U, self.V = read_only(np.ascontiguousarray(U)), read_only(np.ascontiguousarray(V))
         self.base = U.shape[1] if base is None else base
         """The rank after the last compression."""
-        self.norm2: float | None = None
-        self.seen: tuple[Pattern, np.ndarray] | None = None
-        self.apart: WeakKeyDictionary[Factors, float] = WeakKeyDictionary()
-        """Cache of squared distances to other factors: the length of a step is needed more than once."""
 
     def inner(self, other: Factors) -> float:
         """Return <self, other>."""
-        if other is self:
-            found = self.norm2
-            if found is None:
-                U, V = wide(self.U), wide(self.V)
-                parts = (U.T @ U) * (V.T @ V)
-                found = float(parts.sum())
-                if parts.size and found < CANCELLATION_RATIO * parts.max():
-                    found = float(np.sum(svd(self.U, self.V)[1] ** 2))
-                self.norm2 = found
-            return found
-        return float(np.vdot(wide(self.U).T @ wide(other.U), wide(self.V).T @ wide(other.V)))
+        if other is not self:
+            return float(np.vdot(wide(self.U).T @ wide(other.U), wide(self.V).T @ wide(other.V)))
+        known = active().numbers
+        found = known.get(self, self)
+        if found is None:
+            U, V = wide(self.U), wide(self.V)
+            parts = (U.T @ U) * (V.T @ V)
+            found = float(parts.sum())
+            if parts.size and found < CANCELLATION_RATIO * parts.max():
+                found = float(np.sum(svd(self.U, self.V)[1] ** 2))
+            known.put(self, self, found)
+        return found
 
     def distance2(self, other: Factors) -> float:
-        """Return |self - other|^2."""
-        found = self.apart.get(other)
+        """Return |self - other|^2: the length of a step is needed more than once."""
+        known = active().numbers
+        found = known.get(self, other)
         if found is None:
             parts = self.inner(self), other.inner(other)
             found = sum(parts) - 2 * self.inner(other)
             if found < CANCELLATION_RATIO * max(parts):
                 found = small_distance2(wide(self.U), wide(self.V), wide(other.U), wide(other.V))
-            self.apart[other] = other.apart[self] = found
+            known.put(self, other, found)
+            known.put(other, self, found)
         return found
 
-    def at(self, pattern: Pattern) -> np.ndarray:
-        """Return the values on the pattern, from the cache if possible."""
-        pattern.register_cached(self)
-        seen = self.seen  # read once: another thread may clear the cache
-        if seen is None or seen[0] is not pattern:
-            self.seen = seen = (pattern, read_only(pattern.sample(self.U, self.V)))
-        return seen[1]
-
-    def cache_values(self, pattern: Pattern, values: np.ndarray) -> None:
-        """Store known values on the pattern in the cache."""
-        pattern.register_cached(self)
-        self.seen = (pattern, values)
+    def at(self, pattern: Pattern, known: np.ndarray | None = None) -> np.ndarray:
+        """Return the values on the pattern: from the cache if possible, else those that are ``known``, else sampled."""
+        recent = active().values(pattern)
+        values = recent.use(self)
+        if values is None:
+            recent.make_room(pattern.max_cached)
+            values = recent[self] = read_only(pattern.sample(self.U, self.V)) if known is None else known
+        return values
 
     def has_cached(self, pattern: Pattern) -> bool:
         """Return whether the values on this pattern are cached."""
-        seen = self.seen
-        return seen is not None and seen[0] is pattern
-
-    def uncached(self) -> Factors:
-        """Return the same factors with empty caches."""
-        return Factors(self.U, self.V, self.base)
+        return self in active().values(pattern)
 
     def __reduce__(self) -> Any:
-        """State for pickle and copy: the factors and their norm, without the other caches."""
-        return _factors, (self.U, self.V, self.base, self.norm2)
-
-
-def _factors(U: np.ndarray, V: np.ndarray, base: int, norm2: float | None) -> Factors:
-    made = Factors(U, V, base)
-    made.norm2 = norm2
-    return made
+        """State for pickle and copy: arrays are read-only again after it."""
+        return Factors, (self.U, self.V, self.base)
 
 
 def _validate_low_rank(x: LowRank) -> None:
@@ -164,8 +142,8 @@ class LowRank(Structured):
         self._set_terms(*state)
 
     def uncached(self) -> LowRank:
-        """Return the same point with empty caches. A run starts from it, so that its bits depend only on the values of x0."""
-        return LowRank._of(tuple((c, f.uncached()) for c, f in self.terms), self.shape)
+        """Return the same point as another object. A run starts from it: terms are merged in place, which x0 must not see."""
+        return LowRank._of(self.terms, self.shape)
 
     @classmethod
     def _of(cls, terms: tuple[tuple[float, Factors], ...], shape: tuple[int, int]) -> LowRank:
@@ -253,8 +231,9 @@ class LowRank(Structured):
             factors = Factors(left * sigma, right)
         else:
             factors = Factors(*self.factors(), base)
-            if all(f.norm2 is not None for _, f in self.terms):
-                factors.norm2 = self.inner(self)
+            known = active().numbers
+            if all(known.get(f, f) is not None for _, f in self.terms):
+                known.put(factors, factors, self.inner(self))
         self._set_terms(((1.0, factors),), self.shape)
         return factors
 
@@ -264,10 +243,8 @@ class LowRank(Structured):
         In float32 nothing is cached: the rounding errors of values that are combined from rounded values would add up.
         """
         values, terms = self.at(pattern), self.terms
-        if pattern.dtype == np.float32:
-            return values
-        if len(terms) > 1 or (terms and terms[0][0] != 1.0):
-            self._merge_terms().cache_values(pattern, values)
+        if pattern.dtype != np.float32 and (len(terms) > 1 or (terms and terms[0][0] != 1.0)):
+            self._merge_terms().at(pattern, known=values)
         return values
 
     def at(self, pattern: Pattern) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,17 +16,8 @@ MAX_CACHED = 2
 """Maximum number of points whose values on the pattern are cached at the same time."""
 MANY_ENTRIES = 2**22
 """A pattern with more entries than this caches the values of one point only, to save memory."""
-PIECE_ENTRIES = 2**20
-"""Maximum number of entries in a piece of several rows."""
-
-
-class _Carrying(threading.local):
-    """Weak references to the factors whose values are cached in this thread, the most recently used last.
-
-    Each thread has its own list: the last bits of a run depend on which values are cached, and must not depend on other threads.
-    """
-
-    factors: tuple[weakref.ref[Any], ...] = ()
+PIECE_ENTRIES = 2**18
+"""Maximum number of entries in a piece of several rows. Up to four float64 arrays of this length exist at a time: 8 MB."""
 
 
 class Pattern:
@@ -60,15 +49,11 @@ class Pattern:
             before = np.zeros(self.size + 1, index)
             np.cumsum(self.indices < s * self.width, dtype=index, out=before[1:])
             self.cuts[s] = self.indptr[:-1] + before[self.indptr[1:]] - before[self.indptr[:-1]]
-        self._carrying = _Carrying()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State for pickle and copy, without the cached factors."""
-        return {name: value for name, value in vars(self).items() if name != "_carrying"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._carrying = _Carrying()
+    @property
+    def max_cached(self) -> int:
+        """Maximum number of points whose values on the pattern are cached at the same time."""
+        return MAX_CACHED if self.size <= MANY_ENTRIES else 1
 
     @property
     def rows(self) -> np.ndarray:
@@ -135,22 +120,3 @@ class Pattern:
         dense = np.zeros(self.shape, values.dtype)
         dense[self.rows, self.cols] = values
         return dense
-
-    def register_cached(self, factors: Any) -> None:
-        """Record that the values of these factors are cached; drop the least recently used values above the limit."""
-        kept = [(ref, other) for ref in self._carrying.factors if (other := ref()) not in (None, factors)]
-        excess = max(len(kept) + 1 - (MAX_CACHED if self.size <= MANY_ENTRIES else 1), 0)
-        for _, other in kept[:excess]:
-            other.seen = None
-        self._carrying.factors = (*(ref for ref, _ in kept[excess:]), weakref.ref(factors))
-
-    def remembered(self) -> list[Any]:
-        """Return weak references to the factors whose values are cached in this thread, the most recently used last."""
-        return list(self._carrying.factors)
-
-    def remember(self, carrying: list[Any]) -> None:
-        """Set what :meth:`remembered` returned; TypeError for anything else, as a checkpoint may be forged."""
-        alive = tuple(ref for ref in carrying if ref is not None and ref() is not None)
-        if not all(hasattr(ref(), "seen") for ref in alive):
-            raise TypeError("weak references to factors were expected")
-        self._carrying.factors = alive

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import sqrt
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from condgrad.checks import not_negative, read_only, real
 from condgrad.points.base import Structured
 from condgrad.points.low_rank import CANCELLATION_RATIO, Factors, LowRank, wide
 from condgrad.points.pattern import MANY_ENTRIES, Pattern
+from condgrad.runtime.cache import active
 from condgrad.storage.stored import check_array, stored
 
 
@@ -29,15 +29,13 @@ def _validate(x: SparsePlusLowRank) -> None:
     real(x.scale, "scale")
     if x.noise is not None:
         not_negative(x.noise, "noise")
-    if not all(isinstance(product, float) for product in x.met.values()):
-        raise TypeError("products that are no numbers")
 
 
 FLOAT32_ROUNDOFF = float(np.finfo(np.float32).eps) / 2
 """Maximum relative rounding error of one rounding to float32."""
 
 
-@stored(fields=("pattern", "values", "low", "scale", "shape", "met", "noise"), validate=_validate)
+@stored(fields=("pattern", "values", "low", "scale", "shape", "noise"), validate=_validate)
 class SparsePlusLowRank(Structured):
     """The matrix scale S + X with S sparse and X of low rank: a gradient, or a point minus a step along a gradient.
 
@@ -55,8 +53,6 @@ class SparsePlusLowRank(Structured):
         The matrix X; None: 0.
     scale : float, default 1.0
         Factor of S.
-    met : WeakKeyDictionary, default None
-        Cache of the products <S, U V'>, shared by multiples of S; None: a new one.
     noise : float, default None
         Bound on the norm of the rounding errors of the values; None: that of values rounded once, if they are float32.
     """
@@ -67,7 +63,6 @@ class SparsePlusLowRank(Structured):
         values: np.ndarray,
         low: LowRank | None = None,
         scale: float = 1.0,
-        met: WeakKeyDictionary[Factors, float] | None = None,
         noise: float | None = None,
     ):
         values = np.asarray(values)
@@ -79,13 +74,11 @@ class SparsePlusLowRank(Structured):
         self.pattern, self.scale, self.shape, self.noise = pattern, scale, pattern.shape, noise
         self.values: np.ndarray = read_only(values) if values.flags.writeable else values
         self.low = LowRank.zeros(pattern.shape) if low is None else low
-        self.met: WeakKeyDictionary[Factors, float] = WeakKeyDictionary() if met is None else met
-        """Cache of <S, U V'> by factors: a step needs the products again after the values of the factors are dropped."""
         self.same_shape(self.low)
 
     def __reduce__(self) -> Any:
-        """State for pickle and copy, without the cached products in ``met``."""
-        return SparsePlusLowRank, (self.pattern, self.values, self.low, self.scale, None, self.noise)
+        """State for pickle and copy: arrays are read-only again after it."""
+        return SparsePlusLowRank, (self.pattern, self.values, self.low, self.scale, self.noise)
 
     @property
     def rounding(self) -> float:
@@ -99,7 +92,7 @@ class SparsePlusLowRank(Structured):
         return self._same_values(self.low.scaled(factor), factor * self.scale)
 
     def _same_values(self, low: LowRank, scale: float) -> SparsePlusLowRank:
-        return SparsePlusLowRank(self.pattern, self.values, low, scale, self.met, self.noise)
+        return SparsePlusLowRank(self.pattern, self.values, low, scale, self.noise)
 
     def plus(self, other: Structured) -> Any:
         self.same_shape(other)
@@ -175,22 +168,23 @@ class SparsePlusLowRank(Structured):
     def meet(self, x: LowRank, product: float) -> None:
         """Cache a known <S, X> of a LowRank with one term."""
         for _, factors in x.terms:
-            self.met[factors] = product
+            active().numbers.put(self.values, factors, product)
 
     def _sparse_inner(self, factors: Factors) -> float:
         """Return <S, U V'>: from the values on the pattern, which are cached; by a product if they are not, for rank one or very
         many entries.
 
-        For S in float32 always by a product: values on the pattern would be rounded.
+        For S in float32 always by a product: values on the pattern would be rounded. A step needs the result again after the
+        values of the factors are dropped, so it is cached, for all multiples of S.
         """
-        found = self.met.get(factors)
+        found = active().numbers.get(self.values, factors)
         if found is None:
             narrow = factors.U.shape[1] == 1 or self.pattern.size > MANY_ENTRIES
             if (narrow and not factors.has_cached(self.pattern)) or self.pattern.dtype == np.float32:
                 found = float(np.vdot(wide(factors.U), self.pattern.times(self.values, wide(factors.V))))
             else:
                 found = kernels.dot(self.values, factors.at(self.pattern))
-            self.met[factors] = found
+            active().numbers.put(self.values, factors, found)
         return found
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-
-def _format_cell(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "-", True: "yes", False: ""}[value]
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+from condgrad.report.plain import format_value
 
 
-def table(
-    header: Sequence[str], rows: Sequence[Sequence[Any]], format_cell: Callable[[Any], str] = _format_cell
-) -> str:
-    """Table with aligned columns, numeric columns to the right. ``format_cell`` converts a cell to text."""
-    cells = [[format_cell(value) for value in row] for row in rows]
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Table with aligned columns, numeric columns to the right; cells are written as in reports."""
+    cells = [[format_value(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     right = [all(row[i] is None or isinstance(row[i], int | float) for row in rows) for i in range(len(header))]
 

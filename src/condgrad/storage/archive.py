@@ -37,10 +37,31 @@ class BadArchive(ValueError):
 def write(
     path: str | Path, kind: str, version: int, data: Any, arrays: Mapping[str, np.ndarray], keep: bool = False
 ) -> None:
-    """Write ``data`` (what JSON can represent, NaN and infinities too) and ``arrays`` of numbers, all or nothing.
+    """Write a file, all or nothing.
 
-    The file is made beside its place and moved there when it is safe on the disk: a reader finds the old one or the new one,
-    whenever the machine stops. With ``keep`` the old one stays as PATH.previous (for a moment it is the only one).
+    The file is written under a temporary name, synchronised with the disk, and then moved to its place. So after a crash at any
+    moment, ``path`` is the old file or the new one.
+
+    Parameters
+    ----------
+    path : str or Path
+    kind : str
+        Kind of file, such as "checkpoint"; :func:`read` compares it.
+    version : int
+        Version of the format; :func:`read` compares it.
+    data : Any
+        Plain data: what JSON can represent, and NaN and infinite numbers.
+    arrays : mapping of str to ndarray
+        Arrays of numbers, by name.
+    keep : bool, default False
+        Keep the old file as PATH.previous. While the new file is moved to its place, only PATH.previous exists.
+
+    Raises
+    ------
+    TypeError
+        If an array holds something else than numbers.
+    OSError
+        If the file can't be written, or the plain data takes more than the limit that :func:`read` has.
     """
     with replacing(path, keep) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as members:
         sums = {name: _add(members, name, array) for name, array in arrays.items()}
@@ -82,7 +103,25 @@ class _Hashed:
 
 
 def read(path: str | Path, kind: str, version: int) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return the data and the arrays of a file that :func:`write` made; BadArchive says why any other is refused."""
+    """Read a file that :func:`write` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+    kind : str
+    version : int
+        Expected kind and version of the file.
+
+    Returns
+    -------
+    data : Any
+    arrays : dict of str to ndarray
+
+    Raises
+    ------
+    BadArchive
+        If the file is damaged, truncated or foreign, or of another kind or version.
+    """
     if Path(path).is_dir():
         raise BadArchive(f"{path} can't be used: it is a folder, a file was expected.")
     try:

@@ -1,21 +1,18 @@
 """Objects as a tree of plain data and arrays, and back: what checkpoints and model files hold.
 
 Only instances of stored classes (:func:`condgrad.stored`) are serialised, under the names of their classes. To restore them
-imports nothing and runs no constructor. What was one object is one object again: points recognise their terms, and what
-has been computed of them, by identity. Some of these caches decide the last bits of what is computed next, so they are
-serialised too, and weak references with them.
+imports nothing and runs no constructor. What was one object is one object again: points recognise their terms, and a cache
+what has been computed of them, by identity.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -59,7 +56,11 @@ class Serialised:
     arrays: dict[str, np.ndarray]
 
 
-def snapshot(thing: Any, shared: Mapping[str, Any] | None = None) -> Serialised:
+Content = Callable[[Callable[[Any], bool]], Iterable[Any]]
+"""Yields what a cache knows of the objects for which the given function returns True."""
+
+
+def snapshot(thing: Any, shared: Mapping[str, Any] | None = None, content: Content | None = None) -> Serialised:
     """Serialise an object; later changes of it, but for those of its arrays in place, do not show.
 
     Parameters
@@ -68,13 +69,20 @@ def snapshot(thing: Any, shared: Mapping[str, Any] | None = None) -> Serialised:
         Anything that :func:`condgrad.stored` lists.
     shared : mapping of str to object, default None
         Objects that are not serialised but referred to by name: they belong to the problem.
+    content : callable, default None
+        ``content(holds)`` yields what is serialised after the object, as a list beside it: a cache, whose entries are written
+        if their keys are, that is if ``holds(key)``. The result restores to the tuple of both. None: the object alone.
 
     Raises
     ------
     TypeError
         If it holds an instance of a class that is not stored, or an object that contains itself.
     """
-    return _Writer(shared or {}).serialised(thing)
+    writer = _Writer(shared or {})
+    tree = writer.take(thing)
+    if content is not None:
+        tree = ["tuple", tree, ["list", *map(writer.take, content(writer.holds))]]
+    return Serialised(tree, writer.nodes, writer.arrays)
 
 
 class _Writer:
@@ -86,17 +94,9 @@ class _Writer:
         """Objects that have a number: one that a property made would be freed, and its id used again."""
         self.open: set[int] = set()
         self.shared = {id(thing): name for name, thing in shared.items()}
-        self.weak: list[tuple[Any, list[Any]]] = []
 
-    def serialised(self, thing: Any) -> Serialised:
-        tree = self.take(thing)
-        for reference, entry in self.weak:  # only what something else holds too
-            if isinstance(reference, weakref.ref):
-                entry += [self.numbers[id(target)] for target in (reference(),) if id(target) in self.numbers]
-            else:
-                pairs = [(key, value) for key, value in reference.items() if id(key) in self.numbers]
-                entry += [[self.numbers[id(key)], self.take(value)] for key, value in pairs]
-        return Serialised(tree, self.nodes, self.arrays)
+    def holds(self, thing: Any) -> bool:
+        return id(thing) in self.numbers or id(thing) in self.shared
 
     def take(self, thing: Any) -> Any:
         kind = type(thing)
@@ -114,10 +114,6 @@ class _Writer:
             return str(thing)
         if id(thing) in self.shared:
             return ["shared", self.shared[id(thing)]]
-        if isinstance(thing, weakref.ref) and not self.open:
-            entry: list[Any] = ["weak"]
-            self.weak.append((thing, entry))
-            return entry
         if id(thing) in self.open:
             raise TypeError(f"A {kind.__name__} contains itself, which no file can hold.")
         self.open.add(id(thing))
@@ -138,10 +134,6 @@ class _Writer:
             if thing.ndim != 1 or thing.dtype.kind not in "UO" or not all(isinstance(item, str) for item in items):
                 raise TypeError(f"An array of dtype {thing.dtype} can't be written to a file: numbers and strings can.")
             return ["strings", thing.dtype.kind, items]
-        if kind is WeakKeyDictionary:
-            node: list[Any] = ["weak keys"]
-            self.weak.append((thing, node))
-            return node
         if kind not in CLASSES:
             raise TypeError(
                 f"A {kind.__name__} can't be written to a file: put the decorator @condgrad.stored above its class, or keep "
@@ -189,15 +181,11 @@ class _Reader:
     def __init__(self, serialised: Serialised, shared: Mapping[str, Any]):
         self.serialised, self.shared = serialised, shared
         self.made: list[Any] = []
-        self.weak: list[tuple[WeakKeyDictionary[Any, Any], list[Any]]] = []
 
     def restored(self, shape: tuple[int, ...] | None) -> Any:
         for node in self.serialised.nodes:
             self.made.append(self.node(node))
         thing = self.put(self.serialised.tree)
-        for dictionary, pairs in self.weak:
-            for number, value in pairs:
-                dictionary[self.at(number)] = self.put(value)
         for made in self.made:
             if type(made) in CLASSES:
                 validate(made, shape)
@@ -225,8 +213,6 @@ class _Reader:
                     return SCALARS[dtype](value)
             case ["shared", name]:
                 return self.shared[name]
-            case ["weak", *numbers]:
-                return weakref.ref(self.at(*numbers)) if numbers else None
         raise ValueError(f"{tree!r:.40} is no value")
 
     def node(self, node: Any) -> Any:
@@ -237,9 +223,6 @@ class _Reader:
                 return array
             case ["strings", "U" | "O" as kind, list() as items]:
                 return _strings(kind, items)
-            case ["weak keys", *pairs]:
-                self.weak.append((WeakKeyDictionary(), pairs))
-                return self.weak[-1][0]
             case ["object", name, dict() as fields] if name in NAMES:
                 return _instance(NAMES[name], {field: self.put(value) for field, value in fields.items()})
             case ["object", name, _]:

@@ -1,4 +1,4 @@
-"""Which classes can be written to a file: those that say ``@stored`` where they are defined."""
+"""The decorator ``@stored``: checkpoints and model files can hold instances of the classes that have it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StoredClass:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """All that a file may hold of an instance."""
+        """Names of all attributes of an instance that a file may hold."""
         return frozenset((*self.fields, *self.caches))
 
 
@@ -131,7 +131,7 @@ def _register(cls: Any, fields: tuple[str, ...] | None, validate: Any, name: str
 
 
 def _slots(cls: type) -> Iterator[str]:
-    """Attributes in ``__slots__`` of a class and its bases, under the names that instances have them by."""
+    """Attributes in ``__slots__`` of a class and its bases; names with two underscores as Python mangles them."""
     for base in cls.__mro__:
         given = vars(base).get("__slots__", ())
         for slot in (given,) if isinstance(given, str) else given:

@@ -99,6 +99,8 @@ class _Method:
             method = known("method", method).get(method, method)
         self.entry = method if isinstance(method, Method) else None
         self.solver, self.x0, self.inner, self.steps, self.seed = method, x0, inner, steps, seed
+        self._states: dict[str, list[Any]] = {}
+        self._runs: dict[str, tuple[list[bytes], Any]] = {}
         tried = small_problems() if problems is None else problems
         self.problems = {label: completed(problem) for label, problem in tried.items()}
         if problems is None:
@@ -118,8 +120,20 @@ class _Method:
     def start(self, problem: Problem) -> Any:
         return problem.domain.start() if self.x0 is None else self.x0
 
-    def states(self, problem: Problem, options: dict[str, Any] | None = None) -> list[Any]:
+    def walk(self, problem: Problem, options: dict[str, Any] | None = None) -> list[Any]:
         return list(islice(iterate(problem, self.built(problem, options), self.start(problem)), self.steps + 1))
+
+    def states(self, label: str) -> list[Any]:
+        """States of a walk on one of the problems, made once: several checks look at the same ones."""
+        if label not in self._states:
+            self._states[label] = self.walk(self.problems[label])
+        return self._states[label]
+
+    def first_run(self, label: str) -> tuple[list[bytes], Any]:
+        """A run of `minimize` on one of the problems, made once: other runs are compared with it."""
+        if label not in self._runs:
+            self._runs[label] = self.minimized(self.problems[label])
+        return self._runs[label]
 
     def checks(self) -> Iterator[Check]:
         yield "members", self.members
@@ -127,15 +141,15 @@ class _Method:
             return
         yield "there is a problem that it can see", self.seen
         for label, problem in self.problems.items():
-            yield f"{label}: states count steps from the start", partial(self.count, problem)
+            yield f"{label}: states count steps from the start", partial(self.count, label)
             yield f"{label}: a step is pure", partial(self.pure, problem)
-            yield f"{label}: steps lead away from a start that is not stationary", partial(self.moves, problem)
-            yield f"{label}: iterates stay in the set", partial(self.inside, problem)
-            yield f"{label}: certificates are true", partial(self.certificates, problem)
+            yield f"{label}: steps lead away from a start that is not stationary", partial(self.moves, label)
+            yield f"{label}: iterates stay in the set", partial(self.inside, label)
+            yield f"{label}: certificates are true", partial(self.certificates, label)
             yield f"{label}: it calls the oracles of its entry only", partial(self.oracles, problem)
             yield f"{label}: L need not be known", partial(self.without_smoothness, problem)
-            yield f"{label}: runs repeat", partial(self.repeats, problem)
-            yield f"{label}: a run that is cut and resumed is the same", partial(self.resumes, problem)
+            yield f"{label}: runs repeat", partial(self.repeats, label)
+            yield f"{label}: a run that is cut and resumed is the same", partial(self.resumes, label)
         yield "solver and states are frozen dataclasses", self.frozen
 
     # -------------------------------------------------------------------------------------------------------- checks
@@ -149,8 +163,8 @@ class _Method:
         require(self.problems, "none of the problems fits its entry: give problems=")
         return ", ".join(self.problems)
 
-    def count(self, problem: Problem) -> None:
-        states = self.states(problem)
+    def count(self, label: str) -> None:
+        problem, states = self.problems[label], self.states(label)
         found = [state.k for state in states]
         require(found == list(range(self.steps + 1)), f"k runs {found}")
         require(np.array_equal(np.asarray(states[0].x), np.asarray(self.start(problem))), "the first x is not x0")
@@ -172,27 +186,31 @@ class _Method:
             require(_bits(one) == _bits(two), f"step {k + 1}, made twice from one state, leads to two states")
             state = one
 
-    def moves(self, problem: Problem) -> None:
+    def moves(self, label: str) -> None:
+        problem = self.problems[label]
         f, x0 = problem.objective, self.start(problem)
         grad = f.grad(x0) if hasattr(f, "grad") else f.grad_terms(x0, f.draw(1000, np.random.default_rng(self.seed)))
         gap = inner(grad, x0 - problem.domain.lmo(grad))
         if gap <= 1e-9 * sqrt(norm2(grad) * norm2(x0)):
             raise Skipped("the start is stationary")
         draws = self.entry is not None and not self.entry.deterministic and "batch" in self.entry.options
-        states = self.states(problem, {"batch": 100} if draws else {})  # the steps of single samples may all be noise
+        # the steps of single samples may all be noise
+        states = self.walk(problem, {"batch": 100}) if draws else self.states(label)
         moved = any(norm2(state.x - x0) > 0 for state in states[1:])
         require(moved, f"x is still x0 after {self.steps} steps, where the Wolfe gap is {gap:.3g}")
         if hasattr(f, "value") and min(f.value(state.x) for state in states[1:]) >= f.value(x0):
             raise Noted(f"no one of {self.steps} steps leads to a lower F than that of x0")
 
-    def inside(self, problem: Problem) -> None:
-        for state in self.states(problem):
+    def inside(self, label: str) -> None:
+        problem = self.problems[label]
+        for state in self.states(label):
             require(problem.domain.contains(state.x, 1e-9), f"after step {state.k} x is outside of the set")
 
-    def certificates(self, problem: Problem) -> str:
+    def certificates(self, label: str) -> str:
+        problem = self.problems[label]
         if not hasattr(problem.objective, "grad"):
             raise Skipped("the objective has no gradient to verify them with")
-        proven = [state for state in self.states(problem) if state.certificate is not None]
+        proven = [state for state in self.states(label) if state.certificate is not None]
         for state in proven:
             said, found = state.certificate.gap, state.certificate.verify(problem).gap
             require(
@@ -215,7 +233,7 @@ class _Method:
         if self.entry is None or not self.entry.deterministic:
             raise Skipped("only registered, deterministic methods are run with backtracking")
         unknown = Problem(with_smoothness(problem.objective, None), problem.domain)
-        for state in self.states(unknown):
+        for state in self.walk(unknown):
             require(state.L is not None and state.L > 0, f"after step {state.k} L is {state.L!r}")
 
     def minimized(self, problem: Problem, **more: Any) -> tuple[list[bytes], Any]:
@@ -238,12 +256,12 @@ class _Method:
         )
         return path, result
 
-    def repeats(self, problem: Problem) -> None:
-        (one, first), (two, second) = (self.minimized(problem) for _ in range(2))
+    def repeats(self, label: str) -> None:
+        (one, first), (two, second) = self.first_run(label), self.minimized(self.problems[label])
         require(one == two and first.counts == second.counts, "two runs from one seed differ")
 
-    def resumes(self, problem: Problem) -> None:
-        whole, expected = self.minimized(problem)
+    def resumes(self, label: str) -> None:
+        problem, (whole, expected) = self.problems[label], self.first_run(label)
         with TemporaryDirectory() as folder:
             path = Path(folder) / "run.ckpt"
             cut = Tolerance(1e-12) | Steps(self.steps // 2)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from condgrad.report.text_table import table
 
 
@@ -31,10 +33,20 @@ class Skipped(_Outcome):
     outcome = "not checked"
 
 
-def require(holds: Any, sentence: str) -> None:
-    """Raise Failed with the sentence unless ``holds``."""
+def require(holds: Any, sentence: str, *values: Any) -> None:
+    """Raise Failed unless ``holds``.
+
+    Only then ``str.format`` inserts the values into the sentence: to write an array as text takes longer than most checks.
+    """
     if not holds:
-        raise Failed(sentence)
+        shown = [short(value) if isinstance(value, np.ndarray) else value for value in values]
+        raise Failed(sentence.format(*shown) if values else sentence)
+
+
+def short(x: np.ndarray) -> str:
+    """An array in a few characters."""
+    text = np.array2string(x, precision=3, threshold=6, edgeitems=2, separator=", ")
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from condgrad import checks
-from condgrad.points import inner, norm2
+from condgrad.linalg.selection import largest_size
+from condgrad.points import SparseArray, inner, norm2
 from condgrad.points.base import Structured
 from condgrad.protocols import Domain, Point, Projectable, fits, has, missing
 from condgrad.runtime.signals import heartbeat
@@ -50,7 +51,7 @@ class Combination(ABC):
     def _direction(self, direction: Any) -> Point:
         """The same for a direction; one with NaN or Inf is refused, and a huge or tiny one scaled."""
         direction = self._point(direction)
-        if isinstance(direction, np.ndarray):
+        if isinstance(direction, np.ndarray) and not isfinite(largest_size(direction)):
             checks.finite_direction(direction, type(self).__name__)
         return in_range(direction)
 
@@ -127,11 +128,16 @@ def contained(domain: Any, x: Point, tolerance: float) -> bool:
     return reached(domain, x, tolerance * size)
 
 
+def as_answer(vertex: Any) -> Point:
+    """A sparse vertex as an array, which ``lmo`` answers with, anything else as it is."""
+    return vertex.to_dense() if isinstance(vertex, SparseArray) else vertex
+
+
 def in_range(direction: Point) -> Point:
     """The direction, divided by its largest entry where that is huge or tiny: its products with other numbers stay finite."""
     if not isinstance(direction, np.ndarray):
         return direction
-    top = float(np.abs(direction).max(initial=0.0))
+    top = largest_size(direction)
     return direction if SMALLEST < top < LARGEST or top == 0.0 else direction / top
 
 

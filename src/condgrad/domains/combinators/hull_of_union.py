@@ -13,6 +13,7 @@ from condgrad import checks
 from condgrad.domains.balls import L1Ball, L2Ball
 from condgrad.domains.combinators._combination import (
     Combination,
+    as_answer,
     check_sets,
     contained,
     diameter_of,
@@ -25,7 +26,7 @@ from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes import Box
 from condgrad.domains.simplices import Simplex
 from condgrad.points import inner, norm2
-from condgrad.protocols import Point, has
+from condgrad.protocols import Point, has, vertex_oracle
 
 
 @final
@@ -85,7 +86,8 @@ class HullOfUnion(Combination):
 
     def lmo(self, direction: Point) -> Point:
         direction = self._direction(direction)
-        return min((one.lmo(direction) for one in self.sets), key=lambda vertex: inner(direction, vertex))
+        answers = (vertex_oracle(one)(direction) for one in self.sets)
+        return as_answer(min(answers, key=lambda vertex: inner(direction, vertex)))
 
     def start(self) -> Point:
         """The mean of the starts."""

@@ -13,6 +13,7 @@ from condgrad import checks
 from condgrad.domains.balls import L1Ball, L2Ball, LinfBall
 from condgrad.domains.combinators._combination import (
     Combination,
+    as_answer,
     check_sets,
     diameter_of,
     max_norm_of,
@@ -22,7 +23,7 @@ from condgrad.domains.combinators._combination import (
 from condgrad.domains.combinators._examples import a_point_of, known_minimum
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.simplices import Simplex
-from condgrad.protocols import Point
+from condgrad.protocols import Point, vertex_oracle
 
 
 @final
@@ -83,7 +84,7 @@ class MinkowskiSum(Combination):
 
     def lmo(self, direction: Point) -> Point:
         direction = self._direction(direction)
-        return reduce(add, [one.lmo(direction) for one in self.sets])
+        return as_answer(reduce(add, [vertex_oracle(one)(direction) for one in self.sets]))
 
     def start(self) -> Point:
         """The sum of the starts."""

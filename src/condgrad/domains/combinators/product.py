@@ -12,6 +12,7 @@ from condgrad import checks
 from condgrad.domains.balls import L2Ball
 from condgrad.domains.combinators._combination import (
     Combination,
+    as_answer,
     check_set,
     contained,
     diameter_of,
@@ -103,7 +104,10 @@ class Product(Combination):
 
     def lmo(self, direction: Point) -> Point:
         """The answer of each set to its block of the direction; a vector where the direction is one."""
-        return self._joined([one.lmo(block) for one, block in self._blocks(self._direction(direction))], direction)
+        given = self._blocks(self._direction(direction))
+        if isinstance(direction, Blocks) or not all(has(one, "atom") for one in self.sets):
+            return self._joined([one.lmo(block) for one, block in given], direction)
+        return as_answer(self._joined([one.atom(block) for one, block in given], direction))
 
     @only_if(lambda product: any(has(one, "atom") for one in product.sets))
     def atom(self, direction: Point) -> Point:

@@ -11,6 +11,7 @@ from condgrad import checks
 from condgrad.domains.balls import L2Ball
 from condgrad.domains.combinators._combination import (
     Combination,
+    as_answer,
     check_set,
     contained,
     diameter_of,
@@ -23,7 +24,7 @@ from condgrad.domains.combinators._examples import a_point_of, known_minimum
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.simplices import Simplex
 from condgrad.domains.spectral import Spectrahedron
-from condgrad.protocols import Point, has
+from condgrad.protocols import Point, has, vertex_oracle
 
 
 @final
@@ -82,7 +83,7 @@ class Scaled(Combination):
 
     def lmo(self, direction: Point) -> Point:
         direction = self._direction(direction)
-        return self.factor * self.domain.lmo(direction if self.factor > 0 else -1.0 * direction)
+        return as_answer(self.factor * vertex_oracle(self.domain)(direction if self.factor > 0 else -1.0 * direction))
 
     @only_if(lambda scaled: has(scaled.domain, "atom"))
     def atom(self, direction: Point) -> Point:

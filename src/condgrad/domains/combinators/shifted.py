@@ -23,7 +23,7 @@ from condgrad.domains.combinators._combination import (
 from condgrad.domains.combinators._examples import a_point_of, known_minimum
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.spectral import NuclearBall
-from condgrad.protocols import Point
+from condgrad.protocols import Point, vertex_oracle
 
 
 @final
@@ -78,7 +78,7 @@ class Shifted(Combination):
         return max_norm_of(self.domain) + float(np.linalg.norm(self.by))
 
     def lmo(self, direction: Point) -> Point:
-        return self.domain.lmo(self._direction(direction)) + self.by
+        return vertex_oracle(self.domain)(self._direction(direction)) + self.by
 
     @only_if(parts_project)
     def project(self, x: Point) -> Point:

@@ -19,6 +19,8 @@ from condgrad.points import SparseArray
 from condgrad.runtime.extras import needed_for
 
 SOLVERS = ("auto", "network-simplex", "lp")
+USUAL = (2.0**-6, 2.0**6)
+"""Sums of a plan that the network simplex method gets as they are: its tolerances are absolute."""
 PIVOTS = 10**9
 """Steps that the network simplex method may make."""
 
@@ -113,21 +115,24 @@ class TransportPolytope:
         emd = None if self.solver == "lp" else _network_simplex(self.solver == "auto")
         if emd is None:
             return np.maximum(self._program.minimiser(g.ravel()), 0.0).reshape(self.shape)
+        # scaled costs are at least -1, which the method needs: it takes the largest cost + 1 for the price of no plan
         return self._by_network_simplex(emd, g)
 
     def _by_network_simplex(self, emd: Any, g: np.ndarray) -> np.ndarray:
-        size = float(power_of_2(self.row_sums.sum()))
+        total = float(self.row_sums.sum())
+        size = 1.0 if USUAL[0] < total < USUAL[1] else float(power_of_2(self.row_sums.sum()))
         i, j = np.flatnonzero(self.row_sums), np.flatnonzero(self.column_sums)
         a, b = self.row_sums[i] / size, self.column_sums[j] / size
         whole = (len(i), len(j)) == self.shape
-        costs = np.array(g if whole else g[np.ix_(i, j)], order="C")
+        costs = np.ascontiguousarray(g if whole else g[np.ix_(i, j)])
         # the sums were compared when the set was made, and the dual solution is not used
         plan, log = emd(a, b, costs, numItermax=PIVOTS, log=True, center_dual=False, check_marginals=False)
         if log["warning"] is not None:
             raise checks.BadOracle(f"The network simplex method failed: {log['warning']}; use solver='lp'.")
         if whole:
             np.maximum(plan, 0.0, out=plan)
-            plan *= size
+            if size != 1.0:
+                plan *= size
             return plan
         vertex = np.zeros(self.shape)
         vertex[np.ix_(i, j)] = size * np.maximum(plan, 0.0)

@@ -53,11 +53,15 @@ class Simplex:
         return self.radius
 
     def atom(self, direction: np.ndarray) -> SparseArray:
-        smallest = index_of_smallest(checks.point(direction, self.shape, "Simplex"))
-        return SparseArray(smallest, self.radius, self.shape)
+        return SparseArray(self._smallest(direction), self.radius, self.shape)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        return self.atom(direction).to_dense()
+        vertex = np.zeros(self.shape)
+        vertex.reshape(-1)[self._smallest(direction)] = self.radius
+        return vertex
+
+    def _smallest(self, direction: np.ndarray) -> int:
+        return index_of_smallest(checks.entries(direction, self.shape, "Simplex"))
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return onto_simplex(checks.point(x, self.shape, "Simplex"), self.radius)

@@ -12,7 +12,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
-from condgrad.linalg.selection import indices_of_smallest_along
+from condgrad.linalg.selection import finite_size, indices_of_smallest_along
 from condgrad.linalg.simplex_projection import onto_simplices
 from condgrad.points.sparse_array import SparseArray
 
@@ -74,14 +74,19 @@ class SimplexProduct:
         return self.radius * math.sqrt(self._count)
 
     def atom(self, direction: np.ndarray) -> SparseArray:
-        direction = checks.direction(direction, self.shape, "SimplexProduct")
-        return SparseArray(indices_of_smallest_along(direction, self.axis), self.radius, self.shape)
+        return SparseArray(self._smallest(direction), self.radius, self.shape)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        direction = checks.direction(direction, self.shape, "SimplexProduct")
         vertex = np.zeros(self.shape)
-        vertex.reshape(-1)[indices_of_smallest_along(direction, self.axis)] = self.radius
+        vertex.reshape(-1)[self._smallest(direction)] = self.radius
         return vertex
+
+    def _smallest(self, direction: np.ndarray) -> np.ndarray:
+        """Flat indices; NaN is the smallest entry of its row, so that the smallest entries tell whether there is one."""
+        direction = checks.entries(direction, self.shape, "SimplexProduct")
+        found = indices_of_smallest_along(direction, self.axis)
+        finite_size(direction.reshape(-1)[found])
+        return found
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return onto_simplices(checks.point(x, self.shape, "SimplexProduct"), self.radius, self.axis)

@@ -55,7 +55,7 @@ class UnitSimplex:
 
     def atom(self, direction: np.ndarray) -> SparseArray:
         """An entry of r, or nothing where no entry of the direction is negative."""
-        direction = checks.point(direction, self.shape, "UnitSimplex")
+        direction = checks.entries(direction, self.shape, "UnitSimplex")
         smallest = index_of_smallest(direction)
         found = [smallest] if direction.reshape(-1)[smallest] < 0 else []
         return SparseArray(found, self.radius, self.shape)

@@ -12,11 +12,13 @@ from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh
 
 from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.linalg.eigenvalue_bound import EigenvalueBound, eigenvalue_bound
 from condgrad.linalg.lanczos import RITZ, SPARE, lowest_eigen, random_block, symmetric_times, top_singular, wider
+from condgrad.linalg.selection import finite_size
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank, inner, norm2
 from condgrad.points.base import Structured
@@ -50,8 +52,9 @@ def check_count(value: int, what: str, shape: tuple[int, ...]) -> int:
 
 
 def scaled_to_unit(matrix: np.ndarray) -> np.ndarray:
-    """Return the matrix divided by its largest absolute entry, so that sums and halves neither overflow nor underflow."""
-    return matrix / (np.abs(matrix).max() or 1.0)
+    """Return the matrix divided by its largest absolute entry, so that sums and halves neither overflow nor underflow; NaN and
+    Inf are refused."""
+    return matrix / (finite_size(matrix) or 1.0)
 
 
 def symmetric_part(matrix: np.ndarray) -> np.ndarray:
@@ -98,6 +101,9 @@ PRODUCT_ROUNDING = 1e-13
 """Bound on the rounding error of a matrix product, relative to the norm of the matrix."""
 MAX_DENSE_SIZE = 64
 """Maximum number of rows or columns for which a full SVD is as fast as a Lanczos method."""
+MAX_DENSE_EIGEN_SIZE = 256
+"""Maximum number of rows of an array for which the lowest eigenvectors alone, by LAPACK, are as fast as a Lanczos method that no
+block warm-starts."""
 
 
 def dense_if_small(A: Point) -> np.ndarray | None:
@@ -147,7 +153,7 @@ def top_vectors(A: Point, near: np.ndarray | None, accuracy: float) -> Vectors:
     if (whole := dense_if_small(A)) is not None:
         left, values, right = np.linalg.svd(whole, full_matrices=False)
         return Vectors(left, right.T, values)
-    size = 1.0 if isinstance(A, Structured) else np.abs(A).max() or 1.0
+    size = 1.0 if isinstance(A, Structured) else finite_size(A) or 1.0
     A = A / size
     left, values, right, residual, accurate = top_singular(A, near, accuracy / size, start_seed(near))
     error = 0.0 if accurate else value_error("singular", A, left[:, :1], right[:, :1], values[:1], residual)
@@ -159,8 +165,11 @@ def lowest_vectors(A: Point, k: int, near: np.ndarray | None, accuracy: float) -
     if (whole := dense_if_small(A)) is not None:
         values, vectors = np.linalg.eigh(symmetric_part(whole))
         return Vectors(vectors, vectors, values)
-    size = 1.0 if isinstance(A, Structured) else np.abs(A).max() or 1.0
+    size = 1.0 if isinstance(A, Structured) else finite_size(A) or 1.0
     A = A / size
+    if near is None and isinstance(A, np.ndarray) and len(A) <= MAX_DENSE_EIGEN_SIZE:
+        values, vectors = eigh(symmetric_part(A), subset_by_index=(0, k - 1), overwrite_a=True, check_finite=False)
+        return Vectors(vectors, vectors, size * values)
     vectors, values, residual, accurate = lowest_eigen(A, k, near, accuracy / size, start_seed(near))
     lowest = vectors[:, :k]
     error = 0.0 if accurate else value_error("eigen", -1.0 * A, lowest, lowest, -values[:k], residual)

@@ -32,7 +32,7 @@ def loss_and_inlier_weights(
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """The loss of residuals at the entries of a pattern, their inlier weights, and for each row the sum of the weights and the
     sum of weight times residual."""
-    value, slopes = value_and_deriv(loss, residuals, np.zeros(len(residuals)), np.empty(0))
+    value, slopes = value_and_deriv(loss, residuals, np.zeros_like(residuals), np.empty(0, residuals.dtype))
     return value, *kernels.inlier_weights(pattern.indptr, residuals, slopes, loss.smoothness)
 
 

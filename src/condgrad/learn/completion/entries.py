@@ -15,13 +15,18 @@ from condgrad.data.delimited import role
 
 MAX_MAGNITUDE, MIN_MAGNITUDE = 1e100, 1e-100
 """Bounds on the largest absolute value of a matrix: the solver computes products of three values, which must be finite."""
+MAX_FLOAT32_MAGNITUDE, MIN_FLOAT32_MAGNITUDE = 1e12, 1e-12
+"""The same bounds for float32: a matrix whose largest absolute value is outside of them is converted to float64."""
 MAX_ID_PER_ENTRY = 4
 """Whole-number ids up to this multiple of the number of entries are found with a mask, which is faster than sorting."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Values at positions (row, column); ``row_ids`` and ``col_ids`` are the sorted names of rows and columns, None if none."""
+    """Values at positions (row, column); ``row_ids`` and ``col_ids`` are the sorted names of rows and columns, None if none.
+
+    Values of float32 stay float32, unless products of them could overflow or underflow.
+    """
 
     rows: np.ndarray
     cols: np.ndarray
@@ -41,6 +46,13 @@ class Entries:
                 f"{bad.sum()} of {counted(len(bad), 'value')} are NaN or infinity: leave out what is not known."
             )
         check_magnitudes(self.values, self.name)
+        if self.values.dtype == np.float32 and not MIN_FLOAT32_MAGNITUDE <= self.magnitude <= MAX_FLOAT32_MAGNITUDE:
+            object.__setattr__(self, "values", self.values.astype(float))
+
+    @property
+    def magnitude(self) -> float:
+        """The largest absolute value; 0 if there is no entry."""
+        return float(np.abs(self.values).max(initial=0.0))
 
     def name(self, k: int) -> tuple[Any, Any]:
         """Row and column of entry k: names if there are names, else positions."""
@@ -56,7 +68,7 @@ class Entries:
 
     def require_magnitude(self) -> Self:
         """Raise ValueError if the largest absolute value is so small that its square underflows, unless it is 0."""
-        if 0 < np.abs(self.values).max() < MIN_MAGNITUDE:
+        if 0 < self.magnitude < MIN_MAGNITUDE:
             k = np.flatnonzero(self.values)[0]
             raise ValueError(
                 f"Entry {self.name(k)} is {self.values[k]:g} and no other has a size of {MIN_MAGNITUDE:g} or more, as was "
@@ -80,7 +92,7 @@ class Entries:
 
 def check_magnitudes(values: np.ndarray, name: Callable[[int], Any]) -> None:
     """Raise ValueError for a value that is too large to compute with; ``name`` returns the name of entry k."""
-    if len(large := np.flatnonzero(np.abs(values) > MAX_MAGNITUDE)):
+    if len(large := np.flatnonzero(np.abs(values) > np.float64(MAX_MAGNITUDE))):
         raise ValueError(
             f"Entry {name(large[0])} is {values[large[0]]:g}, but sizes up to {MAX_MAGNITUDE:g} were expected: divide all values "
             "by the same number, as a change of units does, or leave it out if it is wrong."
@@ -321,6 +333,6 @@ def _as_numbers(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: give real numbers.")
     try:
-        return values.astype(float, copy=False)
+        return values if values.dtype == np.float32 else values.astype(float, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"The values must be numbers, but {error}.") from None

@@ -16,7 +16,7 @@ from condgrad.learn.completion.biases import Biases, loss_and_inlier_weights
 from condgrad.learn.completion.entries import Entries
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.path import Fit
-from condgrad.learn.completion.prediction import SPARSE_FORMATS, Predicting
+from condgrad.learn.completion.prediction import FLOATS, SPARSE_FORMATS, Predicting
 from condgrad.learn.completion.robust_scale import loss_name, value_range
 from condgrad.learn.completion.table_labels import append_labels, labels_of, match_labels, named_by, renumber_new_rows
 from condgrad.learn.progress import ProgressReporter
@@ -170,7 +170,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             (n, 2) with values y. If a DataFrame has more columns and exactly one known name for each of these three,
             such as userId, movieId and rating, its other columns are ignored. Any other DataFrame is a matrix, whose
             index and columns name its rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``,
-            ``partial_fit`` and ``fold_in``.
+            ``partial_fit`` and ``fold_in``. Arrays with one number for each entry have the type of the values: float32 takes
+            less memory. The fitted attributes are float64.
         y : array-like of shape (n,), default None
             Values at the pairs X; ignored with a matrix.
 
@@ -289,7 +290,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         self.range_ = value_range(seen.values, inlier)
         worst = np.flatnonzero(~inlier)
         worst = worst[np.argsort(-np.abs(residuals[worst]), kind="stable")]
-        values = seen.values[worst]
+        values = seen.values[worst].astype(float)
         self._outlier_places = seen.pattern.row_of(worst), seen.pattern.cols[worst]
         rows = entries.named(self._outlier_places[0], named_by(self.row_ids_, self.index_))
         cols = entries.named(self._outlier_places[1], named_by(self.col_ids_, self.columns_))
@@ -340,7 +341,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             return entries.from_list(X, y).require_nonempty()
         index, columns = labels_of(X)
         X = validate_data(
-            self, X, reset=reset, accept_sparse=SPARSE_FORMATS, dtype=np.float64, ensure_all_finite="allow-nan"
+            self, X, reset=reset, accept_sparse=SPARSE_FORMATS, dtype=FLOATS, ensure_all_finite="allow-nan"
         )
         given = entries.from_matrix(X).require_nonempty()
         return replace(given, index=index, columns=columns) if reset else self._align_rows(given, index, columns)

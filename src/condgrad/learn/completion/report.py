@@ -246,7 +246,7 @@ def outlier_sentence(found: Mapping[str, Any]) -> str:
 
 
 def outliers(model: RobustCompletion, limit: int) -> list[list[Any]]:
-    """(row, column, observed, predicted, score) of the outliers with the largest errors; rows and columns by name."""
+    """Row, column, observed value, prediction and score of the outliers with the largest errors; rows and columns by name."""
     worst = model.outliers_[:limit]
     return [list(line) for line in worst.tolist()]
 

@@ -1,0 +1,169 @@
+"""The cache of a run: what has been computed of points, and is needed again.
+
+Objectives and sets keep nothing between calls, so that threads and runs can share them. What is known of a point (F, the
+gradient, its values on the observed entries, its distances to other points) is in the :class:`Cache` that is active in the
+current context. A run has its own, so its last bits depend on nothing that was computed before it or beside it. Outside of runs
+each thread has one.
+
+A cache compares by identity and refers weakly to its keys: an entry is gone when a key is, and no point is kept alive.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import NoneType
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+MAX_EARLIER = 2
+"""Maximum number of evaluations before the last one that are known as long as something else holds their gradients."""
+MIN_PRUNED = 256
+"""Numbers of objects that are gone are removed when there are this many numbers, and whenever they have doubled since."""
+
+
+class Numbers:
+    """Numbers that belong to two objects, such as a distance or an inner product; to one object: give it twice."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[ref[Any], ref[Any], float]] = {}
+        self._prune_at = MIN_PRUNED
+
+    def get(self, a: Any, b: Any) -> float | None:
+        """Return the number of a and b; None if it is not known."""
+        found = self._known.get((id(a), id(b)))
+        # an id is used again after its object is gone
+        return found[2] if found is not None and found[0]() is a and found[1]() is b else None
+
+    def put(self, a: Any, b: Any, number: float) -> None:
+        """Keep the number of a and b."""
+        if len(self._known) >= self._prune_at:
+            self._known = {(id(a), id(b)): (ref(a), ref(b), number) for a, b, number in self}
+            self._prune_at = max(2 * len(self._known), MIN_PRUNED)
+        self._known[id(a), id(b)] = ref(a), ref(b), number
+
+    def __iter__(self) -> Iterator[tuple[Any, Any, float]]:
+        found = ((a(), b(), number) for a, b, number in self._known.values())
+        return ((a, b, number) for a, b, number in found if a is not None and b is not None)
+
+
+class Recent(WeakKeyDictionary[Any, Any]):
+    """Arrays by the objects that they belong to, the one used last at the end."""
+
+    def use(self, key: Any) -> Any:
+        """Return the array of an object, which is now the one used last; None if it is not known."""
+        found = self.pop(key, None)
+        if found is not None:
+            self[key] = found
+        return found
+
+    def make_room(self, limit: int) -> None:
+        """Drop the arrays that were used least recently, until there are fewer than ``limit``."""
+        while len(self) >= limit:
+            del self[next(iter(self))]
+
+
+class Evaluations:
+    """The last evaluations of one objective: a point, F there, and the gradient if it was computed.
+
+    The gradient of the last one is kept. Earlier gradients may be as large as the data: those that something else still holds
+    are found, and need not be computed again.
+    """
+
+    def __init__(self) -> None:
+        self._known: list[tuple[ref[Any], float, Callable[[], Any]]] = []
+        self._last_gradient: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+    def find(self, x: Any, slopes: bool) -> tuple[float, Any] | None:
+        """Return the value and, with ``slopes``, the gradient at x; None if they are not known."""
+        for position, (point, value, gradient) in enumerate(self._known):
+            if point() is x and ((found := gradient()) is not None or not (slopes or position)):
+                if position:
+                    self.release()
+                    self.put(x, value, found)
+                return value, found
+        return None
+
+    def release(self) -> None:
+        """Free the last gradient if nothing else holds it; called before the next one is computed."""
+        self._last_gradient.clear()
+        self._known = [item for item in self._known if item[0]() is not None and item[2]() is not None][:MAX_EARLIER]
+
+    def put(self, x: Any, value: float, gradient: Any) -> None:
+        """Keep an evaluation as the last one; ``gradient`` is None if it was not computed."""
+        self._known.insert(0, (ref(x), value, NoneType if gradient is None else ref(gradient)))
+        self._last_gradient[x] = gradient
+
+    def __iter__(self) -> Iterator[tuple[Any, float, Any]]:
+        return ((x, value, gradient()) for point, value, gradient in self._known if (x := point()) is not None)
+
+
+class Cache:
+    """What is known of points; see the module."""
+
+    def __init__(self) -> None:
+        self.numbers = Numbers()
+        self._values: WeakKeyDictionary[Any, Recent] = WeakKeyDictionary()
+        self._evaluations: WeakKeyDictionary[Any, Evaluations] = WeakKeyDictionary()
+
+    def values(self, pattern: Any) -> Recent:
+        """Values on the entries of a pattern, by factors."""
+        return self._values.setdefault(pattern, Recent())
+
+    def evaluations(self, objective: Any) -> Evaluations:
+        """The last evaluations of an objective."""
+        return self._evaluations.setdefault(objective, Evaluations())
+
+    def content(self, holds: Callable[[Any], bool]) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield what a checkpoint saves, as three lists for :meth:`fill`: evaluations, values and numbers.
+
+        Parameters
+        ----------
+        holds : callable
+            Whether the checkpoint holds an object by then. Entries of which a key is not held would be gone in the resumed run.
+        """
+        evaluations = [
+            (objective, x, value, gradient)
+            for objective, known in self._evaluations.items()
+            for position, (x, value, gradient) in enumerate(known)
+            if holds(objective) and holds(x) and (position == 0 or holds(gradient))
+        ]
+        yield evaluations[::-1]
+        values = ((pattern, key, array) for pattern, known in self._values.items() for key, array in known.items())
+        yield [entry for entry in values if holds(entry[0]) and holds(entry[1])]
+        yield [entry for entry in self.numbers if holds(entry[0]) and holds(entry[1])]
+
+    def fill(self, evaluations: list[Any], values: list[Any], numbers: list[Any]) -> None:
+        """Add what :meth:`content` yielded."""
+        for objective, x, value, gradient in evaluations:
+            self.evaluations(objective).put(x, value, gradient)
+        for pattern, key, array in values:
+            self.values(pattern)[key] = array
+        for a, b, number in numbers:
+            self.numbers.put(a, b, number)
+
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.cache = Cache()
+
+
+_ACTIVE: ContextVar[Cache | None] = ContextVar("cache", default=None)
+_of_thread = _OfThread()
+
+
+def active() -> Cache:
+    """Return the cache of the run that computes in this context; outside of runs, that of the thread."""
+    return _ACTIVE.get() or _of_thread.cache
+
+
+@contextmanager
+def caching(cache: Cache) -> Iterator[None]:
+    """Make a cache the active one inside the block."""
+    token = _ACTIVE.set(cache)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
