@@ -180,6 +180,7 @@ def _archives(folder: Path) -> dict[str, Target]:
     import condgrad as cg
     from condgrad.driver import checkpoint as module
     from condgrad.driver.reached import Reached
+    from condgrad.runtime.cache import Cache
     from condgrad.storage import archive
 
     path = folder / "c.npz"
@@ -187,9 +188,9 @@ def _archives(folder: Path) -> dict[str, Target]:
     seen: list[Any] = []
 
     class Recorded(module.Saving):
-        def restore(self, asked: Any, reached: Any) -> bool:
+        def restore(self, asked: Any, reached: Any, cache: Any) -> bool:
             seen[:] = [asked, self.problem]
-            return super().restore(asked, reached)
+            return super().restore(asked, reached, cache)
 
     original, module_run = module.Saving, sys.modules["condgrad.driver.run"]
     module_run.Saving = Recorded  # type: ignore[attr-defined]
@@ -217,7 +218,7 @@ def _archives(folder: Path) -> dict[str, Target]:
             members.writestr(archive.HEADER, header)
             members.writestr(archive.SUM, hashlib.sha256(header).hexdigest())
         saving = original(module.Checkpoint(path), fingerprint, resume=True)
-        saving.restore(asked, Reached())
+        saving.restore(asked, Reached(), Cache())
 
     return {
         "archive": Target(read_archive, (archive.BadArchive,), [whole]),

@@ -112,7 +112,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "an expectation for ncgs": (
         lambda: solve(EXPECTATION, method="ncgs"),
         TypeError,
-        "Method 'ncgs' needs value and grad, FunctionExpectation has none: use stochastic-ncgs, sfw",
+        "Method 'ncgs' needs value and grad, FunctionExpectation has none: use stochastic-ncgs, momentum-ncgs, sfw",
     ),
     "an expectation for svfw": (
         lambda: solve(EXPECTATION, method="svfw"),

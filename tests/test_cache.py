@@ -255,3 +255,14 @@ def test_no_attribute_of_a_set_changes_in_a_run(name: str) -> None:
     F = cg.Function(lambda x: float(np.sum((np.asarray(x) - centre) ** 2)) / 2, lambda x: np.asarray(x) - centre)
     assert cg.minimize(F, domain, method="frank-wolfe", stop=cg.Steps(2), smoothness=1.0, progress=False).steps >= 0
     unchanged(domain, before)
+
+
+def test_what_a_checkpoint_saves_comes_back_in_its_order() -> None:
+    """The gradient of the last evaluation is kept by the cache; those before it only as long as something else holds them."""
+    cache, again, objective = Cache(), Cache(), Thing()
+    points, gradients = [Thing(), Thing()], [Thing(), Thing()]
+    for k in range(2):
+        cache.evaluations(objective).put(points[k], float(k), gradients[k])
+    again.fill(*cache.content(lambda thing: True))
+    assert list(again.evaluations(objective)) == list(cache.evaluations(objective))
+    assert next(iter(again.evaluations(objective)))[0] is points[1]

@@ -12,6 +12,7 @@ from tests.made_points import dense, direction, low_rank, pattern_of, points, sa
 
 from condgrad.points import LowRank, Pattern, SparseArray, SparsePlusLowRank, distance2, inner, norm2
 from condgrad.points.low_rank import MAX_TERMS
+from condgrad.points.sparse_array import _validate, sparse_form
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 seeds = st.integers(0, 10**6)
@@ -376,3 +377,17 @@ def test_the_distance_of_an_array_and_a_sparse_array_keeps_its_digits():
     """Of an array that is tiny outside of the entries of the sparse one, whose squares lose it."""
     x, dense_point = SparseArray([0, 3], [1.0, 1 / 3], (5,)), np.array([1.0, 1e-12, 0.0, 1 / 3, 2e-12])
     assert distance2(x, dense_point) == pytest.approx(5e-24, rel=1e-12, abs=0)
+
+
+def test_an_array_is_kept_sparse_up_to_an_eighth_of_its_entries():
+    x = np.zeros((4, 4))
+    x[0, :2] = 1.0
+    assert isinstance(sparse_form(x), SparseArray) and np.array_equal(np.asarray(sparse_form(x)), x)
+    x[1, 0] = 1.0
+    assert sparse_form(x) is x
+
+
+def test_a_stored_sparse_array_may_have_the_first_and_the_last_index():
+    _validate(SparseArray([0, 3], 1.0, (4,)))
+    with pytest.raises(ValueError, match="ind"):
+        _validate(SparseArray._of(np.array([0, 4]), np.ones(2), (4,)))

@@ -330,3 +330,11 @@ def test_an_earlier_page_can_not_name_files_elsewhere(tmp_path: Path) -> None:
     (folder / "report.html").write_text(listed)
     write(folder, "A title", [a_plot()], {}, None, figures=False)
     assert victim.exists()
+
+
+def test_a_table_for_the_terminal_is_ascii() -> None:
+    """A terminal may not be able to show the dash of the reports."""
+    from condgrad.report.text_table import table
+
+    text = table(("name", "bound", "exact"), [("a", None, True), ("b", float("nan"), False), ("c", 0.123456, None)])
+    assert text.isascii() and "0.123" in text and " no" in text and text.splitlines()[2].split() == ["a", "-", "yes"]

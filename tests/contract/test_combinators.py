@@ -15,6 +15,7 @@ import condgrad as cg
 from condgrad import spec
 from condgrad.checks import NonFinite, NotGiven
 from condgrad.domains.combinators._combination import reached
+from condgrad.domains.spectral import elliptope
 from condgrad.driver.vertices import by_user
 from condgrad.inner import Corrective, absolute, inner_solver
 from condgrad.points import distance2, norm2
@@ -656,3 +657,18 @@ def test_the_layout_of_a_direction_in_memory_does_not_matter(domain):
         assert abs(float(np.vdot(g, vertex)) - expected) <= room
         assert np.array_equal(given, before)
         assert vertex is not given and not np.shares_memory(vertex, given)
+
+
+def test_the_start_of_a_half_space_cut_is_on_its_plane_where_that_of_the_set_is_outside():
+    """The start of the simplex, (1/3, 1/3, 1/3), has <a, x> = 2/3; the cut asks for at most 0.5."""
+    cut = cg.HalfSpaceCut(cg.Simplex(3), np.array([2.0, 0.0, 0.0]), 0.5)
+    assert cut.contains(cut.start()) and cut.start()[0] == pytest.approx(0.25)
+    touching = cg.HalfSpaceCut(cg.Simplex(3), np.array([1.0, 2.0, 3.0]), 1.0)
+    assert np.allclose(touching.start(), [1.0, 0.0, 0.0], atol=1e-9), "the only point of the cut"
+
+
+def test_the_elliptope_warns_where_its_search_does_not_converge(monkeypatch):
+    D = np.random.default_rng(0).standard_normal((6, 6))
+    monkeypatch.setattr(elliptope, "_semidefinite", lambda D: (np.eye(len(D)), 0.5))
+    with pytest.warns(cg.InexactOracleWarning, match="of Elliptope did not converge"):
+        cg.Elliptope(6).lmo(D)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
+import condgrad as cg
 from condgrad.checks import NonFinite
 from condgrad.domains import (
     DOMAINS,
@@ -226,3 +227,16 @@ def test_the_lowest_eigenvector_is_found_by_each_of_three_methods(n):
     answer = Spectrahedron(n, 2.0).lmo(g)
     assert np.allclose(answer, 2.0 * np.outer(vectors[:, 0], vectors[:, 0]), atol=1e-6)
     assert float(np.vdot(g, answer)) == pytest.approx(2.0 * values[0], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]],  # columns sum to 1, rows do not
+        [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],  # rows sum to 1, columns do not
+        [[1.5, -0.5, 0.0], [-0.5, 1.5, 0.0], [0.0, 0.0, 1.0]],  # both do, with entries below 0
+    ],
+)
+def test_birkhoff_contains_no_matrix_with_a_wrong_sum_or_sign(matrix):
+    assert not cg.Birkhoff(3).contains(np.array(matrix))
+    assert cg.Birkhoff(3).contains(np.eye(3))

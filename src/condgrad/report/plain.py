@@ -40,12 +40,12 @@ def format_number(value: float) -> str:
     return f"{rounded:.12g}"
 
 
-def format_value(value: Any) -> str:
-    """Text of a table cell: a dash for None, NaN and infinity, three significant digits of a float, commas in an integer."""
+def format_value(value: Any, unknown: str = "–") -> str:  # noqa: RUF001
+    """Text of a table cell: ``unknown`` for None, NaN and infinity, three significant digits of a float, commas in an integer."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, float) and not isfinite(value)):
-        return "–"  # noqa: RUF001
+        return unknown
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -53,5 +53,5 @@ def format_value(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Sequence | Set) and not isinstance(value, str):
-        return ", ".join(format_value(item) for item in value)
+        return ", ".join(format_value(item, unknown) for item in value)
     return str(value)

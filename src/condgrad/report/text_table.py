@@ -9,8 +9,8 @@ from condgrad.report.plain import format_value
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Table with aligned columns, numeric columns to the right; cells are written as in reports."""
-    cells = [[format_value(value) for value in row] for row in rows]
+    """Table with aligned columns, numeric columns to the right; cells are written as in reports, in ASCII."""
+    cells = [[format_value(value, unknown="-") for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     right = [all(row[i] is None or isinstance(row[i], int | float) for row in rows) for i in range(len(header))]
 

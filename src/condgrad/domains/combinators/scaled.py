@@ -52,7 +52,7 @@ class Scaled(Combination):
     >>> import numpy as np, condgrad as cg
     >>> S = cg.Scaled(cg.Simplex(3), -2.0)
     >>> S.lmo(np.array([1.0, 3.0, 2.0])), S.diameter.__round__(3)
-    (array([-0., -2., -0.]), 2.828)
+    (array([ 0., -2.,  0.]), 2.828)
     """
 
     domain: Any

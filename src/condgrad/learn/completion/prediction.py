@@ -28,9 +28,9 @@ from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
 
 SPARSE_FORMATS = ["csr", "csc", "coo"]
-FLOATS = [np.float64, np.float32]
-"""Types of matrices; all others become float64."""
 """Formats that scikit-learn must not convert: it would add up duplicate entries of a COO matrix."""
+FLOATS = [np.float64, np.float32]
+"""Types of a matrix that are kept; all others become float64."""
 KEEP_CHOICES = ("inliers", "observed", "nothing")
 """Observed entries that ``fill`` keeps."""
 
