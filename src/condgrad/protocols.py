@@ -406,6 +406,13 @@ class Reason(NamedTuple):
     message: str
 
 
+class BudgetEnd(Exception):
+    """Raised within a step by an oracle call that a budget does not allow. A step may catch it to return what it has reached."""
+
+    def __init__(self, reason: Reason):
+        self.reason = reason
+
+
 class Stop(Protocol):
     """When to end. Combined with ``|`` (either) and ``&`` (both)."""
 

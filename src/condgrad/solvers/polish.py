@@ -25,7 +25,7 @@ import numpy as np
 
 from condgrad.linalg.lbfgs import Iterate, lbfgs
 from condgrad.points import LowRank
-from condgrad.protocols import FactoredForm, Inner, Point, Problem, Solver
+from condgrad.protocols import BudgetEnd, FactoredForm, Inner, Point, Problem, Solver
 from condgrad.runtime.signals import heartbeat
 from condgrad.solvers.smoothness import VALUE_NOISE
 
@@ -108,7 +108,10 @@ class Polished:
         new = self.solver.step(problem, state)
         if new.certificate.upper <= self.eps or not (self.arrays or isinstance(new.x, LowRank)):
             return new
-        return self.improved(problem, new, just_certified=state.due)
+        try:
+            return self.improved(problem, new, just_certified=state.due)
+        except BudgetEnd:  # before its first iteration: the step of the solver is kept, the next call of an oracle ends the run
+            return new
 
     def improved(self, problem: Problem, state: NCGSState, just_certified: bool) -> NCGSState:
         """Return the state with the point that the phase leads to, or unchanged if F would not fall."""
@@ -120,7 +123,10 @@ class Polished:
         if form.start.size == 0 or pairs < MIN_PAIRS:
             return replace(state, grad=grad)
         start = Iterate(form.start, before, form.pull_back(form.start, grad))
-        last, estimate = self.descend(F, form, start, pairs)
+        last, estimate, cut = self.descend(F, form, start, pairs)
+        if cut:
+            new = form.point(last.w)
+            return replace(state, x=new, theta_ag=new, fun=last.fun, grad=None, memory=self.inner.init(problem.domain, new))
         enough = estimate <= 2 * self.settings.accuracy * self.eps
         near = state.certificate.norm**2 <= self.settings.close * self.eps and not just_certified
         due = state.due or (enough and near)
@@ -133,8 +139,8 @@ class Polished:
         memory = self.inner.init(problem.domain, new)
         return replace(state, x=new, theta_ag=new, fun=fun, grad=None, memory=memory, due=due)
 
-    def descend(self, F: Any, form: FactoredForm, start: Iterate, pairs: int) -> tuple[Iterate, float]:
-        """Return the last iterate of the phase and its estimate of the squared gradient mapping."""
+    def descend(self, F: Any, form: FactoredForm, start: Iterate, pairs: int) -> tuple[Iterate, float, bool]:
+        """Return the last iterate of the phase, its estimate of the squared gradient mapping, and whether a budget ended it."""
         at: list[Point] = []
 
         def value(w: np.ndarray) -> float:
@@ -150,16 +156,21 @@ class Polished:
         first = estimate = form.squared_mapping(start.w, start.grad)
         last = start
         if first <= target:
-            return last, first
-        for last in lbfgs(value, grad, start, pairs):
-            falls.append(last.fun)
-            estimate = form.squared_mapping(last.w, last.grad)
-            if estimate <= target or len(falls) > asked.iterations:
-                break
-            wrong_rank = len(falls) > 2 * asked.window and estimate > asked.fallen * first
-            if wrong_rank and falls[-1 - asked.window] - falls[-1] < asked.slow * (falls[0] - falls[-1]):
-                break
-        return last, estimate
+            return last, first, False
+        try:
+            for last in lbfgs(value, grad, start, pairs):
+                falls.append(last.fun)
+                estimate = form.squared_mapping(last.w, last.grad)
+                if estimate <= target or len(falls) > asked.iterations:
+                    break
+                wrong_rank = len(falls) > 2 * asked.window and estimate > asked.fallen * first
+                if wrong_rank and falls[-1 - asked.window] - falls[-1] < asked.slow * (falls[0] - falls[-1]):
+                    break
+        except BudgetEnd:
+            if last is start:
+                raise
+            return last, estimate, True
+        return last, estimate, False
 
 
 def compressed(x: Point) -> Point:
