@@ -38,7 +38,7 @@ class Observer:
     audit: Audit
 
     def observe(self, state: Any, last: bool = False) -> Record:
-        """Measure the state after a step, and keep the best certificate and the lowest value so far; ``last``: the run is over."""
+        """Measure a state, and keep the best certificate and the lowest value so far (``last``: the run is over)."""
         asked, reached = self.asked, self.reached
         self.learn(state)
         fun = self.value(state.x) if state.k % asked.every == 0 else nan

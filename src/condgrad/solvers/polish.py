@@ -110,7 +110,9 @@ class Polished:
             return new
         try:
             return self.improved(problem, new, just_certified=state.due)
-        except BudgetEnd:  # before its first iteration: the step of the solver is kept, the next call of an oracle ends the run
+        except (
+            BudgetEnd
+        ):  # before its first iteration: the step of the solver is kept, the next call of an oracle ends the run
             return new
 
     def improved(self, problem: Problem, state: NCGSState, just_certified: bool) -> NCGSState:
@@ -126,7 +128,9 @@ class Polished:
         last, estimate, cut = self.descend(F, form, start, pairs)
         if cut:
             new = form.point(last.w)
-            return replace(state, x=new, theta_ag=new, fun=last.fun, grad=None, memory=self.inner.init(problem.domain, new))
+            return replace(
+                state, x=new, theta_ag=new, fun=last.fun, grad=None, memory=self.inner.init(problem.domain, new)
+            )
         enough = estimate <= 2 * self.settings.accuracy * self.eps
         near = state.certificate.norm**2 <= self.settings.close * self.eps and not just_certified
         due = state.due or (enough and near)
