@@ -160,9 +160,9 @@ class NCGS:
                 break
             L_k = min(max(2 * L_k, rho), L)
 
-        proven = isfinite(prox.gap)
-        if self.certify and not proven and not self.polish:
+        if self.certify and not self.polish:
             prox = with_gap(prox, problem.domain, grad, theta, beta)
+        proven = isfinite(prox.gap)
         certificate = Certificate(theta, theta_k, 1 / (2 * L), prox.gap, step=beta if L_k < L else None)
         eps = self.schedule.eps if isinstance(self.schedule, practical) else 0.0
         # with polish: an estimate, as the gap may be unknown, and a large gap calls for other vectors, not for a shorter step
