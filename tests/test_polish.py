@@ -167,6 +167,8 @@ def test_lbfgs_converges_falls_and_ends():
     for before, after in pairwise(iterates):
         assert after.fun <= before.fun + 1e-14 * abs(before.fun)
         assert after.fun == rosenbrock(after.w)
+        s = after.w - before.w
+        assert after.grad @ s >= 0.9 * (before.grad @ s), "the curvature condition of Wolfe"
         np.testing.assert_array_equal(after.grad, rosenbrock_gradient(after.w))
 
 
