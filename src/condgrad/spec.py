@@ -62,7 +62,7 @@ MAX_LINE = 4096
 MAX_ENTRIES = 10**8
 """Maximum number of entries of generated data: an array with this many takes 0.8 GB."""
 
-RUN = ("schedule", "inner", "warm_start", "smoothness", "output", "seed", "every", "measure", "validate")
+RUN = ("schedule", "inner", "warm_start", "polish", "smoothness", "output", "seed", "every", "measure", "validate")
 """Keys of [method] that every method accepts, besides the method's own options."""
 
 SCHEDULES: dict[str, Callable[..., Any]] = {"practical": practical, "theory": theory}
