@@ -127,9 +127,8 @@ def integers(column: Any) -> np.ndarray | None:
     if text[:1].tobytes() not in DIGITS:
         return None
     length, start = bounds[1:] - bounds[:-1], bounds[:-1]
-    signs = np.count_nonzero(
-        text - ord("0") > 9
-    )  # in uint8 the difference of a byte below "0" wraps around to a large number
+    # in uint8 the difference of a byte below "0" wraps around to a large number
+    signs = np.count_nonzero(text - ord("0") > 9)
     if signs == len(text) or length.min() == 0 or length.max() > MAX_DIGITS:
         return None
     if signs:
