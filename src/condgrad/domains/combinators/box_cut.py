@@ -19,6 +19,7 @@ from condgrad.domains.combinators._examples import a_point_of
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes import Box
 from condgrad.domains.simplices import Simplex
+from condgrad.linalg.selection import increasing_order
 
 ROUNDING = 1e-12
 """Bounds that exclude every point by less than this, relative to the set, are taken for rounding."""
@@ -160,7 +161,7 @@ class _SimplexRule(_Rule):
         return ""
 
     def lmo(self, d: np.ndarray) -> np.ndarray:
-        return self.bottom + _filled(np.argsort(d, axis=None, kind="stable"), self.upper - self.bottom, self.budget)
+        return self.bottom + _filled(increasing_order(d.reshape(-1)), self.upper - self.bottom, self.budget)
 
     @property
     def budget(self) -> float:
@@ -201,7 +202,7 @@ class _L1Rule(_Rule):
     def lmo(self, d: np.ndarray) -> np.ndarray:
         room = np.where(d > 0, self.centre - self.lower, np.where(d < 0, self.upper - self.centre, 0.0))
         budget = max(self.domain.radius - float(np.abs(self.centre).sum()), 0.0)
-        order = np.argsort(-np.abs(d), axis=None, kind="stable")
+        order = increasing_order(-np.abs(d).reshape(-1))
         return self.centre - np.sign(d) * _filled(order, room, budget)
 
     def project(self, z: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball
 from condgrad.domains.spectral._spectra import scaled_to_unit
-from condgrad.domains.spectral.symmetric_nuclear_ball import onto_l1_ball
+from condgrad.domains.spectral.symmetric_nuclear_ball import larger_end, onto_l1_ball
 
 
 @final
@@ -81,11 +81,10 @@ class HermitianNuclearBall(Ball):
         return self.radius
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        direction = checks.finite_direction(self._point(direction), "HermitianNuclearBall")
-        values, vectors = self._decomposed(scaled_to_unit(direction))
-        at, sign = (-1, -1.0) if values[-1] >= -values[0] else (0, 1.0)
-        v = vectors[:, at]
-        return sign * self.radius * self.to_real(np.outer(v, v.conj()))
+        X = self.to_complex(scaled_to_unit(self._point(direction)))
+        v, sign = larger_end(X / 2 + X.conj().T / 2)
+        vertex = (sign * self.radius * v) @ v.conj().T
+        return np.stack([vertex.real, vertex.imag])
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """The matrix with the eigenvectors of the Hermitian part of x, and with its eigenvalues projected onto the l1 ball."""
