@@ -95,6 +95,11 @@ def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> i
     """
     flat, found, top = x.reshape(-1), 0, -1.0
     if weights is None:
+        if flat.size <= PIECE:
+            sizes = np.abs(flat)
+            found = int(sizes.argmax())
+            _finite(sizes[found])
+            return found
         for start, piece in _pieces(flat):
             size = _finite(largest_size(piece))
             if size > top:
