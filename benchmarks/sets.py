@@ -5,8 +5,8 @@ python -m benchmarks.sets [--quick] [--check] [--out DIR] [--largest N] [--secon
 A row is a set, a size and an alternative; both answer the same random directions in turn. The table has the smallest CPU time of
 each, and the median ratio over the rounds (for linear programs the mean over changing directions, and its ratio). ``passes`` is
 the time of the oracle (of its structured atom, if it has one) in units of ``np.abs(x).max()`` over as many numbers. Both answers
-must have the same inner product with the direction. ``verdict`` says "faster", "tie" (within 5 %), "overhead" (slower by less than 50
-microseconds a call, which the checks of the input take) or "slower"; reasons stand below the table.
+must have the same inner product with the direction. ``verdict`` says "faster", "tie" (within 5 %), "overhead" (slower by less
+than 50 microseconds a call, which the checks of the input take) or "slower"; reasons stand below the table.
 """
 
 from __future__ import annotations
