@@ -119,6 +119,7 @@ def main() -> None:
             x0,
             stop=cg.Steps(4),
             callback=lambda record, x: times.append(record.seconds) and None,
+            polish=False,
             progress=False,
         )
         return times[-1]

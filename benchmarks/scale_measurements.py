@@ -132,7 +132,7 @@ def near_steps(objective: Any, domain: Any, x: Any, steps: int = 8) -> list[Row]
             last["seconds"] = record.seconds
             log.calls.clear()
 
-        cg.minimize(objective, domain, x, stop=cg.Steps(steps + 2), callback=note, progress=False)
+        cg.minimize(objective, domain, x, stop=cg.Steps(steps + 2), callback=note, polish=False, progress=False)
     return rows
 
 

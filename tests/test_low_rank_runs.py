@@ -140,7 +140,7 @@ def test_minimize_agrees_too():
     """From the default starts, with a warm start: through the front door."""
     task = problem((80, 70), LOSSES["welsch"])
     results = [
-        cg.minimize(task.objective, task.domain, x0, warm_start=5, max_steps=STEPS, tol=1e-8)
+        cg.minimize(task.objective, task.domain, x0, warm_start=5, max_steps=STEPS, tol=1e-8, polish=False)
         for x0 in (None, np.zeros((80, 70)))
     ]
     assert isinstance(results[0].x, LowRank) and isinstance(results[1].x, np.ndarray)
@@ -181,4 +181,4 @@ def test_measured_mappings_are_those_of_the_arrays(method):
     assert np.isclose(np.nanmin(result.trace["mapping"]), exact.upper, rtol=1e-6)
     rough = mapping(task, result.x, gamma)
     assert rough.lower * (1 - 1e-9) <= exact.upper <= rough.upper * (1 + 1e-9)
-    assert np.allclose(result.trace["mapping"], result.trace["mapping_lower"], rtol=1e-10, atol=0.0, equal_nan=True)
+    assert np.allclose(result.trace["mapping"], result.trace["mapping_lower"], rtol=1e-10, atol=1e-14, equal_nan=True)

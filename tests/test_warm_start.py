@@ -171,7 +171,7 @@ def test_measured_rows_of_a_warm_start(papers: cg.Problem) -> None:
 @pytest.mark.parametrize("cut", [-7, -4, -1, 0, 2])
 @pytest.mark.parametrize("asked", [{}, {"smoothness": "estimate"}, {"measure": True}, {"method": "ncgs-vr"}], ids=str)
 def test_a_run_that_is_resumed_in_its_warm_start_is_the_same_run(cut: int, asked: Any, tmp_path: Path) -> None:
-    asked = {"warm_start": 8, "max_steps": 4, "tol": 1e-12, **asked}
+    asked = {"warm_start": 8, "max_steps": 4, "tol": 1e-300, **asked}  # 1e-12 may be reached sooner
     whole = Walk("completion", tmp_path / "c", (cut,), **asked)
     resumed = Walk("completion", tmp_path / f"c-{cut}", resume=True, **asked)
     assert len(resumed.iterates) == 4 - cut

@@ -102,6 +102,22 @@ class SpectralSet(Domain, Protocol):
         sought as far as to show that it is at most ``needed``. The linear oracle's value, without its vertex."""
 
 
+class FactoredForm(Protocol):
+    """Points of a set as the image of vectors: x(w), defined for every w other than 0, onto the points of a rank."""
+
+    start: np.ndarray
+    """The vector of the point that the form was made for, up to rounding."""
+
+    def point(self, w: np.ndarray) -> Point:
+        """x(w), a point of the set for every w."""
+
+    def pull_back(self, w: np.ndarray, grad: Point) -> np.ndarray:
+        """The gradient of F(x(w)) by w, given the gradient of F at x(w)."""
+
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray) -> float:
+        """An estimate of the squared gradient mapping at x(w), from the gradient by w, as far as the rank allows."""
+
+
 @cache
 def members(contract: type) -> tuple[str, ...]:
     """Names of the members that a contract requires, those of its bases first."""
@@ -208,6 +224,10 @@ EXTRAS: dict[type, dict[str, str]] = {
         ),
         "spectrum, narrowest, trace, floor, shrink, low_rank_start, lmo_near, beyond": (
             'a spectral set: `inner="spectral"`, `warm_start` and iterates of low rank'
+        ),
+        "factored": (
+            "`factored(x, grad)`, the set near x as the image of factors (a `FactoredForm`): `polish`, which decreases F "
+            "within the rank of an iterate"
         ),
     },
 }
@@ -384,6 +404,13 @@ class Reason(NamedTuple):
 
     status: str
     message: str
+
+
+class BudgetEnd(Exception):
+    """Raised within a step by an oracle call that a budget does not allow. A step may catch it to return what it has reached."""
+
+    def __init__(self, reason: Reason):
+        self.reason = reason
 
 
 class Stop(Protocol):

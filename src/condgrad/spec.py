@@ -62,7 +62,7 @@ MAX_LINE = 4096
 MAX_ENTRIES = 10**8
 """Numbers in data that a spec has made: 0.8 GB for each copy of them."""
 
-RUN = ("schedule", "inner", "warm_start", "smoothness", "output", "seed", "every", "measure", "validate")
+RUN = ("schedule", "inner", "warm_start", "polish", "smoothness", "output", "seed", "every", "measure", "validate")
 """What [method] may say besides the method's own options."""
 
 SCHEDULES: dict[str, Callable[..., Any]] = {"practical": practical, "theory": theory}

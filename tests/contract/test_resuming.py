@@ -136,14 +136,15 @@ sys.stdout.buffer.write(b"".join(walk.iterates) + np.asarray(walk.result.x).toby
 
 @pytest.mark.parametrize("method", ["ncgs", "ncgs-vr"])
 def test_in_another_process(method, tmp_path):
-    whole = Walk("completion", tmp_path / "c", (4,), method=method, max_steps=STEPS, tol=1e-12)
+    whole = Walk("completion", tmp_path / "c", (2,), method=method, max_steps=STEPS, tol=1e-12)
+    assert whole.steps[-1] > 3
     said = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path / "c-4"), method],
+        [sys.executable, "-c", CHILD, str(tmp_path / "c-2"), method],
         capture_output=True,
         check=True,
         cwd=Path(__file__).parent.parent.parent,
     )
-    assert said.stdout == b"".join(whole.iterates[whole.steps.index(4) + 1 :]) + np.asarray(whole.result.x).tobytes()
+    assert said.stdout == b"".join(whole.iterates[whole.steps.index(2) + 1 :]) + np.asarray(whole.result.x).tobytes()
 
 
 def test_all_that_was_reached_is_saved():

@@ -13,10 +13,10 @@ from condgrad.checks import FAULTS
 from condgrad.driver.environment import threads, versions
 from condgrad.driver.metrics import function_name, mapping
 from condgrad.driver.result import Result
-from condgrad.driver.stopping import BudgetEnd, Seconds
+from condgrad.driver.stopping import Seconds
 from condgrad.driver.verification import out_of_precision
 from condgrad.inner import inner_name
-from condgrad.protocols import Point, Reason
+from condgrad.protocols import BudgetEnd, Point, Reason
 from condgrad.runtime.interruption import describe_interruption
 
 if TYPE_CHECKING:
@@ -75,12 +75,12 @@ def measure_last(run: Loop, reason: Reason) -> Reason:
     asked, reached, state = run.asked, run.reached, run.reached.state
     if state is None or state.k <= 0 or reached.current is not None or not asked.keep_best or reason.status in FINAL:
         return reason
-    if not asked.measure and state.certificate is not None:
+    if not asked.measure and state.certificate is not None and state.certificate.gap < inf:
         return reason
     reached.next_measure = 0
     try:
         with grace(run):
-            reached.record = run.observer.observe(state)
+            reached.record = run.observer.observe(state, last=True)
     except (*FAULTS, MemoryError, BudgetEnd):
         return reason
     reached.trace.amend(reached.record)

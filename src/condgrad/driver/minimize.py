@@ -22,6 +22,7 @@ from condgrad.driver.run import run
 from condgrad.driver.smoothness_estimate import SmoothnessEstimate
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
+from condgrad.points import LowRank
 from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
 from condgrad.registration import known
 from condgrad.runtime.interruption import ACTIONS, default_action, raise_on_sigterm
@@ -47,6 +48,7 @@ def minimize(
     schedule: str | Schedule = "practical",
     inner: str | Inner = "auto",
     warm_start: int | None = None,
+    polish: bool | str = "auto",
     smoothness: float | str | None = None,
     output: str | None = None,
     seed: int = 0,
@@ -103,6 +105,11 @@ def minimize(
         Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with
         the phase "warm-start" and numbers below 0; ``max_steps`` does not count them. None: 20 with the practical
         schedule if x0 is None, else 0.
+    polish : bool or "auto", default "auto"
+        Decrease F over the factors of each iterate after each step, which converges much faster than the steps alone, and compute
+        proofs when they are due only. For ``ncgs`` with the practical schedule, on sets that have a factored form
+        (``NuclearBall``, ``Spectrahedron``). "auto": if iterates are ``LowRank``, as with ``Completion``. False: the steps alone,
+        each with its certificate. True: also for iterates that are arrays; TypeError if it is not possible.
     smoothness : float, SmoothnessEstimate or "estimate", default None
         L, in place of the objective's own: a number, or what :func:`condgrad.estimate_smoothness` returns, which has
         the constants of the terms of a finite sum too. "estimate": by backtracking. None: the objective's own; by
@@ -168,6 +175,8 @@ def minimize(
     whole(max_steps, "max_steps", least=0)
     whole(validate, "validate")
     positive(tol, "tol")
+    if polish != "auto":
+        yes_or_no(polish, "polish")
     yes_or_no(measure, "measure")
     if callback is not None and not callable(callback):
         raise TypeError(f"The callback is {callback!r}, a function of (record, x) was expected.")
@@ -187,6 +196,7 @@ def minimize(
         method = auto_method(objective, tol)
     if not isinstance(method, str):
         settings = {"schedule": schedule != "practical", "inner": inner != "auto", "warm_start": warm_start is not None}
+        settings |= {"polish": polish != "auto"}
         settings |= {"smoothness='estimate'": smoothness == "estimate", "output='random'": output == "random"}
         check_solver(method, [*(name for name, given in settings.items() if given), *options])
     name = method if isinstance(method, str) else type(method).__name__
@@ -214,6 +224,8 @@ def minimize(
         objective = not_vacuous(objective, domain, entry, eps)
     problem = Problem(objective, domain)
     start = check_start(problem, x0)
+    if polish == "auto" and not isinstance(start, LowRank):
+        polish = False
     if yes_or_no(check_gradient, "check_gradient"):
         compared = gradient_check.check_gradient(objective, domain, start, seed=seed)
         if not compared.matches:
@@ -229,7 +241,7 @@ def minimize(
         raise TypeError(f"warm_start is for methods that slide, '{method}' does not: leave it out.")
     elif warm_start and not fits(objective, Objective):
         raise TypeError(f"warm_start takes full gradients, {type(objective).__name__} has none: leave it out.")
-    setup = Setup(schedule, inner, max(steps, 1), seed, warm_start, certify=not measure)
+    setup = Setup(schedule, inner, max(steps, 1), seed, warm_start, polish, certify=not measure)
     solver = build(method, problem, setup, options) if isinstance(method, str) else method
     law = entry.output_law if entry else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import Any, NamedTuple
 
 from condgrad.certificate import Certificate, linear_gap, witness
@@ -37,21 +37,21 @@ class Observer:
     reached: Reached
     audit: Audit
 
-    def observe(self, state: Any) -> Record:
-        """Measure the state after a step, and keep the best certificate and the lowest value so far."""
+    def observe(self, state: Any, last: bool = False) -> Record:
+        """Measure a state, and keep the best certificate and the lowest value so far (``last``: the run is over)."""
         asked, reached = self.asked, self.reached
         self.learn(state)
         fun = self.value(state.x) if state.k % asked.every == 0 else nan
         reached.keep_lowest(state.x, fun, state.k)
         if getattr(state, "fun", None) is not None:  # known without a call, also between two records
             reached.keep_lowest(state.x, float(state.fun), state.k)
-        reached.current = certificate = self.certify(state)
+        reached.current = certificate = self.certify(state, last)
         gap = upper = lower = nan
         if certificate is not None:
             gap, upper, lower = self.gap(certificate, state.k), certificate.upper, certificate.lower
-            last = reached.state
-            before = last is not None and certificate.x is last.x  # a step certifies the point where it started
-            reached.current_k = last.k if before else state.k
+            start = reached.state
+            before = start is not None and certificate.x is start.x  # a step certifies the point where it started
+            reached.current_k = start.k if before else state.k
             if reached.best is None or asked.rank(certificate) < asked.rank(reached.best):
                 reached.best, reached.best_k = certificate, reached.current_k
         return Record(
@@ -89,13 +89,19 @@ class Observer:
         known.append((x, fun))  # also if it is known at an equal point, which may be dropped earlier than x
         return fun
 
-    def certify(self, state: Any) -> Certificate | None:
-        """The certificate of the step itself, or a measured one when it is due; None: neither."""
+    def certify(self, state: Any, last: bool = False) -> Certificate | None:
+        """The certificate of the step itself, or a measured one when it is due; None: neither.
+
+        A step that leaves its gap open is not measured, because its method decides when a proof pays; the ``last`` one is.
+        """
         asked, own = self.asked, state.certificate
         if not asked.checked:
             return None
         if own is not None and not asked.measure and not (asked.by_gap and own.prox is not own.x):
-            return self.with_errors(own, state.descent)
+            if own.gap < inf:
+                return self.with_errors(own, state.descent)
+            if not last:
+                return None
         if phase_of(state) != "main":
             if not asked.measure or not isfinite(state.L):
                 return None

@@ -20,9 +20,9 @@ from condgrad.driver.observation import Observer
 from condgrad.driver.reached import Reached
 from condgrad.driver.resolve import checked_answers, completed
 from condgrad.driver.result import Result
-from condgrad.driver.stopping import BudgetEnd, Rule
+from condgrad.driver.stopping import Rule
 from condgrad.driver.verification import Verifier
-from condgrad.protocols import Listener, Objective, Point, Problem, Reason, Record, Solver, fits
+from condgrad.protocols import BudgetEnd, Listener, Objective, Point, Problem, Reason, Record, Solver, fits
 from condgrad.runtime.cache import Cache, caching
 from condgrad.runtime.interruption import (
     ACTIONS,

@@ -23,13 +23,6 @@ class Budget(Protocol):
     def reason(self) -> Reason: ...
 
 
-class BudgetEnd(Exception):
-    """Raised within a step by an oracle call that a budget does not allow."""
-
-    def __init__(self, reason: Reason):
-        self.reason = reason
-
-
 class Rule(ABC):
     """Stopping rule: ``rule(record, trace)`` returns a reason to stop, or None to continue."""
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
+from condgrad.inner.subspace import RANDOM_COLUMNS
 from condgrad.linalg.lanczos import RITZ, SPARE, TIMES, random_block, rank_of, spare_columns, wider
 from condgrad.points import LowRank, norm2
 from condgrad.points.low_rank import outer
@@ -29,6 +30,9 @@ GAP_SHARE = 1 / 4
 """Target as a share of the allowed gap. The reported gap is the target, so with 1 it would always be all that is allowed."""
 MAX_REFINEMENTS = 6
 """Maximum number of passes in one prox that only refine the block, before the values outside are bounded."""
+
+ESTIMATE_PASSES = 2
+"""Number of passes of ``estimate``: with one, new singular vectors are too inaccurate for the step to keep them."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,24 @@ class Spectral:
             new = np.c_[found, random_block(len(right), k // 2 + SPARE)] if narrow else found
             block, image = np.c_[right[:, now], new], np.c_[image[:, now], times(z, new)]
         return Prox(u_t, max(V, 0.0), right[:, spare_columns(values, k, SPARE)])
+
+    def estimate(self, domain: Any, g: Point, u: Point, gamma: float, memory: np.ndarray) -> Prox:
+        """Return an approximate solution of the prox subproblem by ESTIMATE_PASSES passes, without an upper bound.
+
+        Its gap is not known and reported as infinite. Random columns join the block, so that a missing singular vector is found
+        within a few steps; many join if the set keeps nearly all Ritz values.
+        """
+        z, most = u - gamma * g, min(u.shape)
+        block, wide = memory, RANDOM_COLUMNS
+        for _ in range(ESTIMATE_PASSES):
+            heartbeat()
+            block = np.c_[block, random_block(len(block), wide)]
+            left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, most), None)
+            shrunk = domain.shrink(values)
+            k = rank_of(shrunk)
+            narrow = k > len(values) - SPARE
+            block, wide = right[:, : k + SPARE], k // 2 + SPARE if narrow else 0
+        return Prox(outer(left[:, :k] * shrunk[:k], right[:, :k], z), inf, right[:, spare_columns(values, k, SPARE)])
 
 
 class BlockResidual(NamedTuple):

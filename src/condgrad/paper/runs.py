@@ -71,8 +71,12 @@ def failed(outcome: Mapping[str, Any]) -> bool:
 
 
 def spec_of(run: Run) -> Spec:
-    """Spec with the problem, set, method and stopping rules of a run."""
-    return build({name: run[name] for name in SECTIONS}, Path())
+    """Spec with the problem, set, method and stopping rules of a run.
+
+    ``polish`` is off: the methods are compared as the papers state them, without a factored phase.
+    """
+    sections = {name: run[name] for name in SECTIONS}
+    return build({**sections, "method": {**run["method"], "polish": False}}, Path())
 
 
 def ending_of(result: Result) -> Outcome:

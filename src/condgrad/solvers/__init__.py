@@ -10,6 +10,7 @@ from condgrad.solvers.ncgs import NCGS
 from condgrad.solvers.ncgs_ii import NCGSII
 from condgrad.solvers.ncgs_vr import NCGSVR
 from condgrad.solvers.pairwise import Pairwise
+from condgrad.solvers.polish import Polished, PolishSettings
 from condgrad.solvers.projected_gradient import ProjectedGradient
 from condgrad.solvers.registry import METHODS, Cost, Method, Option, build, cheapest_for_sum
 from condgrad.solvers.schedules import Schedule, Setup, practical, theory
@@ -37,6 +38,8 @@ __all__ = [
     "MomentumNCGS",
     "Option",
     "Pairwise",
+    "PolishSettings",
+    "Polished",
     "ProjectedGradient",
     "Schedule",
     "Setup",

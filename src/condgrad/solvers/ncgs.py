@@ -11,18 +11,26 @@ Of L the proof uses F(theta_k) <= F(theta_md) + <grad, theta_k - theta_md> + (L/
 no more. ``adaptive`` takes the smallest L_k <= L tried for which this holds. Steps are much longer if the curvature of F along
 the steps is below its maximum. In problem (5) it is, by a factor of the share of observed entries.
 
+``polish`` is for steps between which F is decreased by other means (solvers/polish.py). A step far from the tolerance then does
+without the upper bound of its gap. In its place it must satisfy what descent needs of the gap, <grad, d> <= -(1 - c)
+|d|^2/lambda_k with d = theta_k - theta, of which only two inner products are computed. The gap is bounded at steps with growing
+distance, and in a step with 1/(2L) once the length of a step says that the tolerance may be reached.
+
 ``step_scale`` multiplies beta_k, for experiments: above 1 Theorem 1 does not apply.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from condgrad.certificate import Certificate
 from condgrad.inner import with_gap
-from condgrad.protocols import Inner, Point, Problem
+from condgrad.points import inner, norm2
+from condgrad.protocols import Inner, Point, Problem, Prox
 from condgrad.solvers.evaluation import CachedObjective, Evaluation, grad_at, value_and_grad_at, value_at
+from condgrad.solvers.polish import polishes
 from condgrad.solvers.schedules import Schedule, Setup, practical
 from condgrad.solvers.smoothness import curvature_along, smoothness
 from condgrad.solvers.states import Descent, State
@@ -42,6 +50,8 @@ class NCGSState(State):
     """Once the squared mapping with step size 1/(2 L_k) is below eps / demand, a step with 1/(2L) follows, which certifies it."""
     due: bool = False
     """Whether the next step is the certifying one."""
+    next_proof: int = 0
+    """With ``polish``: the first step that bounds its gap in any case."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,8 @@ class NCGS:
     certificates: the gradient is evaluated at theta_md, which may lie outside the set.
 
     With ``certify``, one more linear oracle call measures the gap of a prox point that the inner solver has not measured.
+
+    With ``polish`` (adaptive, and an inner solver that has ``estimate``) the gap is bounded when it is due, not in every step.
     """
 
     schedule: Schedule
@@ -61,6 +73,7 @@ class NCGS:
     adaptive: bool = False
     certify: bool = True
     step_scale: float = 1.0
+    polish: bool = False
 
     def __post_init__(self) -> None:
         check_step_scale(self.step_scale)
@@ -77,7 +90,10 @@ class NCGS:
         """Return the initial state at x0."""
         _, fun, grad = (value_at if self.adaptive else self.ahead)(problem.objective, x0)
         L, memory = smoothness(problem, x0, grad), self.inner.init(problem.domain, x0)
-        return NCGSState(x=x0, theta_ag=x0, L=L, memory=memory, local=FIRST_L_SHARE * L, fun=fun, grad=grad)
+        first = FIRST_PROOF if self.polish else 0
+        return NCGSState(
+            x=x0, theta_ag=x0, L=L, memory=memory, local=FIRST_L_SHARE * L, fun=fun, grad=grad, next_proof=first
+        )
 
     def ahead(self, objective: Any, x: Point) -> Evaluation:
         """Return F(x) and the gradient if one call computes both and the next step uses them (theta_md = theta)."""
@@ -129,10 +145,13 @@ class NCGS:
         objective = CachedObjective(problem.objective, state.known)
         grad, before = grad_at(objective, theta).grad, objective.value(theta)
         L_k = L if state.due else min(max(state.local, MIN_L_SHARE * L), L)
+        proves = not self.polish or state.due or state.k + 1 >= state.next_proof
         while True:
             beta = 1 / (2 * L_k)
             accuracy = self.schedule.accuracy(gamma=beta / state.demand, share=1.0)  # or no step would meet the demand
-            prox = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
+            prox = None if proves else self.estimate(problem.domain, grad, theta, beta, memory)
+            if prox is None:
+                prox = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
             theta_k, memory = prox.point, prox.memory
             descent = Descent(theta, grad, theta_k)
             _, fun, grad_k = value_at(objective, theta_k)
@@ -141,11 +160,13 @@ class NCGS:
                 break
             L_k = min(max(2 * L_k, rho), L)
 
-        if self.certify:
+        if self.certify and not self.polish:
             prox = with_gap(prox, problem.domain, grad, theta, beta)
+        proven = isfinite(prox.gap)
         certificate = Certificate(theta, theta_k, 1 / (2 * L), prox.gap, step=beta if L_k < L else None)
         eps = self.schedule.eps if isinstance(self.schedule, practical) else 0.0
-        upper = (certificate.norm + certificate.error) ** 2
+        # with polish: an estimate, as the gap may be unknown, and a large gap calls for other vectors, not for a shorter step
+        length = certificate.norm**2 if self.polish else (certificate.norm + certificate.error) ** 2
         return NCGSState(
             k=state.k + 1,
             x=theta_k,
@@ -153,14 +174,31 @@ class NCGS:
             theta_ag=theta_k,
             memory=memory,
             local=state.local if state.due else max(min(max(rho, L_k / 2), L_k), MIN_L_SHARE * L),
-            demand=max(state.demand, 2 * upper / eps) if state.due and eps else state.demand,
-            due=L_k < L and upper * state.demand <= eps,
+            demand=max(state.demand, 2 * length / eps) if state.due and eps else state.demand,
+            due=(L_k < L or not proven) and length * state.demand <= eps,
+            next_proof=later_proof(state.k + 1) if proven and self.polish else state.next_proof,
             certificate=certificate,
             descent=descent,
             fun=fun,
             grad=grad_k,
             descent_fun=before,
         )
+
+    def estimate(self, domain: Any, grad: Point, theta: Point, beta: float, memory: Any) -> Prox | None:
+        """Return a prox point without its gap, or None if it does not decrease the prox model as descent needs it."""
+        prox = self.inner.estimate(domain, grad, theta, beta, memory)  # type: ignore[attr-defined]
+        d = prox.point - theta
+        c = self.schedule.c if isinstance(self.schedule, practical) else 0.0
+        return prox if inner(grad, d) <= -(1 - c) * norm2(d) / beta else None
+
+
+FIRST_PROOF = 8
+"""With ``polish``: the first step that bounds its gap though its length does not say that the tolerance may be reached."""
+
+
+def later_proof(k: int) -> int:
+    """Return the number of the step with the next proof after that of step k, at growing distance."""
+    return k + max(FIRST_PROOF, k // 4)
 
 
 FIRST_L_SHARE, MIN_L_SHARE = 1e-3, 1e-4
@@ -179,7 +217,9 @@ def ncgs(
         adaptive = isinstance(setup.schedule, practical) and stretch == 0.0 and step_scale is None
     scale = 1.0 if step_scale is None else step_scale
     certify = setup.certify or adaptive
-    return NCGS(setup.schedule, setup.inner, stretch, adaptive, certify=certify, step_scale=scale)
+    practically = adaptive and isinstance(setup.schedule, practical)
+    polish = polishes(problem, setup.polish, practically, setup.inner)
+    return NCGS(setup.schedule, setup.inner, stretch, adaptive, certify=certify, step_scale=scale, polish=polish)
 
 
 def check_step_scale(step_scale: float) -> None:

@@ -24,9 +24,10 @@ from condgrad.solvers.ncgs_ii import ncgs_ii
 from condgrad.solvers.ncgs_spider import ncgs_spider
 from condgrad.solvers.ncgs_vr import ncgs_vr
 from condgrad.solvers.pairwise import pairwise
+from condgrad.solvers.polish import Polished
 from condgrad.solvers.projected_gradient import projected_gradient
 from condgrad.solvers.sagafw import sagafw, sagafw_s
-from condgrad.solvers.schedules import Setup
+from condgrad.solvers.schedules import Setup, practical
 from condgrad.solvers.sfw import sfw
 from condgrad.solvers.smoothness import Backtracking
 from condgrad.solvers.spider_fw import sarah_fw, spider_fw, zero_sarah_fw
@@ -315,8 +316,13 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
             f"replace=False draws terms of a finite sum, {type(problem.objective).__name__} has none: leave it out."
         )
     solver = method.make(problem, setup, **options)
+    polish = getattr(solver, "polish", False)
+    if setup.polish is True and not polish:
+        raise TypeError(f"polish=True is for method 'ncgs', '{name}' has no factored phase: leave polish out.")
     if problem.objective.smoothness is None:
         solver = Backtracking(solver)
+    if polish and isinstance(setup.schedule, practical):
+        solver = Polished(solver, setup.inner, setup.schedule.eps, arrays=setup.polish is True)
     return WarmStart(solver, setup.warm_start) if setup.warm_start and method.slides else solver
 
 

@@ -75,5 +75,7 @@ class Setup:
     seed: int = 0
     warm_start: int = 0
     """Number of Frank-Wolfe steps before a sliding method starts."""
+    polish: bool | str = False
+    """Whether F is decreased over the factors of each iterate (solvers/polish.py); "auto": where it pays."""
     certify: bool = True
     """Whether the certificates of the method's own steps are used. They are not if the driver measures every iterate."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
+from condgrad.domains.spectral._factored import FactoredBall, factored_ball
 from condgrad.domains.spectral._spectra import LowRankSet, check_matrix_shape, report_unconverged, top_vectors
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank
@@ -62,6 +63,10 @@ class NuclearBall(LowRankSet, Ball):
     def low_rank_start(self) -> LowRank:
         """0, as a point of low rank."""
         return LowRank.zeros(self.shape)
+
+    def factored(self, x: Point, grad: Point) -> FactoredBall:
+        """The ball near x as the image of factors: its boundary if x is there and -grad does not point inside, else all of it."""
+        return factored_ball(self.radius, self._point(x), grad)
 
 
 def _nuclear_balls() -> Examples:

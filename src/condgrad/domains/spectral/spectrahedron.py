@@ -11,6 +11,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
+from condgrad.domains.spectral._factored import FactoredSpectrahedron, factored_spectrahedron
 from condgrad.domains.spectral._spectra import LowRankSet, eigenvalues, lowest_vectors, report_unconverged, square_shape
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank
@@ -93,6 +94,10 @@ class Spectrahedron(LowRankSet):
         """A vertex, or 0 where that is a point of the set."""
         corner = np.eye(self.shape[0], int(self.equal))
         return LowRank(self.radius * corner, corner)
+
+    def factored(self, x: Point, grad: Point) -> FactoredSpectrahedron:
+        """The set near x as the image of a factor: matrices of trace r, or all of them if the trace of x is smaller or falls."""
+        return factored_spectrahedron(self.radius, self._point(x), grad, fixed=self.equal)
 
     def contains(self, x: Point, tolerance: float = 1e-9) -> bool:
         slack = tolerance * self.radius

@@ -1,0 +1,168 @@
+r"""Sets of matrices written as the image of factors, without a constraint.
+
+Every X = c(s) U V' with s = (|U|^2 + |V|^2)/2 and c = R/s is in the nuclear ball of radius R, because |U V'|_* <= s; balanced
+factors (U'U = V'V) give the points of its boundary. With c = min(1, R/s) the image is the whole ball, as far as the number of
+columns allows. Likewise X = c(s) U U' with s = |U|^2 is positive semidefinite, of trace R or at most R. So F can be minimised
+over the factors by a method for problems without constraints, which needs no projection and no singular vectors.
+
+The derivative of F at X by the factors, with G the gradient at X and q = <G, U V'> (or <G, U U'>):
+
+    dU = c G V + c' q U,   dV = c G' U + c' q V        (U U':  dU = c (G + G') U + 2 c' q U)
+
+where c' is the derivative of c by s: -c/s where c = R/s, and 0 where c = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from condgrad.points import LowRank, inner
+from condgrad.points.low_rank import outer, wide
+from condgrad.protocols import Point
+
+MIN_VALUE = 1e-13
+"""A singular value or eigenvalue below this share of the largest is rounding."""
+TINY = 1e-300
+ON_BOUNDARY = 1e-9
+"""A point whose norm (or trace) is below the radius by at most this share counts as one of the boundary."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scalar c(s) of the parametrisation: R/s, or with ``inside`` min(1, R/s)."""
+
+    radius: float
+    inside: bool
+
+    def at(self, s: float) -> tuple[float, float]:
+        """Return c and its derivative by s."""
+        if self.inside and s <= self.radius:
+            return 1.0, 0.0
+        return self.radius / s, -self.radius / s**2
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredBall:
+    """X = c U V', for the nuclear ball of m x n matrices; ``w`` has the entries of U (m x r), then those of V (n x r)."""
+
+    shape: tuple[int, int]
+    rank: int
+    scale: Scale
+    start: np.ndarray
+    """The vector of the point that was given, up to rounding."""
+    like: Point
+    """A point whose type the points have: structured or an array."""
+
+    def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return U and V."""
+        (m, n), r = self.shape, self.rank
+        return w[: m * r].reshape(m, r), w[m * r :].reshape(n, r)
+
+    def point(self, w: np.ndarray) -> Point:
+        """Return X."""
+        U, V = self.split(w)
+        return outer(self.scale.at(float(w @ w) / 2)[0] * U, V.copy(), self.like)
+
+    def pull_back(self, w: np.ndarray, grad: Point) -> np.ndarray:
+        """Return the gradient by w of F(point(w)), given the gradient of F at that point."""
+        U, V = self.split(w)
+        c, slope = self.scale.at(float(w @ w) / 2)
+        GV, GU = grad @ V, grad.T @ U
+        pulled = np.concatenate([GV.ravel(), GU.ravel()])
+        pulled *= c
+        if slope:
+            pulled += slope * float(np.vdot(GV, U)) * w
+        return pulled
+
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray) -> float:
+        """Return an estimate of the squared gradient mapping within the span of the factors.
+
+        For balanced factors with columns u_j and v_j of squared norm sigma_j, dU has the columns sqrt(sigma_j) times those of the
+        gradient mapping applied to the right singular vectors, and dV likewise on the left.
+        """
+        (U, V), (P, Q) = self.split(w), self.split(pulled)
+        return 2 * float(np.sum((squares(P) + squares(Q)) / np.maximum(squares(U) + squares(V), TINY)))
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredSpectrahedron:
+    """X = c U U', for positive semidefinite matrices of trace R, or of a trace up to R; ``w`` has the entries of U (n x r)."""
+
+    shape: tuple[int, int]
+    rank: int
+    scale: Scale
+    start: np.ndarray
+    like: Point
+
+    def split(self, w: np.ndarray) -> np.ndarray:
+        """Return U."""
+        return w.reshape(self.shape[0], self.rank)
+
+    def point(self, w: np.ndarray) -> Point:
+        """Return X."""
+        U = self.split(w)
+        return outer(self.scale.at(float(w @ w))[0] * U, U.copy(), self.like)
+
+    def pull_back(self, w: np.ndarray, grad: Point) -> np.ndarray:
+        """Return the gradient by w of F(point(w)), given the gradient of F at that point."""
+        U = self.split(w)
+        c, slope = self.scale.at(float(w @ w))
+        both = grad @ U + grad.T @ U
+        return c * both.ravel() + slope * float(np.vdot(both, U)) * w
+
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray) -> float:
+        """Return an estimate of the squared gradient mapping within the span of the factor.
+
+        A column of dU is 2 sqrt(lambda_j) times that of the gradient mapping applied to the eigenvector, which counts as a row
+        and as a column of the mapping.
+        """
+        U, P = self.split(w), self.split(pulled)
+        return float(np.sum(squares(P) / np.maximum(squares(U), TINY))) / 2
+
+
+def squares(block: np.ndarray) -> np.ndarray:
+    """Return the squared norms of the columns."""
+    return np.einsum("ij,ij->j", block, block)
+
+
+def factored_ball(radius: float, x: Point, grad: Point) -> FactoredBall:
+    """Return the nuclear ball as the image of factors, which start at the balanced factors of x."""
+    left, sigma, right = x.svd() if isinstance(x, LowRank) else thin_svd(x)
+    roots = np.sqrt(sigma)
+    start = np.concatenate([(left * roots).ravel(), (right * roots).ravel()])
+    shape = (len(left), len(right))
+    return FactoredBall(shape, len(sigma), scale_near(radius, float(sigma.sum()), inner(grad, x)), start, x)
+
+
+def factored_spectrahedron(radius: float, x: Point, grad: Point, fixed: bool) -> FactoredSpectrahedron:
+    """Return the positive semidefinite matrices of trace ``radius`` (``fixed``), or up to it, as the image of a factor."""
+    values, vectors = eigen(x)
+    kept = values > MIN_VALUE * values.max(initial=0.0)
+    start = (vectors[:, kept] * np.sqrt(values[kept])).ravel()
+    scale = Scale(radius, False) if fixed else scale_near(radius, float(values[kept].sum()), inner(grad, x))
+    return FactoredSpectrahedron((len(vectors), len(vectors)), int(kept.sum()), scale, start, x)
+
+
+def scale_near(radius: float, size: float, slope: float) -> Scale:
+    """Return the scalar of the parametrisation near a point x of this norm; ``slope`` is the derivative of F(t x) at t = 1."""
+    return Scale(radius, inside=size < radius * (1 - ON_BOUNDARY) or slope > 0)
+
+
+def thin_svd(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the SVD of an array: left vectors, values and right vectors, of the numerical rank."""
+    left, sigma, right = np.linalg.svd(x, full_matrices=False)
+    k = int(np.sum(sigma > MIN_VALUE * sigma.max(initial=0.0)))
+    return left[:, :k], sigma[:k], right[:k].T
+
+
+def eigen(x: Point) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues and eigenvectors of a symmetric matrix; of a LowRank, those in the span of its factors."""
+    if not isinstance(x, LowRank):
+        return np.linalg.eigh((x + x.T) / 2)
+    U, V = map(wide, x.factors())
+    Q = np.linalg.qr(np.column_stack([U, V]))[0]
+    small = (Q.T @ U) @ (V.T @ Q)
+    values, vectors = np.linalg.eigh((small + small.T) / 2)
+    return values, Q @ vectors

@@ -1,0 +1,217 @@
+r"""The factored phase: after a sliding step, F is decreased over the factors of the point, within its rank.
+
+A set may offer itself as the image of factors (``factored``): a map from vectors w to points x(w) of the set, onto all points
+of a rank. F(x(w)) is minimised without constraints by L-BFGS, whose iteration costs one value and one gradient of F, and
+neither a projection nor a linear minimisation. Sliding steps and this phase alternate: a sliding step finds the subspace and
+changes the rank in both directions, the phase converges within that rank, and the next sliding step certifies the point or
+finds what is missing.
+
+What is guaranteed. A point is replaced only if F does not rise. The proof of option I bounds the squared length |d|^2/beta^2 of
+each step by 4/beta times the decrease of F in it and adds these up, so further decrease between two steps leaves it as it is:
+among N steps one has a squared length of at most 4 (F(theta_0) - F*)/(beta N). The length is the norm of the gradient mapping
+up to the error sqrt(gap/beta), which is known for the steps that bound their gap. With the phase, these are some of the steps
+only (see solvers/ncgs.py); what a run returns as converged is one of them, and is verified as always.
+
+The phase ends early if it no longer pays: once its gradient, as an estimate of the gradient mapping, is well below the
+tolerance, or if F falls slowly while the gradient is still large, because then the rank is wrong and a sliding step does more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condgrad.linalg.lbfgs import Iterate, lbfgs
+from condgrad.points import LowRank
+from condgrad.protocols import BudgetEnd, FactoredForm, Inner, Point, Problem, Solver
+from condgrad.runtime.signals import heartbeat
+from condgrad.solvers.smoothness import VALUE_NOISE
+
+if TYPE_CHECKING:
+    from condgrad.solvers.ncgs import NCGSState
+
+
+@dataclass(frozen=True)
+class PolishSettings:
+    """Constants of the factored phase.
+
+    Parameters
+    ----------
+    iterations : int, default 100
+        Maximum number of iterations of L-BFGS in one phase.
+    pairs : int, default 10
+        Number of pairs that L-BFGS keeps. With 20 it takes a tenth fewer iterations, each of which costs up to a half more.
+    accuracy : float, default 0.1
+        The phase ends once its estimate of the squared mapping is this share of the tolerance: the certificate adds an error of
+        the same size.
+    window : int, default 5
+        Number of iterations over which the decrease of F is compared with that of the whole phase.
+    slow : float, default 0.01
+        If the decrease over a window is below this share of that of the phase, the phase ends ...
+    fallen : float, default 1e-3
+        ... unless the estimate of the squared mapping has fallen to this share: then the rank is right, and L-BFGS converges.
+    close : float, default 10.0
+        A step with 1/(2L), which certifies the point, follows the phase at once if the squared length of the sliding step
+        before it was at most this multiple of the tolerance. Else another sliding step first looks for missing singular
+        vectors.
+    max_numbers : int, default 2**26
+        Maximum number of floats in the pairs of L-BFGS (0.5 GB), which limits the rank: fewer pairs are kept for large factors,
+        and with less than three of them the phase is left out.
+    """
+
+    iterations: int = 100
+    pairs: int = 10
+    accuracy: float = 0.1
+    window: int = 5
+    slow: float = 0.01
+    fallen: float = 1e-3
+    close: float = 10.0
+    max_numbers: int = 2**26
+
+
+MIN_PAIRS = 3
+"""Minimum number of pairs with which L-BFGS is worth its name."""
+
+
+@dataclass(frozen=True)
+class Polished:
+    """A solver whose points are improved over their factors after each step.
+
+    Parameters
+    ----------
+    solver : Solver
+        NCGS, adaptive; its states have ``memory`` and ``due``.
+    inner : Inner
+        Its inner solver, which makes the memory for the new point.
+    eps : float
+        Tolerance of the run on the squared gradient mapping.
+    arrays : bool, default False
+        Whether points that are arrays are improved too, by full singular value decompositions.
+    settings : PolishSettings
+        Constants of the phase.
+    """
+
+    solver: Solver
+    inner: Inner
+    eps: float
+    arrays: bool = False
+    settings: PolishSettings = PolishSettings()
+
+    def init(self, problem: Problem, x0: Point) -> Any:
+        """Return the solver's initial state."""
+        return self.solver.init(problem, x0)
+
+    def step(self, problem: Problem, state: Any) -> Any:
+        """Return the state after one step of the solver and one factored phase."""
+        new = self.solver.step(problem, state)
+        if new.certificate.upper <= self.eps or not (self.arrays or isinstance(new.x, LowRank)):
+            return new
+        try:
+            return self.improved(problem, new, just_certified=state.due)
+        except (
+            BudgetEnd
+        ):  # before its first iteration: the step of the solver is kept, the next call of an oracle ends the run
+            return new
+
+    def improved(self, problem: Problem, state: NCGSState, just_certified: bool) -> NCGSState:
+        """Return the state with the point that the phase leads to, or unchanged if F would not fall."""
+        F, x, before = problem.objective, state.x, state.fun
+        assert before is not None and state.certificate is not None  # an adaptive step has computed both
+        grad = F.grad(x) if state.grad is None else state.grad
+        form = problem.domain.factored(x, grad)
+        pairs = min(self.settings.pairs, self.settings.max_numbers // max(2 * form.start.size, 1))
+        if form.start.size == 0 or pairs < MIN_PAIRS:
+            return replace(state, grad=grad)
+        start = Iterate(form.start, before, form.pull_back(form.start, grad))
+        last, estimate, cut = self.descend(F, form, start, pairs)
+        if cut:
+            new = form.point(last.w)
+            return replace(
+                state, x=new, theta_ag=new, fun=last.fun, grad=None, memory=self.inner.init(problem.domain, new)
+            )
+        enough = estimate <= 2 * self.settings.accuracy * self.eps
+        near = state.certificate.norm**2 <= self.settings.close * self.eps and not just_certified
+        due = state.due or (enough and near)
+        if last is start:
+            return replace(state, grad=grad, due=due)
+        new = compressed(form.point(last.w))
+        fun = F.value(new)
+        if fun > before + VALUE_NOISE * abs(before):
+            return replace(state, grad=grad)
+        memory = self.inner.init(problem.domain, new)
+        return replace(state, x=new, theta_ag=new, fun=fun, grad=None, memory=memory, due=due)
+
+    def descend(self, F: Any, form: FactoredForm, start: Iterate, pairs: int) -> tuple[Iterate, float, bool]:
+        """Return the last iterate of the phase, its estimate of the squared gradient mapping, and whether a budget ended it."""
+        at: list[Point] = []
+
+        def value(w: np.ndarray) -> float:
+            heartbeat()
+            at[:] = [form.point(w)]
+            return F.value(at[0])
+
+        def grad(w: np.ndarray) -> np.ndarray:
+            return form.pull_back(w, F.grad(at[0]))
+
+        asked = self.settings
+        target, falls = asked.accuracy * self.eps, [start.fun]
+        first = estimate = form.squared_mapping(start.w, start.grad)
+        last = start
+        if first <= target:
+            return last, first, False
+        try:
+            for last in lbfgs(value, grad, start, pairs):
+                falls.append(last.fun)
+                estimate = form.squared_mapping(last.w, last.grad)
+                if estimate <= target or len(falls) > asked.iterations:
+                    break
+                wrong_rank = len(falls) > 2 * asked.window and estimate > asked.fallen * first
+                if wrong_rank and falls[-1 - asked.window] - falls[-1] < asked.slow * (falls[0] - falls[-1]):
+                    break
+        except BudgetEnd:
+            if last is start:
+                raise
+            return last, estimate, True
+        return last, estimate, False
+
+
+def compressed(x: Point) -> Point:
+    """Return a LowRank with orthogonal factors, and an array as it is."""
+    return x.compressed() if isinstance(x, LowRank) else x
+
+
+def polishes(problem: Problem, wanted: bool | str, adaptive: bool, inner: Inner) -> bool:
+    """Return whether the factored phase is used.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its set must have ``factored``.
+    wanted : bool or "auto"
+        "auto": if points are structured and the inner solver can do without proofs.
+    adaptive : bool
+        Whether the method is NCGS with adaptive steps; the theorem's steps are left as they are.
+    inner : Inner
+        The inner solver.
+
+    Raises
+    ------
+    TypeError
+        If it is demanded and not possible.
+    """
+    owner = type(problem.domain).__name__
+    offers = getattr(problem.domain, "factored", None) is not None
+    if wanted is False or (wanted == "auto" and not getattr(problem.objective, "low_rank", False)):
+        return False
+    lacking = ""
+    if not offers:
+        lacking = f"{owner} offers none (NuclearBall and Spectrahedron do): leave polish out"
+    elif not adaptive:
+        lacking = "it is part of method 'ncgs' with the practical schedule and adaptive steps only: leave polish out"
+    elif getattr(inner, "estimate", None) is None:
+        lacking = f"inner solver {type(inner).__name__} has no steps without proofs: use inner='spectral'"
+    if lacking and wanted is True:
+        raise TypeError(f"polish=True asks for a factored phase, but {lacking}.")
+    return not lacking
