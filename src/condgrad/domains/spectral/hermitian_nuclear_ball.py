@@ -23,7 +23,8 @@ class HermitianNuclearBall(Ball):
     inner products, <x, y> = Re trace(X* Y). :meth:`to_complex` and :meth:`to_real` convert. A gradient has the derivatives by the
     real parts in its first matrix and those by the imaginary parts in its second.
 
-    The linear oracle and the projection see the Hermitian part of their argument, and take one full decomposition.
+    The linear oracle and the projection see the Hermitian part of their argument. The oracle takes one reduction to tridiagonal
+    form and one eigenvector, the projection a full decomposition.
 
     Parameters
     ----------
@@ -123,6 +124,6 @@ def _hermitian_nuclear_minimum(ball: HermitianNuclearBall, g: np.ndarray) -> flo
 
 ENTRY = DomainEntry(
     "hermitian-nuclear-ball", HermitianNuclearBall, "{X = X* : |X|_* <= r}, X = x[0] + i x[1]",
-    "the eigenvector of the largest absolute eigenvalue of the Hermitian part, by a full decomposition",
+    "the eigenvector of the largest absolute eigenvalue of the Hermitian part, by LAPACK",
     _hermitian_nuclear_balls, _in_hermitian_nuclear_ball, _hermitian_nuclear_minimum,
 )  # fmt: skip
