@@ -3,7 +3,8 @@
 python -m benchmarks.set_gallery [--out docs] [--directions 1200]
 
 A set is drawn as the convex hull of the oracle's answers to random directions, seen in the three coordinates in which it is
-widest (two, if it is flat). Where the example has more dimensions this is its shadow there. A set that is added to the registry
+widest (two, if it is flat). Where the example has more dimensions this is its shadow there: directions in these coordinates
+reach its outline. A set that is added to the registry
 is drawn without a change here; a line in DRAWN chooses a better instance of it, a line in USES says what it is for.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ DRAWN: dict[str, Make] = {
     "spectrahedron": lambda make: make((2, 2), equal=False),
     "symmetric-nuclear-ball": lambda make: make((2, 2)),
     "elliptope": lambda make: make((3, 3)),
+    "ky-fan-ball": lambda make: make((3, 3), 2),
+    "fantope": lambda make: make(3, 1),
+    "schatten-ball": lambda make: make((2, 2), 1.5),
+    "product": lambda make: make([DOMAINS["simplex"].factory(3), DOMAINS["box"].factory([0.0], [1.2])]),
+    "cached": lambda make: make(DOMAINS["l1-ball"].factory(3)),
+    "convex-hull": lambda make: make(np.random.default_rng(4).standard_normal((14, 3))),
 }
 """Instances that are drawn in place of a registry example: name -> (factory -> set)."""
 
@@ -134,39 +141,46 @@ def families() -> dict[str, list[DomainEntry]]:
 def boundary(domain: Any, number: int, seed: int = 0) -> np.ndarray:
     """Distinct answers of the oracle to random directions, one in each row. Some directions are sparse, some are integers."""
     rng = np.random.default_rng(seed)
-    answers = []
+    directions = rng.standard_normal((number, *domain.shape))
+    directions[::5] = np.round(directions[::5])
+    return np.unique(np.round(answers(domain, directions), 9), axis=0)
+
+
+def answers(domain: Any, directions: Iterable[np.ndarray]) -> np.ndarray:
+    """The oracle's answers as vectors, one in each row."""
     with warnings.catch_warnings():  # a picture has no use for the last digits
         warnings.simplefilter("ignore", InexactOracleWarning)
-        for k in range(number):
-            direction = rng.standard_normal(domain.shape)
-            if k % 5 == 0:
-                direction = np.round(direction)
-            answers.append(np.asarray(domain.lmo(direction), dtype=float).ravel())
-    return np.unique(np.round(answers, 9), axis=0)
+        return np.array([np.asarray(domain.lmo(g), dtype=float).ravel() for g in directions])
 
 
-def coordinates(points: np.ndarray) -> np.ndarray:
-    """The points in at most three coordinates: as they are, or the principal ones if there are more or the set is flat."""
-    centred = points - points.mean(axis=0)
-    _, values, axes = np.linalg.svd(centred, full_matrices=False)
-    rank = int(np.sum(values > 1e-7 * max(values[0], 1e-300)))
+def coordinates(domain: Any, number: int) -> np.ndarray:
+    """The boundary in at most three coordinates: as it is, or in the principal ones if there are more or the set is flat."""
+    points = boundary(domain, number)
+    middle = points.mean(axis=0)
+    _, values, axes = np.linalg.svd(points - middle, full_matrices=False)
+    rank = int(np.sum(values > 1e-5 * max(values[0], 1e-300)))
     if rank == points.shape[1] <= 3:
         return points
-    return centred @ axes[: min(rank, 3)].T
+    axes = axes[: min(rank, 3)]
+    if rank > 3:
+        seen = np.random.default_rng(1).standard_normal((number, 3))
+        seen[::5] = np.round(seen[::5])
+        points = np.unique(np.round(answers(domain, (seen @ axes).reshape(number, *domain.shape)), 9), axis=0)
+    return (points - middle) @ axes.T
 
 
 def instance(entry: DomainEntry, number: int) -> tuple[Any, np.ndarray]:
     """The set that is drawn, and its boundary in at most three coordinates."""
     if entry.name in DRAWN:
         domain = DRAWN[entry.name](entry.factory)
-        return domain, coordinates(boundary(domain, number))
+        return domain, coordinates(domain, number)
 
     def fitness(domain: Any) -> tuple[int, int]:
         """More dimensions up to three, and a smaller shape."""
-        return coordinates(boundary(domain, 50)).shape[1], -int(np.prod(domain.shape))
+        return coordinates(domain, 50).shape[1], -int(np.prod(domain.shape))
 
     domain = max(entry.examples().values(), key=fitness)
-    return domain, coordinates(boundary(domain, number))
+    return domain, coordinates(domain, number)
 
 
 def draw(panel: Any, points: np.ndarray, colour: str) -> None:
@@ -228,7 +242,7 @@ def picture(entries: list[DomainEntry], number: int, colour: str) -> bytes:
         panel = figure.add_subplot(rows, 6, k + 1, projection="3d")
         _, points = instance(entry, number)
         draw(panel, points, colour)
-        panel.set_title(entry.name, fontsize=8, pad=-2)
+        panel.set_title(entry.name, fontsize=7, pad=-2)
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png")
     compact = io.BytesIO()

@@ -153,6 +153,15 @@ def test_start_is_the_middle():
     assert np.array_equal(Fantope(4, 2).start(), 0.5 * np.eye(4))
 
 
+@over({name: domain for name, domain in OURS.items() if hasattr(domain, "project")})
+@pytest.mark.parametrize("seed", range(4))
+def test_the_projection_of_a_far_point_is_in_the_set(domain, seed):
+    """At 1e8 diameters half of the digits of a point are lost, and none of those of the constraints may be."""
+    rng = np.random.default_rng((seed, 5))
+    far = 1e8 * (domain.diameter or domain.max_norm) * rng.standard_normal(domain.shape)
+    assert domain.contains(domain.project(far))
+
+
 def test_projecting_a_far_point_keeps_the_sum():
     p = Simplex(3).project(1e12 + np.array([0.0, 0.25, -0.25]))
     assert p.sum() == pytest.approx(1.0, abs=1e-15)

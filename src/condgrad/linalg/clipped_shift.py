@@ -38,6 +38,14 @@ def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarra
     x = x - x.max()  # changes nothing but theta, and keeps the sums below at the size of the bounds
     low = np.broadcast_to(np.asarray(low, dtype=float), x.shape)
     high = np.minimum(high, low + max(total - float(low.sum()), 0.0))
+    x = x - _shift(x, low, high, total)
+    return np.clip(
+        x - _shift(x, low, high, total), low, high
+    )  # again, of small numbers: the sum keeps all of its digits
+
+
+def _shift(x: np.ndarray, low: np.ndarray, high: np.ndarray, total: float) -> float:
+    """Return theta."""
     left, right = float((x - high).min()), float((x - low).max())
     theta = left
     for step in range(STEPS):
@@ -56,4 +64,4 @@ def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarra
         if following == theta or not left <= following <= right:
             break
         theta = following
-    return np.clip(x - theta, low, high)
+    return theta

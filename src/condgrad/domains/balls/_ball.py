@@ -60,6 +60,11 @@ class Ball(ABC):
         """Largest Euclidean distance between two points of the set."""
         return 2 * self.max_norm
 
+    def _onto_boundary(self, x: np.ndarray) -> np.ndarray:
+        """Return the multiple of x whose norm is the radius. For projections, whose norm the digits of a far point leave open."""
+        size = self.norm(x)
+        return x * (self.radius / size) if size > 0 else x
+
     def start(self) -> np.ndarray:
         """Return the default starting point, 0."""
         return np.zeros(self.shape)

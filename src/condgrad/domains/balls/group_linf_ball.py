@@ -97,7 +97,7 @@ class GroupLinfBall(Ball):
                 break
             theta += max((float(best[used].sum()) - self.radius) / float(np.sum(1 / at[used])), 0.0)
         heights = np.maximum(np.maximum.reduceat((sums - theta) / rank, starts), 0.0)
-        return np.copysign(np.minimum(np.abs(x), heights[self.groups]), x)
+        return self._onto_boundary(np.copysign(np.minimum(np.abs(x), heights[self.groups]), x))
 
 
 def _group_linf_balls() -> Examples:

@@ -107,7 +107,7 @@ class KSupportBall(Ball):
         theta = _shares(z, self.k, mu)
         factors = np.zeros(self.shape)
         factors[used] = theta / (theta + mu)
-        return x * factors
+        return self._onto_boundary(x * factors)
 
 
 def _shares(z: np.ndarray, k: int, mu: float) -> np.ndarray:

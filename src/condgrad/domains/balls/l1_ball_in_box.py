@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +15,7 @@ from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.linalg.clipped_shift import clipped_shift
 from condgrad.linalg.knapsack import filled_in_order, largest_square
+from condgrad.linalg.selection import increasing_order, indices_of_smallest
 
 
 @final
@@ -71,10 +73,15 @@ class L1BallInBox:
     def _given(self) -> list[tuple[str, Any]]:
         return [("lower", self.lower), ("upper", self.upper)]
 
-    @property
+    @cached_property
     def _budget(self) -> float:
         """The radius minus the l1 norm of the point of the box that is nearest to 0."""
         return max(self.radius - float(np.abs(self._near).sum()), 0.0)
+
+    @cached_property
+    def _typical_room(self) -> float:
+        """What all entries of a direction with random signs have room for, on average."""
+        return float(np.sum(self.upper - self.lower)) / 2 or 1.0
 
     @property
     def diameter(self) -> float:
@@ -88,12 +95,20 @@ class L1BallInBox:
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """From the point nearest to 0, entries move to their bounds, steepest first, until the radius is used up."""
-        direction = checks.direction(direction, self.shape, "L1BallInBox")
-        towards = np.where(direction > 0, self.lower, self.upper)
-        room = (towards - self._near).reshape(-1)  # away from 0, or none
-        order = np.argsort(-np.abs(direction), axis=None, kind="stable")
-        vertex = self._near.copy().reshape(-1)
-        vertex[order] += np.copysign(filled_in_order(np.abs(room)[order], self._budget), room[order])
+        flat = checks.direction(direction, self.shape, "L1BallInBox").reshape(-1)
+        lower, upper, vertex = self.lower.reshape(-1), self.upper.reshape(-1), self._near.flatten()
+        budget, n = self._budget, flat.size
+        k = min(n, 16 + int(2 * n * min(1.0, budget / self._typical_room)))
+        while True:  # the k steepest entries, until they have room for the whole budget
+            steepest = indices_of_smallest(flat, k, sizes=True) if k <= n // 4 else np.arange(n)
+            slopes, near = flat[steepest], vertex[steepest]
+            room = np.where(slopes > 0, lower[steepest], upper[steepest]) - near  # away from 0, or none
+            if len(steepest) == n or np.abs(room).sum() >= budget * (1 + 1e-9):
+                break
+            k *= 4
+        order = increasing_order(-np.abs(slopes))
+        room = room[order]
+        vertex[steepest[order]] += np.copysign(filled_in_order(np.abs(room), budget), room)
         return vertex.reshape(self.shape)
 
     def project(self, x: np.ndarray) -> np.ndarray:

@@ -114,7 +114,7 @@ class OWLBall(Ball):
             theta = following
         point = np.empty(self.shape)
         point[order] = found
-        return np.copysign(point, x)
+        return self._onto_boundary(np.copysign(point, x))
 
 
 def _owl_balls() -> Examples:

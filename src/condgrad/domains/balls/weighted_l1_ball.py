@@ -81,7 +81,7 @@ class WeightedL1Ball(Ball):
         while (kept := size > theta * w).sum() != count:
             count = kept.sum()
             theta = float(w[kept] @ size[kept] - self.radius) / float(w[kept] @ w[kept])
-        return np.sign(x) * np.maximum(size - theta * w, 0.0)
+        return self._onto_boundary(np.sign(x) * np.maximum(size - theta * w, 0.0))
 
 
 def _weighted_l1_balls() -> Examples:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from math import inf, isfinite, sqrt
+from math import inf, sqrt
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from condgrad import checks
+from condgrad.domains.balls._ball import is_safe
+from condgrad.domains.user import ProjectableUserSet, UserSet
 from condgrad.linalg.selection import largest_size
 from condgrad.points import SparseArray, inner, norm2
 from condgrad.points.base import Structured
@@ -49,11 +51,17 @@ class Combination(ABC):
         return checks.point(x, self.shape, owner)
 
     def _direction(self, direction: Any) -> Point:
-        """The same for a direction; one with NaN or Inf is refused, and a huge or tiny one scaled."""
-        direction = self._point(direction)
-        if isinstance(direction, np.ndarray) and not isfinite(largest_size(direction)):
-            checks.finite_direction(direction, type(self).__name__)
-        return in_range(direction)
+        """The same for a direction; one with NaN or Inf is refused, and a huge or tiny one scaled. One pass over its entries."""
+        if isinstance(direction, Structured):
+            return self._point(direction)
+        direction, square = checks.direction_and_square(direction, self.shape, type(self).__name__)
+        return direction if is_safe(square) else in_range(direction)
+
+    def _passed_on(self, direction: Any) -> Point:
+        """The direction that the parts are asked, without a pass over it if each of them does these checks itself."""
+        if isinstance(direction, Structured) or not all(map(checks_directions, self.parts)):
+            return self._direction(direction)
+        return checks.entries(direction, self.shape, type(self).__name__)
 
 
 class only_if:  # noqa: N801 - read as a decorator
@@ -98,6 +106,14 @@ def check_sets(sets: tuple[Any, ...], owner: str) -> tuple[Any, ...]:
     return tuple(sets)
 
 
+def checks_directions(domain: Any) -> bool:
+    """Whether the oracle of a set refuses NaN and Inf and takes directions of any size: all sets of this package do, except for
+    those of a user's functions."""
+    return type(domain).__module__.startswith("condgrad.domains.") and not isinstance(
+        domain, UserSet | ProjectableUserSet
+    )
+
+
 def start_of(domain: Any) -> Point:
     """A point of the set: its start, or where it has none the oracle's answer to a direction of ones."""
     return domain.start() if has(domain, "start") else domain.lmo(np.ones(domain.shape))
@@ -126,6 +142,11 @@ def contained(domain: Any, x: Point, tolerance: float) -> bool:
     except checks.NotGiven:  # as large as the vertices in two opposite directions
         size = sqrt(max(norm2(domain.lmo(sign * np.asarray(x))) for sign in (1.0, -1.0)))
     return reached(domain, x, tolerance * size)
+
+
+def fresh(x: Any) -> bool:
+    """Whether an answer of a set of this package is an array that it does not keep: those that are kept are read-only."""
+    return isinstance(x, np.ndarray) and x.flags.owndata and x.flags.writeable
 
 
 def as_answer(vertex: Any) -> Point:

@@ -19,6 +19,8 @@ from condgrad.domains.combinators._examples import a_point_of
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes import Box
 from condgrad.domains.simplices import Simplex
+from condgrad.linalg.clipped_shift import clipped_shift
+from condgrad.linalg.selection import increasing_order
 
 ROUNDING = 1e-12
 """Bounds that exclude every point by less than this, relative to the set, are taken for rounding."""
@@ -160,7 +162,7 @@ class _SimplexRule(_Rule):
         return ""
 
     def lmo(self, d: np.ndarray) -> np.ndarray:
-        return self.bottom + _filled(np.argsort(d, axis=None, kind="stable"), self.upper - self.bottom, self.budget)
+        return self.bottom + _filled(increasing_order(d.reshape(-1)), self.upper - self.bottom, self.budget)
 
     @property
     def budget(self) -> float:
@@ -201,24 +203,17 @@ class _L1Rule(_Rule):
     def lmo(self, d: np.ndarray) -> np.ndarray:
         room = np.where(d > 0, self.centre - self.lower, np.where(d < 0, self.upper - self.centre, 0.0))
         budget = max(self.domain.radius - float(np.abs(self.centre).sum()), 0.0)
-        order = np.argsort(-np.abs(d), axis=None, kind="stable")
+        order = increasing_order(-np.abs(d).reshape(-1))
         return self.centre - np.sign(d) * _filled(order, room, budget)
 
     def project(self, z: np.ndarray) -> np.ndarray:
-        """clip of the soft threshold of z at t, with the l1 norm r."""
-        r = self.domain.radius
-
-        def at(t: float) -> np.ndarray:
-            return np.clip(np.sign(z) * np.maximum(np.abs(z) - t, 0.0), self.lower, self.upper)
-
-        def polish(t: float) -> float:
-            x = at(t)
-            free = int(np.count_nonzero((x > self.lower) & (x < self.upper) & (x != 0)))
-            return max(t + (float(np.abs(x).sum()) - r) / free, 0.0) if free else t
-
-        if np.abs(at(0.0)).sum() <= r:
-            return at(0.0)
-        return at(_root(lambda t: float(np.abs(at(t)).sum()) - r, 0.0, float(np.abs(z).max()), polish))
+        """clip of the soft threshold of z at t, with the l1 norm r; in sizes it is a box cut by a plane."""
+        nearest = np.clip(z, self.lower, self.upper)
+        if np.abs(nearest).sum() <= self.domain.radius:
+            return nearest
+        sign = np.where(self.centre == 0, np.where(z < 0, -1.0, 1.0), np.sign(self.centre))
+        high = np.where(sign > 0, self.upper, -self.lower)
+        return sign * clipped_shift(sign * z, np.abs(self.centre), high, self.domain.radius)
 
 
 class _L2Rule(_L1Rule):

@@ -207,11 +207,13 @@ class HalfSpaceCut(Combination):
         if excess(high) > 0.0:  # the half-space touches S only
             return self.domain.project(x - high * self._unit)
         t = brentq(excess, 0.0, high, xtol=1e-300, rtol=8.9e-16, maxiter=500)
-        return self.domain.project(x - t * self._unit)
+        return self._moved_in(self.domain.project(x - t * self._unit))  # by what the digits of a far x leave open
 
     def start(self) -> Point:
         """The start of S, moved towards the point with the least <a, x> until it is in the half-space."""
-        x = start_of(self.domain)
+        return self._moved_in(start_of(self.domain))
+
+    def _moved_in(self, x: Point) -> Point:
         over, least = self._excess(x), self._excess(self._deepest)
         if over <= 0.0:
             return x

@@ -15,7 +15,9 @@ from condgrad.domains.combinators._combination import (
     Combination,
     as_answer,
     check_sets,
+    checks_directions,
     diameter_of,
+    fresh,
     max_norm_of,
     reached,
     start_of,
@@ -23,6 +25,7 @@ from condgrad.domains.combinators._combination import (
 from condgrad.domains.combinators._examples import a_point_of, known_minimum
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.simplices import Simplex
+from condgrad.points import SparseArray
 from condgrad.protocols import Point, vertex_oracle
 
 
@@ -83,8 +86,20 @@ class MinkowskiSum(Combination):
         return sum(map(max_norm_of, self.sets))
 
     def lmo(self, direction: Point) -> Point:
-        direction = self._direction(direction)
-        return as_answer(reduce(add, [vertex_oracle(one)(direction) for one in self.sets]))
+        direction = self._passed_on(direction)
+        answers = [vertex_oracle(one)(direction) for one in self.sets]
+        own = (
+            i for i, (one, x) in enumerate(zip(self.sets, answers, strict=True)) if checks_directions(one) and fresh(x)
+        )
+        if (first := next(own, None)) is None:
+            return as_answer(reduce(add, answers))
+        total = answers.pop(first)  # an array that nobody else has: the others are added to it in place
+        for answer in answers:
+            if isinstance(answer, SparseArray):
+                total.reshape(-1)[answer.indices] += answer.values
+            else:
+                total += answer
+        return total
 
     def start(self) -> Point:
         """The sum of the starts."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from math import hypot, prod
 from typing import Any, final
 
@@ -12,7 +14,6 @@ from condgrad import checks
 from condgrad.domains.balls import L2Ball
 from condgrad.domains.combinators._combination import (
     Combination,
-    as_answer,
     check_set,
     contained,
     diameter_of,
@@ -27,7 +28,6 @@ from condgrad.domains.polytopes import Box
 from condgrad.domains.simplices import Simplex
 from condgrad.domains.spectral import NuclearBall
 from condgrad.points import Blocks, SparseArray
-from condgrad.points.blocks import split
 from condgrad.protocols import Point, has, vertex_oracle
 
 
@@ -104,15 +104,24 @@ class Product(Combination):
 
     def lmo(self, direction: Point) -> Point:
         """The answer of each set to its block of the direction; a vector where the direction is one."""
-        given = self._blocks(self._direction(direction))
-        if isinstance(direction, Blocks) or not all(has(one, "atom") for one in self.sets):
-            return self._joined([one.lmo(block) for one, block in given], direction)
-        return as_answer(self._joined([one.atom(block) for one, block in given], direction))
+        given = self._blocks(self._passed_on(direction))
+        if isinstance(direction, Blocks):
+            return self._point_of([one.lmo(block) for one, block in given])
+        answers = [vertex_oracle(one)(block) for one, block in given]
+        if all(isinstance(x, SparseArray) for x in answers) and not any(has(one, "atom") for one in self.sets):
+            return self._joined(answers, direction)  # sets whose own lmo answers so
+        vertex = np.zeros(self.shape)
+        for answer, (begin, end, _) in zip(answers, self._spans, strict=True):
+            if isinstance(answer, SparseArray):
+                vertex[begin:end][answer.indices] = answer.values
+            else:
+                vertex[begin:end] = np.asarray(answer).reshape(-1)
+        return vertex
 
     @only_if(lambda product: any(has(one, "atom") for one in product.sets))
     def atom(self, direction: Point) -> Point:
         """The answer with structured blocks, where the sets have such; of vectors a SparseArray if all blocks are."""
-        given = self._blocks(self._direction(direction))
+        given = self._blocks(self._passed_on(direction))
         return self._joined([vertex_oracle(one)(block) for one, block in given], direction)
 
     @only_if(parts_project)
@@ -132,16 +141,22 @@ class Product(Combination):
         """Whether each block is in its set, up to the tolerance that its ``contains`` grants."""
         return all(contained(one, block, tolerance) for one, block in self._blocks(x))
 
+    @cached_property
+    def _spans(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+        """Where the entries of each block begin and end in a vector of all entries, and its shape."""
+        shapes = [checks.as_shape(one.shape, "Product") for one in self.sets]
+        ends = [*accumulate(map(prod, shapes))]
+        return tuple(zip([0, *ends[:-1]], ends, shapes, strict=True))
+
     def _blocks(self, x: Any) -> list[tuple[Any, Point]]:
         """Each set with its block of a point, or of a vector of all entries."""
         if isinstance(x, Blocks) and len(x.blocks) == len(self.sets):
             blocks = x.blocks
-            for one, block in zip(self.sets, blocks, strict=True):
-                checks.same_shape(tuple(block.shape), checks.as_shape(one.shape, "Product"), "A block given to Product")
+            for block, (_, _, shape) in zip(blocks, self._spans, strict=True):
+                checks.same_shape(tuple(block.shape), shape, "A block given to Product")
         else:
-            blocks = split(
-                checks.point(x, self.shape, "Product"), [checks.as_shape(s.shape, "Product") for s in self.sets]
-            )
+            x = checks.entries(x, self.shape, "Product")
+            blocks = tuple(x[begin:end].reshape(shape) for begin, end, shape in self._spans)
         return list(zip(self.sets, blocks, strict=True))
 
     def _point_of(self, blocks: list[Any]) -> Blocks:
@@ -152,8 +167,7 @@ class Product(Combination):
         if isinstance(like, Blocks):
             return self._point_of(blocks)
         if all(isinstance(block, SparseArray) for block in blocks):
-            starts = np.cumsum([0, *(prod(block.shape) for block in blocks)])
-            indices = np.concatenate([start + block.indices for start, block in zip(starts, blocks, strict=False)])
+            indices = np.concatenate([span[0] + block.indices for span, block in zip(self._spans, blocks, strict=True)])
             return SparseArray(indices, np.concatenate([block.values for block in blocks]), self.shape)
         return self._point_of(blocks).to_dense()
 

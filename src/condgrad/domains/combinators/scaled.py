@@ -82,13 +82,13 @@ class Scaled(Combination):
         return abs(self.factor) * max_norm_of(self.domain)
 
     def lmo(self, direction: Point) -> Point:
-        direction = self._direction(direction)
+        direction = self._passed_on(direction)
         return as_answer(self.factor * vertex_oracle(self.domain)(direction if self.factor > 0 else -1.0 * direction))
 
     @only_if(lambda scaled: has(scaled.domain, "atom"))
     def atom(self, direction: Point) -> Point:
         """c times the structured answer of S."""
-        direction = self._direction(direction)
+        direction = self._passed_on(direction)
         return self.factor * self.domain.atom(direction if self.factor > 0 else -1.0 * direction)
 
     @only_if(parts_project)

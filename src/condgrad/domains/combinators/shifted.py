@@ -78,7 +78,7 @@ class Shifted(Combination):
         return max_norm_of(self.domain) + float(np.linalg.norm(self.by))
 
     def lmo(self, direction: Point) -> Point:
-        return vertex_oracle(self.domain)(self._direction(direction)) + self.by
+        return vertex_oracle(self.domain)(self._passed_on(direction)) + self.by
 
     @only_if(parts_project)
     def project(self, x: Point) -> Point:

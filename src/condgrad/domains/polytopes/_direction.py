@@ -10,8 +10,8 @@ import numpy as np
 from condgrad import checks
 from condgrad.linalg.selection import largest_size
 
-MODERATE = (1e-150, 1e150)
-"""Sizes of the largest entry of a direction that needs no factor."""
+MODERATE = (1e-280, 1e280)
+"""Sums of the squares of a direction that needs no factor."""
 
 
 def scaled(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
@@ -49,8 +49,10 @@ def moderate(direction: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
 
     For oracles whose answer does not depend on a factor that is a power of 2.
     """
-    given, top = _with_size(direction, shape, owner)
-    return given if MODERATE[0] < top < MODERATE[1] else _times_power(given, -math.frexp(top)[1])
+    given, square = checks.direction_and_square(direction, shape, owner)
+    if MODERATE[0] < square < MODERATE[1]:
+        return given
+    return _times_power(given, -math.frexp(largest_size(given))[1])
 
 
 def _with_size(direction: Any, shape: tuple[int, ...], owner: str) -> tuple[np.ndarray, float]:

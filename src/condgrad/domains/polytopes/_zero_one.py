@@ -23,11 +23,17 @@ class ZeroOnePolytope(ABC):
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """A vertex that minimises <direction, x>."""
-        return self.atom(direction).to_dense()
+        vertex = np.zeros(self.shape)
+        vertex.reshape(-1)[self._ones(direction)] = 1.0
+        return vertex
 
     def atom(self, direction: np.ndarray) -> SparseArray:
         """The answer of ``lmo`` as the indices of its ones."""
-        return SparseArray(self._chosen(scaled(direction, self.shape, type(self).__name__)), 1.0, self.shape)
+        return SparseArray(self._ones(direction), 1.0, self.shape)
+
+    def _ones(self, direction: np.ndarray) -> np.ndarray:
+        """The same indices for a direction that is neither checked nor scaled."""
+        return self._chosen(scaled(direction, self.shape, type(self).__name__))
 
     def _point(self, x: Any) -> np.ndarray:
         """x as an array of the shape of the set."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -15,6 +15,18 @@ from condgrad.domains.polytopes._brute_force import mixture
 from condgrad.domains.polytopes._graph import pair_list
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope
 from condgrad.domains.polytopes.matching_polytope import matchings_of
+
+
+class _ByRows(NamedTuple):
+    """The edges in the order of a sparse matrix: by their rows, and within a row by their columns."""
+
+    order: np.ndarray
+    """Their positions in the list that was given."""
+    keys: np.ndarray
+    """row * number of columns + column, increasing."""
+    columns: np.ndarray
+    starts: np.ndarray
+    """Where the edges of each row begin, and where the last ones end."""
 
 
 @final
@@ -79,6 +91,14 @@ class BipartiteMatchingPolytope(ZeroOnePolytope):
         graph = sp.csr_matrix((np.ones(len(self.edges)), (self.edges[:, 0], self.edges[:, 1])), shape=self._sizes)
         return int(np.sum(maximum_bipartite_matching(graph) >= 0))
 
+    @cached_property
+    def _by_rows(self) -> _ByRows:
+        rows, columns = self._sizes
+        keys = self.edges @ [columns, 1]
+        order = np.argsort(keys)
+        starts = np.searchsorted(self.edges[order, 0], np.arange(rows + 1))
+        return _ByRows(order, keys[order], self.edges[order, 1], starts)
+
     @property
     def diameter(self) -> float:
         """An upper bound: two largest matchings that share no edge."""
@@ -93,21 +113,23 @@ class BipartiteMatchingPolytope(ZeroOnePolytope):
         import scipy.sparse as sp
         from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
+        (rows, columns), by_rows = self._sizes, self._by_rows
+        kept, ends, starts = by_rows.columns, by_rows.columns, by_rows.starts
         # 2 more for each row changes nothing, and scipy takes 0 for no edge
-        (rows, columns), (u, v), costs = self._sizes, self.edges.T, direction + 2.0
-        where = np.arange(len(u))
-        if not self.perfect:  # a row that is not matched takes a column of its own, at no cost
-            where = np.flatnonzero(direction < 0)
-            idle = np.arange(rows)
-            u, v = np.concatenate([u[where], idle]), np.concatenate([v[where], columns + idle])
-            costs = np.concatenate([costs[where], np.full(rows, 2.0)])
+        costs = direction[by_rows.order] + 2.0
+        if (
+            not self.perfect
+        ):  # a row that is not matched takes a column of its own, at no cost: the last entry of the row
+            useful = costs < 2.0
+            before = np.concatenate([[0], np.cumsum(useful)])[starts]
+            kept = np.insert(ends[useful], before[1:], columns + np.arange(rows))
+            costs = np.insert(costs[useful], before[1:], 2.0)
+            starts = before + np.arange(rows + 1)
         wide = columns if self.perfect else columns + rows
-        graph = sp.csr_matrix((costs, (u, v)), shape=(rows, wide))
+        graph = sp.csr_matrix((costs, kept.astype(np.int32), starts.astype(np.int32)), shape=(rows, wide))
         i, j = min_weight_full_bipartite_matching(graph)
-        keys = self.edges @ [wide, 1]
-        order = np.argsort(keys)
-        taken = (i * wide + j)[j < columns]
-        return order[np.searchsorted(keys, taken, sorter=order)]
+        matched = j < columns
+        return by_rows.order[np.searchsorted(by_rows.keys, i[matched] * columns + j[matched])]
 
     def start(self) -> np.ndarray:
         """Edges with equal parts of what their fuller node allows; where ``perfect``, the mean of some vertices."""

@@ -14,7 +14,6 @@ from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._direction import moderate
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope
-from condgrad.points import SparseArray
 
 
 @final
@@ -76,9 +75,8 @@ class Birkhoff(ZeroOnePolytope):
         columns = self.permutation(direction)
         return np.arange(len(columns)) * len(columns) + columns
 
-    def atom(self, direction: np.ndarray) -> SparseArray:
-        """The answer of ``lmo`` as the indices of its ones."""
-        return SparseArray(self._chosen(direction), 1.0, self.shape)
+    def _ones(self, direction: np.ndarray) -> np.ndarray:
+        return self._chosen(direction)  # assignments need no factor
 
     def start(self) -> np.ndarray:
         """The middle, 1/n everywhere."""

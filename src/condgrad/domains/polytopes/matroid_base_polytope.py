@@ -16,6 +16,7 @@ from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._brute_force import mixture
 from condgrad.domains.polytopes._membership import is_within
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope, between_0_and_1
+from condgrad.linalg.selection import increasing_order
 
 
 @final
@@ -78,7 +79,7 @@ class MatroidBasePolytope(ZeroOnePolytope):
 
     def _chosen(self, direction: np.ndarray) -> np.ndarray:
         taken: list[int] = []
-        for element in np.argsort(direction, kind="stable").tolist():
+        for element in increasing_order(direction).tolist():
             if len(taken) == self.size:
                 break
             rank = self._rank(np.array([*taken, element]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -14,6 +14,9 @@ from condgrad import checks
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._graph import edge_list, incidence
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope, between_0_and_1
+
+THIN = 100
+"""Edges a layer below which a loop over single edges is faster than numpy's operations on layers."""
 
 
 class _Layer(NamedTuple):
@@ -111,7 +114,9 @@ class PathPolytope(ZeroOnePolytope):
         return math.sqrt(self._longest)
 
     def _chosen(self, direction: np.ndarray) -> np.ndarray:
-        costs, tails = direction[self._order], self.edges[self._order, 0]
+        costs, tails = direction[self._order], self._tails
+        if len(costs) < THIN * len(self._layers):
+            return self._chosen_one_by_one(costs.tolist())
         distance = np.full(int(self.edges.max()) + 1, np.inf)
         distance[self.source] = 0.0
         for edges, starts, heads in self._layers:
@@ -124,9 +129,37 @@ class PathPolytope(ZeroOnePolytope):
             node = int(tails[last])
         return np.array(path)
 
+    def _chosen_one_by_one(self, costs: list[float]) -> np.ndarray:
+        """The same path, by a loop over single edges: faster than numpy, if few of them lead into each layer."""
+        tails, nodes = self._lists
+        distance, last = [math.inf] * len(self._into), [0] * len(self._into)
+        distance[self.source] = 0.0
+        for node, begin, end in nodes:
+            best = math.inf
+            for edge in range(begin, end):
+                length = distance[tails[edge]] + costs[edge]
+                if length < best:
+                    best, last[node] = length, edge
+            distance[node] = best
+        node, path = self.target, []
+        while node != self.source:
+            path.append(last[node])
+            node = tails[last[node]]
+        return self._order[path]
+
+    @cached_property
+    def _tails(self) -> np.ndarray:
+        return self.edges[self._order, 0]
+
+    @cached_property
+    def _lists(self) -> tuple[list[int], list[tuple[int, int, int]]]:
+        """Tails of the sorted edges, and the nodes in this order with the first edge into each and the one after the last."""
+        nodes = np.concatenate([layer.heads for layer in self._layers])
+        return self._tails.tolist(), [(node, *self._into[node].tolist()) for node in nodes.tolist()]
+
     def _split(self, weights: np.ndarray) -> np.ndarray:
         """The flow that leaves each node over its edges in proportion to their weights."""
-        tails, share = self.edges[self._order, 0], weights[self._order]
+        tails, share = self._tails, weights[self._order]
         share = share / np.bincount(tails, share)[tails]
         through = np.zeros(int(self.edges.max()) + 1)
         through[self.source] = 1.0

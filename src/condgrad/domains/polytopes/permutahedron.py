@@ -13,6 +13,7 @@ from condgrad import checks
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._brute_force import mixture
 from condgrad.domains.polytopes._direction import scaled
+from condgrad.linalg.selection import increasing_order
 
 
 @final
@@ -66,7 +67,7 @@ class Permutahedron:
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """The largest value where the direction is smallest, and so on."""
         vertex = np.empty(self.shape)
-        vertex[np.argsort(scaled(direction, self.shape, "Permutahedron"), kind="stable")] = self.values
+        vertex[increasing_order(scaled(direction, self.shape, "Permutahedron"))] = self.values
         return vertex
 
     def project(self, x: np.ndarray) -> np.ndarray:

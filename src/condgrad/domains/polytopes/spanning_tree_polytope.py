@@ -16,6 +16,7 @@ from condgrad.domains.polytopes._brute_force import mixture
 from condgrad.domains.polytopes._graph import edge_list
 from condgrad.domains.polytopes._membership import is_within
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope, between_0_and_1
+from condgrad.linalg.selection import increasing_order
 
 
 @final
@@ -84,7 +85,7 @@ class SpanningTreePolytope(ZeroOnePolytope):
         import scipy.sparse as sp
         from scipy.sparse.csgraph import minimum_spanning_tree
 
-        order = np.argsort(direction, kind="stable")
+        order = increasing_order(direction)
         nodes = self._size + 1
         _, first = np.unique(self._ends[order] @ [nodes, 1], return_index=True)  # the cheapest of parallel edges
         kept = self._ends[order[first]]

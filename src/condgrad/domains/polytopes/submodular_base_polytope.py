@@ -15,6 +15,7 @@ from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._brute_force import mixture
 from condgrad.domains.polytopes._direction import scaled
 from condgrad.domains.polytopes._membership import is_within
+from condgrad.linalg.selection import increasing_order
 
 
 @final
@@ -88,7 +89,7 @@ class SubmodularBasePolytope:
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """What each element adds to f, the element with the smallest entry of the direction first."""
-        order = np.argsort(scaled(direction, self.shape, "SubmodularBasePolytope"), kind="stable")
+        order = increasing_order(scaled(direction, self.shape, "SubmodularBasePolytope"))
         if self.prefixes is None:
             values = np.array([self._value(order[: i + 1]) for i in range(len(order))])
         else:

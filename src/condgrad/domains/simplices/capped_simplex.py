@@ -14,7 +14,7 @@ from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.linalg.clipped_shift import clipped_shift
 from condgrad.linalg.knapsack import filled_in_order, largest_square
-from condgrad.linalg.selection import indices_of_smallest
+from condgrad.linalg.selection import increasing_order, indices_of_smallest
 from condgrad.points.sparse_array import SparseArray
 
 FIRST = 64
@@ -80,7 +80,7 @@ class CappedSimplex:
             if upper[smallest].sum() >= self.radius * (1 + 1e-9):
                 break
             k = min(4 * k, flat.size)
-        order = smallest[np.argsort(flat[smallest], kind="stable")]
+        order = smallest[increasing_order(flat[smallest])]
         filled = filled_in_order(upper[order], self.radius)
         return SparseArray(order[filled > 0], filled[filled > 0], self.shape)
 

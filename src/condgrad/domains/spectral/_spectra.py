@@ -12,11 +12,11 @@ from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.linalg.eigenvalue_bound import EigenvalueBound, eigenvalue_bound
+from condgrad.linalg.extreme_eigen import Tridiagonal
 from condgrad.linalg.lanczos import RITZ, SPARE, lowest_eigen, random_block, symmetric_times, top_singular, wider
 from condgrad.linalg.selection import finite_size
 from condgrad.linalg.simplex_projection import onto_simplex
@@ -101,9 +101,9 @@ PRODUCT_ROUNDING = 1e-13
 """Bound on the rounding error of a matrix product, relative to the norm of the matrix."""
 MAX_DENSE_SIZE = 64
 """Maximum number of rows or columns for which a full SVD is as fast as a Lanczos method."""
-MAX_DENSE_EIGEN_SIZE = 256
-"""Maximum number of rows of an array for which the lowest eigenvectors alone, by LAPACK, are as fast as a Lanczos method that no
-block warm-starts."""
+MAX_DENSE_EIGEN_SIZE, MAX_DENSE_BLOCK_SIZE = 400, 640
+"""Maximum number of rows of an array for which one eigenvector at an end of the spectrum, or several, are found as fast by LAPACK
+as by a Lanczos method that no block warm-starts; for a spectrum without gaps, which is its worst case."""
 
 
 def dense_if_small(A: Point) -> np.ndarray | None:
@@ -167,8 +167,12 @@ def lowest_vectors(A: Point, k: int, near: np.ndarray | None, accuracy: float) -
         return Vectors(vectors, vectors, values)
     size = 1.0 if isinstance(A, Structured) else finite_size(A) or 1.0
     A = A / size
-    if near is None and isinstance(A, np.ndarray) and len(A) <= MAX_DENSE_EIGEN_SIZE:
-        values, vectors = eigh(symmetric_part(A), subset_by_index=(0, k - 1), overwrite_a=True, check_finite=False)
+    if (
+        near is None
+        and isinstance(A, np.ndarray)
+        and len(A) <= (MAX_DENSE_EIGEN_SIZE if k == 1 else MAX_DENSE_BLOCK_SIZE)
+    ):
+        values, vectors = Tridiagonal(symmetric_part(A)).eigenpairs(0, k - 1)
         return Vectors(vectors, vectors, size * values)
     vectors, values, residual, accurate = lowest_eigen(A, k, near, accuracy / size, start_seed(near))
     lowest = vectors[:, :k]

@@ -11,7 +11,7 @@ from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball
 from condgrad.domains.spectral._spectra import scaled_to_unit
-from condgrad.domains.spectral.symmetric_nuclear_ball import onto_l1_ball
+from condgrad.domains.spectral.symmetric_nuclear_ball import larger_end, onto_l1_ball
 
 
 @final
@@ -23,7 +23,8 @@ class HermitianNuclearBall(Ball):
     inner products, <x, y> = Re trace(X* Y). :meth:`to_complex` and :meth:`to_real` convert. A gradient has the derivatives by the
     real parts in its first matrix and those by the imaginary parts in its second.
 
-    The linear oracle and the projection see the Hermitian part of their argument, and take one full decomposition.
+    The linear oracle and the projection see the Hermitian part of their argument. The oracle takes one reduction to tridiagonal
+    form and one eigenvector, the projection a full decomposition.
 
     Parameters
     ----------
@@ -81,11 +82,10 @@ class HermitianNuclearBall(Ball):
         return self.radius
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        direction = checks.finite_direction(self._point(direction), "HermitianNuclearBall")
-        values, vectors = self._decomposed(scaled_to_unit(direction))
-        at, sign = (-1, -1.0) if values[-1] >= -values[0] else (0, 1.0)
-        v = vectors[:, at]
-        return sign * self.radius * self.to_real(np.outer(v, v.conj()))
+        X = self.to_complex(scaled_to_unit(self._point(direction)))
+        v, sign = larger_end(X / 2 + X.conj().T / 2)
+        vertex = (sign * self.radius * v) @ v.conj().T
+        return np.stack([vertex.real, vertex.imag])
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """The matrix with the eigenvectors of the Hermitian part of x, and with its eigenvalues projected onto the l1 ball."""
@@ -124,6 +124,6 @@ def _hermitian_nuclear_minimum(ball: HermitianNuclearBall, g: np.ndarray) -> flo
 
 ENTRY = DomainEntry(
     "hermitian-nuclear-ball", HermitianNuclearBall, "{X = X* : |X|_* <= r}, X = x[0] + i x[1]",
-    "the eigenvector of the largest absolute eigenvalue of the Hermitian part, by a full decomposition",
+    "the eigenvector of the largest absolute eigenvalue of the Hermitian part, by LAPACK",
     _hermitian_nuclear_balls, _in_hermitian_nuclear_ball, _hermitian_nuclear_minimum,
 )  # fmt: skip

@@ -11,14 +11,17 @@ from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 from condgrad.domains.spectral._spectra import (
+    MAX_DENSE_EIGEN_SIZE,
     as_matrix,
     dense_if_small,
     eigenvalues,
     lowest_vectors,
     report_unconverged,
+    scaled_to_unit,
     square_shape,
     symmetric_part,
 )
+from condgrad.linalg.extreme_eigen import Tridiagonal
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points.low_rank import outer
 from condgrad.protocols import Point
@@ -30,13 +33,22 @@ def onto_l1_ball(values: np.ndarray, radius: float) -> np.ndarray:
     return values if sizes.sum() <= radius else np.sign(values) * onto_simplex(sizes, radius)
 
 
+def larger_end(matrix: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the eigenvector of the eigenvalue with the largest absolute value, shape (n, 1), and minus the sign of this value,
+    of a symmetric or Hermitian matrix; the larger eigenvalue, if both ends are as far from 0."""
+    reduced, last = Tridiagonal(matrix), len(matrix) - 1
+    lowest, highest = reduced.eigenvalues(0, 0)[0], reduced.eigenvalues(last, last)[0]
+    at, sign = (last, -1.0) if highest >= -lowest else (0, 1.0)
+    return reduced.eigenpairs(at, at)[1], sign
+
+
 @final
 @dataclass(frozen=True)
 class SymmetricNuclearBall(Ball):
     """{X = X' : sum_i |lambda_i(X)| <= r}, the eigenvalues of an n x n matrix
 
     The linear oracle sees the symmetric part of the direction, and answers with r v v' or -r v v', for the eigenvector v of the
-    eigenvalue with the largest absolute value: by two Lanczos iterations, for small matrices by a full decomposition. Answers to
+    eigenvalue with the largest absolute value: by two Lanczos iterations, for matrices of up to 400 rows by LAPACK. Answers to
     structured directions are LowRank. The projection is a full decomposition of a dense matrix. The fast spectral inner solver is
     for sets that look at one end of the spectrum, which this one does not: prox subproblems are solved by projection.
 
@@ -77,17 +89,16 @@ class SymmetricNuclearBall(Ball):
 
     def lmo(self, direction: Point) -> Point:
         direction = as_matrix(direction, self.shape, "SymmetricNuclearBall")
-        if isinstance(direction, np.ndarray):
-            checks.finite_direction(direction, "SymmetricNuclearBall")
-        if (whole := dense_if_small(direction)) is not None:
-            values, vectors = np.linalg.eigh(symmetric_part(whole))
-            top, bottom, lowest, highest = vectors[:, -1:], vectors[:, :1], values[0], values[-1]
+        dense = isinstance(direction, np.ndarray) and len(direction) <= MAX_DENSE_EIGEN_SIZE
+        whole = scaled_to_unit(np.asarray(direction)) if dense else dense_if_small(direction)
+        if whole is not None:
+            v, sign = larger_end(symmetric_part(whole))
         else:
             low, high = (lowest_vectors(sign * direction, 1, None, 0.0) for sign in (1.0, -1.0))
             bottom, top, lowest, highest = low.left[:, :1], high.left[:, :1], low.values[0], -high.values[0]
             size = max(-float(lowest), float(highest), 0.0)
             report_unconverged("SymmetricNuclearBall", self.radius * max(low.error, high.error), self.radius * size)
-        v, sign = (top, -1.0) if highest >= -lowest else (bottom, 1.0)
+            v, sign = (top, -1.0) if highest >= -lowest else (bottom, 1.0)
         return outer(sign * self.radius * v, v, direction)
 
     def project(self, x: Point) -> np.ndarray:

@@ -1,0 +1,63 @@
+"""Eigenvectors at both ends of the spectrum of a symmetric or Hermitian array, by LAPACK: one reduction to tridiagonal form."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh_tridiagonal, lapack
+
+BLOCK = 32
+"""Columns that LAPACK reduces together: the workspace that it asks for."""
+
+
+class Tridiagonal:
+    """Q T Q* = A with T real and tridiagonal. A reduction takes nearly all of the time; a few eigenvectors are cheap after it.
+
+    Parameters
+    ----------
+    A : ndarray of float or complex, shape (n, n)
+        A symmetric or Hermitian matrix with finite entries of moderate size, n >= 1; its lower triangle is read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reduced = Tridiagonal(np.diag([3.0, 1.0, 2.0]))
+    >>> values, vectors = reduced.eigenpairs(0, 1)
+    >>> values, np.abs(vectors[:, 0])
+    (array([1., 2.]), array([0., 1., 0.]))
+    """
+
+    def __init__(self, A: np.ndarray):
+        self.n = len(A)
+        if self.n == 1:
+            self.diagonal, self.beside = A.real[0].copy(), np.zeros(0)
+            return
+        reduce, self._turn = (lapack.zhetrd, lapack.zunmqr) if np.iscomplexobj(A) else (lapack.dsytrd, lapack.dormqr)
+        # LAPACK reads columns. The transpose of a C-ordered array is in this order and is the same matrix, or its conjugate
+        self._conjugate = np.iscomplexobj(A) and A.flags.c_contiguous
+        columns = A.T if A.flags.c_contiguous else A
+        lower, self.diagonal, self.beside, self._tau, info = reduce(columns, lower=1, lwork=BLOCK * self.n)
+        if info:
+            raise np.linalg.LinAlgError(f"LAPACK refused argument {-info} of a reduction to tridiagonal form.")
+        self._reflectors = lower[1:, :-1]
+
+    def eigenvalues(self, first: int, last: int) -> np.ndarray:
+        """Return the eigenvalues number ``first`` to ``last``, both counted from 0 in increasing order."""
+        if self.n == 1:
+            return self.diagonal.copy()
+        return eigh_tridiagonal(
+            self.diagonal, self.beside, True, select="i", select_range=(first, last), check_finite=False
+        )
+
+    def eigenpairs(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same eigenvalues and orthonormal eigenvectors, one a column."""
+        if self.n == 1:
+            return self.diagonal.copy(), np.ones((1, 1))
+        values, inner = eigh_tridiagonal(
+            self.diagonal, self.beside, select="i", select_range=(first, last), check_finite=False
+        )
+        rest = inner[1:].astype(self._reflectors.dtype)
+        turned, _, info = self._turn("L", "N", self._reflectors, self._tau, rest, BLOCK * max(rest.shape))
+        if info:
+            raise np.linalg.LinAlgError(f"LAPACK refused argument {-info} of a product with reflections.")
+        vectors = np.vstack([inner[:1], turned])
+        return values, vectors.conj() if self._conjugate else vectors
