@@ -408,6 +408,17 @@ def test_a_budget_that_ends_a_phase_keeps_what_it_has_reached():
     assert all(end.counts["fo"] <= limit for end, limit in zip(ends, limits, strict=True))
 
 
+def test_the_proof_of_a_step_is_kept_if_a_budget_ends_its_phase():
+    """Step 8 is the first that bounds its gap."""
+    objective, domain = completion()
+    whole = cg.minimize(objective, domain, stop=cg.Mapping(1e-30) | cg.Steps(8), schedule=cg.practical(1e-30))
+    spent = {row.k: row.values for row in whole.trace}
+    assert spent[8] - spent[7] > 4, "step 8 has a phase"
+    stop = cg.Mapping(1e-30) | cg.Calls(spent[8] - 2, "values")
+    cut = cg.minimize(objective, domain, stop=stop, schedule=cg.practical(1e-30))
+    assert cut.steps == 8 and cut.certificate is not None and isfinite(cut.trace[-1].mapping)
+
+
 @pytest.mark.parametrize(("oracle", "limit"), [("fo", 45), ("values", 40)])
 def test_a_run_that_a_budget_ended_inside_a_phase_is_resumed_to_the_bit(oracle, limit, tmp_path):
     """The result has what the phase had reached, the checkpoint has the step before."""

@@ -277,20 +277,27 @@ class Loop:
     def take_over(self, end: BaseException) -> bool:
         """Make the state that a step had reached when it was ended the last one; a checkpoint has the step before.
 
-        Nothing is computed: time may be short, and the objective at fault. Returns whether there is such a state.
+        After a budget it is observed like others. After a signal time is short, and after a fault the objective can't be asked:
+        then nothing is computed. Returns whether there is such a state.
         """
         state, reached = vars(end).pop("unfinished", None), self.reached
         if state is None or reached.record is None:
             return False
-        self.observer.learn(state)
-        fun = float(state.fun)
-        reached.keep_lowest(state.x, fun, state.k)
-        reached.state, reached.current = state, None
-        unmeasured = {"gap": nan, "mapping": nan, "mapping_lower": nan}
-        reached.record = replace(
-            reached.record, k=state.k, fun=fun, smoothness=state.L, **unmeasured, **reached.spent()
-        )
-        reached.trace.append(reached.record)
+        record = None
+        if isinstance(end, BudgetEnd):
+            try:
+                with reached.watch.paused():
+                    record = self.observer.observe(state)
+            except (*FAULTS, MemoryError, BudgetEnd):
+                pass  # not measured
+        if record is None:
+            reached.current = None
+            self.observer.learn(state)
+            reached.keep_lowest(state.x, float(state.fun), state.k)
+            unmeasured = {"gap": nan, "mapping": nan, "mapping_lower": nan, **reached.spent()}
+            record = replace(reached.record, k=state.k, fun=float(state.fun), smoothness=state.L, **unmeasured)
+        reached.state, reached.record = state, record
+        reached.trace.append(record)
         return True
 
     def after(self, state: Any) -> Reason | None:
