@@ -123,11 +123,6 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
             "            return start, first, False\n",
             "a budget that ends a phase loses it",
         ),
-        (
-            "memory = self.inner.init(problem.domain, new)\n        return",
-            "memory = state.memory\n        return",
-            "the memory is of another point",
-        ),
         ("len(falls) > asked.iterations", "len(falls) > 10 * asked.iterations", "a phase takes ten times its iterations"),
         ("or not (self.arrays or isinstance(new.x, LowRank))", "or self.arrays", "arrays are improved though not asked for"),
         ("            return new\n        try:", "            return state\n        try:", "a step that has converged is lost"),

@@ -179,6 +179,26 @@ def test_lbfgs_survives_values_that_are_not_finite():
     assert last.w[0] == pytest.approx(1.0, abs=1e-6)
 
 
+def test_lbfgs_lengthens_a_step_that_is_too_short():
+    """The curvature condition of Wolfe. The first trial moves by a hundredth, and the minimum is far away."""
+    start = Iterate(np.ones(4), 2.0, np.ones(4))
+    first = next(lbfgs(lambda w: float(w @ w) / 2, lambda w: w, start))
+    assert first.grad @ (first.w - start.w) >= 0.9 * (start.grad @ (first.w - start.w))
+
+
+def test_lbfgs_knows_the_size_of_a_step():
+    """The inverse Hessian is scaled by the last pair, so that one value suffices for most iterations."""
+    curvatures, values = 1e6 * np.arange(1.0, 41.0), []
+
+    def value(w):
+        values.append(float(curvatures @ w**2) / 2)
+        return values[-1]
+
+    w = np.ones(40)
+    iterates = list(islice(lbfgs(value, lambda w: curvatures * w, Iterate(w, value(w), curvatures * w)), 40))
+    assert iterates[-1].fun < 1e-6 * iterates[0].fun and len(values) < 1.5 * len(iterates)
+
+
 def test_lbfgs_has_nothing_to_do_at_a_minimum():
     zero = np.zeros(3)
     assert list(lbfgs(lambda w: float(w @ w), lambda w: 2 * w, Iterate(zero, 0.0, zero))) == []
@@ -386,6 +406,21 @@ def test_the_phase_is_counted():
     # the driver's own values, of the rows of the warm start and at the end, are not counted
     assert counted[0] - 8 <= run.counts["values"] <= counted[0]
     assert counted[1] - 8 <= run.counts["fo"] <= counted[1]
+
+
+def test_a_phase_has_a_maximum_of_iterations(monkeypatch):
+    taken = []
+
+    def counting(*asked):
+        taken.append(0)
+        for iterate in lbfgs(*asked):
+            taken[-1] += 1
+            yield iterate
+
+    monkeypatch.setattr("condgrad.solvers.polish.lbfgs", counting)
+    objective, domain = PROBLEMS["bounded trace"]()
+    states(cg.Problem(objective, domain), solver_of(objective, domain, tol=1e-14, iterations=7), 4)
+    assert max(taken) == 7
 
 
 @pytest.mark.parametrize("oracle", ["fo", "values"])
