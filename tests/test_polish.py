@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference import factored as reference
-from tests.resuming import completion
+from tests.resuming import Walk, completion
 
 import condgrad as cg
+from condgrad.checks import BadOracle
 from condgrad.driver import mapping
 from condgrad.linalg.lbfgs import Iterate, lbfgs
 from condgrad.paper.runs import spec_of
@@ -372,8 +373,9 @@ def test_large_factors_have_no_phase():
 class Tally:
     """Counts the calls of an objective's own methods."""
 
-    def __init__(self, objective, fail_at=None):
+    def __init__(self, objective, fail_at=None, fault=None):
         self._objective, self.calls, self.fail_at = objective, {"value": 0, "grad": 0}, fail_at
+        self.fault = fault
 
     def __getattr__(self, name):
         return getattr(self._objective, name)
@@ -382,7 +384,7 @@ class Tally:
         self.calls[name] += 1
         if self.fail_at and self.calls["value"] >= self.fail_at:
             self.fail_at = None
-            raise KeyboardInterrupt
+            raise self.fault
 
     def value(self, x):
         self._called("value")
@@ -441,12 +443,48 @@ def test_a_budget_that_ends_a_phase_keeps_what_it_has_reached():
     assert all(end.counts["fo"] <= limit for end, limit in zip(ends, limits, strict=True))
 
 
-def test_an_interruption_ends_it_inside():
+def test_the_proof_of_a_step_is_kept_if_a_budget_ends_its_phase():
+    """Step 8 is the first that bounds its gap."""
     objective, domain = completion()
-    tally = Tally(objective, fail_at=30)
-    result = cg.minimize(tally, domain, tol=1e-12, on_interrupt="return")
-    assert result.status == "interrupted" and tally.calls["value"] <= 32
+    whole = cg.minimize(objective, domain, stop=cg.Mapping(1e-30) | cg.Steps(8), schedule=cg.practical(1e-30))
+    spent = {row.k: row.values for row in whole.trace}
+    assert spent[8] - spent[7] > 4, "step 8 has a phase"
+    stop = cg.Mapping(1e-30) | cg.Calls(spent[8] - 2, "values")
+    cut = cg.minimize(objective, domain, stop=stop, schedule=cg.practical(1e-30))
+    assert cut.steps == 8 and cut.certificate is not None and isfinite(cut.trace[-1].mapping)
+
+
+@pytest.mark.parametrize(("oracle", "limit"), [("fo", 45), ("values", 40)])
+def test_a_run_that_a_budget_ended_inside_a_phase_is_resumed_to_the_bit(oracle, limit, tmp_path):
+    """The result has what the phase had reached, the checkpoint has the step before."""
+    path, rule = tmp_path / "c", cg.Mapping(1e-12) | cg.Steps(5)
+    cut = Walk("completion", path, stop=rule | cg.Calls(limit, oracle)).result
+    assert cut.status == "out_of_budget" and cut.counts[oracle] <= limit
+    more = {"stop": rule | cg.Calls(10**6, oracle)}
+    resumed = Walk("completion", path, resume=True, **more)
+    assert min(resumed.steps) == cut.steps, "the step in which the budget ended is taken again, as a whole"
+    resumed.same_as(Walk("completion", **more))
+
+
+@pytest.mark.parametrize(
+    "fault", [KeyboardInterrupt(), MemoryError("no room"), BadOracle("wrong"), ZeroDivisionError("by zero")], ids=repr
+)
+@pytest.mark.parametrize("at", [30, 45])
+def test_what_ends_a_phase_keeps_what_it_has_reached(fault, at):
+    """In the first step, which takes more values than that."""
+    objective, domain = completion()
+    start = domain.low_rank_start()
+    tally = Tally(objective, fail_at=at, fault=fault)
+    result = cg.minimize(tally, domain, start, warm_start=5, tol=1e-12, on_interrupt="return")
+    expected = "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed"
+    assert result.status == expected and tally.calls["value"] <= at + 2
     assert domain.contains(result.x, 1e-9)
+    sliding = cg.minimize(objective, domain, start, warm_start=5, stop=cg.Mapping(1e-12) | cg.Steps(1), polish=False)
+    assert result.steps >= 1 and result.lowest.fun < sliding.fun
+    assert result.lowest.fun == pytest.approx(objective.value(result.lowest.x), rel=1e-12)
+    if expected == "failed":
+        assert "The result is what the step had reached." in result.message
+    assert result.trace[-1].k == result.steps
 
 
 # ------------------------------------------------------------------------------------------------------- where it is used

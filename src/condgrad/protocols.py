@@ -407,7 +407,11 @@ class Reason(NamedTuple):
 
 
 class BudgetEnd(Exception):
-    """Raised within a step by an oracle call that a budget does not allow. A step may catch it to return what it has reached."""
+    """Raised within a step by an oracle call that a budget does not allow.
+
+    A step may attach the state that it has reached as ``unfinished`` and raise it again: the result then has that state, and a
+    checkpoint the step before, so that a resumed run takes the whole step.
+    """
 
     def __init__(self, reason: Reason):
         self.reason = reason

@@ -256,22 +256,53 @@ class Loop:
                     return ending
         except KeyboardInterrupt as interruption:
             self.interruption = interruption
+            self.take_over(interruption)
             return Reason("interrupted", describe_interruption(interruption))
         except BudgetEnd as end:
+            self.take_over(end)
             return end.reason
         except (*FAULTS, MemoryError) as error:
+            step = 0 if reached.state is None else reached.state.k + 1
+            within = self.take_over(error)
             if not asked.checked or reached.state is None or reached.state.k <= 0:
                 raise
             what = str(error) if isinstance(error, BadOracle) else f"{type(error).__name__}: {error}."
             if isinstance(error, MemoryError):
                 what = f"Memory ran out ({error})."
-            return Reason("failed", f"In step {reached.state.k + 1}: {what} The result is the iterate before it.")
+            stood = "what the step had reached" if within else "the iterate before it"
+            return Reason("failed", f"In step {step}: {what} The result is {stood}.")
         finally:  # also if a callback or a user's function raises: what was reached is not lost
             self.deadline = inf
             if self.saving:
                 with defer_signals():
                     self.saving.save(reached.trace)
         return Reason("stopped", "")
+
+    def take_over(self, end: BaseException) -> bool:
+        """Make the state that a step had reached when it was ended the last one; a checkpoint has the step before.
+
+        After a budget it is observed like others. After a signal time is short, and after a fault the objective can't be asked:
+        then nothing is computed. Returns whether there is such a state.
+        """
+        state, reached = vars(end).pop("unfinished", None), self.reached
+        if state is None or reached.record is None:
+            return False
+        record = None
+        if isinstance(end, BudgetEnd):
+            try:
+                with reached.watch.paused():
+                    record = self.observer.observe(state)
+            except (*FAULTS, MemoryError, BudgetEnd):
+                pass  # not measured
+        if record is None:
+            reached.current = None
+            self.observer.learn(state)
+            reached.keep_lowest(state.x, float(state.fun), state.k)
+            unmeasured = {"gap": nan, "mapping": nan, "mapping_lower": nan, **reached.spent()}
+            record = replace(reached.record, k=state.k, fun=float(state.fun), smoothness=state.L, **unmeasured)
+        reached.state, reached.record = state, record
+        reached.trace.append(record)
+        return True
 
     def after(self, state: Any) -> Reason | None:
         """Observe the state after a step, and return the reason to end, if there is one. A restored state was observed before."""

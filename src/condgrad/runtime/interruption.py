@@ -33,7 +33,7 @@ def default_action() -> str:
     return "return" if session else "raise"
 
 
-def attach(interruption: KeyboardInterrupt, **results: Any) -> None:
+def attach(interruption: BaseException, **results: Any) -> None:
     """Add partial results to the exception, as attributes.
 
     The exception is not replaced by one of a subclass: if nobody caught that, Python would not end with the exit status of

@@ -18,14 +18,17 @@ tolerance, or if F falls slowly while the gradient is still large, because then 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from condgrad.checks import FAULTS
 from condgrad.linalg.lbfgs import Iterate, lbfgs
 from condgrad.points import LowRank
 from condgrad.protocols import BudgetEnd, FactoredForm, Inner, Point, Problem, Solver
+from condgrad.runtime.interruption import attach
 from condgrad.runtime.signals import heartbeat
 from condgrad.solvers.smoothness import VALUE_NOISE
 
@@ -71,6 +74,8 @@ class PolishSettings:
     max_numbers: int = 2**26
 
 
+ENDS = (BudgetEnd, KeyboardInterrupt, MemoryError, *FAULTS)
+"""What ends a run inside a phase: attached to it as ``unfinished`` is the state that the phase has reached, for the result."""
 MIN_PAIRS = 3
 """Minimum number of pairs with which L-BFGS is worth its name."""
 
@@ -110,10 +115,10 @@ class Polished:
             return new
         try:
             return self.improved(problem, new, just_certified=state.due)
-        except (
-            BudgetEnd
-        ):  # before its first iteration: the step of the solver is kept, the next call of an oracle ends the run
-            return new
+        except ENDS as end:
+            if not hasattr(end, "unfinished"):  # before the first iteration: the step of the solver is kept
+                attach(end, unfinished=new)
+            raise
 
     def improved(self, problem: Problem, state: NCGSState, just_certified: bool) -> NCGSState:
         """Return the state with the point that the phase leads to, or unchanged if F would not fall."""
@@ -124,27 +129,32 @@ class Polished:
         pairs = min(self.settings.pairs, self.settings.max_numbers // max(2 * form.start.size, 1))
         if form.start.size == 0 or pairs < MIN_PAIRS:
             return replace(state, grad=grad)
-        start = Iterate(form.start, before, form.pull_back(form.start, grad))
-        last, estimate, cut = self.descend(F, form, start, pairs)
-        if cut:
-            new = form.point(last.w)
-            return replace(
-                state, x=new, theta_ag=new, fun=last.fun, grad=None, memory=self.inner.init(problem.domain, new)
-            )
+        last = start = Iterate(form.start, before, form.pull_back(form.start, grad))
+        first = estimate = form.squared_mapping(start.w, start.grad)
+        try:
+            for now, its_estimate in self.descend(F, form, start, first, pairs):
+                last, estimate = now, its_estimate
+            new = compressed(form.point(last.w))
+            fun = before if last is start else F.value(new)
+        except ENDS as end:
+            if last is not start:
+                reached = form.point(last.w)
+                attach(end, unfinished=replace(state, x=reached, theta_ag=reached, fun=last.fun, grad=None))
+            raise
         enough = estimate <= 2 * self.settings.accuracy * self.eps
         near = state.certificate.norm**2 <= self.settings.close * self.eps and not just_certified
         due = state.due or (enough and near)
         if last is start:
             return replace(state, grad=grad, due=due)
-        new = compressed(form.point(last.w))
-        fun = F.value(new)
         if fun > before + VALUE_NOISE * abs(before):
             return replace(state, grad=grad)
         memory = self.inner.init(problem.domain, new)
         return replace(state, x=new, theta_ag=new, fun=fun, grad=None, memory=memory, due=due)
 
-    def descend(self, F: Any, form: FactoredForm, start: Iterate, pairs: int) -> tuple[Iterate, float, bool]:
-        """Return the last iterate of the phase, its estimate of the squared gradient mapping, and whether a budget ended it."""
+    def descend(
+        self, F: Any, form: FactoredForm, start: Iterate, first: float, pairs: int
+    ) -> Iterator[tuple[Iterate, float]]:
+        """Yield the iterates of the phase with their estimates of the squared gradient mapping; ``first``: that of the start."""
         at: list[Point] = []
 
         def value(w: np.ndarray) -> float:
@@ -157,24 +167,17 @@ class Polished:
 
         asked = self.settings
         target, falls = asked.accuracy * self.eps, [start.fun]
-        first = estimate = form.squared_mapping(start.w, start.grad)
-        last = start
         if first <= target:
-            return last, first, False
-        try:
-            for last in lbfgs(value, grad, start, pairs):
-                falls.append(last.fun)
-                estimate = form.squared_mapping(last.w, last.grad)
-                if estimate <= target or len(falls) > asked.iterations:
-                    break
-                wrong_rank = len(falls) > 2 * asked.window and estimate > asked.fallen * first
-                if wrong_rank and falls[-1 - asked.window] - falls[-1] < asked.slow * (falls[0] - falls[-1]):
-                    break
-        except BudgetEnd:
-            if last is start:
-                raise
-            return last, estimate, True
-        return last, estimate, False
+            return
+        for now in lbfgs(value, grad, start, pairs):
+            falls.append(now.fun)
+            estimate = form.squared_mapping(now.w, now.grad)
+            yield now, estimate
+            if estimate <= target or len(falls) > asked.iterations:
+                return
+            wrong_rank = len(falls) > 2 * asked.window and estimate > asked.fallen * first
+            if wrong_rank and falls[-1 - asked.window] - falls[-1] < asked.slow * (falls[0] - falls[-1]):
+                return
 
 
 def compressed(x: Point) -> Point:
