@@ -242,10 +242,12 @@ def test_a_tolerance_below_the_rounding_of_float32_is_unverified() -> None:
     assert result.certificate.rounding >= F.grad(result.certificate.x).rounding > 1e-4
 
 
-def test_rounding_of_gradients_is_no_curvature() -> None:
+@pytest.mark.parametrize("polish", [True, False])
+def test_rounding_of_gradients_is_no_curvature(polish: bool) -> None:
     """All entries observed and a squared loss: the gradients of two points differ by L times their distance, to the digits."""
     Y = np.random.default_rng(0).standard_normal((20, 15)).astype(F32)
-    result = cg.minimize(cg.Completion.from_dense(Y, loss=cg.Squared()), cg.NuclearBall((20, 15), 5.0), tol=1e-11)
+    F, domain = cg.Completion.from_dense(Y, loss=cg.Squared()), cg.NuclearBall((20, 15), 5.0)
+    result = cg.minimize(F, domain, tol=1e-11, polish=polish)
     assert result.status == "converged" and not result.warnings
 
 
