@@ -262,6 +262,9 @@ def test_lockstep_with_the_reference(name, monkeypatch):
             assert domain.contains(self.form.point(w), 1e-11)
             np.testing.assert_allclose(np.asarray(self.form.point(w)), X, atol=1e-10 * np.abs(X).max())
             assert objective.value(self.form.point(w)) == pytest.approx(objective.value(X), rel=1e-10)
+            size = float(w @ w) / (2 if isinstance(domain, cg.NuclearBall) else 1)
+            if self.form.scale.inside and abs(size / domain.radius - 1) < 1e-12:
+                return pulled  # where the scale has a kink, rounding decides which of the two derivatives is taken
             expected = derivative(*known, objective.grad(X))
             parts = expected if isinstance(expected, tuple) else (expected,)
             expected = np.concatenate([part.ravel() for part in parts])

@@ -37,10 +37,10 @@ class HermitianNuclearBall(Ball):
     --------
     >>> import numpy as np, condgrad as cg
     >>> ball = cg.HermitianNuclearBall(2)
-    >>> pauli = np.array([[0, -1j], [1j, 0]])
-    >>> vertex = ball.lmo(ball.to_real(pauli))
-    >>> np.linalg.eigvalsh(ball.to_complex(vertex)).round(6), float(np.vdot(ball.to_real(pauli), vertex).round(6))
-    (array([-1.,  0.]), -1.0)
+    >>> direction = np.array([[1, -1j], [1j, 1]])
+    >>> vertex = ball.lmo(ball.to_real(direction))
+    >>> np.linalg.eigvalsh(ball.to_complex(vertex)).round(6), float(np.vdot(ball.to_real(direction), vertex).round(6))
+    (array([-1.,  0.]), -2.0)
     """
 
     shape: Shape
