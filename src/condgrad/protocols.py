@@ -121,10 +121,8 @@ class FactoredForm(Protocol):
 @cache
 def members(contract: type) -> tuple[str, ...]:
     """Names of the members that a contract requires, those of its bases first."""
-    protocols = [
-        cls for cls in reversed(contract.__mro__) if getattr(cls, "_is_protocol", False) and cls is not Protocol
-    ]
-    named = [name for cls in protocols for name in (*vars(cls).get("__annotations__", {}), *vars(cls))]
+    bases = reversed(contract.__mro__)  # object and Protocol have private names only
+    named = [name for cls in bases for name in (*vars(cls).get("__annotations__", {}), *vars(cls))]
     return tuple(dict.fromkeys(name for name in named if not name.startswith("_")))
 
 
