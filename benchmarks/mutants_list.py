@@ -655,6 +655,10 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
 
 EQUIVALENT: dict[tuple[str, str], str] = {
     (
+        "solvers/polish.py",
+        "wrong_rank = len(falls) > 2 * asked.window and estimate >= asked.fallen * first",
+    ): "equal only if an estimate has fallen by the factor 1000 to the last digit",
+    (
         "domains/spectral/elliptope.py",
         "while there.value > here.value + 0.0002 * step * descent + 1e-13 * abs(here.value) and step > 1e-6:",
     ): "another constant of a sufficient decrease, with which the search converges as well",

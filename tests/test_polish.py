@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice, pairwise
 from math import inf, isfinite
 
@@ -18,7 +19,7 @@ from condgrad.driver import mapping
 from condgrad.linalg.lbfgs import Iterate, lbfgs
 from condgrad.paper.runs import spec_of
 from condgrad.points import inner, norm2
-from condgrad.solvers import Polished, PolishSettings, Setup, WarmStart, build
+from condgrad.solvers import NCGS, Polished, PolishSettings, Setup, WarmStart, build
 from condgrad.solvers.smoothness import VALUE_NOISE
 
 quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
@@ -409,6 +410,19 @@ def test_the_phase_is_counted():
     # the driver's own values, of the rows of the warm start and at the end, are not counted
     assert counted[0] - 8 <= run.counts["values"] <= counted[0]
     assert counted[1] - 8 <= run.counts["fo"] <= counted[1]
+
+
+def test_a_proof_is_due_at_its_step(monkeypatch):
+    """Step 5 bounds its gap, step 4 does not."""
+    objective, domain = completion()
+    problem, solver = cg.Problem(objective, domain), solver_of(objective, domain, tol=1e-14).solver.solver
+    estimate, calls = NCGS.estimate, []
+    monkeypatch.setattr(NCGS, "estimate", lambda self, *asked: calls.append(self) or estimate(self, *asked))
+    state = solver.init(problem, domain.low_rank_start())
+    for k, without in ((3, True), (4, False)):
+        calls.clear()
+        solver.step(problem, replace(state, k=k, next_proof=5))
+        assert bool(calls) == without
 
 
 def test_a_phase_has_a_maximum_of_iterations(monkeypatch):
