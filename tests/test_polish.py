@@ -187,15 +187,16 @@ def test_lbfgs_lengthens_a_step_that_is_too_short():
     assert first.grad @ (first.w - start.w) >= 0.9 * (start.grad @ (first.w - start.w))
 
 
-def test_lbfgs_knows_the_size_of_a_step():
-    """The inverse Hessian is scaled by the last pair, so that one value suffices for most iterations."""
-    curvatures, values = 1e6 * np.arange(1.0, 41.0), []
+@pytest.mark.parametrize(("unit", "size"), [(1e6, 1.0), (1.0, 1e-8)])
+def test_lbfgs_knows_the_size_of_a_step(unit, size):
+    """The inverse Hessian is scaled by the last pair, so that one value suffices for most iterations, near a solution too."""
+    curvatures, values = unit * np.arange(1.0, 41.0), []
 
     def value(w):
         values.append(float(curvatures @ w**2) / 2)
         return values[-1]
 
-    w = np.ones(40)
+    w = size * np.ones(40)
     iterates = list(islice(lbfgs(value, lambda w: curvatures * w, Iterate(w, value(w), curvatures * w)), 40))
     assert iterates[-1].fun < 1e-6 * iterates[0].fun and len(values) < 1.5 * len(iterates)
 
