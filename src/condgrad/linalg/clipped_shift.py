@@ -39,9 +39,8 @@ def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarra
     low = np.broadcast_to(np.asarray(low, dtype=float), x.shape)
     high = np.minimum(high, low + max(total - float(low.sum()), 0.0))
     x = x - _shift(x, low, high, total)
-    return np.clip(
-        x - _shift(x, low, high, total), low, high
-    )  # again, of small numbers: the sum keeps all of its digits
+    # the second shift is of small numbers, so that the sum keeps all of its digits
+    return np.clip(x - _shift(x, low, high, total), low, high)
 
 
 def _shift(x: np.ndarray, low: np.ndarray, high: np.ndarray, total: float) -> float:

@@ -77,7 +77,7 @@ class PolishSettings:
 ENDS = (BudgetEnd, KeyboardInterrupt, MemoryError, *FAULTS)
 """What ends a run inside a phase: attached to it as ``unfinished`` is the state that the phase has reached, for the result."""
 MIN_PAIRS = 3
-"""Minimum number of pairs with which L-BFGS is worth its name."""
+"""Minimum number of pairs: with fewer, L-BFGS is hardly faster than steepest descent."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ class Polished:
         last = start = Iterate(form.start, before, form.pull_back(form.start, grad))
         first = estimate = form.squared_mapping(start.w, start.grad)
         try:
-            for now, its_estimate in self.descend(F, form, start, first, pairs):
-                last, estimate = now, its_estimate
+            for iterate in self.descend(F, form, start, first, pairs):
+                last, estimate = iterate
             new = compressed(form.point(last.w))
             fun = before if last is start else F.value(new)
         except ENDS as end:
