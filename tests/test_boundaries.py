@@ -20,7 +20,7 @@ LAYERS = (
     {"driver"},
     {"registration"},
     {"solvers"},
-    {"estimators", "inner"},
+    {"distributed", "estimators", "inner"},
     {"objectives", "domains"},
     {"certificate"},
     {"points"},
@@ -97,7 +97,8 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert where(path) == "report/figures.py"
         assert not outside["matplotlib"], "matplotlib is imported at module level"
     for table in {"pandas", "pyarrow"} & set(outside):
-        rooms = ("driver/trace.py", "data/arrow_columns.py", "data/parquet.py", "learn/completion/table_labels.py")
+        rooms = ("driver/trace.py", "data/arrow_columns.py", "data/parquet.py", "distributed/parquet.py")
+        rooms += ("learn/completion/table_labels.py",)
         assert where(path) in rooms
         assert not outside[table], f"{table} is imported at module level"
     if "PIL" in outside:
@@ -106,12 +107,14 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert room(path) == "kernels"
     if "sklearn" in outside:
         assert room(path) == "learn"
+    if {"dask", "distributed"} & set(outside):
+        assert room(path) == "distributed"
     solvers = {"highspy", "ot", "networkx"}
     for solver in solvers & set(outside):
         late = where(path).startswith("domains/polytopes/") and not outside[solver]
         assert late, f"{solver} is imported late, for oracles"
     allowed = {"sklearn", "numpy", "numba", "llvmlite", "scipy", "condgrad", "matplotlib", "pandas", "pyarrow", "PIL"}
-    allowed |= solvers
+    allowed |= solvers | {"distributed"}
     foreign = {name for name in outside if name not in allowed and name not in sys.stdlib_module_names}
     assert not foreign, f"{where(path)} imports {sorted(foreign)}, which nobody declared"
 

@@ -14,6 +14,7 @@ from condgrad.runtime.extras import EXTRAS, MissingExtra, needed_for
 ROOT = Path(__file__).parent.parent
 
 IN_PYTHON = {
+    "distributed": ["import condgrad.distributed", "cg.distributed.ShardedCompletion"],
     "highspy": ["cg.Polytope(lower=[0.0], upper=[1.0])", "cg.Polytope.from_file('model.lp')"],
     "networkx": ["cg.MatchingPolytope([(0, 1)])"],
     "ot": ["cg.TransportPolytope([1.0], [1.0], solver='network-simplex')"],

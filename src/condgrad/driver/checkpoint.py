@@ -21,7 +21,8 @@ from condgrad.driver.fingerprint import Fingerprint, differences
 from condgrad.driver.reached import Reached
 from condgrad.driver.resolve import unwrapped
 from condgrad.driver.trace import NUMERIC_COLUMNS, Trace
-from condgrad.points import LowRank, SparsePlusLowRank
+from condgrad.points import LowRank
+from condgrad.points.base import Structured
 from condgrad.points.low_rank import Factors
 from condgrad.protocols import Record
 from condgrad.runtime.cache import Cache
@@ -262,7 +263,7 @@ def _shared(objective: Any) -> dict[str, Any]:
 
 def validate_content(evaluations: list[Any], values: list[Any], numbers: list[Any]) -> None:
     """Raise TypeError or ValueError if this is not what a cache holds. Objects are validated already."""
-    check_type(evaluations, list[tuple[Any, LowRank, float, SparsePlusLowRank | None]], "the cached evaluations")
+    check_type(evaluations, list[tuple[Any, LowRank, float, Structured | None]], "the cached evaluations")
     check_type(values, list[tuple[Any, Factors, np.ndarray]], "the cached values")
     check_type(numbers, list[tuple[Any, Factors, float]], "the cached numbers")
     for objective, x, _, gradient in evaluations:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 EXTRAS = {
+    "distributed": ("distributed", "dask"),
     "highspy": ("highspy", "lp"),
     "matplotlib": ("matplotlib", "plot"),
     "networkx": ("networkx", "graph"),

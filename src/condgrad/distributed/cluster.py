@@ -1,0 +1,131 @@
+"""Calls to the workers: every computation is repeated if workers have died, with what they held computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import positive
+from condgrad.distributed.shards import ShardError, explain
+from condgrad.runtime.extras import needed_for
+from condgrad.runtime.signals import heartbeat
+
+with needed_for("Objectives on a cluster"):
+    from distributed import Client, Future, KilledWorker, wait
+
+LOST = (CancelledError, KilledWorker, OSError)
+"""Errors that mean that workers, or data that they held, are gone. Errors of tasks are ShardErrors."""
+MAX_ATTEMPTS = 10
+"""Maximum number of times that one computation is begun. Each failure means that another worker has died."""
+MAX_WAIT = 60.0
+"""Seconds that a computation waits for a worker if there is none: a killed process takes seconds to be started again."""
+
+MAX_INLINE = 2**16
+"""Maximum number of bytes of the arrays that one computation sends through the scheduler: a message of this size takes less time
+than the two further messages that an array sent to a worker needs."""
+
+Held = list[Future | None]
+"""What the workers hold for each shard; None: nothing yet."""
+
+
+class Cluster:
+    """The workers of a Dask client.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    timeout : float, default None
+        Seconds after which one computation on all shards fails; None: no limit.
+    """
+
+    def __init__(self, client: Client, timeout: float | None = None):
+        if not isinstance(client, Client) or client.asynchronous:
+            raise TypeError(
+                f"The client is of type {type(client).__name__}, a synchronous distributed.Client was expected: "
+                "client = distributed.Client(address)."
+            )
+        self.client, self.timeout = client, None if timeout is None else positive(timeout, "timeout")
+
+    def workers(self) -> list[str]:
+        """Return the addresses of the workers, in a fixed order; wait for the first one if there is none."""
+        self.client.wait_for_workers(1, timeout=MAX_WAIT)
+        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def send(self, blocks: Sequence[np.ndarray], copies: int = 1) -> list[Any]:
+        """Send arrays to the workers, each to one of them; the others fetch it from there when a task needs it.
+
+        Arrays that are arguments of tasks pass through the scheduler. That is fast for small ones, and slow for large ones.
+
+        Parameters
+        ----------
+        blocks : sequence of ndarray
+        copies : int, default 1
+            Number of tasks that need each array.
+
+        Returns
+        -------
+        list
+            Arguments of tasks: futures, or the arrays themselves if all copies have at most MAX_INLINE bytes.
+        """
+        if copies * sum(block.nbytes for block in blocks) <= MAX_INLINE:
+            return list(blocks)
+        return list(self.client.scatter(list(blocks), hash=False))
+
+    def map(self, function: Callable[..., Any], *args: Sequence[Any]) -> list[Future]:
+        """Start a task for each shard, with its arguments; one message to the scheduler for all of them."""
+        return list(self.client.map(function, *args, pure=False))
+
+    def submit(self, function: Callable[..., Any], *args: Any, worker: str | None = None) -> Future:
+        """Start a task, on this worker if it is alive."""
+        place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        return self.client.submit(function, *args, pure=False, **place)
+
+    def results(self, start: Callable[[], Sequence[Future]]) -> list[Any]:
+        """Return the results of the tasks that ``start`` submits, one for each shard; call it again if workers have died."""
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            heartbeat()
+            futures: Sequence[Future] = ()
+            try:
+                futures = start()
+                self._wait(futures)
+                return list(self.client.gather(list(futures)))
+            except ShardError:
+                raise
+            except LOST as error:
+                if attempt == MAX_ATTEMPTS:
+                    raise ShardError(
+                        f"{unfinished(futures)} could not be computed in {MAX_ATTEMPTS} attempts, in each of which a worker "
+                        f"died or could not be reached ({explain(error)}): look at the logs of the workers; shards may be "
+                        "larger than their memory."
+                    ) from None
+            except Exception as error:
+                raise ShardError(f"{unfinished(futures)} could not be computed ({explain(error)}).") from error
+        raise AssertionError
+
+    def _wait(self, futures: Sequence[Future]) -> None:
+        if self.timeout is None:
+            return
+        try:
+            wait(list(futures), timeout=self.timeout)
+        except TimeoutError:
+            late = unfinished(futures)
+            self.client.cancel(list(futures))
+            raise ShardError(
+                f"{late} gave no answer within {self.timeout:g} s: restart the workers that hang, or raise timeout."
+            ) from None
+
+
+def lost(future: Future | None) -> bool:
+    """Return whether what a future stands for must be computed again."""
+    return future is None or future.status not in ("finished", "pending")
+
+
+def unfinished(futures: Sequence[Future]) -> str:
+    """Name the shards whose tasks are not finished."""
+    late = [str(i) for i, future in enumerate(futures) if future.status != "finished"]
+    if not late:
+        return "A shard"
+    return f"Shard {late[0]}" if len(late) == 1 else f"Shards {', '.join(late)}"

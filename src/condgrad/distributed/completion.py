@@ -1,0 +1,140 @@
+"""The objective of matrix completion with its entries on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from condgrad import checks
+from condgrad.distributed.cluster import Client, Cluster
+from condgrad.distributed.direction import ShardedDirection, ShardedSlopes
+from condgrad.distributed.pattern import ShardedPattern
+from condgrad.distributed.sources import Arrays, Source
+from condgrad.objectives.losses import Loss, Welsch
+from condgrad.points import LowRank
+from condgrad.points.low_rank import Factors
+from condgrad.runtime.cache import active
+
+
+@final
+class ShardedCompletion:
+    """F(X) = sum over the observed (i, j) of w_ij phi(X_ij, Y_ij), as :class:`condgrad.Completion`, with the entries on workers.
+
+    The driver holds the point and runs the solver. Workers hold shards of entries by rows, and their slopes. Points are LowRank;
+    gradients are linear operators whose products the workers compute. Results do not depend on the number of workers, to the
+    last bit, and a worker that dies costs time only: its shards are loaded again on another one.
+
+    Parameters
+    ----------
+    source : tuple of arrays, Loader or ParquetFolder
+        The entries: (rows, cols, values) or (rows, cols, values, weights) in memory, a function that loads a shard, or files
+        that the workers read.
+    shape : tuple of two ints
+        Shape of the matrix.
+    loss : Loss, default None
+        The loss phi; None: ``Welsch()``.
+    client : distributed.Client
+        The cluster.
+    shards : int, default None
+        Number of shards. None: one for every 2,097,152 entries, at least 8 and at most one for each row. Another number gives
+        other last bits.
+    timeout : float, default None
+        Seconds after which a computation on all shards fails with the names of the shards that gave no answer. None: no limit.
+
+    Raises
+    ------
+    ShardError
+        If a shard can't be loaded or has entries that can't be used.
+
+    Examples
+    --------
+    >>> import condgrad as cg
+    >>> from distributed import Client
+    >>> from condgrad.distributed import ShardedCompletion
+    >>> data = cg.paper_data(20, 15, 2, seed=0, generator="gaussian", observe=0.6)
+    >>> entries, ball = (data.rows, data.cols, data.values), cg.NuclearBall((20, 15), data.nuclear_norm)
+    >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
+    ...     F = ShardedCompletion(entries, (20, 15), cg.Welsch(1.0), client=client)
+    ...     result = cg.minimize(F, ball, method="frank-wolfe", max_steps=2)
+    >>> type(result.x).__name__, result.fun < F.pattern.size
+    ('LowRank', True)
+    """
+
+    low_rank = True
+    """LowRank points are accepted; the default start is a LowRank if the set provides one."""
+
+    def __init__(
+        self,
+        source: tuple[Any, ...] | Source,
+        shape: tuple[int, int],
+        loss: Loss | None = None,
+        *,
+        client: Client,
+        shards: int | None = None,
+        timeout: float | None = None,
+    ):
+        given = checks.as_shape(shape, "ShardedCompletion")
+        if len(given) != 2:
+            raise ValueError(f"ShardedCompletion is about matrices, but got shape {given}: give (rows, columns).")
+        self.shape = given[0], given[1]
+        self.loss = Welsch() if loss is None else loss
+        if shards is not None:
+            checks.whole(shards, "The number of shards")
+        if isinstance(source, tuple | list):
+            if len(source) not in (3, 4):
+                raise ValueError(
+                    f"Got {len(source)} arrays of entries: give (rows, cols, values) or (rows, cols, values, weights)."
+                )
+            source = Arrays(tuple(source))
+        elif not hasattr(source, "open"):
+            raise TypeError(
+                f"The source is of type {type(source).__name__}: give (rows, cols, values), a Loader or a ParquetFolder."
+            )
+        cluster = Cluster(client, timeout)
+        self.pattern = ShardedPattern(cluster, source.open(cluster, self.shape, shards), self.shape, self.loss)
+
+    @property
+    def _max_weight(self) -> float:
+        return max(summary.max_weight for summary in self.pattern.summaries)
+
+    @property
+    def lower_bound(self) -> float:
+        """A lower bound of F."""
+        return sum(summary.weight for summary in self.pattern.summaries) * self.loss.lower_bound
+
+    @property
+    def smoothness(self) -> float:
+        """Lipschitz constant L of the gradient of F."""
+        return self._max_weight * self.loss.smoothness
+
+    @property
+    def lower_smoothness(self) -> float:
+        """Non-convexity l: F + (l/2) |X|^2 is convex."""
+        return self._max_weight * self.loss.lower_smoothness
+
+    def value(self, x: LowRank) -> float:
+        """Return F(x)."""
+        return self._evaluate(x)[0]
+
+    def grad(self, x: LowRank) -> ShardedDirection:
+        """Return the gradient at x."""
+        return self._evaluate(x)[1]
+
+    def _evaluate(self, x: LowRank) -> tuple[float, ShardedDirection]:
+        """Return the value and the gradient at x, from one pass over the entries; cached."""
+        if not isinstance(x, LowRank):
+            raise TypeError(
+                f"ShardedCompletion needs points of low rank, but got one of type {type(x).__name__}: start from a LowRank, "
+                "as NuclearBall does by default, or use Completion."
+            )
+        evaluations = active().evaluations(self)
+        known = evaluations.find(x, True)
+        if known is not None:
+            return known
+        checks.same_shape(x.shape, self.shape, "The point given to ShardedCompletion")
+        evaluations.release()
+        U, V = x.merged_factors()
+        single = len(x.terms) == 1 and x.terms[0][0] == 1.0
+        slopes = ShardedSlopes(self.pattern, x.terms[0][1] if single else Factors(U, V))
+        grad = ShardedDirection(self.pattern, ((1.0, slopes),))
+        evaluations.put(x, slopes.value, grad)
+        return slopes.value, grad
