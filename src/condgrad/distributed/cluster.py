@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ MAX_ATTEMPTS = 10
 MAX_WAIT = 60.0
 """Seconds that a computation waits for a worker if there is none: a killed process takes seconds to be started again."""
 
+POLLING, MAX_PAUSE = 0.1, 5.0
+"""Seconds between two looks for workers, and maximum pause between two attempts."""
 MAX_INLINE = 2**16
 """Maximum number of bytes of the arrays that one computation sends through the scheduler: a message of this size takes less time
 than the two further messages that an array sent to a worker needs."""
@@ -51,8 +54,14 @@ class Cluster:
 
     def workers(self) -> list[str]:
         """Return the addresses of the workers, in a fixed order; wait for the first one if there is none."""
-        self.client.wait_for_workers(1, timeout=MAX_WAIT)
-        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        deadline = monotonic() + MAX_WAIT
+        while monotonic() < deadline:
+            heartbeat()
+            found = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+            if found:
+                return found
+            sleep(POLLING)
+        raise TimeoutError(f"there has been no worker for {MAX_WAIT:g} s")
 
     def send(self, blocks: Sequence[np.ndarray], copies: int = 1) -> list[Any]:
         """Send arrays to the workers, each to one of them; the others fetch it from there when a task needs it.
@@ -101,6 +110,7 @@ class Cluster:
                         f"died or could not be reached ({explain(error)}): look at the logs of the workers; shards may be "
                         "larger than their memory."
                     ) from None
+                sleep(min(POLLING * 2**attempt, MAX_PAUSE))  # until the scheduler has noticed as well
             except Exception as error:
                 raise ShardError(f"{unfinished(futures)} could not be computed ({explain(error)}).") from error
         raise AssertionError

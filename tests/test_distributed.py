@@ -1,0 +1,282 @@
+"""Sharded objectives on a cluster of processes: the bits of one process, whatever the workers, and after some were killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgrad as cg
+from condgrad.points import distance2, inner, norm2
+
+pytest.importorskip("distributed")
+
+from distributed import Client, LocalCluster
+
+from condgrad.distributed import Loader, ParquetFolder, ShardedCompletion, ShardError
+from condgrad.distributed.cluster import Cluster
+
+SHAPE = (40, 30)
+LOSSES = {entry.name: entry.factory() for entry in cg.objectives.LOSSES.values()}
+RUN = {"method": "frank-wolfe", "max_steps": 3, "tol": 1e-12}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Any:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Any) -> Any:
+    with Client(cluster) as connected:
+        yield connected
+
+
+def workers(cluster: Any, client: Any, number: int) -> None:
+    """Change the number of workers, and wait for it."""
+    cluster.scale(number)
+    client.sync(cluster._correct_state)
+    client.wait_for_workers(number, timeout=120)
+
+
+def entries(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Observed entries in no order; the rows 3 to 5 have none."""
+    rng = np.random.default_rng(seed)
+    seen = rng.random(SHAPE) < 0.5
+    seen[3:6] = False
+    rows, cols = np.nonzero(seen)
+    order = rng.permutation(len(rows))
+    truth = rng.standard_normal((SHAPE[0], 2)) @ rng.standard_normal((SHAPE[1], 2)).T
+    return rows[order], cols[order], truth[rows, cols][order]
+
+
+def point(seed: int) -> cg.LowRank:
+    rng = np.random.default_rng(seed)
+    return cg.LowRank(rng.standard_normal((SHAPE[0], 2)), rng.standard_normal((SHAPE[1], 2)))
+
+
+def run(objective: Any, **asked: Any) -> Any:
+    return cg.minimize(objective, cg.NuclearBall(SHAPE, 40.0), **(RUN | asked))
+
+
+def close(a: Any, b: Any) -> bool:
+    return bool(np.linalg.norm(np.subtract(a, b)) <= 1e-10 * np.linalg.norm(b))
+
+
+def load(number: int) -> tuple[np.ndarray, ...]:
+    """Shard ``number`` of four, of ten rows each."""
+    rows, cols, values = entries()
+    here = rows // 10 == number
+    return rows[here], cols[here], values[here]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(client: Any) -> Any:
+    """A run that nothing disturbs, on one worker."""
+    return run(ShardedCompletion(Loader(load, 4), SHAPE, cg.Welsch(2.0), client=client))
+
+
+# ----------------------------------------------------------------------------------------------- against one process
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_values_and_gradients_are_those_of_the_plain_objective(client: Any, name: str) -> None:
+    loss = LOSSES[name]
+    rows, cols, values = entries()
+    values = np.sign(values) if loss.labels == "+-1" else values
+    weights = np.random.default_rng(1).random(len(rows)) + 0.5
+    plain = cg.Completion(rows, cols, values, SHAPE, loss, weights)
+    sharded = ShardedCompletion((rows, cols, values, weights), SHAPE, loss, client=client, shards=3)
+    x = point(3)
+    assert close(sharded.value(x), plain.value(x))
+    assert close(np.asarray(sharded.grad(x)), np.asarray(plain.grad(x)))
+    assert (sharded.smoothness, sharded.lower_smoothness) == (plain.smoothness, plain.lower_smoothness)
+    assert sharded.lower_bound == pytest.approx(plain.lower_bound)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_directions_have_the_products_of_the_plain_ones(client: Any, dtype: Any) -> None:
+    rows, cols, values = entries()
+    data = rows, cols, values.astype(dtype)
+    plain = cg.Completion(*data, SHAPE, cg.Welsch(2.0))
+    sharded = ShardedCompletion(data, SHAPE, cg.Welsch(2.0), client=client, shards=3)
+    x, y, rng = point(3), point(4), np.random.default_rng(5)
+    W, Q = rng.standard_normal((SHAPE[1], 3)), rng.standard_normal((SHAPE[0], 3))
+    found, expected = [], []
+    for F, results in ((sharded, found), (plain, expected)):
+        g, h = F.grad(x), F.grad(y)
+        z = x - 0.1 * g
+        results += [g @ W, g.T @ Q, g @ W[:, 0], g.T @ Q[:, 0], z @ W, z.T @ Q, (g - h) @ W, np.asarray(z + h)]
+        results += [
+            inner(g, x),
+            inner(g, y),
+            inner(g, h),
+            norm2(g),
+            norm2(z),
+            norm2(g - h),
+            distance2(g, h),
+            inner(z, h),
+        ]
+        results += [norm2(g - g + x), inner(z, np.asarray(y)), F.grad(x).rounding]
+    digits = 1e-10 if dtype is np.float64 else 1e-5  # the plain one rounds differences of float32 slopes again
+    for one, other in zip(found, expected, strict=True):
+        assert np.linalg.norm(np.subtract(one, other)) <= digits * np.linalg.norm(other)
+
+
+def test_entries_of_no_use_are_named_with_their_shard(client: Any) -> None:
+    rows, cols, values = entries()
+    with pytest.raises(
+        ShardError, match=r"^Shard 1 has entries that can't be used \(ValueError: Entry .* observed 2 times"
+    ):
+        late = np.argmax(rows)
+        twice = (np.append(array, array[late]) for array in (rows, cols, values))
+        ShardedCompletion(tuple(twice), SHAPE, client=client, shards=2)
+    with pytest.raises(ShardError, match=r"^Shard 0 has entries .* Logistic needs labels"):
+        ShardedCompletion((rows, cols, values), SHAPE, cg.Logistic(), client=client, shards=2)
+    with pytest.raises(ValueError, match="Rows go from 0 to 39, but the matrix has 20"):
+        ShardedCompletion((rows, cols, values), (20, 30), client=client)
+    with pytest.raises(TypeError, match="needs points of low rank"):
+        ShardedCompletion((rows, cols, values), SHAPE, client=client, shards=2).value(np.zeros(SHAPE))
+    with pytest.raises(TypeError, match=r"a synchronous distributed\.Client was expected"):
+        ShardedCompletion((rows, cols, values), SHAPE, client=None)
+
+
+# ----------------------------------------------------------------------------------------------------------- sources
+
+
+def failing(number: int) -> Any:
+    if number == 2:
+        raise OSError("no such\n file")
+    return load(number)
+
+
+def overlapping(number: int) -> Any:
+    return load(0)
+
+
+def test_an_exception_of_the_loader_is_one_sentence_that_names_the_shard(client: Any) -> None:
+    with pytest.raises(ShardError) as caught:
+        ShardedCompletion(Loader(failing, 4), SHAPE, client=client)
+    assert str(caught.value) == ("Shard 2 could not be loaded (OSError: no such file): correct the loader or its data.")
+    with pytest.raises(ShardError, match="Shard 1 begins with row 0, but shard 0 goes up to row 9"):
+        ShardedCompletion(Loader(overlapping, 2), SHAPE, client=client)
+
+
+def test_parquet_files_in_any_order_give_the_bits_of_arrays(client: Any, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    (tmp_path / "data").mkdir()
+    (tmp_path / "scratch").mkdir()
+    rows, cols, values = entries()
+    weights = np.random.default_rng(1).random(len(rows)) + 0.5
+    for k in range(3):
+        columns = {"i": rows[k::3], "j": cols[k::3], "y": values[k::3], "w": weights[k::3]}
+        parquet.write_table(pa.table(columns), tmp_path / "data" / f"{k}.parquet")
+    folder = ParquetFolder(str(tmp_path / "data"), str(tmp_path / "scratch"), ("i", "j", "y", "w"))
+    stored = ShardedCompletion(folder, SHAPE, cg.Huber(), client=client, shards=3)
+    arrays = ShardedCompletion((rows, cols, values, weights), SHAPE, cg.Huber(), client=client, shards=3)
+    assert stored.pattern.summaries == arrays.pattern.summaries  # with the checksums of all entries
+    assert stored.value(point(3)) == arrays.value(point(3))
+    assert len(list((tmp_path / "scratch").glob("*/*.npz"))) == 9
+    del stored
+    assert not list((tmp_path / "scratch").iterdir())
+    (tmp_path / "data" / "bad.parquet").write_bytes(b"no parquet")
+    with pytest.raises(ShardError, match=r"bad\.parquet could not be read"):
+        ShardedCompletion(folder, SHAPE, client=client)
+
+
+# -------------------------------------------------------------------------------------------- workers come and go
+
+
+def held(client: Any) -> int:
+    """Number of objects on all workers."""
+    return len(client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)))
+
+
+def test_workers_free_what_the_driver_drops(client: Any) -> None:
+    F = ShardedCompletion(entries(), SHAPE, client=client, shards=3)
+    before, x = held(client), point(3)
+    g = F.grad(x)
+    _ = g @ np.ones((SHAPE[1], 1))
+    assert held(client) >= before + 3
+    del g, x
+    F.grad(point(4))
+    client.run_on_scheduler(lambda: None)  # messages are in order: all releases have arrived
+    assert held(client) <= before + 3
+
+
+def test_a_shard_that_gives_no_answer_in_time_is_named(client: Any) -> None:
+    patient = Cluster(client, timeout=0.2)
+    event = "hang"
+
+    def hang(name: str) -> None:
+        from distributed import Event
+
+        Event(name).wait()
+
+    from distributed import Event
+
+    try:
+        with pytest.raises(ShardError, match=r"^Shard 0 gave no answer within 0\.2 s"):
+            patient.results(lambda: [patient.submit(hang, event)])
+    finally:
+        Event(event, client=client).set()
+
+
+def test_more_workers_give_the_same_bits(cluster: Any, client: Any, undisturbed: Any) -> None:
+    for number in (2, 3):
+        workers(cluster, client, number)
+        again = run(ShardedCompletion(Loader(load, 4), SHAPE, cg.Welsch(2.0), client=client))
+        assert np.asarray(again.x).tobytes() == np.asarray(undisturbed.x).tobytes()
+        assert (again.fun, again.counts) == (undisturbed.fun, undisturbed.counts)
+        assert again.certificate.upper == undisturbed.certificate.upper
+
+
+def test_a_killed_worker_changes_no_bit(client: Any, undisturbed: Any) -> None:
+    killed: list[int] = []
+    F = ShardedCompletion(Loader(load, 4), SHAPE, cg.Welsch(2.0), client=client)
+
+    def kill(record: Any, x: Any) -> None:
+        """Kill a worker that holds a shard, in the middle of the run."""
+        if record.k == 1 and not killed:
+            places = client.who_has(F.pattern.shards())
+            address = next(iter(places.values()))[0]
+            pid = client.run(os.getpid, workers=[address])[address]
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    again = run(F, callback=kill)
+    assert killed
+    assert np.asarray(again.x).tobytes() == np.asarray(undisturbed.x).tobytes()
+    assert (again.fun, again.counts) == (undisturbed.fun, undisturbed.counts)
+
+
+def test_arrays_are_sent_again_when_all_workers_were_killed(client: Any) -> None:
+    F, x = ShardedCompletion(entries(), SHAPE, client=client, shards=3), point(3)
+    g = F.grad(x)
+    before = g @ np.ones((SHAPE[1], 1))
+    for pid in client.run(os.getpid).values():
+        os.kill(pid, signal.SIGKILL)
+    assert np.array_equal(g @ np.ones((SHAPE[1], 1)), before)
+
+
+def test_a_run_is_resumed_on_a_cluster_of_another_size(
+    cluster: Any, client: Any, undisturbed: Any, tmp_path: Path
+) -> None:
+    def objective() -> Any:
+        return ShardedCompletion(Loader(load, 4), SHAPE, cg.Welsch(2.0), client=client)
+
+    saving = {"checkpoint": cg.Checkpoint(tmp_path / "c", steps=1)}
+    run(objective(), max_steps=1, **saving)
+    workers(cluster, client, 1)
+    again = run(objective(), resume=True, **saving)
+    assert np.asarray(again.x).tobytes() == np.asarray(undisturbed.x).tobytes()
+    assert (again.fun, again.counts) == (undisturbed.fun, undisturbed.counts)
+    with pytest.raises(ValueError, match="is of another run"):
+        run(ShardedCompletion(Loader(load, 3), SHAPE, cg.Welsch(2.0), client=client), resume=True, **saving)
