@@ -87,10 +87,12 @@ class Cluster:
         """Start a task for each shard, with its arguments; one message to the scheduler for all of them."""
         return list(self.client.map(function, *args, pure=False))
 
-    def submit(self, function: Callable[..., Any], *args: Any, worker: str | None = None) -> Future:
-        """Start a task, on this worker if it is alive."""
-        place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        return self.client.submit(function, *args, pure=False, **place)
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future:
+        """Start a task on any worker.
+
+        Not on a given one: the scheduler never starts a task again that prefers a worker which died as the last one.
+        """
+        return self.client.submit(function, *args, pure=False)
 
     def results(self, start: Callable[[], Sequence[Future]]) -> list[Any]:
         """Return the results of the tasks that ``start`` submits, one for each shard; call it again if workers have died."""

@@ -88,7 +88,7 @@ class Partitioned:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def submit(self, cluster: Cluster, number: int, shape: tuple[int, int], loss: Loss, worker: str) -> Future:
-        return cluster.submit(load, number, partial(read_parts, self.folder, self.files), shape, loss, worker=worker)
+        return cluster.submit(load, number, partial(read_parts, self.folder, self.files), shape, loss)
 
 
 def batches(file: str, columns: tuple[str, ...]) -> Iterator[list[np.ndarray]]:

@@ -79,7 +79,7 @@ class Loader:
         return self
 
     def submit(self, cluster: Cluster, number: int, shape: tuple[int, int], loss: Loss, worker: str) -> Future:
-        return cluster.submit(load, number, self.load, shape, loss, worker=worker)
+        return cluster.submit(load, number, self.load, shape, loss)
 
 
 class Arrays:
@@ -116,4 +116,4 @@ class _OpenedArrays:
     def submit(self, cluster: Cluster, number: int, shape: tuple[int, int], loss: Loss, worker: str) -> Future:
         part = slice(self.ends[number], self.ends[number + 1])
         sent = cluster.client.scatter(tuple(array[part] for array in self.data), workers=[worker], hash=False)
-        return cluster.submit(build, number, list(sent), shape, loss, worker=worker)
+        return cluster.submit(build, number, list(sent), shape, loss)
