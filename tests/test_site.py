@@ -18,6 +18,7 @@ import condgrad
 ROOT = Path(__file__).parent.parent
 PACKAGES = [
     "data",
+    "distributed",
     "domains",
     "driver",
     "estimators",
