@@ -1,4 +1,4 @@
-"""Compiled kernels: low-rank products at sampled entries, sparse matrix products, pointwise losses.
+"""Compiled kernels: low-rank products at sampled entries, sparse matrix products, pointwise losses, shortest paths.
 
 numba compiles each kernel at its first use and caches the machine code on disk. Kernels are parallel over rows (or stripes of
 columns) and accept float32 and float64 values and int32 and int64 indices; sums are in float64 for both. One thread sums one
@@ -144,6 +144,20 @@ def loss(
     sums = np.zeros(-(-len(z) // SUM_CHUNK))
     _run("loss", 10 * len(z), LOSSES.index(name), float(parameter), z, y, weights, SUM_CHUNK, deriv, sums)
     return float(sums.sum()), deriv
+
+
+def shortest_paths(
+    source: int, nodes: np.ndarray, into: np.ndarray, tails: np.ndarray, costs: np.ndarray
+) -> np.ndarray:
+    """Return for each node the last edge of a shortest path from the source, in a graph without cycles.
+
+    ``nodes`` are those that can be reached, in topological order and without the source. Node v has the edges into[v, 0] to
+    into[v, 1] - 1, which begin at the nodes ``tails``. Of equal paths the one over the first edge is taken.
+    """
+    distances, last = np.full(len(into), np.inf), np.zeros(len(into), dtype=np.int64)
+    distances[source] = 0.0
+    _run("shortest_paths", len(costs), nodes, into, tails, costs, distances, last)
+    return last
 
 
 @contextmanager

@@ -25,8 +25,8 @@ class Kernel:
     writeable arrays.
     """
 
-    def __init__(self, function: Callable[..., None], read: tuple[str, ...]):
-        self.dispatcher = cast(Any, _njit(function))
+    def __init__(self, function: Callable[..., None], read: tuple[str, ...], parallel: bool):
+        self.dispatcher = cast(Any, numba.njit(parallel=parallel, **OPTIONS)(function))
         self.dispatcher._cache = KernelCache(function)
         self.read = [function.__code__.co_varnames.index(name) for name in read]
 
@@ -39,17 +39,16 @@ class Kernel:
         self.dispatcher(*given)
 
 
-def _compiled(*read: str) -> Callable[[Callable[..., None]], Kernel]:
+def _compiled(*read: str, parallel: bool = True) -> Callable[[Callable[..., None]], Kernel]:
     """Decorator that makes a loop a :class:`Kernel`; ``read`` names the arrays that the loop only reads."""
-    return lambda function: Kernel(function, read)
+    return lambda function: Kernel(function, read, parallel)
 
 
-_njit = numba.njit(
-    parallel=True,
-    nogil=True,
-    error_model="numpy",
-    fastmath={"reassoc", "contract", "nsz", "arcp"},  # without "nnan" and "ninf": NaN and Inf keep their meaning
-)
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},  # without "nnan" and "ninf": NaN and Inf keep their meaning
+}
 
 
 event.register("numba:compile", CompileProgress(__name__))
@@ -223,3 +222,15 @@ def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped
             if len(deriv) > 0:
                 deriv[p] = slope
         sums[s] = total
+
+
+@_compiled("nodes", "into", "tails", "costs", parallel=False)
+def shortest_paths(nodes, into, tails, costs, distances, last):  # type: ignore[no-untyped-def]
+    for k in range(len(nodes)):
+        node, best = nodes[k], math.inf
+        for edge in range(into[node, 0], into[node, 1]):
+            length = distances[tails[edge]] + costs[edge]
+            if length < best:
+                best = length
+                last[node] = edge
+        distances[node] = best
