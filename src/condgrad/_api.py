@@ -83,7 +83,6 @@ from condgrad.driver import (
     run,
 )
 from condgrad.inner import INNERS, CondG, Corrective, Exact, Spectral
-from condgrad.kernels.layer import ForkWarning
 from condgrad.objectives import (
     LOSSES,
     OBJECTIVES,
@@ -141,7 +140,6 @@ __all__ = [
     "Exact",
     "Fantope",
     "FlowPolytope",
-    "ForkWarning",
     "Function",
     "FunctionExpectation",
     "FunctionSum",
