@@ -21,7 +21,7 @@ MAX_SAMPLED_LINES = 200
 """Number of lines that are inspected before the file is read."""
 
 MAX_PIECES_WITHOUT_DATA = 2
-"""Number of pieces of a file that may have nothing but blank lines and comments, before it is refused."""
+"""A file is refused if this number of its first pieces have only blank lines and comments."""
 
 TITLES: tuple[set[str], ...] = (
     {"row", "rows", "i", "u", "user", "users", "customer", "reviewer", "rater", "viewer", "reader", "listener"},
@@ -33,7 +33,7 @@ TITLES: tuple[set[str], ...] = (
 
 ROLES = ("row", "column", "value")
 WIDE_TABLE_ADVICE = "; of a wide table, with names in the first column and one column for each item, say wide=True"
-"""Advice that is added if no columns were given: for a wide table, no names would help."""
+"""Advice that is added to messages if no columns were given: the columns of a wide table can't be named by columns=."""
 Columns = Sequence[str] | Sequence[int] | None
 
 
@@ -250,7 +250,8 @@ def places(
 
 
 def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]) -> bool:
-    """Whether the first line of pairs, whose words may be names too, is a header: known titles, or a column of numbers below."""
+    """Whether the first line of a file of pairs is a header. Words may also be names of the first pair, so that a header is
+    recognised by known titles only, or by a column that has numbers below."""
     spelled = any(known is not None and len(name) > 2 for name, known in zip(head, roles, strict=True))
     lines = [found for found in below if len(found) == len(head)]
     numbers = bool(lines) and any(all(NUMBER.fullmatch(found[k]) for found in lines) for k in range(len(head)))

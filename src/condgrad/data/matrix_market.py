@@ -1,4 +1,4 @@
-"""Matrix Market: a header, the sizes, then the entries, or all numbers of a dense matrix column by column.
+"""Matrix Market files: a header, the sizes, then either the entries or all numbers of a dense matrix, column by column.
 
 ``scipy.io.mmread`` is not used: it reads 5,5 as 5, 0x10 as 0 and 1_0 as 1 without an error, and ignores what follows the value.
 """
@@ -138,7 +138,7 @@ class _Coordinates(EntryReader):
 
 
 class _Dense(TableReader):
-    """The numbers of a dense matrix, one a line. A line that can't be used leaves its place unobserved."""
+    """Reads the numbers of a dense matrix, one per line. The entry of a line that can't be used is not observed."""
 
     wanted = (0,)
 

@@ -1,4 +1,4 @@
-"""NPZ: a matrix that scipy.sparse.save_npz wrote, or arrays row, col, data and shape. Nothing in it can run code."""
+"""NPZ files: a matrix written by scipy.sparse.save_npz, or arrays row, col, data and shape. Reading them can't run code."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Audit of a run of any method by the driver, with findings that end the run and findings that become warnings.
+"""Audit of a run by the driver, the same for every method. Some findings end the run, others become warnings.
 
-A run ends if a point is not finite or leaves the set, or if a user's linear oracle is worse than its own earlier answers. A
-smoothness L that the run contradicts, and a linear oracle that was not exact, are warnings only, because the certificate of what
-a run returns does not depend on them: it includes the oracle's error, and its step size is 1/(2L) with the larger L that the run
-has measured. Only the method's own guarantee of convergence is lost.
+A run ends if a point is not finite or leaves the set, or if an answer of a user's linear oracle is worse than an earlier one. A
+smoothness constant L that is too small, and a linear oracle that was not exact, lead to warnings only. The certificate of the
+returned point stays valid: it includes the error of the oracle, and its step size is 1/(2L) with the larger L that the run has
+measured. Only the method's own guarantee of convergence is lost.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class SmoothnessWarning(UserWarning):
 
 
 def later(k: int) -> int:
-    """The next step to measure at. The distance between measurements grows, so that they cost no more than the run."""
+    """Number of the next step to measure after step k. Intervals grow, so that measurements cost no more than the run."""
     return max(k + 1, ceil(1.1 * k))
 
 
 def audited(problem: Problem, start: Point | None = None) -> Problem:
-    """The problem with every answer of a user's linear oracle compared with its earlier ones, and with a known point."""
+    """The problem. Every answer of a user's own linear oracle is compared with its earlier answers and with ``start``."""
     if not by_user(problem.domain):
         return problem
     domain = compared(problem.domain)
@@ -140,9 +140,9 @@ class Audit:
         return f"But the {which} lies outside of the set: {self.suspects()}." if which else ""
 
     def with_slack(self, certificate: Certificate) -> Certificate:
-        """The certificate with the error of a witness slightly outside of the set, since Lemma 1 needs a point of the set.
+        """Add the error that arises if the witness is slightly outside of the set, because Lemma 1 assumes a point of the set.
 
-        A witness outside by delta changes the gap by up to delta |direction|, and the norm by up to delta / step.
+        A witness at distance delta from the set changes the gap by up to delta |direction|, and the norm by up to delta / step.
         """
         slack = self.slack(certificate.prox)
         if slack == 0.0:
@@ -153,7 +153,11 @@ class Audit:
         return replace(certificate, gap=certificate.gap + worth, rounding=certificate.rounding + off)
 
     def slack(self, x: Point) -> float:
-        """The smallest power of 10 that, as a tolerance, makes the set contain x; 0 if it is rounding, or not known."""
+        """The smallest tolerance, a power of 10, with which the set contains x; 0 if it is no larger than rounding.
+
+        It is not known for a set without ``contains``: then it is 0, or, if the set answers in a coarse type such as float16, the
+        rounding error of that type.
+        """
         largest = counts_as_inside(self.problem.domain)
         try:
             for slack in SLACKS:
@@ -163,7 +167,7 @@ class Audit:
                     break
         except NotGiven:
             return largest / (2 * COARSE) if largest > INSIDE else 0.0  # rounding error of answers in a coarse type
-        return largest  # the caller reports it by ``unfit``
+        return largest  # x is outside, which ``unfit`` reports
 
     def check_step(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
@@ -208,7 +212,7 @@ class Audit:
     def check_smoothness(self, certificate: Certificate) -> None:
         """Check L for a run that has converged before there were two gradients to compare.
 
-        The second gradient is taken at the prox point, or if the point is its own witness, at the linear oracle's answer.
+        The second gradient is taken at the prox point; if that is the point itself, at the answer of the linear oracle.
         """
         if not self.given or not self.problem.objective.smoothness or not fits(self.problem.objective, Objective):
             return

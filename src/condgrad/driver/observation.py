@@ -43,14 +43,14 @@ class Observer:
         self.learn(state)
         fun = self.value(state.x) if state.k % asked.every == 0 else nan
         reached.keep_lowest(state.x, fun, state.k)
-        if getattr(state, "fun", None) is not None:  # known without a call, also between two records
+        if getattr(state, "fun", None) is not None:  # known without another call, also for a step that is not recorded
             reached.keep_lowest(state.x, float(state.fun), state.k)
         reached.current = certificate = self.certify(state, last)
         gap = upper = lower = nan
         if certificate is not None:
             gap, upper, lower = self.gap(certificate, state.k), certificate.upper, certificate.lower
             start = reached.state
-            before = start is not None and certificate.x is start.x  # a step certifies the point where it started
+            before = start is not None and certificate.x is start.x  # a step may certify the point it started from
             reached.current_k = start.k if before else state.k
             if reached.best is None or asked.rank(certificate) < asked.rank(reached.best):
                 reached.best, reached.best_k = certificate, reached.current_k
@@ -90,9 +90,10 @@ class Observer:
         return fun
 
     def certify(self, state: Any, last: bool = False) -> Certificate | None:
-        """The certificate of the step itself, or a measured one when it is due; None: neither.
+        """The certificate that the step computed itself, or a measured one if a measurement is due; None if there is neither.
 
-        A step that leaves its gap open is not measured, because its method decides when a proof pays; the ``last`` one is.
+        A step whose certificate has an infinite gap is not measured, because its method decides when a proof is worth its cost.
+        The ``last`` step of a run is measured nevertheless.
         """
         asked, own = self.asked, state.certificate
         if not asked.checked:
@@ -115,7 +116,7 @@ class Observer:
         return mapping(asked.measured, state.x, gamma, asked.eps, exact=asked.measure)
 
     def with_errors(self, own: Certificate, descent: Any) -> Certificate:
-        """The certificate of a step with the error of the linear oracle in this step and the rounding error of the mapping."""
+        """Add the error of the linear oracle in this step, and the rounding error of the mapping, to a step's certificate."""
         rounding, objective = own.rounding, self.asked.problem.objective
         if descent is not None and descent.x is own.x:
             known = precision(objective, descent.grad)

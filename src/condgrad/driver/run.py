@@ -77,7 +77,7 @@ def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> I
 
 
 def _states(problem: Problem, solver: Solver, x0: Point, state: Any) -> Iterator[Any]:
-    cache = None if in_run() else Cache()  # iterates of a user's own loop are a run too
+    cache = None if in_run() else Cache()  # a user's own loop over the iterates is a run too
     if state is None:
         with caching(cache):
             state = solver.init(problem, x0 if cache is None else uncached(x0))
@@ -139,9 +139,8 @@ def run(
         Return the iterate with the smallest certified mapping, the last one, or the one with the lowest F among those whose
         value is known (of every ``every``-th step).
     measure : bool, default False
-        Measure the mapping from outside, at the iterate that the method reports, in place of what the method proves itself
-        (Frank-Wolfe's own bound, gap/gamma, is a loose one). A method that proves nothing is always measured from
-        outside, at steps with growing distance.
+        Have the driver measure the mapping of the iterates, at growing intervals, in place of the bound that the method
+        computes. That bound may be loose: Frank-Wolfe's is gap/gamma. A method that computes no bound is always measured.
     validate : int, default 10_000
         Number of samples on which an expectation is measured.
     seed : int, default 0
@@ -279,10 +278,10 @@ class Loop:
         return Reason("stopped", "")
 
     def take_over(self, end: BaseException) -> bool:
-        """Make the state that a step had reached when it was ended the last one; a checkpoint has the step before.
+        """Use the state that an unfinished step has attached to the exception as the last state. Returns whether there is one.
 
-        After a budget it is observed like others. After a signal time is short, and after a fault the objective can't be asked:
-        then nothing is computed. Returns whether there is such a state.
+        A checkpoint keeps the state before the step. If a budget ended the step, the state is observed like any other. Nothing is
+        computed after a signal, because there is no time, and after a fault, because the objective can't be evaluated.
         """
         state, reached = vars(end).pop("unfinished", None), self.reached
         if state is None or reached.record is None:
@@ -342,7 +341,7 @@ class Loop:
         now, stop, trace = self.reached.record, self.asked.stop, self.reached.trace
         if before is None or last is None or now is None or not same_point(before.x, self.reached.state.x):
             return False
-        # progress towards a tolerance is left out: only budgets count here
+        # without the measures, progress is that of the budgets only
         now, last = (replace(record, mapping=nan, gap=nan) for record in (now, last))
         return stop.progress(now, trace) <= stop.progress(last, trace)
 

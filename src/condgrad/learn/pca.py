@@ -32,7 +32,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     ----------
     n_components : int, default None
         Number of components to keep, at most the number of rows and of columns; a warning is given if L has fewer. None: all
-        with a singular value above sigma (sqrt(m) + sqrt(n)), about the largest singular value of a matrix of noise.
+        components with a singular value above sigma (sqrt(m) + sqrt(n)), which is about the largest one of a matrix of noise.
     loss : {"welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"}, default "welsch"
         Loss phi of the errors. The first three ignore errors that are large enough.
     radius : float or "auto", default "auto"

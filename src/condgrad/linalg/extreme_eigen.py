@@ -6,11 +6,11 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal, lapack
 
 BLOCK = 32
-"""Columns that LAPACK reduces together: the workspace that it asks for."""
+"""Block size of LAPACK's reduction, which determines the size of its workspace."""
 
 
 class Tridiagonal:
-    """Q T Q* = A with T real and tridiagonal. A reduction takes nearly all of the time; a few eigenvectors are cheap after it.
+    """Reduction A = Q T Q* with T real and tridiagonal. It takes nearly all of the time; a few eigenvectors are cheap after it.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Tridiagonal:
         )
 
     def eigenpairs(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same eigenvalues and orthonormal eigenvectors, one a column."""
+        """Return the same eigenvalues, and orthonormal eigenvectors as columns."""
         if self.n == 1:
             return self.diagonal.copy(), np.ones((1, 1))
         values, inner = eigh_tridiagonal(

@@ -55,7 +55,7 @@ out, because their error is noisy."""
 MAX_ROUNDS = 60
 """Maximum number of rounds at one radius, and of radii on the path."""
 MIN_SCALE_SHARE = 1e-2
-"""Lower bound on the scale of the loss, relative to the first scale: smaller errors need no robust loss."""
+"""Lower bound on the scale of the loss, relative to that of the first model: smaller errors need no robust loss."""
 MIN_SCALE_IN_STEPS = 0.5
 """Lower bound on the scale of the loss, relative to the quantization step of the values."""
 EXACT_ERROR = 0.01
@@ -80,7 +80,7 @@ ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
 
 
 def path_phase(model: Model, radius: float) -> str:
-    """Name of the phase of a fit on the path, as it stands in the trace: its radius, or its rank if that is fixed."""
+    """Name of the phase of a fit on the path in the trace: its radius, or its rank if that is fixed."""
     return f"path, radius {radius:.4g}" if model.rank is None else f"path, rank {model.rank}"
 
 
@@ -126,8 +126,10 @@ class Fit:
         return replace(model, loss=self.named_loss(PATH_LOSS_WIDTH * model.sigma) or model.loss)
 
     def with_scale(self, model: Model, deviation: float) -> Model:
-        """The model with the loss for residuals of this standard deviation, or of the given sigma if that is larger: a loss as
-        narrow as the noise ignores data that are not fitted yet."""
+        """The model with the loss for residuals of this standard deviation, or of the given sigma if that is larger.
+
+        The given sigma alone is not used: a loss as narrow as the noise would ignore data that are not fitted yet.
+        """
         sigma = max(deviation, self.sigma or 0.0)
         loss = self.named_loss(sigma)
         return replace(model, loss=loss, sigma=sigma) if loss else model
@@ -169,8 +171,8 @@ class Fit:
     def improve(self, objective: Completion, model: Model, radius: float, phase: str | None = None) -> Model:
         """One round: a few steps of the solver within this radius, with the biases fixed, then a refit of the biases.
 
-        The solver continues from its last state, step size and singular vectors included. That is valid because the state is a
-        value, and the problem has changed by no more than one step changes it.
+        The solver continues from its last state, step size and singular vectors included. That is valid because a state is
+        immutable, and the problem has changed by no more than one step changes it.
         """
         current = objective.replaced(self.without_biases(objective, model), model.loss)
         problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), solver_for(model)
@@ -185,7 +187,7 @@ class Fit:
         return replace(model, biases=biases, value=value)
 
     def fit_up_to(self, radius: float) -> Model:
-        """Follow the path to this radius on all entries: for a loss object, which has its own width, none are held out."""
+        """Follow the path to this radius on all entries. Used for a loss object: it has its own width, so none are held out."""
         model = self.biases_only(self.all_entries)
         now = self.first_radius(self.all_entries, model)
         while now < radius:
@@ -314,8 +316,10 @@ class Fit:
         return best
 
     def refit_with_convex_loss(self, train: Completion, held_out: HeldOut, best: Validated) -> Validated:
-        """The model after some rounds with a convex loss, if that reduces the held-out error: rows of large magnitude then
-        contribute to the columns, which they determine most accurately."""
+        """The model after some rounds with a convex loss, if that reduces the held-out error; else ``best``.
+
+        With a convex loss, rows of large magnitude contribute to the column factors, which they determine most accurately.
+        """
         if self.loss not in REDESCENDING_LOSSES:
             return best
         substitute, self.substitute = self.substitute, CONVEX_LOSS
@@ -359,7 +363,7 @@ class Fit:
     def finish(self, model: Model, steps: int, tol: float) -> Model:
         """Fit all entries until a round reduces the loss by less than the share ``tol``, or after ``steps`` steps.
 
-        The last steps are a run of the driver, whose result has a trace and counts.
+        The last steps are a run of the driver, so that there is a result with a trace and counts.
         """
         if self.sigma is not None and isinstance(self.loss, str):
             model = replace(model, loss=loss_for(self.loss, self.sigma), sigma=self.sigma)

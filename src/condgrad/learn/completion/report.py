@@ -138,7 +138,7 @@ def caveats(found: Mapping[str, Any]) -> list[str]:
         sentences.append("This share of outliers is unusual: sigma may be too small, or the data are not of low rank.")
     if found["entries"] < 3 * (found["rows"] + found["columns"]):
         sentences.append(
-            "There are fewer than three entries for each row and column: most parameters rest on very few."
+            "There are fewer than three entries for each row and column: most parameters depend on very few entries."
         )
     return sentences
 
