@@ -195,7 +195,7 @@ def offer(run: Loop, reason: Reason) -> None:
 def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
     """The point to return if the linear oracle was shown to be wrong: it has no certificate, which would rely on the oracle."""
     x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
-    message = f"{reason.message} The returned point has no certificate, because a certificate would rely on that oracle."
+    message = f"{reason.message} The returned point has no certificate, which would rely on that oracle."
     try:
         return x, run.observer.value(x), None, Reason("failed", message)
     except FAULTS as error:

@@ -45,7 +45,8 @@ def threads() -> dict[str, int | None]:
 
 
 def _blas_threads() -> int | None:
-    threadpoolctl: Any = sys.modules.get("threadpoolctl")  # a program that imports it may have changed the number of threads
+    # a program that has imported threadpoolctl may have changed the number of threads
+    threadpoolctl: Any = sys.modules.get("threadpoolctl")
     if threadpoolctl is not None:
         found = [
             library["num_threads"] for library in _thread_pools(threadpoolctl).info() if library["user_api"] == "blas"

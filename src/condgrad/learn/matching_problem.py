@@ -100,9 +100,8 @@ class MatchingProblem:
         sizes = A.shape[0], B.shape[0]
         size = max(sizes)
         if sizes[0] != sizes[1]:
-            if (
-                padding == "centered"
-            ):  # so that an edge and a missing edge have opposite weights of the same size, and padding has weight 0
+            # centred, an edge and a missing edge have opposite weights of the same size, and padding has weight 0
+            if padding == "centered":
                 both = [dense(graph) for graph in (A, B)]
                 middle = (max(graph.max() for graph in both) + min(graph.min() for graph in both)) / 2
                 A, B = (graph - middle for graph in both)

@@ -74,9 +74,8 @@ def leverage_points(A: np.ndarray, weights: np.ndarray) -> np.ndarray:
     signs = X / np.where(length > 0, length, 1.0)[:, None]
     X = X @ np.linalg.eigh(signs.T @ (weights[:, None] * signs))[1]
     scale = 1.4826 * weighted_median(np.abs(X), weights)
-    scale = np.where(
-        scale > 0, scale, 1.2533 * np.average(np.abs(X), axis=0, weights=weights)
-    )  # most values are equal, as in 0/1 features
+    # the median is 0 if most values are equal, as in 0/1 features; then the mean absolute deviation replaces it
+    scale = np.where(scale > 0, scale, 1.2533 * np.average(np.abs(X), axis=0, weights=weights))
     used = scale > 1e-12 * scale.max(initial=0.0)
     squared = np.sum((X[:, used] / scale[used]) ** 2, axis=1)
     middle, freedom = _median(squared, weights), max(int(used.sum()), 1)

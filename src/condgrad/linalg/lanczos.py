@@ -156,9 +156,8 @@ class _Bidiagonal:
         B = self.B[:j, : self.cols]
         left = eigh(B @ B.T, subset_by_index=(max(j - MAX_VECTORS, 0), j - 1), overwrite_a=True, check_finite=False)[1]
         left = left[:, ::-1]
-        right, R = np.linalg.qr(
-            B.T @ left
-        )  # R is nearly diagonal. By QR the columns are orthonormal even if values are 0
+        # R is nearly diagonal. By QR the columns are orthonormal even if values are 0
+        right, R = np.linalg.qr(B.T @ left)
         signed = np.diag(R)
         right = right * np.where(signed < 0, -1.0, 1.0)
         residual = self.rest * abs(float(left[-1, 0]))

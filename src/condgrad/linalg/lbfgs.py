@@ -124,7 +124,7 @@ def wolfe_step(
                 t = 2 * t if high == inf else (low + high) / 2
                 continue
         high = t
-        if isfinite(fun):  # minimum of the parabola through both values and the slope, kept away from the ends of the interval
+        if isfinite(fun):  # minimum of the parabola through both values and the slope, not too near to the ends
             bend = fun - now.fun - t * slope
             guess = -slope * t**2 / (2 * bend) if bend > 0 else low
             t = min(max(guess, low + 0.1 * (high - low)), low + 0.5 * (high - low))

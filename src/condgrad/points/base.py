@@ -42,10 +42,8 @@ def distance2(x: Any, y: Any) -> float:
         return y.distance2(x)
     if x.size <= PIECE or x.shape != y.shape:
         return norm2(x - y)
-    x, y = (
-        x.reshape(-1),
-        y.reshape(-1),
-    )  # in pieces that fit in the processor's cache, so that no array of the size of x is allocated
+    # in pieces that fit in the processor's cache, so that no array of the size of x is allocated
+    x, y = x.reshape(-1), y.reshape(-1)
     return sum(norm2(x[i : i + PIECE] - y[i : i + PIECE]) for i in range(0, x.size, PIECE))
 
 
