@@ -65,7 +65,7 @@ class Fault:
     examples : tuple of (int, str)
         For the first five of these lines: the number of the line, and what was found there.
     unit : str, default "line"
-        What the numbers count: "line", "row" of a Parquet file, or "element" of an array.
+        Unit of ``count`` and of the numbers in ``examples``: "line", "row" of a Parquet file, or "element" of an array.
     """
 
     kind: str
@@ -100,7 +100,7 @@ class Cleanup:
     faults : tuple of Fault
         By kind, in the order in which the kinds were found.
     unit : str, default "line"
-        What ``lines`` counts: "line", "row" of a Parquet file, or "element" of an array.
+        Unit of ``lines``: "line", "row" of a Parquet file, or "element" of an array.
     headed : bool, default False
         Whether the text has a header.
     """

@@ -55,8 +55,9 @@ def load(
         By default the suffix of the file's name decides, else its first bytes; else it is read as csv, which is text with commas,
         semicolons, tabs, bars or blanks between the cells.
     columns : sequence of str or of int, default None
-        Columns of the row, the column and the value: names in the header, or numbers from 0. By default the known names in a
-        header, else the first three.
+        The three columns of the file that hold the row, the column and the value of an entry, in this order: by their names in
+        the header, or by numbers from 0. By default the columns of the header with known names, such as user, item and rating;
+        without a header the first three.
     strict : bool, default False
         Raise on the first fault. By default lines with faults are dropped or merged, and counted in ``cleanup``.
     values : bool, default True
@@ -64,7 +65,7 @@ def load(
     delimiter : str, default None
         One character; by default the one that makes three columns with numbers as values.
     header : bool, default None
-        Whether the first line is a header; by default whether it holds no number.
+        Whether the first line is a header. By default it is one if none of its cells is a number.
     ids : bool, default True
         False reads rows and columns as positions, not as names.
     base : int, default 0

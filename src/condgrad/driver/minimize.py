@@ -88,9 +88,9 @@ def minimize(
         smoothness it is stochastic-ncgs or ncgs-vr, whichever needs fewer term gradients for this ``tol`` by its
         theorem.
     tol : float, default 1e-6
-        Stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most ``tol``. Like a
-        squared gradient, it has the unit F^2 / x^2: it grows by a factor of 100 if F is multiplied by 10, and falls by
-        that factor if x is.
+        Stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most ``tol``. It has the
+        unit F^2 / x^2 of a squared gradient: if F is multiplied by 10, it becomes 100 times as large; if x is multiplied
+        by 10, it becomes 100 times as small.
     max_steps : int, default 1000
         Maximum number of steps. With ``schedule="theory"``, the N of the theorem.
     stop : Rule, default None

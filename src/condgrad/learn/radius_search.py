@@ -56,7 +56,7 @@ class Data(Protocol):
         """Errors of the coefficients x, with a column for each task."""
 
     def median_scale(self) -> float:
-        """Scale of the data, never 0: the first unit of the errors."""
+        """Robust scale of the data, never 0. It is the first estimate of the scale of the errors."""
 
     def first_radius(self, scale: float) -> float:
         """Length of the first Frank-Wolfe step of least squares, for data clipped to [-scale, scale]."""
@@ -131,9 +131,9 @@ def _search_with_pilot(
 ) -> tuple[list[Step], float]:
     """Follow the path with a pilot loss, then with the given loss. Returns the path and the scale.
 
-    The pilot is Huber's loss, which is convex (the squared loss, if that is given); its fits determine sigma. The fits with the
-    given loss start from those of the pilot. While their errors are smaller than sigma, the radii around the best one are fitted
-    again with a smaller sigma.
+    The pilot is Huber's loss, which is convex; it is the squared loss if that is given. Its fits determine sigma, and the fits
+    with the given loss start from them. As long as the held-out errors are smaller than sigma, the radii around the best one are
+    fitted again with a smaller sigma.
     """
     auto = radius == "auto"
     radii = increasing_radii(train.first_radius(scale)) if auto else [radius]

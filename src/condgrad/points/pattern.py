@@ -10,8 +10,8 @@ import numpy as np
 from condgrad import kernels
 
 MAX_STRIPE_COLUMNS = 5000
-"""Maximum number of columns in one stripe of the transposed product. Small enough that the stripe's part of the result stays
-in the processor's cache, large enough that its entries in a row are prefetched."""
+"""Maximum number of columns in one stripe of the transposed product. The stripe's part of the result must fit in the processor's
+cache. In narrower stripes, a row would have too few entries to be prefetched."""
 MAX_CACHED = 2
 """Maximum number of points whose values on the pattern are cached at the same time."""
 MANY_ENTRIES = 2**22

@@ -331,7 +331,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return isinstance(value, str)
 
     def _read(self, X: Any, y: Any, reset: bool) -> Entries:
-        """Read the entries of X and y; scikit-learn validates a matrix first. ``reset`` in a new fit."""
+        """Read the entries of X and y; scikit-learn validates a matrix first. ``reset`` is True at the beginning of a fit."""
         X = entries.positions_as_matrix(X)
         if entries.is_entry_list(X, y):
             if not reset and self.row_ids_ is None:
