@@ -16,8 +16,8 @@ import numpy as np
 from condgrad.data import arrow_columns
 
 DECIMALS = re.compile(r"[0-9.eE+-]*+")
-"""Cells that `float` may be given: those that match are decimal numbers, or `float` refuses them. It would also accept 1_0 and
-inf, which do not match."""
+"""Cells that are passed to `float`, which converts them as decimal numbers or refuses them. Others are not passed to it, because
+it would also convert 1_0 and inf."""
 
 
 def quotes_are_read() -> bool:
@@ -51,7 +51,7 @@ def parse(
     missing : sequence of str, default ()
         Cells that become null.
     number : int, default None
-        Column that `decimals` will convert: it may be returned as numbers already.
+        Column that the caller will convert by `decimals`. pyarrow may return it as numbers at once.
 
     Returns
     -------

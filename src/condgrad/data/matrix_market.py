@@ -108,7 +108,7 @@ def _expected(m: int, n: int, symmetry: str) -> int:
 
 
 class _Coordinates(EntryReader):
-    """Reads lines of row, column and value. A symmetric file has no entries above the diagonal: they would count twice."""
+    """Reads lines of row, column and value. In a symmetric file, an entry above the diagonal is a fault: it would count twice."""
 
     def __init__(self, m: int, n: int, kind: str, symmetry: str, values: bool, notes: Notes, limits: Limits):
         self.symmetry, width = symmetry, 2 if kind == "pattern" else 3

@@ -144,7 +144,7 @@ def run(
     validate : int, default 10_000
         Number of samples on which an expectation is measured.
     seed : int, default 0
-        Seed of that batch.
+        Seed with which these samples are drawn.
     callback : callable, default None
         ``callback(record, x)`` at the start and after each step; True ends the run.
     listeners : sequence of callables, default ()

@@ -17,11 +17,11 @@ from condgrad.protocols import Reason
 from condgrad.solvers.evaluation import same_point
 
 MAX_STEP_RATIO = 10.0
-"""Maximum ratio of a step size to the one that two gradients of the run imply, where L is not given."""
+"""If L is not given, a claimed step size may be at most this many times 1/(2L), with the L that two gradients imply."""
 MIN_RELATIVE_TOLERANCE = 1e-15
 """A tolerance below this, relative to the first measurement, can't be met in float64."""
 GAP_ROUNDING = 3
-"""A gap of at most this many times its rounding error is no larger than rounding, as in ``Certificate.exhausted``."""
+"""A gap of at most this many times its rounding error can't be told from 0, as in ``Certificate.exhausted``."""
 
 
 @dataclass(eq=False)
@@ -101,7 +101,7 @@ class Verifier:
         return self.asked.stop(replace(reached.record, mapping=nan, gap=nan), reached.trace) if reached.record else None
 
     def exhausted(self, k: int) -> Reason | None:
-        """The ending at a point that is stationary as far as float64 can tell, if the tolerance needs more precision."""
+        """The ending at a point that is stationary up to rounding errors, if the tolerance is too small for float64; else None."""
         reached, claim = self.reached, self.reached.current
         if claim is None or not self.asked.keep_best or k < reached.next_check:
             return None
@@ -133,9 +133,9 @@ class Verifier:
         return noise > eps and record.gap <= GAP_ROUNDING * noise
 
     def sensible(self, measure: str, eps: float | None) -> float | None:
-        """The tolerance of a measure, if float64 can resolve it compared with the first measurement, else None.
+        """The tolerance of a measure; None if it is too small for float64, relative to the first measurement.
 
-        A tolerance that is too small for float64 is a way to ask that only budgets end the run.
+        Users give such a tolerance if only budgets should end the run.
         """
         if eps is None:
             return None

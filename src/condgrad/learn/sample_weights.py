@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
 STRATUM_SIZE = 5
-"""Number of rows of a stratum: if one fifth of the rows are held out, one row of each stratum is."""
+"""Number of rows of a stratum: if one fifth of all rows are held out, one row of each stratum is held out."""
 
 
 def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
@@ -17,7 +17,7 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if weights.min() < 0 or not weights.any():
         raise ValueError(
-            f"The weights of rows have the least value {weights.min():g} and the sum {weights.sum():g}, but weights of 0 or "
+            f"The smallest weight of a row is {weights.min():g} and the sum of all is {weights.sum():g}, but weights of 0 or "
             "more, not all 0, were expected: leave out rows that do not count."
         )
     return weights

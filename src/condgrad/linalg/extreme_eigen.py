@@ -32,7 +32,8 @@ class Tridiagonal:
             self.diagonal, self.beside = A.real[0].copy(), np.zeros(0)
             return
         reduce, self._turn = (lapack.zhetrd, lapack.zunmqr) if np.iscomplexobj(A) else (lapack.dsytrd, lapack.dormqr)
-        # LAPACK reads columns. The transpose of a C-ordered array is in this order and is the same matrix, or its conjugate
+        # LAPACK expects arrays in column order. The transpose of a C-ordered array has that order without a copy. For a symmetric
+        # matrix it is the same matrix, for a Hermitian one the conjugate
         self._conjugate = np.iscomplexobj(A) and A.flags.c_contiguous
         columns = A.T if A.flags.c_contiguous else A
         lower, self.diagonal, self.beside, self._tau, info = reduce(columns, lower=1, lwork=BLOCK * self.n)

@@ -257,7 +257,9 @@ def positions(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
         if ids.dtype.kind == "f" and (ids == np.floor(ids)).all():
             ids = ids.astype(np.int64)
         if ids.dtype.kind not in "iu":
-            raise TypeError(f"The rows and columns of the model have no names, but got {ids.dtype}: give their positions.")
+            raise TypeError(
+                f"The rows and columns of the model have no names, but got {ids.dtype}: give their positions."
+            )
         return np.where((ids >= 0) & (ids < size), ids, -1)
     if known.dtype.kind == "U":
         ids = _as_strings(ids)

@@ -60,7 +60,7 @@ def label_positions(ids: Any, index: Any, what: str) -> np.ndarray:
     given = labels.tolist()
     if wanted.dtype.kind in "iuf" and index.dtype.kind not in "iufb" and len(index):
         raise TypeError(
-            f"The {what} {given[0]!r} is a number, but the DataFrame's {what}s have labels such as {known!r}: give these."
+            f"The {what} {given[0]!r} is a number, but the DataFrame's {what}s have labels such as {known!r}: give labels."
         )
     if index.nlevels > 1:
         unlike = [label for label in given if not isinstance(label, tuple) or len(label) != index.nlevels]
