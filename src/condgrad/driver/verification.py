@@ -101,7 +101,7 @@ class Verifier:
         return self.asked.stop(replace(reached.record, mapping=nan, gap=nan), reached.trace) if reached.record else None
 
     def exhausted(self, k: int) -> Reason | None:
-        """The ending at a point that is stationary up to rounding errors, if the tolerance is too small for float64; else None."""
+        """The ending at a point that is stationary up to rounding errors, if the tolerance requires more precision; else None."""
         reached, claim = self.reached, self.reached.current
         if claim is None or not self.asked.keep_best or k < reached.next_check:
             return None

@@ -186,8 +186,8 @@ def _refine_to_s_estimate(
 ) -> tuple[np.ndarray, float]:
     """The coefficients after iterations that reduce the M-scale of their errors, and that scale.
 
-    Scales below ``floor``, which is half a quantization step of y, have no meaning. Below it, the criterion is the mean of the
-    bisquare with the scale ``floor``, multiplied so that it equals ``floor`` where the scale does.
+    Scales below ``floor``, half of the quantization step of y, are not compared. For such coefficients, the number returned in
+    place of the scale is 2 floor mean(rho(error / floor)), with Tukey's bisquare rho. It equals ``floor`` if the scale does.
     """
     best, scale, criterion = w, *_criterion(A @ w - y, weights, floor, None)
     for _ in range(SETTINGS.iterations):
