@@ -129,7 +129,8 @@ class _Reader:
                 return list(column.to_pylist())
             except (OverflowError, ValueError):
                 self.notes.refuse(
-                    f"a {column.type} has no equivalent in Python", "write the column as text or as numbers"
+                    f"a {column.type} in this column is outside of the range of Python",
+                    "write it as text or as a number",
                 )
         where = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         used, place, often = np.unique(where, return_inverse=True, return_counts=True)

@@ -202,8 +202,8 @@ def convergence(model: RobustCompletion) -> list[Block]:
     note = MAPPING_NOTE
     if proof is not None:
         note = (
-            f"At the end the squared mapping is between {proof.lower:.3g} and {proof.upper:.3g}, verified by another gradient and "
-            "another linear oracle call."
+            f"At the end the squared mapping is between {proof.lower:.3g} and {proof.upper:.3g}, verified by another gradient "
+            "and another linear oracle call."
         )
     certified = Plot(
         "convergence", "The certifying run", "squared gradient mapping, best so far", units, [curve], note=note
@@ -258,7 +258,7 @@ def outlier_table(model: RobustCompletion) -> list[Block]:
     rows = [[str(row), str(col), *numbers] for row, col, *numbers in outliers(model, MAX_LISTED_OUTLIERS)]
     remaining = len(model.outliers_) - len(rows)
     note = (
-        f"There are {remaining:,} more: the raw data contain the first {MAX_STORED_OUTLIERS:,} outliers, the model's outliers_ all."
+        f"There are {remaining:,} more: the raw data have the first {MAX_STORED_OUTLIERS:,} outliers, the model's outliers_ all."
         if remaining
         else ""
     )
