@@ -134,7 +134,8 @@ def minimize(
     validate : int, default 10_000
         Number of samples of an expectation on which iterates are measured.
     callback : callable, default None
-        ``callback(record, x)``, called at the start and after each step. A true return value stops the run.
+        ``callback(record, x)``, called at the start and after each step. A true return value stops the run. What it
+        evaluates at x has no effect on the run.
     progress : bool, default None
         Show a progress line on stderr. None: on a terminal, if the run takes more than two seconds.
         ``CONDGRAD_PROGRESS=0`` in the environment disables it everywhere.

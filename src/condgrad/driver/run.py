@@ -23,7 +23,7 @@ from condgrad.driver.result import Result
 from condgrad.driver.stopping import Rule
 from condgrad.driver.verification import Verifier
 from condgrad.protocols import BudgetEnd, Listener, Objective, Point, Problem, Reason, Record, Solver, fits
-from condgrad.runtime.cache import Cache, caching, in_run
+from condgrad.runtime.cache import Cache, caching, in_run, outside_of_runs
 from condgrad.runtime.interruption import (
     ACTIONS,
     Terminated,
@@ -327,7 +327,7 @@ class Loop:
             ending = Reason("stalled", message)
         self.audit.collect()  # so that reports of measurements are not attributed to the next step
         if new:
-            if asked.callback and asked.callback(record, read_only(state.x)):
+            if asked.callback and self.callback_stops(asked.callback, record, state.x):
                 ending = ending or Reason("stopped", "The callback asked to stop.")
             self.report(record)
             if self.saving:
@@ -335,6 +335,14 @@ class Loop:
         if state.k % asked.every == 0 or ending:
             reached.trace.append(record)
         return ending
+
+    def callback_stops(self, callback: Callback, record: Record, x: Point) -> bool:
+        """Call the user's callback, and return whether it asks to stop. Its evaluations have no effect on the run.
+
+        The callback gets a point of its own, because later steps of the run may change how x is stored.
+        """
+        with outside_of_runs():
+            return bool(callback(record, read_only(uncached(x))))
 
     def stands_still(self, before: Any, last: Record | None) -> bool:
         """Whether the step left the point unchanged and used up no budget: such steps could be repeated for ever."""

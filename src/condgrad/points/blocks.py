@@ -148,7 +148,7 @@ class Blocks(Structured):
         return split(flat, [tuple(block.shape) for block in self.blocks])
 
     def uncached(self) -> Blocks:
-        """The same point, with blocks whose caches are empty."""
+        """The same point as another object, with new objects for low-rank blocks, which runs change in place."""
         return self.map(lambda block: block.uncached() if hasattr(block, "uncached") else block)
 
     def scaled(self, factor: float) -> Blocks:

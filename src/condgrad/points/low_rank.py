@@ -143,7 +143,7 @@ class LowRank(Structured):
         self._set_terms(*state)
 
     def uncached(self) -> LowRank:
-        """Return the same point as another object, from which a run starts: it merges terms in place, and x0 must not change."""
+        """Return the same point as another object. A run merges the terms of its own points in place; this one stays as it is."""
         return LowRank._of(self.terms, self.shape)
 
     @classmethod
@@ -194,7 +194,10 @@ class LowRank(Structured):
         return whole
 
     def merged_factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return U and V with X = U V'. A run first merges the terms into one, so that its cached products stay known."""
+        """Return U and V with X = U V'.
+
+        In a run, the terms are first merged into one, because products with a single term are cached.
+        """
         if self._should_merge():
             self._merge_terms()
         return self.factors()
@@ -225,7 +228,10 @@ class LowRank(Structured):
         return total
 
     def _should_merge(self) -> bool:
-        """Return whether the terms are to be merged in place: only in a run, because other threads may share other points."""
+        """Return whether the terms are to be merged in place.
+
+        Only in a run, whose points are its own. Outside of runs, another thread may use the point at the same time.
+        """
         return in_run() and (len(self.terms) > 1 or (bool(self.terms) and self.terms[0][0] != 1.0))
 
     def _merge_terms(self) -> Factors:
@@ -243,9 +249,9 @@ class LowRank(Structured):
         return factors
 
     def cached_at(self, pattern: Pattern) -> np.ndarray:
-        """Return the entries on the pattern. A run caches them, and points computed from this one reuse the cached values.
+        """Return the entries on the pattern. In a run they are cached, and reused for points that are computed from this one.
 
-        In float32 nothing is cached: the rounding errors of values that are combined from rounded values would add up.
+        In float32 they are not cached: the rounding errors of values that are combined from rounded values would add up.
         """
         values = self.at(pattern)
         if pattern.dtype != np.float32 and self._should_merge():

@@ -166,6 +166,19 @@ def in_run() -> bool:
 
 
 @contextmanager
+def outside_of_runs() -> Iterator[None]:
+    """Make the cache of the thread the active one inside the block, as outside of runs.
+
+    For a user's callback: its evaluations then change neither the cache of the run nor the way in which points are stored.
+    """
+    token = _ACTIVE.set(None)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+@contextmanager
 def caching(cache: Cache | None) -> Iterator[None]:
     """Make a cache the active one inside the block; None: the active cache does not change."""
     token = _ACTIVE.set(cache or _ACTIVE.get())
