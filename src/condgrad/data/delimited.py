@@ -29,10 +29,10 @@ TITLES: tuple[set[str], ...] = (
     | {"book", "isbn", "song", "track", "album", "artist", "game", "restaurant", "business"},
     {"value", "values", "val", "rating", "ratings", "score", "stars", "x", "data", "observation"},
 )
-"""Names of the row, the column and the value in headers, without case, blanks, underscores and a final 'id'."""
+"""Known names of the row, the column and the value in headers, in lower case, without blanks, underscores and a final 'id'."""
 
 ROLES = ("row", "column", "value")
-WIDE_TABLE_ADVICE = "; of a wide table, with names in the first column and one column for each item, say wide=True"
+WIDE_TABLE_ADVICE = "; for a wide table, with names in the first column and one column for each item, say wide=True"
 """Advice that is added to messages if no columns were given: the columns of a wide table can't be named by columns=."""
 Columns = Sequence[str] | Sequence[int] | None
 
@@ -50,6 +50,7 @@ def read(
     shape: tuple[int, int] | None = None,
     wide: bool | None = None,
 ) -> Observations:
+    """Read delimited text. The parameters are those of `load`."""
     needed = 3 if values else 2
     check_columns(columns, needed)
     check_delimiter(delimiter)
@@ -59,7 +60,7 @@ def read(
     for piece in pieces:
         begun.append(piece)
         sample += islice(_data_lines(piece), MAX_SAMPLED_LINES)
-        if len(sample) > 1 or len(begun) == MAX_PIECES_WITHOUT_DATA:  # a header and a line
+        if len(sample) > 1 or len(begun) == MAX_PIECES_WITHOUT_DATA:  # a header and one line are enough
             break
     if not sample:
         empty = (
@@ -207,7 +208,7 @@ def lay_out(
     guessed = header is None and columns is None and needed == 3 and ids
     header, place = places(split[0], columns, needed, header, split[1:])
     if guessed and not header and (why := wide_by_ids(split, 0, 1)):
-        notes.refuse(why, "say wide=True of a wide table, or header=False if the first line is an entry", number)
+        notes.refuse(why, "say wide=True for a wide table, or header=False if the first line is an entry", number)
     if header and len(split[0]) != width and not isinstance(place, str):
         place = f"the header has {counted(len(split[0]), 'name')} and the lines have {counted(width, 'field')}"
     if isinstance(place, str):

@@ -54,7 +54,7 @@ class Index(Protocol):
         """Return the cells in the form that `take` accepts, and a mask of those that the careful reader need not read."""
 
     def take(self, cells: Any) -> None:
-        """Add cells that `parse` returned, those under its mask; or integers that `fits` accepts."""
+        """Add cells that `parse` returned and that its mask selects, or integers that `fits` accepts."""
 
     def fits(self, numbers: np.ndarray) -> bool:
         """Whether these integers can be passed to `take`."""
@@ -188,7 +188,7 @@ def unique_integers(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sorted(codes: np.ndarray, names: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Positions in the order of the names, and the names in order."""
+    """Positions among the sorted names, and the sorted names."""
     names = np.array([*names, None], dtype=object)[:-1] if isinstance(names, list) else names
     order = np.argsort(names, kind="stable")
     rank = np.empty(len(names), dtype=np.int64)

@@ -1,7 +1,6 @@
 """Reads lines of text. Plain lines are parsed together by `columns`; all others one by one, by the careful reader.
 
-The careful reader (`LineReader._with_care`) defines what a line means. A line is plain only if a library can't read it in another
-way.
+The careful reader (`LineReader._with_care`) defines what a line means. Lines that a library might read differently are not plain.
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ class LineReader(ABC):
         return done
 
     def _odd(self, text: bytes, data: np.ndarray, lines: int) -> np.ndarray:
-        """Mask of the lines that a library could read in another way: too long, a comment, NUL, quotes."""
+        """Mask of the lines that a library might read differently: too long, with a comment, a NUL byte or quotes."""
         odd = np.zeros(lines, dtype=bool)
         comment, half = self.layout.comment, self.limits.line // 2
         if any(text.find(b"\n", k, k + half) < 0 for k in range(0, len(text) - half + 1, max(half, 1))):

@@ -27,6 +27,7 @@ HEADER = "%%MatrixMarket matrix coordinate|array real|integer|pattern general|sy
 
 
 def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
+    """Read a Matrix Market file; the entries of a symmetric matrix are returned on both sides of the diagonal."""
     pieces = chunks(path, limits, notes)
     number, lines = next(pieces, (1, b""))
     at = lines.find(b"\n") + 1

@@ -18,6 +18,7 @@ WANTED = {"format", "row", "col", "data", "shape", "indices", "indptr"}
 
 
 def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
+    """Read the entries of a sparse matrix; entries with faults are left out."""
     rows, cols, data, shape = _entries(path, notes, limits, values)
     bounded(shape, notes, limits)
     notes.lines = len(rows)

@@ -31,6 +31,7 @@ def read(
     base: int = 0,
     shape: tuple[int, int] | None = None,
 ) -> Observations:
+    """Read a Parquet file. The parameters are those of `load`."""
     with needed_for("Parquet files"):
         import pyarrow as pa
         from pyarrow import parquet

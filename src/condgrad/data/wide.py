@@ -62,7 +62,7 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
 def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
     """Return the reason why lines without a header are probably a wide table, or None.
 
-    One reason is that fractions would be the ids if the lines were read as a list of entries.
+    Read as a list of entries, such lines would have fractions as ids.
     """
     head, *lines = split
     if head[0] == "" and head[1:] == [str(k) for k in range(len(head) - 1)]:

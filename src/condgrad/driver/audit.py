@@ -39,7 +39,7 @@ MAX_OUTSIDE_CALLS = 20
 
 
 class SmoothnessWarning(UserWarning):
-    """The smoothness that was given is too small, or the gradient is not the function's."""
+    """The smoothness constant that was given is too small, or the gradient is not that of the function."""
 
 
 def later(k: int) -> int:
@@ -48,7 +48,7 @@ def later(k: int) -> int:
 
 
 def audited(problem: Problem, start: Point | None = None) -> Problem:
-    """The problem. Every answer of a user's own linear oracle is compared with its earlier answers and with ``start``."""
+    """The problem. If the set is a user's, each answer of its linear oracle is compared with earlier ones and with ``start``."""
     if not by_user(problem.domain):
         return problem
     domain = compared(problem.domain)
@@ -86,7 +86,7 @@ class Audit:
         self.reached.findings = self.reached.findings._replace(**new)
 
     def smoothness(self, L: float) -> float:
-        """L, or the lower bound on it that gradients and values of the run prove, if that is larger."""
+        """L, or, if it is larger, the lower bound on the smoothness constant that gradients and values of the run imply."""
         findings = self.reached.findings
         seen = max(findings.curvature.largest, findings.along)
         return seen if seen / (1 + 1e-6) > L else L
@@ -103,7 +103,10 @@ class Audit:
             raise BadOracle(f"The point after the step lies outside of the set: {self.suspects()}.")
 
     def collect(self) -> float:
-        """Add the reports of inexact answers, and a user's latest answers, to the findings. Returns the largest error."""
+        """Add the reports of inexact answers, and the last answers of a user's linear oracle, to the findings.
+
+        Returns the largest error that was reported.
+        """
         if isinstance(self.problem.domain, Compared):
             self.note(vertices=self.problem.domain.remembered)
         if not self.reports:
@@ -125,13 +128,14 @@ class Audit:
             return calls > 0 and proven_outside(self.problem.domain, x, calls)
 
     def suspects(self) -> str:
+        """Advice for a message about a point outside of the set."""
         oracles = "lmo or project" if hasattr(self.problem.domain, "project") else "lmo"
         return f"compare the answers of {type(self.problem.domain).__name__}'s {oracles} with its contains"
 
     def unfit(self, certificate: Certificate, converged: bool) -> str:
         """Sentence about a point of the certificate that is outside of the set, or "".
 
-        A set without ``contains`` is asked only after convergence.
+        If the set has no ``contains``, points are checked after convergence only, because this takes linear oracle calls.
         """
         calls = MAX_OUTSIDE_CALLS if converged else 0
         which = "point that is returned" if self.outside(certificate.x, calls) else ""
@@ -199,7 +203,7 @@ class Audit:
         if above > 0 and above > self.rounding(x, grad, after.L):
             along = 2 * (new - old - linear - noise) / norm2(d)
             rise = (
-                f"In step {after.k} F came to {new:.9g}, where its gradient and the smoothness L = {after.L:.3g} allow at most "
+                f"In step {after.k} F reached {new:.9g}, but its gradient and the smoothness L = {after.L:.3g} allow at most "
                 f"{bound:.9g}: L is too small, or the gradient does not match the function (see check_gradient)."
             )
             self.note(rise=rise, along=along)

@@ -25,7 +25,7 @@ class Counts:
     sfo: int = 0
     """Sample gradients of an expectation."""
     ifo: int = 0
-    """Term gradients of a finite sum; a full gradient is n of them."""
+    """Term gradients of a finite sum; a full gradient counts as n of them."""
     lo: int = 0
     """Linear minimisations."""
     ub: int = 0

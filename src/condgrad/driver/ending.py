@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FINAL = ("converged", "failed", "interrupted")
 """Endings after which the last iterate is not measured: its measures are known, can't be computed, or there is no time."""
 GRACE_SHARE = 0.1
-"""Share of a deadline that the last measurement may take beyond it."""
+"""Maximum time that the last measurement may take after a deadline, as a share of the time limit."""
 
 
 def finished(run: Loop, reason: Reason) -> Result:

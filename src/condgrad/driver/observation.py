@@ -23,7 +23,7 @@ def phase_of(state: Any) -> str:
 
 
 class Gap(NamedTuple):
-    """A Frank-Wolfe gap, rounded up, and its rounding error."""
+    """An upper bound on a Frank-Wolfe gap, and the rounding error that it includes."""
 
     value: float
     noise: float
@@ -38,7 +38,7 @@ class Observer:
     audit: Audit
 
     def observe(self, state: Any, last: bool = False) -> Record:
-        """Measure a state, and keep the best certificate and the lowest value so far (``last``: the run is over)."""
+        """Measure a state, and keep the best certificate and the lowest value so far. ``last``: whether the run has ended."""
         asked, reached = self.asked, self.reached
         self.learn(state)
         fun = self.value(state.x) if state.k % asked.every == 0 else nan
@@ -66,7 +66,7 @@ class Observer:
         )
 
     def learn(self, state: Any) -> None:
-        """Take over the values of F that the solver has computed; the state of a user's method need not have any."""
+        """Store the values of F that the solver has computed, if the state has any."""
         if getattr(state, "fun", None) is not None:
             self.reached.known.append((state.x, float(state.fun)))
         if getattr(state, "descent_fun", None) is not None:
@@ -125,7 +125,7 @@ class Observer:
         return replace(own, gap=own.gap + self.audit.error, rounding=rounding)
 
     def gap(self, certificate: Certificate, k: int) -> float:
-        """The Frank-Wolfe gap at the certificate's point: its own, or measured if the stopping rule uses the gap."""
+        """The Frank-Wolfe gap at the certificate's point: the certificate's own, or measured if the stopping rule uses gaps."""
         if "gap" not in self.asked.watches or certificate.prox is certificate.x or k < self.reached.next_gap:
             return certificate.wolfe_gap
         self.reached.next_gap = later(k)
@@ -133,7 +133,8 @@ class Observer:
         return gap
 
     def gap_at(self, certificate: Certificate) -> Gap:
-        """The Frank-Wolfe gap at the certificate's point: its own, or computed by one gradient and one linear oracle call."""
+        """The Frank-Wolfe gap at the certificate's point: the certificate's own, or computed by a gradient and a linear oracle
+        call."""
         if certificate.prox is certificate.x:
             return Gap(certificate.gap, certificate.noise)
         measured = self.asked.measured

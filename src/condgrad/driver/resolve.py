@@ -47,7 +47,7 @@ DIGITS = 1e-12
 """Additional tolerance relative to the norm of the points, for their rounding: in a small set far from 0 the norm of a point is
 much larger than the diameter."""
 FUNCTIONS = ("draw", "assemble", "start", "contains", "low_rank_start", "shrink", "grad_scale")
-"""Members of an objective or a set that are functions and no oracles."""
+"""Members of an objective or a set that are functions, but not oracles."""
 NUMBERS: dict[str, Callable[[Any, str], Any]] = {
     "smoothness": not_negative,
     "term_smoothness": not_negative,
@@ -257,7 +257,7 @@ def with_smoothness(objective: Any, smoothness: float | None, **of_terms: float)
 
 
 def checked_answers(objective: Any) -> Any:
-    """A user's own class, with its values and gradients checked and copied as those of :class:`condgrad.Function` are.
+    """A user's own objective, with its values and gradients checked and copied as those of :class:`condgrad.Function` are.
 
     NaN and Inf are not checked here: `counting` does it, so that the message names the step.
     """

@@ -108,7 +108,7 @@ def mapping_rounding(
 
 
 def stated_rounding(grad: Any) -> float:
-    """Return the bound on the norm of its rounding errors that a structured gradient in a coarser type states; else 0."""
+    """Return the bound that a structured gradient states on the norm of its own rounding errors; 0 if it states none."""
     return float(getattr(grad, "rounding", 0.0)) if isinstance(grad, Structured) else 0.0
 
 

@@ -50,8 +50,8 @@ CONVEX_LOSS, REDESCENDING_LOSSES = "huber", ("welsch", "geman-mcclure", "cauchy"
 PILOT_LOSS, BOUNDED_LOSSES = "cauchy", ("welsch", "geman-mcclure")
 """Loss with which the path is followed first, before a bounded loss."""
 PATIENCE, PATIENCE_IF_FEW, FEW_HELD_OUT = 2, 4, 1000
-"""Number of radii in a row without improvement that end the path; the second number if fewer entries than the third are held
-out, because their error is noisy."""
+"""The path ends after PATIENCE radii in a row without improvement; if fewer than FEW_HELD_OUT entries are held out, after
+PATIENCE_IF_FEW, because the error on few entries is noisy."""
 MAX_ROUNDS = 60
 """Maximum number of rounds at one radius, and of radii on the path."""
 MIN_SCALE_SHARE = 1e-2
@@ -66,13 +66,14 @@ MIN_GAP, MIN_EXTRA_VALUES = 5.0, 3
 """The k-th singular value is the last of the signal if it is at least MIN_GAP times the next one, and at least
 k + MIN_EXTRA_VALUES others follow it."""
 MIN_RELATIVE_VALUE = 0.03
-"""Added to the divisor in ratios of singular values, relative to the largest: the ball shrinks the last ones to any size."""
+"""Number, relative to the largest singular value, that is added to the divisor in ratios of singular values. Without it, a ratio
+could have any size, because the ball may shrink the last singular values to nearly 0."""
 ROUNDS_PER_VALIDATION = 2
 """Rounds between two validations of a model with unshrunk singular values."""
 MIN_UNSHRUNK_IMPROVEMENT, SETTLED_SCALE = 0.01, 0.95
-"""A fit with unshrunk singular values has converged when the relative decrease of the held-out loss is below the first number and
-the ratio of the scale to the previous one is above the second. One more singular value is kept if the held-out loss decreases by
-more than the first number."""
+"""A fit with unshrunk singular values has converged when the relative decrease of the held-out loss is below
+MIN_UNSHRUNK_IMPROVEMENT and the ratio of the scale to the previous one is above SETTLED_SCALE. One more singular value is kept if
+it decreases the held-out loss by more than MIN_UNSHRUNK_IMPROVEMENT."""
 
 
 ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
