@@ -114,7 +114,7 @@ class LineReader(ABC):
 
     @abstractmethod
     def _add(self, line: int, text: str) -> None:
-        """Add one line; raises Unusable."""
+        """Add one line; raises Unusable if that is not possible."""
 
     def _drop(self, line: int) -> None:  # noqa: B027 - most readers do nothing here
         """Called for each line that is not usable."""

@@ -157,10 +157,10 @@ class Audit:
         return replace(certificate, gap=certificate.gap + worth, rounding=certificate.rounding + off)
 
     def slack(self, x: Point) -> float:
-        """The smallest tolerance, a power of 10, with which the set contains x; 0 if it is no larger than rounding.
+        """The smallest tolerance, a power of 10, with which the set contains x; 0 if that is the size of rounding errors.
 
-        It is not known for a set without ``contains``: then it is 0, or, if the set answers in a coarse type such as float16, the
-        rounding error of that type.
+        For a set without ``contains`` it can't be found. Then 0 is returned, or, if the set answers in a coarse type such as
+        float16, the rounding error of that type.
         """
         largest = counts_as_inside(self.problem.domain)
         try:

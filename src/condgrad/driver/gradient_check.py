@@ -200,7 +200,7 @@ def estimates_from(differences: list[Difference], rounding: float, scatter: floa
     """Estimates of the slope: the differences themselves, and Richardson extrapolations of neighbouring pairs.
 
     The error of a difference is about c h^2; extrapolation eliminates c. The uncertainty of an estimate is the noise of its
-    values, plus its largest deviation from a shorter difference, minus the noise of that difference.
+    values, plus the largest amount by which its deviation from a shorter difference exceeds the noise of that difference.
     """
     noise = [max(rounding * D.size, NOISE_FACTOR * scatter) / D.h for D in differences]
 

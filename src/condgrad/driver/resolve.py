@@ -58,7 +58,7 @@ NUMBERS: dict[str, Callable[[Any, str], Any]] = {
     "max_norm": not_negative,
     "n_terms": whole,
 }
-"""Members of an objective or a set that are numbers, with what is required of them."""
+"""Members of an objective or a set that are numbers, and the function that checks each."""
 COARSE = 2.0
 """Tolerance for a point outside of the set, in units of the machine epsilon of the coarsest type that a user's set has returned.
 The larger of this and INSIDE applies."""

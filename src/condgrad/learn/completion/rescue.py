@@ -58,8 +58,8 @@ def _outlying(objective: Completion, model: Model, axis: int) -> np.ndarray:
 def _refit(objective: Completion, model: Model, axis: int, outlying: np.ndarray, ridge: float | None) -> Model:
     """Refit these rows (or columns) with the rest of the model fixed. Keep a refit that at least halves the median error.
 
-    The penalty is that of a normal prior for the factors with their present mean square: a row may differ from the others, but
-    must not fit a few of its entries with extreme factors.
+    The penalty corresponds to a normal prior for the factors, whose variance is their present mean square. So a row may differ
+    from the others, but must not fit a few of its entries with extreme factors.
     """
     pattern, across_axis = objective.pattern, 1 - axis
     P, values, Q = model.x.svd()
