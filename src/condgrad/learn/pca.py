@@ -60,7 +60,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     mean_ : ndarray of shape (n,)
         The mean m.
     low_rank_ : ndarray of shape (m, n)
-        The matrix 1 m' + L. float32 if X is, else float64, like ``sparse_``; all other attributes are float64.
+        The matrix 1 m' + L. ``low_rank_`` and ``sparse_`` are float32 if X is; all other arrays are float64.
     sparse_ : ndarray of shape (m, n)
         The matrix S: errors of more than 3 sigma, 0 elsewhere.
     outliers_ : ndarray of bool of shape (m, n)

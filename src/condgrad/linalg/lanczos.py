@@ -1,4 +1,5 @@
-"""Extreme singular vectors and eigenvectors of a matrix by Lanczos methods: of arrays and of structured points, by products only.
+"""Extreme singular vectors and eigenvectors by Lanczos methods, which use products with a matrix only: an array or a structured
+point.
 
 ARPACK is not used: for equal singular values it restarts from random numbers that no seed controls, so two calls with the same
 matrix give different vectors (scipy 1.17, identity matrix).
@@ -24,9 +25,9 @@ MAX_RESTARTS = 40
 SECOND_TRY = 3
 """Factor on the number of Lanczos vectors of a second search, if the first did not converge within MAX_RESTARTS."""
 ACCURACY = 1e-13
-"""Relative accuracy of the value if none is asked for."""
+"""Relative accuracy of the value if no accuracy is asked for."""
 RESIDUAL = 1e-11
-"""Residual relative to the value at which the value has full precision."""
+"""A value has full precision if its residual, relative to the value, is below this."""
 SURE = 1e-10
 """Maximum residual, relative to the value, if no accuracy is asked for: the growth of the value can't tell close values apart."""
 MAX_VECTORS = 16

@@ -40,7 +40,7 @@ HELD_OUT_SHARE = 0.1
 RADIUS_GROWTH = 1.3
 """Ratio of each radius to the previous one."""
 FAST_RADIUS_GROWTH = 2.0
-"""The same on the way to a radius that is given, where nothing is compared."""
+"""The same ratio on the way to a given radius, where the fits are not compared."""
 STEPS_PER_ROUND = 2
 """Steps of the solver in a round, which ends with a refit of the biases."""
 REPEAT_BELOW = 0.95
@@ -153,7 +153,7 @@ class Fit:
         return model
 
     def first_radius(self, objective: Completion, model: Model) -> float:
-        """A quarter of the estimated norm of the best rank-one matrix, if its entries were all of the same magnitude."""
+        """A quarter of an estimate of the norm of the best rank-one matrix, which assumes entries of the same magnitude."""
         objective = objective.replaced(self.without_biases(objective, model), model.loss)
         m, n = objective.pattern.shape
         counted = self.session.counted(Problem(objective, NuclearBall((m, n), 1.0)))
@@ -172,8 +172,8 @@ class Fit:
     def improve(self, objective: Completion, model: Model, radius: float, phase: str | None = None) -> Model:
         """One round: a few steps of the solver within this radius, with the biases fixed, then a refit of the biases.
 
-        The solver continues from its last state, step size and singular vectors included. That is valid because a state is
-        immutable, and the problem has changed by no more than one step changes it.
+        The solver continues from its last state, step size and singular vectors included. That is possible because the problem
+        changes little from one round to the next.
         """
         current = objective.replaced(self.without_biases(objective, model), model.loss)
         problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), solver_for(model)
