@@ -27,7 +27,7 @@ COLUMNS = 8
 SEED = 2**33
 """Prefix of the caller's seed, so that the start is independent of data drawn from the same seed."""
 MIN_BLOCKS, MAX_BLOCKS = 3, 60
-"""Blocks before Ritz vectors above the target are accurate enough to be useful, and the maximum number of blocks."""
+"""Minimum number of blocks for Ritz vectors that are accurate enough to be returned, and the maximum number of blocks."""
 TINY = 1e-300
 MAX_VECTORS = 16
 """Maximum number of Ritz vectors returned."""

@@ -19,9 +19,9 @@ def filled_in_order(capacities: np.ndarray, budget: float) -> np.ndarray:
 
 
 def largest_square(capacities: np.ndarray, budget: float) -> float:
-    """Return the largest sum of squares of numbers from 0 to the capacities that sum to at most the budget.
+    """Return the maximum of sum x_i^2 subject to 0 <= x_i <= capacities_i and sum x_i <= budget.
 
-    The largest sum is that of filling the largest capacities first, because this choice majorises every other one.
+    It is reached by filling the largest capacities first, because this choice majorises every other one.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The small quadratic programme of the corrective inner solver: min w' gram w / 2 - pull' w over the simplex.
 
-The variables w are the weights of atoms, ``gram`` is the Gram matrix of the atoms, and ``pull`` has their inner products with the
-point whose nearest point in the hull of the atoms is sought.
+The variables w are the weights of atoms, ``gram`` is the Gram matrix of the atoms, and ``pull`` has their inner products with a
+point z. The minimiser gives the point nearest to z in the convex hull of the atoms.
 """
 
 from __future__ import annotations

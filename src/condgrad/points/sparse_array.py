@@ -110,7 +110,7 @@ class SparseArray(Structured):
         return float(self.values[mine] @ other.values[others])
 
     def distance2(self, other: Any) -> float:
-        """Return |self - other|^2. An ndarray is copied only if nearly all of its norm is in the stored entries of this point."""
+        """Return |self - other|^2. An ndarray is copied only if it is nearly 0 outside of the indices of this point."""
         if not isinstance(other, np.ndarray):
             return super().distance2(other)
         self.same_shape(other)
