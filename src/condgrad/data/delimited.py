@@ -251,8 +251,10 @@ def places(
 
 
 def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]) -> bool:
-    """Whether the first line of a file of pairs is a header. Words may also be names of the first pair, so that a header is
-    recognised by known titles only, or by a column that has numbers below."""
+    """Whether the first line of a file of pairs is a header: it has known titles, or a column has only numbers below.
+
+    Other words may be the names of the first pair.
+    """
     spelled = any(known is not None and len(name) > 2 for name, known in zip(head, roles, strict=True))
     lines = [found for found in below if len(found) == len(head)]
     numbers = bool(lines) and any(all(NUMBER.fullmatch(found[k]) for found in lines) for k in range(len(head)))

@@ -8,8 +8,8 @@ oracle to d.
   errors are added to the mapping's norm, without a square root. A projection and a singular value decomposition are exact for
   an input that differs by a few units in the last place, so the same sum covers them. The gradient oracle is assumed to be
   *stable*: up to a few units in the last place, w is the gradient at a point that differs from x by a few units in the last
-  place. This makes |w| + L |x| units, and L = 1/(2 gamma). The assumption fails if w is a sum of terms that nearly cancel: if
-  an objective states the norm of the terms (``grad_scale``), that norm is added.
+  place. So its error is a few units of |w| + L |x|, where L = 1/(2 gamma). The assumption fails if w is a sum of terms that
+  nearly cancel: if an objective states the norm of the terms (``grad_scale``), that norm is added.
 - *Errors of a number.* <d, p - v> is a sum of n products; v is a minimiser up to a few units of |d| |v|; p lies in the set up
   to a few units of |p|, which changes the gap by |d| |p| units. These errors are added to the gap, under the square root of
   Lemma 1.

@@ -76,7 +76,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         One record for each fit of the path, which does not use the held-out entries. Radii are compared by ``error``, a
         root mean square in which a held-out entry counts by its inlier weight under ``loss``. ``rmse`` and ``mae`` are
         those of the predictions at all held-out entries. ``free`` is True if the singular values are unshrunk: not
-        limited by the ball. Empty with a radius and a loss object.
+        limited by the ball. The list is empty if both a radius and a loss object are given.
     best_index_ : int or None
         Index into ``path_`` of the fit whose radius was chosen; None if nothing was held out.
     validation_rmse_, validation_mae_ : float or None
@@ -350,7 +350,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return replace(given, index=index, columns=columns) if reset else self._align_rows(given, index, columns)
 
     def _align_rows(self, given: Entries, index: Any, columns: Any) -> Entries:
-        """The entries of a matrix, with the row numbers of the fitted one: matched by label if that was a DataFrame."""
+        """Number the rows of a matrix as in the fitted one: by their labels if a DataFrame was fitted, else by position."""
         if self.index_ is None:
             return given
         if index is None:
