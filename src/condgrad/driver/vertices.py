@@ -24,17 +24,17 @@ from condgrad.runtime.signals import receiving, report_inexact, worst
 REMEMBERED = 8
 """Number of answers that are stored: the last ones."""
 TOLERATED = 1e-6
-"""An answer that is worse than another one by at most this, relative to |direction| times the norms of the two answers, is
-inexact: its error is added to the gap. An answer that is worse by more ends the run."""
+"""An answer that is worse than another one by at most this, relative to |direction| times the sum of the norms of both answers,
+is inexact: its error is added to the gap. An answer that is worse by more ends the run."""
 OF_A_POINT = 1e-5
 """The same limit for the comparison with a known point. It is larger, because a point that is outside of the set by up to 1e-6 of
 its diameter counts as inside."""
 DIGITS = 4
-"""Minimum of both limits in units of the machine epsilon of the answers: it matters for coarse types, float16 and bfloat16."""
+"""Both limits are at least this many times the machine epsilon of the answers, for answers in float16 or bfloat16."""
 PROBES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0)
 """Lengths, relative to the direction, of the random vectors that are added to it to obtain other answers."""
 FAVOURS = (0.01, 0.1, 1.0, 10.0)
-"""Lengths, relative to the direction, of the vectors that are subtracted from it to make one point better than another."""
+"""Lengths, relative to the direction, of the vectors that are subtracted from it in favour of one point over another."""
 
 Vertices = tuple[Point, ...]
 
@@ -110,7 +110,7 @@ class Compared:
             self._worse(excess, known + max(TOLERATED, DIGITS * self.precision) * scale)
 
     def type_error(self, direction: Point, vertex: Point) -> float:
-        """Rounding error of <direction, answer> if the type of the answer is coarser than TOLERATED; else 0."""
+        """Rounding error of <direction, answer> if the machine epsilon of the answer's type is above TOLERATED; else 0."""
         if self.precision <= TOLERATED:
             return 0.0
         return self.precision / 2 * sqrt(norm2(direction)) * sqrt(norm2(vertex))
@@ -173,12 +173,12 @@ def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = Fa
     Returns
     -------
     float
-        The excess of <direction, answer> over the best value found, if it is small enough to count as an error of the oracle.
+        The error of the answer to ``direction``: by how much it is worse than the best answer found.
 
     Raises
     ------
     BadOracle
-        If the answer is worse than another one, or than a known point, by more than that.
+        If the answer is so much worse than another answer or a known point that the oracle is wrong, not only inexact.
     """
     if not isinstance(direction, np.ndarray):
         return 0.0
@@ -204,7 +204,7 @@ def _finite(domain: Compared, direction: np.ndarray) -> Point:
 
 
 def _others(domain: Compared, direction: np.ndarray, vertex: Point, points: Vertices, brief: bool) -> Iterator[Point]:
-    """Yield the answers to other directions: the opposite one, random ones, and ones that make one point better than another."""
+    """Yield the answers to the opposite direction, to random ones, and to ones that are changed in favour of a point."""
     seen = [_finite(domain, -direction)]
     rng, size = np.random.default_rng((0, 0, 7)), sqrt(norm2(direction) / max(direction.size, 1))
     for share in PROBES[::3] if brief else PROBES:

@@ -36,9 +36,10 @@ class Design:
     In this unit, the largest mean square of a linear combination with coefficients of norm 1 is 1. Dense features are centred
     first, which changes the intercept only and improves the condition number. With ``scale`` each feature is then divided by its
     standard deviation (a sparse one, which is not centred, by its largest absolute value), so that neither the ball nor the
-    tolerance depends on units. A coefficient of a column of A is that of the given feature times its scale times ``unit``. The
-    last row of the coefficients are the intercepts. A has the type of the features, float32 or float64; ``centre``, ``scales``
-    and ``unit`` are numbers of that type, so that A differs from the given features by the rounding of its own entries only.
+    tolerance depends on units. So a coefficient for A is the coefficient of the given feature, multiplied by the scale of the
+    feature and by ``unit`` (see :meth:`to_user`). The last row of the coefficients are the intercepts. A has the type of the
+    features, float32 or float64; ``centre``, ``scales`` and ``unit`` are numbers of that type, so that A differs from the given
+    features by the rounding of its own entries only.
     """
 
     A: Any

@@ -22,8 +22,9 @@ Python call for each is small then, and the matrix would be copied whenever a ro
 DENSE_SHARE = 1 / 4
 """A sum of sparse points is an array if the number of their stored entries is above this share of its size."""
 SPREAD_SHARE = 1 / 32
-"""To compute inner products with the sparse points of the stack, another sparse point is converted to an array if the points of
-the stack have more stored entries than this share of its size: searching for an index takes longer than reading an entry."""
+"""If the sparse points of a stack have more stored entries than this share of the size of a point, another sparse point is
+converted to an array before its inner products with them are computed: searching for an index takes longer than reading an
+entry."""
 ROW, SPARSE, OTHER = 0, 1, 2
 """Kinds of points, by the way in which they are stored."""
 
