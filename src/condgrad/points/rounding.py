@@ -3,8 +3,8 @@ r"""Bounds on the rounding errors of a gap and of a gradient mapping, which cert
 Let w be the computed gradient, p the witness, d the computed direction w + (p - x)/gamma, and v the answer of the linear
 oracle to d.
 
-- *Errors of a vector.* p is a witness for the gradient whose direction is exactly d. That gradient differs from F's by the
-  rounding of w, of p - x and of d, and the mapping is 1-Lipschitz in the gradient (a projection is non-expansive): so these
+- *Errors of a vector.* p is an exact witness for another gradient, d - (p - x)/gamma. This gradient differs from that of F by
+  the rounding of w, of p - x and of d. The mapping is 1-Lipschitz in the gradient (a projection is non-expansive), so these
   errors are added to the mapping's norm, without a square root. A projection and a singular value decomposition are exact for
   an input that differs by a few units in the last place, so the same sum covers them. The gradient oracle is assumed to be
   *stable*: up to a few units in the last place, w is the gradient at a point that differs from x by a few units in the last
@@ -89,8 +89,8 @@ def mapping_rounding(
     Parameters
     ----------
     grad, x, prox : arrays or structured points
-        A structured gradient may state a bound on the norm of its own rounding errors as ``rounding``. One in float32 does:
-        its values are computed in float64 and rounded once, so that bound is much smaller than one from ``precision``.
+        A structured gradient may state a bound on the norm of its own rounding errors as ``rounding``. One in float32 does.
+        Its values are computed in float64 and rounded once, so the stated bound is much smaller than one from ``precision``.
     gamma : float
         The smaller of the step sizes of the mapping and of the prox point.
     precision : float, default that of float64

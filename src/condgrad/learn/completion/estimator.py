@@ -171,8 +171,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             (n, 2) with values y. If a DataFrame has more columns and exactly one known name for each of these three,
             such as userId, movieId and rating, its other columns are ignored. Any other DataFrame is a matrix, whose
             index and columns name its rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``,
-            ``partial_fit`` and ``fold_in``. Arrays with one number for each entry have the type of the values: float32 takes
-            less memory. The fitted attributes are float64.
+            ``partial_fit`` and ``fold_in``. If the values are float32, so are the large arrays of the fit, which then takes
+            less memory; the fitted attributes are float64.
         y : array-like of shape (n,), default None
             Values at the pairs X; ignored with a matrix.
 
