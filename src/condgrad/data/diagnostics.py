@@ -20,7 +20,7 @@ DROPPED, KEPT, MERGED, MIRRORED, MISSING = "dropped", "kept", "merged", "mirrore
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault: what a reader that is not strict does with the line, and what the owner of the file can do."""
+    """A kind of fault: what is done with the line unless ``strict`` is set, and advice to the owner of the file."""
 
     done: str
     advice: str
@@ -61,11 +61,11 @@ class Fault:
     count : int
         Number of lines with this fault.
     done : str
-        What was done with them: "dropped", "kept", "merged", "mirrored" or "taken as missing".
+        What was done with these lines: "dropped", "kept", "merged", "mirrored" or "taken as missing".
     examples : tuple of (int, str)
-        Number of the line and what was found there, for the first five.
+        For the first five of these lines: the number of the line, and what was found there.
     unit : str, default "line"
-        What the numbers count: "line", "row" of a Parquet file, or "element" of an array.
+        Unit of ``count`` and of the numbers in ``examples``: "line", "row" of a Parquet file, or "element" of an array.
     """
 
     kind: str
@@ -100,7 +100,7 @@ class Cleanup:
     faults : tuple of Fault
         By kind, in the order in which the kinds were found.
     unit : str, default "line"
-        What ``lines`` counts: "line", "row" of a Parquet file, or "element" of an array.
+        Unit of ``lines``: "line", "row" of a Parquet file, or "element" of an array.
     headed : bool, default False
         Whether the text has a header.
     """

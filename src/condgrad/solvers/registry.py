@@ -297,12 +297,12 @@ _ENTRIES = (
 )  # fmt: skip
 
 CONTRACTS: dict[str, type] = {"gradient": Objective, "terms": FiniteSum, "samples": Expectation}
-"""What a method that sees this asks of an objective."""
+"""The contract that an objective must fit, by ``Method.sees``."""
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
 
 
 def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) -> Solver:
-    """The solver called ``name`` for this problem; what it needs and does not find is said in one sentence."""
+    """The solver called ``name`` for this problem; raises TypeError or ValueError if the problem or an option does not fit."""
     method = METHODS[choice(name, METHODS, "method")]
     require(method, problem)
     for option in options:
@@ -327,7 +327,7 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
 
 
 def require(method: Method, problem: Problem) -> None:
-    """Refuse a problem that the method cannot see, in a sentence that names both sides and a way out."""
+    """Raise TypeError or ValueError if the method can't be used for the problem. The message says why, and what to do."""
     objective, domain = problem.objective, problem.domain
     needed = {"gradient": "value and grad", "terms": "a finite sum", "samples": "samples (draw, grad_terms)"}
     if not fits(objective, CONTRACTS[method.sees]):
