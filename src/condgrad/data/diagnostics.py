@@ -96,7 +96,7 @@ class Cleanup:
     blank, comments : int
         Lines that were skipped.
     empty : tuple of two int
-        Rows and columns without an entry, which a file with positions may have.
+        Number of rows and of columns without an entry: 0 unless the file has positions in place of names.
     faults : tuple of Fault
         By kind, in the order in which the kinds were found.
     unit : str, default "line"
@@ -198,9 +198,10 @@ class Notes:
             dropped = [fault for fault in faults if fault.done == DROPPED]
             first = ("{} {}: {}".format(self.unit, *fault.examples[0]) for fault in dropped)
             listed = "; ".join(f"{f.count} x {f.kind}, first on {at}" for f, at in zip(dropped, first, strict=True))
+            usable = f"only {self.lines - cleanup.dropped}" if cleanup.dropped else "none"
             self.refuse(
-                f"only {self.lines - cleanup.dropped} of {counted(self.lines, self.unit)} can be used, but at least half are "
-                f"expected ({listed or 'no entries'})",
+                f"{usable} of {counted(self.lines, self.unit)} can be used, but at least half are expected "
+                f"({listed or 'no entries'})",
                 "check the format, the delimiter and the columns",
             )
         return cleanup

@@ -44,11 +44,11 @@ class Reached:
 
     state: Any = None
     record: Record | None = None
-    """The last row of the trace; it is in ``trace`` too if it is recorded."""
+    """The record of the last step. It is also the last row of ``trace``, unless the trace leaves that step out."""
     current: Certificate | None = None
     """The certificate that the measures of the last record come from."""
     current_k: int = 0
-    """The step after which the method reported the point of ``current``; for a point within a step, the number of that step."""
+    """Number of the step that ``current`` belongs to: the last one, or the one under way if its point is from inside a step."""
     best: Certificate | None = None
     """The certificate with the smallest bound so far."""
     best_k: int = 0

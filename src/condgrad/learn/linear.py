@@ -66,7 +66,8 @@ class _Linear(Storable, BaseEstimator):
             positive(self.radius, "radius, where it is not 'auto',")
             if self.constraint is None:
                 raise ValueError(
-                    f"radius={self.radius} is that of a ball, but constraint=None has none: leave one of them out."
+                    f"radius={self.radius} was given, but constraint=None means that there is no ball: leave out the radius, or "
+                    "choose a constraint."
                 )
         if self.groups is not None and self.constraint != "group":
             raise ValueError(f"groups are for constraint='group', but got {self.constraint!r}: leave one of them out.")
@@ -198,8 +199,9 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     n_iter_ : int
         Number of steps of the last fit.
     result_ : Result
-        Result of the last fit, in its own units, with the trace, the counts, the number of steps and the times of all fits, those
-        of the path included. The column ``phase`` of the trace names each of them. None for a model that was loaded from a file.
+        Result of the last fit, in the units of the scaled features and targets. Its trace, counts, number of steps and times are
+        those of all fits, including those of the path. The column ``phase`` of the trace names each of them. None for a model
+        that was loaded from a file.
     n_features_in_ : int
         Number of features.
 
@@ -338,8 +340,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         self.leverage_[used] = np.isin(keys, fitted[leverage])
         if contradicted:
             warnings.warn(
-                f"The coefficients follow {counted(contradicted, 'row')} with extreme features (see leverage_), and the rows "
-                "with ordinary features contradict them: check these rows, or fit without them.",
+                f"The coefficients follow {counted(contradicted, 'row')} with extreme features (see leverage_), but the rows "
+                "with ordinary features contradict them: check the extreme rows, or fit without them.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -411,8 +413,9 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
     n_iter_ : int
         Number of steps of the last fit.
     result_ : Result
-        Result of the last fit, in its own units, with the trace, the counts, the number of steps and the times of all fits, those
-        of the path included. The column ``phase`` of the trace names each of them. None for a model that was loaded from a file.
+        Result of the last fit, in the units of the scaled features and targets. Its trace, counts, number of steps and times are
+        those of all fits, including those of the path. The column ``phase`` of the trace names each of them. None for a model
+        that was loaded from a file.
     n_features_in_ : int
         Number of features.
 
@@ -488,7 +491,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         loss: Loss = Sigmoid() if choice(self.loss, ("sigmoid", "logistic"), "loss") == "sigmoid" else Logistic()
         if self.constraint is None:
             raise ValueError(
-                "Without a constraint separable classes have no best coefficients: give one, such as 'l2'."
+                "constraint=None is not possible: if the classes are separable, the best coefficients are infinite. Give a "
+                "constraint, such as 'l2'."
             )
         given = row_weights(sample_weight, X)
         X, y, given = X[given > 0], y[given > 0], given[given > 0]
@@ -535,7 +539,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         return super()._shapes() | {"coef_": (tasks, self.n_features_in_), "intercept_": (tasks,)}
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Compute w'x + b for each row, which is positive for a class and negative for the others.
+        """Compute the score w'x + b of each row and class: positive if the row looks like the class, negative if like the others.
 
         Parameters
         ----------

@@ -39,7 +39,7 @@ def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarra
     low = np.broadcast_to(np.asarray(low, dtype=float), x.shape)
     high = np.minimum(high, low + max(total - float(low.sum()), 0.0))
     x = x - _shift(x, low, high, total)
-    # the second shift has small terms, so that the sum of the result is accurate to all digits
+    # the second shift corrects the rounding error of the first: x is near the result now, so the numbers in the sum are small
     return np.clip(x - _shift(x, low, high, total), low, high)
 
 

@@ -1,8 +1,9 @@
 r"""L-BFGS: minimisation of a smooth function of a vector from its values and gradients, one iteration at a time.
 
 The direction is -H g, where H is the inverse Hessian approximation of the last pairs (s, y) of differences of points and
-gradients (Nocedal 1980). The step size satisfies the weak Wolfe conditions, found by bisection and doubling (Lewis and Overton
-2013). If the decrease of the value is of the size of its rounding error, the slope decides in its place (Hager and Zhang 2005).
+gradients (Nocedal 1980). The step size satisfies the weak Wolfe conditions. It is doubled or, where the value is too high, taken
+from a parabola (a bracket as that of Lewis and Overton 2013). If the decrease of the value is of the size of its rounding error,
+the slope is compared in place of the value (Hager and Zhang 2005).
 """
 
 from __future__ import annotations

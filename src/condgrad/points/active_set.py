@@ -122,7 +122,7 @@ class ActiveSet:
         return combined if self.origin is None else self.origin + combined
 
     def structured_point(self) -> Any:
-        """The same point, but as a SparseArray if all atoms are sparse and have few entries, even if ``x`` is an array."""
+        """As :meth:`point`, but a SparseArray if all atoms are sparse, even if the stored ``x`` is an array."""
         return replace(self, x=None).point() if self.atoms.all_sparse else self.point()
 
     def with_atom(self, atom: Any) -> ActiveSet:

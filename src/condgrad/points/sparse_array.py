@@ -110,7 +110,11 @@ class SparseArray(Structured):
         return float(self.values[mine] @ other.values[others])
 
     def distance2(self, other: Any) -> float:
-        """Return |self - other|^2. An ndarray is copied only if it is nearly 0 outside of the indices of this point."""
+        """Return |self - other|^2.
+
+        The part of an ndarray outside of the stored indices is found by subtraction, without a copy. If that would lose digits,
+        it is summed from a copy.
+        """
         if not isinstance(other, np.ndarray):
             return super().distance2(other)
         self.same_shape(other)

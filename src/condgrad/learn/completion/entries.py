@@ -18,7 +18,7 @@ MAX_MAGNITUDE, MIN_MAGNITUDE = 1e100, 1e-100
 MAX_FLOAT32_MAGNITUDE, MIN_FLOAT32_MAGNITUDE = 1e12, 1e-12
 """The same bounds for float32: a matrix whose largest absolute value is outside of them is converted to float64."""
 MAX_ID_PER_ENTRY = 4
-"""Whole-number ids up to this multiple of the number of entries are found with a mask, which is faster than sorting."""
+"""If no whole-number id exceeds this multiple of the number of entries, a mask finds the distinct ids, faster than sorting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ def is_entry_list(X: Any, y: Any) -> bool:
     if width > 2 and hasattr(X, "columns"):
         if y is None:
             return _columns_by_role(X.columns, 3) is not None or (width == 3 and not _has_row_labels(X))
-        # names of one or two letters do not count: a matrix may have the columns a, b, ..., i, j, and y is ignored
+        # names of one or two letters do not count: X may be a matrix with the columns a, b, ..., i, j, for which y is ignored
         chosen = _columns_by_role(X.columns, 2)
         return chosen is not None and all(len(str(X.columns[place])) > 2 for place in chosen)
     return width == 2 and y is not None
@@ -145,7 +145,8 @@ def from_list(X: Any, y: Any = None) -> Entries:
         )
     row_ids, rows = _unique_ids(rows, "row")
     col_ids, cols = _unique_ids(cols, "column")
-    if y is None or hasattr(X, "columns"):  # scikit-learn's estimator checks pass arrays of any numbers with a y
+    # an array with a y is not checked: scikit-learn's estimator checks pass fractions as ids there
+    if y is None or hasattr(X, "columns"):
         _check_whole(row_ids, "row")
         _check_whole(col_ids, "column")
     return Entries(rows, cols, _as_numbers(values), (len(row_ids), len(col_ids)), row_ids, col_ids)

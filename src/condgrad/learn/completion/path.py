@@ -8,7 +8,7 @@ debiased: the model is refitted with the rank fixed and a ball that is not activ
 the radius is then the sum of the singular values. Such singular values are called unshrunk below.
 
 A bounded loss has bad local minima in which whole rows are outliers. So the path is first followed with Cauchy's loss, which
-gives every entry some weight, and rows that are mostly outliers nevertheless are refitted separately (see rescue.py).
+gives every entry some weight. Rows that are mostly outliers even so are then refitted separately (see rescue.py).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STEPS_PER_ROUND = 2
 REPEAT_BELOW = 0.95
 """A second round at the same radius follows if the ratio of the held-out error to the previous one is below this."""
 CONVEX_LOSS, REDESCENDING_LOSSES = "huber", ("welsch", "geman-mcclure", "cauchy")
-"""Convex loss for an intermediate refit after a redescending loss, which ignores rows of large magnitude."""
+"""A fit with a redescending loss may ignore rows of large magnitude, so it is followed by a refit with the convex loss."""
 PILOT_LOSS, BOUNDED_LOSSES = "cauchy", ("welsch", "geman-mcclure")
 """Loss with which the path is followed first, before a bounded loss."""
 PATIENCE, PATIENCE_IF_FEW, FEW_HELD_OUT = 2, 4, 1000
@@ -71,9 +71,9 @@ could have any size, because the ball may shrink the last singular values to nea
 ROUNDS_PER_VALIDATION = 2
 """Rounds between two validations of a model with unshrunk singular values."""
 MIN_UNSHRUNK_IMPROVEMENT, SETTLED_SCALE = 0.01, 0.95
-"""A fit with unshrunk singular values has converged when the relative decrease of the held-out loss is below
+"""A fit with unshrunk singular values has converged when the relative decrease of the held-out error is below
 MIN_UNSHRUNK_IMPROVEMENT and the ratio of the scale to the previous one is above SETTLED_SCALE. One more singular value is kept if
-it decreases the held-out loss by more than MIN_UNSHRUNK_IMPROVEMENT."""
+it decreases the held-out error by more than MIN_UNSHRUNK_IMPROVEMENT."""
 
 
 ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
@@ -107,7 +107,7 @@ class Fit:
     substitute: str | None = None
     """Loss that is used at present in place of the given one; None: the given one."""
     clip: bool = False
-    """Whether predictions are clipped to the range of the inliers, as the estimator's are."""
+    """Whether the estimator clips its predictions to the range of the inliers: then those of held-out entries are clipped too."""
     best_index: int | None = None
     """Index into ``path`` of the chosen fit; None if nothing was held out."""
     n_held_out: int = 0
@@ -153,7 +153,7 @@ class Fit:
         return model
 
     def first_radius(self, objective: Completion, model: Model) -> float:
-        """A quarter of an estimate of the norm of the best rank-one matrix, which assumes entries of the same magnitude."""
+        """A quarter of the estimated norm of the best rank-one matrix. The estimate assumes entries of the same magnitude."""
         objective = objective.replaced(self.without_biases(objective, model), model.loss)
         m, n = objective.pattern.shape
         counted = self.session.counted(Problem(objective, NuclearBall((m, n), 1.0)))
@@ -188,7 +188,7 @@ class Fit:
         return replace(model, biases=biases, value=value)
 
     def fit_up_to(self, radius: float) -> Model:
-        """Follow the path to this radius on all entries. Used for a loss object: it has its own width, so none are held out."""
+        """Follow the path to this radius on all entries, for a loss of a given width: no entries are held out to estimate it."""
         model = self.biases_only(self.all_entries)
         now = self.first_radius(self.all_entries, model)
         while now < radius:
@@ -300,7 +300,7 @@ class Fit:
     def unshrink(
         self, train: Completion, held_out: HeldOut, now: Validated, best: Validated, min_gap: float
     ) -> Validated:
-        """Debias the singular values above the largest gap if that reduces the held-out error, then one more at a time.
+        """Debias the singular values above the largest gap, then one more at a time, as long as the held-out error decreases.
 
         Returns ``best`` if nothing is better. With ``min_gap`` 0 the largest gap may have any size.
         """
