@@ -61,7 +61,7 @@ def test_fewer_atoms_than_open_loop(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("rule", ["short", "adaptive", "line-search"])
+@pytest.mark.parametrize("rule", ["short", "adaptive", "line-search", "golden-section", "secant"])
 def test_structured_and_dense_atoms_walk_together(method, rule):
     """The set without ``atom`` takes the same steps with dense atoms."""
     objective, domain = strongly_convex()
@@ -73,7 +73,7 @@ def test_structured_and_dense_atoms_walk_together(method, rule):
             problem, build(method, problem, Setup(cg.practical(), cg.CondG(), 40), {"rule": rule}), np.eye(N)[3]
         )
         walks.append([next(walk).x for _ in range(40)])
-    tolerance = 1e-5 if rule == "line-search" else 1e-9
+    tolerance = 1e-9 if rule in ("short", "adaptive") else 1e-5
     assert all(np.allclose(x, y, atol=tolerance) for x, y in zip(*walks, strict=True))
 
 

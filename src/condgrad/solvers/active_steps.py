@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.certificate import Certificate
-from condgrad.checks import choice
 from condgrad.inner.condg import like
 from condgrad.points import ActiveSet, distance2
 from condgrad.points.rounding import gap_rounding
@@ -22,11 +21,9 @@ from condgrad.solvers.evaluation import CachedObjective, grad_at, value_and_grad
 from condgrad.solvers.frank_wolfe import slope
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
-from condgrad.solvers.step_rules import Direction, Rule, choose, needs_value
+from condgrad.solvers.step_rules import Direction, Rule, check_minimising_rule, rule_of
 from condgrad.storage.stored import stored
 
-ACTIVE_RULES = ("short", "adaptive", "line-search")
-"""Rules that minimise F or its upper bound along a direction, which linear convergence needs."""
 REFRESH = 64
 """Number of steps after which the iterate is computed again from its weights, so that rounding errors do not add up."""
 
@@ -80,14 +77,13 @@ def exchange(s: int, a: int, weight: float) -> Move:
 
 
 def check_active_rule(rule: Any, what: str = "rule") -> None:
-    """Raise ValueError if ``rule`` is neither a function nor a name from ``ACTIVE_RULES``."""
-    if not callable(rule):
-        choice(rule, ACTIVE_RULES, "rule of a method with an active set")
+    """Raise ValueError if ``rule`` does not minimise F or its upper bound along a direction, which linear convergence needs."""
+    check_minimising_rule(rule, "rule of a method with an active set")
 
 
 def first_state(problem: Problem, x0: Point, rule: str | Rule) -> ActiveState:
     """The state at x0, which is the only atom."""
-    _, fun, grad = (value_at if needs_value(rule) else value_and_grad_at)(problem.objective, x0)
+    _, fun, grad = (value_at if rule_of(rule).needs_value else value_and_grad_at)(problem.objective, x0)
     L = smoothness(problem, x0, grad)
     hull = ActiveSet.at(x0, origin=getattr(problem.domain, "atom", None) is None)
     return ActiveState(x=x0, L=L, curvature=L, hull=hull, fun=fun, grad=grad)
@@ -119,13 +115,13 @@ def stepped(problem: Problem, state: ActiveState, rule: str | Rule, chosen: Any)
         curvature=state.curvature,
         evaluations={} if state.fun is None else {0.0: state.known},
     )
-    t, curvature = (0.0, state.curvature) if length2 == 0 else choose(rule, direction)
+    t, curvature = (0.0, state.curvature) if length2 == 0 else rule_of(rule).choose(direction)
     hull = view.hull.with_weights(moved(view.hull.weights, own, parts, longest, t))
     if k % REFRESH:
         x_next, fun_next, grad_next = direction.evaluations.get(t) or value_and_grad_at(objective, direction.at(t))
     else:
         x_next = like(x, hull.point())
-        _, fun_next, grad_next = (value_at if needs_value(rule) else value_and_grad_at)(objective, x_next)
+        _, fun_next, grad_next = (value_at if rule_of(rule).needs_value else value_and_grad_at)(objective, x_next)
 
     gap, rounding = max(slope(grad, x, s), 0.0), gap_rounding(grad, x, s)
     return ActiveState(
@@ -135,7 +131,7 @@ def stepped(problem: Problem, state: ActiveState, rule: str | Rule, chosen: Any)
         curvature=curvature,
         hull=hull,
         certificate=Certificate(x, x, 1 / (2 * L), gap + rounding, noise=rounding),
-        descent=Descent(x, grad, x_next if rule == "short" else None),
+        descent=Descent(x, grad, x_next if rule_of(rule).uses_smoothness else None),
         fun=fun_next,
         grad=grad_next,
         descent_fun=fun,
@@ -170,9 +166,9 @@ class ActiveSetMethod(ABC):
 
     Parameters
     ----------
-    rule : str or callable, default "short"
-        "short", "adaptive", "line-search", or a function ``rule(direction) -> t`` of a :class:`condgrad.solvers.Direction`, with
-        t = 1 for the longest step.
+    rule : str, StepRule or callable, default "short"
+        "short", "adaptive", "line-search", "golden-section", "secant", or a function ``rule(direction) -> t`` of a
+        :class:`condgrad.solvers.Direction`, with t = 1 for the longest step.
     """
 
     rule: str | Rule = "short"
@@ -188,7 +184,7 @@ class ActiveSetMethod(ABC):
     @property
     def relies_on_smoothness(self) -> bool:
         """Whether the length of a step is computed from L."""
-        return self.rule == "short"
+        return rule_of(self.rule).uses_smoothness
 
     def init(self, problem: Problem, x0: Point) -> ActiveState:
         """Return the initial state at x0."""

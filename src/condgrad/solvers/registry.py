@@ -17,6 +17,7 @@ from condgrad.solvers.away_step import away_step
 from condgrad.solvers.blended_pairwise import blended_pairwise
 from condgrad.solvers.cgs import cgs
 from condgrad.solvers.frank_wolfe import frank_wolfe
+from condgrad.solvers.lazy_frank_wolfe import check_factor, lazy_frank_wolfe
 from condgrad.solvers.momentum_ncgs import momentum_ncgs
 from condgrad.solvers.momentum_sfw import momentum_sfw, one_sample_sfw
 from condgrad.solvers.ncgs import ncgs
@@ -218,6 +219,14 @@ _ENTRIES = (
     Method(
         "blended-pairwise", "Blended pairwise conditional gradients", blended_pairwise, "gradient", _ACTIVE_ASSUMES,
         "FO, LO", _ACTIVE_BOUND, "solvers/blended_pairwise.py", "Tsuji, Tanaka, Pokutta 2022", options=_ACTIVE_OPTIONS,
+    ),
+    Method(
+        "lazy-frank-wolfe", "Lazy Frank-Wolfe", lazy_frank_wolfe, "gradient", "F L-smooth", "FO, LO",
+        "FO 1/eps^2, LO at most 1/eps^2 (derived here)", "solvers/lazy_frank_wolfe.py", "Braun, Pokutta, Zink 2017",
+        options={
+            "rule": Option(lambda rule, what: check_rule(rule), "open-loop"), "factor": Option(check_factor, 6.0),
+            "cache": Option(lambda size, what: whole(size, what, least=0), 0),
+        },
     ),
     Method(
         "sfw", "SFW", sfw, "samples", "F L-smooth, gradients bounded", "SFO, LO", "SFO 1/eps^4, LO 1/eps^2",
