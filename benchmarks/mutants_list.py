@@ -50,6 +50,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/away_step.py": (ACTIVE,),
     "solvers/pairwise.py": (ACTIVE,),
     "solvers/blended_pairwise.py": (ACTIVE,),
+    "solvers/fully_corrective.py": (f"{LOCKSTEP} tests/test_away_steps.py -k corrective",),
     "solvers/lazy_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k lazy",),
     "solvers/evaluation.py": (EVALUATIONS,),
     "solvers/ncgs.py": (
@@ -352,6 +353,12 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("- view.slopes[s] >= view.level", "- view.slopes[s] <= view.level", "the direction that falls less"),
         ("np.where(weights > 0, view.slopes, np.inf)", "view.slopes", "swaps with an atom that is not there"),
         ("float(weights[view.a])", "float(weights[s])", "no more weight moves than the better atom has"),
+    ],
+    "solvers/fully_corrective.py": [
+        ("> self.share * state.Phi", "> state.Phi", "corrections that end too early"),
+        ("exchange(b, a, float(hull.weights[a]))", "exchange(b, a, float(hull.weights[b]))", "no more weight moves than b has"),
+        ("known, view, correction, inf, 0.0", "known, view, correction, state.Phi, 0", "certifies by the gap of another point"),
+        ("towards(view.s), gap, rounding), Phi=gap)", "towards(view.s), gap, rounding), Phi=0.0)", "corrections that never end"),
     ],
     "solvers/lazy_frank_wolfe.py": [
         ("promised >= Phi / self.factor", "promised >= Phi", "a known vertex must reach all of Phi"),

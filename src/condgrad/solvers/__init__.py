@@ -5,6 +5,7 @@ from condgrad.solvers.away_step import AwayStep
 from condgrad.solvers.blended_pairwise import BlendedPairwise
 from condgrad.solvers.cgs import CGS
 from condgrad.solvers.frank_wolfe import FrankWolfe
+from condgrad.solvers.fully_corrective import FullyCorrective
 from condgrad.solvers.lazy_frank_wolfe import LazyFrankWolfe
 from condgrad.solvers.momentum_ncgs import MomentumNCGS
 from condgrad.solvers.ncgs import NCGS
@@ -50,6 +51,7 @@ __all__ = [
     "Cost",
     "Direction",
     "FrankWolfe",
+    "FullyCorrective",
     "GoldenSection",
     "InverseSqrt",
     "LazyFrankWolfe",

@@ -1,4 +1,5 @@
-"""What away-step, pairwise and blended pairwise Frank-Wolfe share: the state with its active set, and a step along a direction.
+"""What away-step, pairwise, blended pairwise and fully corrective Frank-Wolfe share: the state with its active set, and a step
+along a direction.
 
 A direction is own x + c s + ... with atoms of the active set, and the longest step along it is the one at which a weight falls to
 0. The step rules choose t in [0, 1] of the longest step.
@@ -7,7 +8,7 @@ A direction is own x + c s + ... with atoms of the active set, and the longest s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from condgrad.inner.condg import like
 from condgrad.points import ActiveSet, distance2
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import Point, Problem, vertex_oracle
-from condgrad.solvers.evaluation import CachedObjective, grad_at, value_and_grad_at, value_at
+from condgrad.solvers.evaluation import CachedObjective, Evaluation, grad_at, value_and_grad_at, value_at
 from condgrad.solvers.frank_wolfe import slope
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
@@ -91,13 +92,30 @@ def first_state(problem: Problem, x0: Point, rule: str | Rule) -> ActiveState:
 
 def stepped(problem: Problem, state: ActiveState, rule: str | Rule, chosen: Any) -> ActiveState:
     """The state after one step along the direction ``chosen(view)``, a :class:`Move`."""
-    x, L, k = state.x, state.L, state.k + 1
-    objective = CachedObjective(problem.objective, state.known)
-    _, fun, grad = grad_at(objective, x)
-    s = vertex_oracle(problem.domain)(grad)
-    view = seen(state.hull, grad, s)
-    own, parts, longest = chosen(view)
+    known = grad_at(CachedObjective(problem.objective, state.known), state.x)
+    s = vertex_oracle(problem.domain)(known.grad)
+    view = seen(state.hull, known.grad, s)
+    gap, rounding = max(slope(known.grad, state.x, s), 0.0), gap_rounding(known.grad, state.x, s)
+    return moved_along(problem, state, rule, known, view, chosen(view), gap, rounding)
 
+
+def moved_along(
+    problem: Problem,
+    state: ActiveState,
+    rule: str | Rule,
+    known: Evaluation,
+    view: View,
+    move: Move,
+    gap: float,
+    rounding: float,
+) -> Any:
+    """The state after one step along ``move``, of the type of ``state``.
+
+    ``known`` has the gradient at x, ``gap`` is the Frank-Wolfe gap at x up to ``rounding``, infinite if it was not measured.
+    """
+    x, L, k, (own, parts, longest) = state.x, state.L, state.k + 1, move
+    _, fun, grad = known
+    objective = CachedObjective(problem.objective, state.known)
     points = tuple((longest * c, view.hull.atom(i)) for c, i in parts)
     falls = -longest * (own * view.level + sum(c * view.slopes[i] for c, i in parts))
     # of two atoms, or of x and an atom
@@ -123,8 +141,8 @@ def stepped(problem: Problem, state: ActiveState, rule: str | Rule, chosen: Any)
         x_next = like(x, hull.point())
         _, fun_next, grad_next = (value_at if rule_of(rule).needs_value else value_and_grad_at)(objective, x_next)
 
-    gap, rounding = max(slope(grad, x, s), 0.0), gap_rounding(grad, x, s)
-    return ActiveState(
+    return replace(
+        state,
         k=k,
         x=x_next,
         L=L,

@@ -17,6 +17,7 @@ from condgrad.solvers.away_step import away_step
 from condgrad.solvers.blended_pairwise import blended_pairwise
 from condgrad.solvers.cgs import cgs
 from condgrad.solvers.frank_wolfe import frank_wolfe
+from condgrad.solvers.fully_corrective import fully_corrective
 from condgrad.solvers.lazy_frank_wolfe import check_factor, lazy_frank_wolfe
 from condgrad.solvers.momentum_ncgs import momentum_ncgs
 from condgrad.solvers.momentum_sfw import momentum_sfw, one_sample_sfw
@@ -219,6 +220,11 @@ _ENTRIES = (
     Method(
         "blended-pairwise", "Blended pairwise conditional gradients", blended_pairwise, "gradient", _ACTIVE_ASSUMES,
         "FO, LO", _ACTIVE_BOUND, "solvers/blended_pairwise.py", "Tsuji, Tanaka, Pokutta 2022", options=_ACTIVE_OPTIONS,
+    ),
+    Method(
+        "fully-corrective", "Fully corrective Frank-Wolfe", fully_corrective, "gradient", "F L-smooth", "FO, LO",
+        "FO 1/eps^2, LO 1/eps^2 (derived here)", "solvers/fully_corrective.py", "Lacoste-Julien, Jaggi 2015",
+        options={**_ACTIVE_OPTIONS, "share": Option(positive, 0.05)},
     ),
     Method(
         "lazy-frank-wolfe", "Lazy Frank-Wolfe", lazy_frank_wolfe, "gradient", "F L-smooth", "FO, LO",
