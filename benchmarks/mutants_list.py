@@ -80,6 +80,8 @@ FIRST: dict[str, tuple[str, ...]] = {
     "estimators/spider.py": (f"{LOCKSTEP} -k 'spider or sarah'",),
     "estimators/zero_sarah.py": (f"{LOCKSTEP} -k zero",),
     "estimators/momentum.py": (f"{LOCKSTEP} -k 'momentum or one-sample'",),
+    "estimators/transport.py": (f"{LOCKSTEP} -k igt", "tests/test_equivalences.py -k transport"),
+    "solvers/igt_sfw.py": (f"{LOCKSTEP} -k igt",),
     "solvers/ncgs_spider.py": (f"{LOCKSTEP} -k ncgs-spider",),
     "solvers/momentum_ncgs.py": (f"{LOCKSTEP} -k momentum-ncgs",),
     "solvers/momentum_sfw.py": (f"{LOCKSTEP} -k 'momentum-sfw or one-sample'",),
@@ -454,6 +456,15 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/ncgs_spider.py": [
         ("1 / (3 * max(K, L))", "1 / (2 * max(K, L))", "lambda = 1/(2K)"),
         ("K**2 * epoch / batch", "K**2 * batch / epoch", "epoch and batch changed places"),
+    ],
+    "estimators/transport.py": [
+        ("(1 - r) / r * (x - memory.x)", "1 / r * (x - memory.x)", "a point that is transported too far"),
+        ("r * objective.grad_terms(y, batch)", "r * objective.grad_terms(x, batch)", "gradients at x: plain momentum"),
+        ("(1 - r) * memory.v + r", "r * memory.v + r", "the weights of momentum exchanged"),
+    ],
+    "solvers/igt_sfw.py": [
+        ("power=5 / 7", "power=4 / 7", "steps as long as r"),
+        ("max_scale=1.0", "max_scale=10.0", "points outside of the set"),
     ],
     "solvers/momentum_ncgs.py": [
         ("sqrt(self.estimator.weight(k))", "self.estimator.weight(k)", "the step without its root"),

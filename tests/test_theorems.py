@@ -329,9 +329,17 @@ def one_sample_bound(known: Known, T: int) -> float:
     return known.domain.diameter * (1.5 * sqrt(Kh) + sqrt(3 * noise(known) + 2 * Kh)) * T ** (-1 / 3)
 
 
+def transport_bound(known: Known, T: int) -> float:
+    """The terms are quadratic: M = 0."""
+    D, L = known.domain.diameter, known.objective.smoothness
+    tau = min(1.0, sqrt(known.h0 / (L * D**2)))
+    return (known.h0 / tau + 2 * D * sqrt(noise(known)) + L * D**2 * tau / 2) * T ** (-2 / 7)
+
+
 @pytest.mark.parametrize(
     ("method", "bound"),
     [
+        ("igt-sfw", transport_bound),
         ("spider-fw", recursive_bound),
         ("sarah-fw", recursive_bound),
         ("zero-sarah-fw", table_bound),

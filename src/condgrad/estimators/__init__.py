@@ -5,6 +5,7 @@ from condgrad.estimators.momentum import Momentum
 from condgrad.estimators.saga import SAGA
 from condgrad.estimators.spider import SPIDER
 from condgrad.estimators.svrg import SVRG
+from condgrad.estimators.transport import Transport
 from condgrad.estimators.zero_sarah import ZeroSARAH
 
-__all__ = ["SAGA", "SPIDER", "SVRG", "Minibatch", "Momentum", "ZeroSARAH", "growing"]
+__all__ = ["SAGA", "SPIDER", "SVRG", "Minibatch", "Momentum", "Transport", "ZeroSARAH", "growing"]

@@ -18,6 +18,7 @@ from condgrad.solvers.blended_pairwise import blended_pairwise
 from condgrad.solvers.cgs import cgs
 from condgrad.solvers.frank_wolfe import frank_wolfe
 from condgrad.solvers.fully_corrective import fully_corrective
+from condgrad.solvers.igt_sfw import igt_sfw
 from condgrad.solvers.lazy_frank_wolfe import check_factor, lazy_frank_wolfe
 from condgrad.solvers.momentum_ncgs import momentum_ncgs
 from condgrad.solvers.momentum_sfw import momentum_sfw, one_sample_sfw
@@ -290,6 +291,12 @@ _ENTRIES = (
         "SFO 1/eps^3, LO 1/eps^3", "solvers/momentum_sfw.py", "Zhang, Shen, Mokhtari, Hassani, Karbasi 2020",
         output_law=random_iterate, cost=lambda c: c.sample + 2 * c.batch * (c.steps - 1),
         options={"batch": _BATCH, "sample": _SAMPLE, "initial_gap": _GAP, "replace": _REPLACE},
+    ),
+    Method(
+        "igt-sfw", "SFW with implicit gradient transport", igt_sfw, "samples",
+        "F L-smooth with Lipschitz Hessian, variance bounded", "SFO, LO", "SFO 1/eps^(7/2), LO 1/eps^(7/2) (derived here)",
+        "solvers/igt_sfw.py", "Jang, Lee 2026", output_law=random_iterate,
+        options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE}, cost=lambda c: c.batch * c.steps,
     ),
     Method(
         "cgs", "Conditional gradient sliding", cgs, "gradient", "F convex, L-smooth (restarts: strongly convex)",
