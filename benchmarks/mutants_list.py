@@ -80,6 +80,8 @@ FIRST: dict[str, tuple[str, ...]] = {
     "estimators/spider.py": (f"{LOCKSTEP} -k 'spider or sarah'",),
     "estimators/zero_sarah.py": (f"{LOCKSTEP} -k zero",),
     "estimators/momentum.py": (f"{LOCKSTEP} -k 'momentum or one-sample'",),
+    "estimators/clipped.py": (f"{LOCKSTEP} tests/test_equivalences.py -k clipp",),
+    "solvers/clipped_sfw.py": (f"{LOCKSTEP} -k clipped",),
     "estimators/transport.py": (f"{LOCKSTEP} -k igt", "tests/test_equivalences.py -k transport"),
     "solvers/igt_sfw.py": (f"{LOCKSTEP} -k igt",),
     "solvers/ncgs_spider.py": (f"{LOCKSTEP} -k ncgs-spider",),
@@ -456,6 +458,18 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/ncgs_spider.py": [
         ("1 / (3 * max(K, L))", "1 / (2 * max(K, L))", "lambda = 1/(2K)"),
         ("K**2 * epoch / batch", "K**2 * batch / epoch", "epoch and batch changed places"),
+    ],
+    "estimators/clipped.py": [
+        ("(level / length) * g", "level * g", "clipped gradients of another length"),
+        ("g if length <= level else", "g if length > level else", "clips the short ones"),
+        ("2 * float(np.median(lengths))", "float(np.median(lengths))", "half of the level"),
+        ("(1 - r) * memory.v + r * g", "r * memory.v + (1 - r) * g", "the weights of momentum exchanged"),
+        ("memory.level * self.growth(k)", "memory.level", "a level that does not grow"),
+    ],
+    "solvers/clipped_sfw.py": [
+        ("1 / (3 * tail - 2)", "1 / (3 * tail - 1)", "exponents of another p"),
+        ("decay(setup.schedule, -q, SHIFT)", "decay(setup.schedule, q, SHIFT)", "a level that falls"),
+        ("power=(2 * p - 1) * q", "power=p * q", "steps as long as r"),
     ],
     "estimators/transport.py": [
         ("(1 - r) / r * (x - memory.x)", "1 / r * (x - memory.x)", "a point that is transported too far"),

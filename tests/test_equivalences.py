@@ -125,6 +125,24 @@ def test_transported_gradients_of_a_quadratic_are_exact(frank_wolfe):
     assert min(errors) > 1e-4, "or averaging alone would do"
 
 
+@pytest.mark.parametrize("problem", SUMS + EXPECTATIONS)
+@schedules
+def test_without_clipping_clipped_sfw_is_momentum_sfw(problem, schedule):
+    example = case(problem)
+    unclipped = states("clipped-sfw", example, schedule, level=float("inf"), initial_gap=2.0, seed=4)
+    assert_together(unclipped, states("momentum-sfw", example, schedule, initial_gap=2.0, seed=4))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"tail": 1.0}, "tail is 1.0, a number above 1 and at most 2"), ({"level": 0.0}, "level must be positive")],
+)
+def test_clipped_sfw_refuses(options, said):
+    example = case("welsch simplex")
+    with pytest.raises(ValueError, match=said):
+        cg.minimize(example.objective, example.domain, method="clipped-sfw", max_steps=2, **options)
+
+
 @sums
 def test_transport_with_weight_1_is_sfw(problem):
     example, seed = case(problem), 4

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.checks import choice, not_negative, positive, whole, yes_or_no
+from condgrad.estimators.clipped import LEVEL_SAMPLES
 from condgrad.protocols import Expectation, FiniteSum, Objective, Problem, Projectable, Solver, fits
 from condgrad.solvers.accelerated_gradient import accelerated_gradient
 from condgrad.solvers.active_steps import check_active_rule
 from condgrad.solvers.away_step import away_step
 from condgrad.solvers.blended_pairwise import blended_pairwise
 from condgrad.solvers.cgs import cgs
+from condgrad.solvers.clipped_sfw import check_level, check_tail, clipped_sfw
 from condgrad.solvers.frank_wolfe import frank_wolfe
 from condgrad.solvers.fully_corrective import fully_corrective
 from condgrad.solvers.igt_sfw import igt_sfw
@@ -297,6 +299,15 @@ _ENTRIES = (
         "F L-smooth with Lipschitz Hessian, variance bounded", "SFO, LO", "SFO 1/eps^(7/2), LO 1/eps^(7/2) (derived here)",
         "solvers/igt_sfw.py", "Jang, Lee 2026", output_law=random_iterate,
         options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE}, cost=lambda c: c.batch * c.steps,
+    ),
+    Method(
+        "clipped-sfw", "SFW with clipped momentum", clipped_sfw, "samples", "F L-smooth, p-th moment of the noise bounded",
+        "SFO, LO", "SFO eps^(-(3p-2)/(p-1)), LO the same (derived here)", "solvers/clipped_sfw.py", "arXiv 2506.04192",
+        output_law=random_iterate, cost=lambda c: LEVEL_SAMPLES + c.batch * c.steps,
+        options={
+            "batch": _BATCH, "level": Option(check_level, 0.05), "tail": Option(check_tail, 1.5), "initial_gap": _GAP,
+            "replace": _REPLACE,
+        },
     ),
     Method(
         "cgs", "Conditional gradient sliding", cgs, "gradient", "F convex, L-smooth (restarts: strongly convex)",

@@ -2,10 +2,10 @@ r"""Stochastic Frank-Wolfe with a gradient estimator, as in Reddi, Sra, Poczos a
 
     v = an estimate of grad F(x),  s = lmo(v),  x = x + t (s - x)
 
-The methods differ in the estimate: see sfw.py, svfw.py, sagafw.py, spider_fw.py, momentum_sfw.py and igt_sfw.py.
+The methods differ in the estimate: see sfw.py, svfw.py, sagafw.py, spider_fw.py, momentum_sfw.py, igt_sfw.py and clipped_sfw.py.
 Their theorems use the constant step t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly
-random iterate. L is the smoothness of F in the theorem of SFW, and that of every term (or sample) in those of the variance reduced
-methods. With momentum the step falls by another power of T.
+random iterate. L is the smoothness of F in the theorem of SFW, and that of every term (or sample) in those of the variance
+reduced methods. With momentum the step falls by another power of T.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class StochasticFrankWolfe:
     """Stochastic Frank-Wolfe with a gradient estimator.
 
     The step is t = scale/T^``power`` in all T steps with the schedule ``theory``, and scale/(k + ``shift``)^``power`` in step k
-    with ``practical``, for runs of no fixed length; scale is at most ``max_scale``. ``smoothness`` is the L of the step, by default
-    that of F. ``initial_gap`` is h_0, by default F(x_0) minus the objective's lower bound or, if it has none,
+    with ``practical``, for runs of no fixed length; scale is at most ``max_scale``. ``smoothness`` is the L of the step, by
+    default that of F. ``initial_gap`` is h_0, by default F(x_0) minus the objective's lower bound or, if it has none,
     max_x <grad F(x_0), x_0 - x> + L D^2/2, an upper bound by smoothness.
     """
 
