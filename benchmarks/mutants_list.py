@@ -51,6 +51,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/pairwise.py": (ACTIVE,),
     "solvers/blended_pairwise.py": (ACTIVE,),
     "solvers/fully_corrective.py": (f"{LOCKSTEP} tests/test_away_steps.py -k corrective",),
+    "solvers/boosted_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k boosted",),
     "solvers/lazy_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k lazy",),
     "solvers/evaluation.py": (EVALUATIONS,),
     "solvers/ncgs.py": (
@@ -363,6 +364,13 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("exchange(b, a, float(hull.weights[a]))", "exchange(b, a, float(hull.weights[b]))", "no more weight moves than b has"),
         ("known, view, correction, inf, 0.0", "known, view, correction, state.Phi, 0", "certifies by the gap of another point"),
         ("towards(view.s), gap, rounding), Phi=gap)", "towards(view.s), gap, rounding), Phi=0.0)", "corrections that never end"),
+    ],
+    "solvers/boosted_frank_wolfe.py": [
+        ("vertex_oracle(problem.domain)(grad + d)", "vertex_oracle(problem.domain)(grad - d)", "the residual with a wrong sign"),
+        ("if better - align < self.delta", "if better - align < 0", "rounds that bring too little"),
+        ("if promised(g, L) < promised(plain, L)", "if False", "short directions that decrease F too little"),
+        ("(c / Lambda, v)", "(c, v)", "steps out of the set"),
+        ("lam = turn / norm2(u)", "lam = turn", "weights that depend on the length of a direction"),
     ],
     "solvers/lazy_frank_wolfe.py": [
         ("promised >= Phi / self.factor", "promised >= Phi", "a known vertex must reach all of Phi"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, pairwise
 from math import log2
 from typing import Any
 
@@ -14,6 +14,7 @@ from tests.reference import lazy
 
 import condgrad as cg
 from condgrad.solvers import Setup, build
+from condgrad.solvers.boosted_frank_wolfe import Aligned
 
 STEPS = 40
 POLYTOPES = ["indefinite simplex", "convex simplex", "indefinite l1", "sigmoid l1"]
@@ -82,3 +83,67 @@ def test_lazy_frank_wolfe_refuses(options: Any, said: str) -> None:
     example = case("indefinite l1")
     with pytest.raises(ValueError, match=said):
         cg.minimize(example.objective, example.domain, method="lazy-frank-wolfe", max_steps=2, **options)
+
+
+# ------------------------------------------------------------------------------------------------------------ boosted
+
+
+@pytest.mark.parametrize("problem", POLYTOPES)
+@pytest.mark.parametrize("rule", ["short", "adaptive"])
+def test_boosted_frank_wolfe_with_one_round_is_frank_wolfe(problem: str, rule: str) -> None:
+    example = case(problem)
+    once = states("boosted-frank-wolfe", example.problem, example.x0, rule=rule, rounds=1)
+    together(once, states("frank-wolfe", example.problem, example.x0, rule=rule))
+
+
+def test_boosted_frank_wolfe_takes_few_gradients_and_pays_with_linear_minimisations() -> None:
+    """A centre inside of the cube, where Frank-Wolfe zigzags between its corners."""
+    centre, cube = np.array([0.1, -0.3, 0.2, 0.4, -0.1]), cg.LinfBall(5, 1.0)
+    F, x0 = cg.Quadratic(np.diag([1.0, 2.0, 1.5, 1.2, 3.0]), -centre * [1.0, 2.0, 1.5, 1.2, 3.0]), np.ones(5)
+    stop = cg.Gap(1e-3) | cg.Steps(3000)
+    runs = {
+        name: cg.minimize(F, cube, x0, method=name, rule="short", stop=stop, progress=False)
+        for name in ("frank-wolfe", "boosted-frank-wolfe")
+    }
+    assert runs["boosted-frank-wolfe"].status == "converged"
+    few, many = (runs[name].counts for name in ("boosted-frank-wolfe", "frank-wolfe"))
+    assert few["fo"] < many["fo"] / 2.5 and few["lo"] > 2 * few["fo"]
+
+
+@pytest.mark.parametrize("make", NONCONVEX)
+def test_a_boosted_step_decreases_F_as_much_as_a_frank_wolfe_step_must(make: Any) -> None:
+    known = make()
+    C = known.objective.smoothness * known.domain.diameter**2
+    walk = states("boosted-frank-wolfe", known.problem, known.x0)
+    for before, after in pairwise(walk):
+        gap = after.certificate.gap
+        decrease = known.objective.value(before.x) - known.objective.value(after.x)
+        assert decrease >= min(gap / 2, gap**2 / (2 * C)) - 1e-9 * (1 + abs(known.objective.value(before.x)))
+        assert known.domain.contains(after.x, 1e-9)
+
+
+def test_the_sum_of_the_boosted_weights_is_1() -> None:
+    example = case("indefinite lp")
+    g, x = example.objective.grad(example.x0), example.x0
+    solver = cg.solvers.BoostedFrankWolfe(rounds=5, delta=1e-6)
+    s = example.domain.lmo(g)
+    plain = Aligned(((1.0, s),), float(g @ (x - s)), float((s - x) @ (s - x)))
+    found = solver.aligned(example.problem, g, x, plain)
+    d = sum(c * v for c, v in found.parts) - x
+    assert len(found.parts) > 1 and sum(c for c, _ in found.parts) == pytest.approx(1.0)
+    assert found.gap == pytest.approx(-g @ d) and found.length2 == pytest.approx(d @ d)
+    assert found.gap / np.sqrt(found.length2) > plain.gap / np.sqrt(plain.length2), "better aligned"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rounds": 0}, "rounds must be a whole number"),
+        ({"delta": 1.5}, "delta is 1.5, a number between 0 and 1"),
+        ({"rule": "open-loop"}, "rule of boosted Frank-Wolfe"),
+    ],
+)
+def test_boosted_frank_wolfe_refuses(options: Any, said: str) -> None:
+    example = case("indefinite l1")
+    with pytest.raises(ValueError, match=said):
+        cg.minimize(example.objective, example.domain, method="boosted-frank-wolfe", max_steps=2, **options)

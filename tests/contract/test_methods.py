@@ -148,7 +148,16 @@ def test_the_results_certificate_is_true(method):
 
 
 @pytest.mark.parametrize(
-    "name", ["frank-wolfe", "lazy-frank-wolfe", "away-step", "pairwise", "blended-pairwise", "fully-corrective"]
+    "name",
+    [
+        "frank-wolfe",
+        "lazy-frank-wolfe",
+        "boosted-frank-wolfe",
+        "away-step",
+        "pairwise",
+        "blended-pairwise",
+        "fully-corrective",
+    ],
 )
 def test_the_certified_gap_of_a_minimiser_is_its_rounding_and_not_0(name):
     """The computed gap of a vertex that minimises a linear function is exactly 0; the true one is only known up to rounding."""

@@ -3,6 +3,7 @@
 from condgrad.solvers.accelerated_gradient import AcceleratedGradient
 from condgrad.solvers.away_step import AwayStep
 from condgrad.solvers.blended_pairwise import BlendedPairwise
+from condgrad.solvers.boosted_frank_wolfe import BoostedFrankWolfe
 from condgrad.solvers.cgs import CGS
 from condgrad.solvers.frank_wolfe import FrankWolfe
 from condgrad.solvers.fully_corrective import FullyCorrective
@@ -47,6 +48,7 @@ __all__ = [
     "AwayStep",
     "Backtracking",
     "BlendedPairwise",
+    "BoostedFrankWolfe",
     "Bounded",
     "Cost",
     "Direction",

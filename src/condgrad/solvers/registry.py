@@ -16,6 +16,7 @@ from condgrad.solvers.accelerated_gradient import accelerated_gradient
 from condgrad.solvers.active_steps import check_active_rule
 from condgrad.solvers.away_step import away_step
 from condgrad.solvers.blended_pairwise import blended_pairwise
+from condgrad.solvers.boosted_frank_wolfe import boosted_frank_wolfe, check_boosted_rule, check_delta
 from condgrad.solvers.cgs import cgs
 from condgrad.solvers.clipped_sfw import check_level, check_tail, clipped_sfw
 from condgrad.solvers.frank_wolfe import frank_wolfe
@@ -235,6 +236,13 @@ _ENTRIES = (
         options={
             "rule": Option(lambda rule, what: check_rule(rule), "open-loop"), "factor": Option(check_factor, 6.0),
             "cache": Option(lambda size, what: whole(size, what, least=0), 0),
+        },
+    ),
+    Method(
+        "boosted-frank-wolfe", "Boosted Frank-Wolfe", boosted_frank_wolfe, "gradient", "F L-smooth", "FO, LO",
+        "FO 1/eps^2, LO K/eps^2 (derived here)", "solvers/boosted_frank_wolfe.py", "Combettes, Pokutta 2020",
+        options={
+            "rule": Option(check_boosted_rule, "adaptive"), "rounds": Option(whole, 1), "delta": Option(check_delta, 0.5),
         },
     ),
     Method(
