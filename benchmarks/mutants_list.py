@@ -52,6 +52,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/blended_pairwise.py": (ACTIVE,),
     "solvers/fully_corrective.py": (f"{LOCKSTEP} tests/test_away_steps.py -k corrective",),
     "solvers/boosted_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k boosted",),
+    "solvers/parameter_free_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k 'parameter and free'",),
     "solvers/lazy_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k lazy",),
     "solvers/evaluation.py": (EVALUATIONS,),
     "solvers/ncgs.py": (
@@ -371,6 +372,12 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if promised(g, L) < promised(plain, L)", "if False", "short directions that decrease F too little"),
         ("(c / Lambda, v)", "(c, v)", "steps out of the set"),
         ("lam = turn / norm2(u)", "lam = turn", "weights that depend on the length of a direction"),
+    ],
+    "solvers/parameter_free_frank_wolfe.py": [
+        ("gap / (2 * M * length2)", "gap / (M * length2)", "steps of twice the length"),
+        ("if rises > 2 * M * moved2", "if rises > 4 * M * moved2", "curvatures that are not noticed"),
+        ("rises / moved2 if", "2 * M if", "M doubles, whatever was seen"),
+        ("curvature=local_smoothness(problem, x0, grad)", "curvature=state.L", "begins with L"),
     ],
     "solvers/lazy_frank_wolfe.py": [
         ("promised >= Phi / self.factor", "promised >= Phi", "a known vertex must reach all of Phi"),

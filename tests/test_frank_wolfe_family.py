@@ -147,3 +147,44 @@ def test_boosted_frank_wolfe_refuses(options: Any, said: str) -> None:
     example = case("indefinite l1")
     with pytest.raises(ValueError, match=said):
         cg.minimize(example.objective, example.domain, method="boosted-frank-wolfe", max_steps=2, **options)
+
+
+# ----------------------------------------------------------------------------------------------------- parameter-free
+
+
+@pytest.mark.parametrize("problem", POLYTOPES)
+def test_parameter_free_frank_wolfe_that_is_told_half_of_L_takes_short_steps(problem: str) -> None:
+    example = case(problem)
+    told = states("parameter-free-frank-wolfe", example.problem, example.x0, first=example.objective.smoothness / 2)
+    together(told, states("frank-wolfe", example.problem, example.x0, rule="short"))
+
+
+@pytest.mark.parametrize("problem", [*POLYTOPES, "indefinite lp"])
+def test_parameter_free_frank_wolfe_asks_for_one_value_a_step(problem: str) -> None:
+    """Also where the first curvature is far too small, and where L is not known."""
+    example = case(problem)
+    F = example.objective
+    for given in (F, cg.Function(F.value, F.grad, F.shape)):
+        problem_ = cg.Problem(given, example.domain)
+        for options in ({}, {"first": 1e-6}):
+            solver = build("parameter-free-frank-wolfe", problem_, Setup(cg.practical(), cg.CondG(), 30), options)
+            result = cg.run(problem_, solver, example.x0, cg.Steps(30))
+            assert result.counts["values"] <= 31 and result.counts["fo"] <= 32 and result.counts["lo"] <= 31
+
+
+@pytest.mark.parametrize("make", NONCONVEX)
+@pytest.mark.parametrize("short", [1.0, 50.0])
+def test_the_bound_of_parameter_free_frank_wolfe(make: Any, short: float) -> None:
+    """With M_0 = L/``short``: a gap of at most eps within B + max(2H/eps, 4 L D^2 H/eps^2) steps; not at the start."""
+    known = make()
+    L, D, B = known.objective.smoothness, known.domain.diameter, log2(short)
+    H = known.h0 + B * L * D**2 / 2
+    g = known.objective.grad(known.x0)
+    eps = 0.7 * float(np.sum(g * (known.x0 - known.domain.lmo(g))))
+    steps = min(int(B + max(2 * H / eps, 4 * L * D**2 * H / eps**2)) + 1, 300)
+    walk = states("parameter-free-frank-wolfe", known.problem, known.x0, steps, first=L / short)
+    gaps = [state.certificate.gap for state in walk[1:]]
+    assert min(gaps) <= eps < gaps[0]
+    doubled = [b.curvature / a.curvature for a, b in pairwise(walk) if b.curvature != a.curvature]
+    assert len(doubled) <= B and all(factor >= 2 for factor in doubled)
+    assert walk[-1].curvature <= L * (1 + 1e-9)

@@ -13,6 +13,7 @@ from condgrad.solvers.ncgs import NCGS
 from condgrad.solvers.ncgs_ii import NCGSII
 from condgrad.solvers.ncgs_vr import NCGSVR
 from condgrad.solvers.pairwise import Pairwise
+from condgrad.solvers.parameter_free_frank_wolfe import ParameterFreeFrankWolfe
 from condgrad.solvers.polish import Polished, PolishSettings
 from condgrad.solvers.projected_gradient import ProjectedGradient
 from condgrad.solvers.registry import METHODS, Cost, Method, Option, build, cheapest_for_sum
@@ -64,6 +65,7 @@ __all__ = [
     "OpenLoop",
     "Option",
     "Pairwise",
+    "ParameterFreeFrankWolfe",
     "PolishSettings",
     "Polished",
     "ProjectedGradient",

@@ -30,6 +30,7 @@ from condgrad.solvers.ncgs_ii import ncgs_ii
 from condgrad.solvers.ncgs_spider import ncgs_spider
 from condgrad.solvers.ncgs_vr import ncgs_vr
 from condgrad.solvers.pairwise import pairwise
+from condgrad.solvers.parameter_free_frank_wolfe import parameter_free_frank_wolfe
 from condgrad.solvers.polish import Polished
 from condgrad.solvers.projected_gradient import projected_gradient
 from condgrad.solvers.sagafw import sagafw, sagafw_s
@@ -244,6 +245,11 @@ _ENTRIES = (
         options={
             "rule": Option(check_boosted_rule, "adaptive"), "rounds": Option(whole, 1), "delta": Option(check_delta, 0.5),
         },
+    ),
+    Method(
+        "parameter-free-frank-wolfe", "Parameter-free Frank-Wolfe", parameter_free_frank_wolfe, "gradient",
+        "F L-smooth, L not known", "FO, LO", "FO 1/eps^2, LO 1/eps^2 (derived here)",
+        "solvers/parameter_free_frank_wolfe.py", "docs/methods/parameter-free.md", options={"first": Option(positive, 0.05)},
     ),
     Method(
         "sfw", "SFW", sfw, "samples", "F L-smooth, gradients bounded", "SFO, LO", "SFO 1/eps^4, LO 1/eps^2",
