@@ -53,6 +53,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/fully_corrective.py": (f"{LOCKSTEP} tests/test_away_steps.py -k corrective",),
     "solvers/boosted_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k boosted",),
     "solvers/parameter_free_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k 'parameter and free'",),
+    "solvers/dca_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k dca",),
     "solvers/lazy_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k lazy",),
     "solvers/evaluation.py": (EVALUATIONS,),
     "solvers/ncgs.py": (
@@ -378,6 +379,13 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if rises > 2 * M * moved2", "if rises > 4 * M * moved2", "curvatures that are not noticed"),
         ("rises / moved2 if", "2 * M if", "M doubles, whatever was seen"),
         ("curvature=local_smoothness(problem, x0, grad)", "curvature=state.L", "begins with L"),
+    ],
+    "solvers/dca_frank_wolfe.py": [
+        ("promised <= self.share * Phi", "promised <= Phi", "an anchor that moves too early"),
+        ("(problem, L) * (x - a)", "(problem, L) * (a - x)", "g with the wrong sign"),
+        ("self.concave.grad(x) - self.concave.grad(a)", "self.concave.grad(x)", "g is not linearised"),
+        ("L=L + self.curvature(problem, L)", "L=L", "steps for the smoothness of F"),
+        ("promised = Phi = gap", "promised = gap", "Phi of the first anchor for all"),
     ],
     "solvers/lazy_frank_wolfe.py": [
         ("promised >= Phi / self.factor", "promised >= Phi", "a known vertex must reach all of Phi"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import islice, pairwise
 from math import log2
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -188,3 +189,58 @@ def test_the_bound_of_parameter_free_frank_wolfe(make: Any, short: float) -> Non
     doubled = [b.curvature / a.curvature for a, b in pairwise(walk) if b.curvature != a.curvature]
     assert len(doubled) <= B and all(factor >= 2 for factor in doubled)
     assert walk[-1].curvature <= L * (1 + 1e-9)
+
+
+# ---------------------------------------------------------------------------------------- differences of convex functions
+
+
+def multiple(c: float) -> Any:
+    """g(x) = c |x|^2/2"""
+    return SimpleNamespace(grad=lambda x: c * x, smoothness=c)
+
+
+@pytest.mark.parametrize("problem", POLYTOPES)
+def test_dca_with_g_equal_to_0_is_frank_wolfe(problem: str) -> None:
+    """With share 1e-9 the anchor moves only where the gap is 0; gradients of phi and F are equal, wherever it is."""
+    example = case(problem)
+    for share in (0.5, 1e-9):
+        walk = states("dca-frank-wolfe", example.problem, example.x0, concave=multiple(0.0), share=share)
+        together(walk, states("frank-wolfe", example.problem, example.x0, rule="short"))
+
+
+@pytest.mark.parametrize("problem", ["indefinite l1", "sigmoid l1"])
+def test_dca_whose_anchor_moves_in_every_step_is_frank_wolfe_with_shorter_steps(problem: str) -> None:
+    example = case(problem)
+    c, L = 2.5, example.objective.smoothness
+    walk = states("dca-frank-wolfe", example.problem, example.x0, concave=multiple(c), share=1e300)
+    short = states("frank-wolfe", example.problem, example.x0, rule=lambda d: min(1.0, d.gap / ((L + c) * d.length2)))
+    together(walk, short)
+
+
+def test_by_default_dca_takes_the_lower_smoothness() -> None:
+    example = case("indefinite l1")
+    assert example.objective.lower_smoothness == pytest.approx(3.0)
+    own = states("dca-frank-wolfe", example.problem, example.x0, concave=multiple(3.0))
+    together(own, states("dca-frank-wolfe", example.problem, example.x0))
+
+
+@pytest.mark.parametrize("make", NONCONVEX)
+def test_dca_descends_from_anchor_to_anchor_within_its_bound(make: Any) -> None:
+    known = make()
+    F, share = known.objective, 0.5
+    C = (F.smoothness + F.lower_smoothness) * known.domain.diameter**2
+    g = F.grad(known.x0)
+    eps = 0.7 * float(np.sum(g * (known.x0 - known.domain.lmo(g))))
+    steps = min(int(max(2 * known.h0 / (share * eps), 2 * C * known.h0 / (share * eps) ** 2)) + 1, 300)
+    walk = states("dca-frank-wolfe", known.problem, known.x0, steps)
+    found = [state.certificate.gap for state in walk[1:]]
+    assert min(found) <= eps < found[0]
+    anchors = [F.value(state.certificate.x) for state in walk[1:] if state.certificate.gap < np.inf]
+    assert all(later <= earlier + 1e-9 * (1 + abs(earlier)) for earlier, later in pairwise(anchors))
+
+
+@pytest.mark.parametrize("concave", [3.0, SimpleNamespace(grad=lambda x: x), SimpleNamespace(smoothness=1.0)])
+def test_dca_refuses_what_is_no_function(concave: Any) -> None:
+    example = case("indefinite l1")
+    with pytest.raises(TypeError, match=r"lacks grad\(x\) or smoothness: give the convex g of F = f - g"):
+        cg.minimize(example.objective, example.domain, method="dca-frank-wolfe", max_steps=2, concave=concave)

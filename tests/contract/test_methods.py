@@ -153,6 +153,7 @@ def test_the_results_certificate_is_true(method):
         "frank-wolfe",
         "lazy-frank-wolfe",
         "boosted-frank-wolfe",
+        "dca-frank-wolfe",
         "parameter-free-frank-wolfe",
         "away-step",
         "pairwise",

@@ -5,6 +5,7 @@ from condgrad.solvers.away_step import AwayStep
 from condgrad.solvers.blended_pairwise import BlendedPairwise
 from condgrad.solvers.boosted_frank_wolfe import BoostedFrankWolfe
 from condgrad.solvers.cgs import CGS
+from condgrad.solvers.dca_frank_wolfe import DCAFrankWolfe
 from condgrad.solvers.frank_wolfe import FrankWolfe
 from condgrad.solvers.fully_corrective import FullyCorrective
 from condgrad.solvers.lazy_frank_wolfe import LazyFrankWolfe
@@ -52,6 +53,7 @@ __all__ = [
     "BoostedFrankWolfe",
     "Bounded",
     "Cost",
+    "DCAFrankWolfe",
     "Direction",
     "FrankWolfe",
     "FullyCorrective",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from condgrad.solvers.blended_pairwise import blended_pairwise
 from condgrad.solvers.boosted_frank_wolfe import boosted_frank_wolfe, check_boosted_rule, check_delta
 from condgrad.solvers.cgs import cgs
 from condgrad.solvers.clipped_sfw import check_level, check_tail, clipped_sfw
+from condgrad.solvers.dca_frank_wolfe import check_concave, dca_frank_wolfe
 from condgrad.solvers.frank_wolfe import frank_wolfe
 from condgrad.solvers.fully_corrective import fully_corrective
 from condgrad.solvers.igt_sfw import igt_sfw
@@ -250,6 +252,15 @@ _ENTRIES = (
         "parameter-free-frank-wolfe", "Parameter-free Frank-Wolfe", parameter_free_frank_wolfe, "gradient",
         "F L-smooth, L not known", "FO, LO", "FO 1/eps^2, LO 1/eps^2 (derived here)",
         "solvers/parameter_free_frank_wolfe.py", "docs/methods/parameter-free.md", options={"first": Option(positive, 0.05)},
+    ),
+    Method(
+        "dca-frank-wolfe", "DCA-FW, for a difference of convex functions", dca_frank_wolfe, "gradient",
+        "F L-smooth, l-lower-smooth (or F + g convex)", "FO, LO", "FO 1/eps^2, LO 1/eps^2 (derived here)",
+        "solvers/dca_frank_wolfe.py", "Maskan, Hou, Sra, Yurtsever 2025",
+        options={
+            "concave": Option(check_concave, SimpleNamespace(grad=lambda x: 30.0 * x, smoothness=30.0)),
+            "share": Option(positive, 20.0),
+        },
     ),
     Method(
         "sfw", "SFW", sfw, "samples", "F L-smooth, gradients bounded", "SFO, LO", "SFO 1/eps^4, LO 1/eps^2",
