@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.points import inner
-from condgrad.protocols import Estimator, Objective, Point, Problem, fits
+from condgrad.protocols import Estimator, Objective, Point, Problem, fits, has
 from condgrad.solvers.schedules import Schedule, theory
 from condgrad.solvers.states import State
 from condgrad.storage.stored import stored
@@ -79,7 +79,7 @@ def initial_gap(problem: Problem, x0: Point, seed: int) -> float:
     """Return an upper bound on F(x_0) - F*."""
     objective, domain = problem.objective, problem.domain
     lower_bound = getattr(objective, "lower_bound", None)
-    if fits(objective, Objective) and lower_bound is not None:
+    if lower_bound is not None and has(objective, "value"):
         return objective.value(x0) - lower_bound
     if fits(objective, Objective):
         grad = objective.grad(x0)
