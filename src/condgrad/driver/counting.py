@@ -80,12 +80,15 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
     owner, finite = type(target).__name__, oracle.finite
     foreign = not type(unwrapped(target)).__module__.startswith("condgrad.")
     terms = ("ifo" if has(target, "n_terms") else "sfo") if "terms" in oracle.counters else None
+    each = 1
+    if terms and has(target, "values_per_sample"):  # its sample gradients are differences of values
+        terms, each = "values", target.values_per_sample
     fixed = {counter: 1 for counter in oracle.counters if counter != "terms"}
     if "fo" in fixed and has(target, "n_terms"):
         fixed["ifo"] = target.n_terms
 
     def call(*args: Any) -> Any:
-        price = fixed if terms is None else {terms: len(args[1])}
+        price = fixed if terms is None else {terms: each * len(args[1])}
         allow(price)
         counts.add(price)
         answer = ask(*map(read_only, args)) if foreign else ask(*args)  # a user's oracle must not change points

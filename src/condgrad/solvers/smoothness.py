@@ -39,6 +39,11 @@ def smoothness(problem: Problem, x: Point, grad: Point | None = None) -> float:
     """
     if problem.objective.smoothness:  # a linear F has L = 0, for which any positive L is valid
         return problem.objective.smoothness
+    return local_smoothness(problem, x, grad)
+
+
+def local_smoothness(problem: Problem, x: Point, grad: Point | None = None) -> float:
+    """Return the curvature between x and a point towards the linear oracle's answer, a positive number; arguments as above."""
     grad = problem.objective.grad(x) if grad is None else grad
     d = 1e-3 * (problem.domain.lmo(grad) - x)
     length = sqrt(norm2(d))
