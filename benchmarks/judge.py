@@ -177,7 +177,7 @@ def with_copt(step: str) -> Run:
                 tol=0.0,
                 callback=callback,
             )
-        return {**spent, **calls, "ifo": calls["fo"] * F.n_terms, "po": 0, **judge.verdict()}
+        return {**spent, **calls, "ifo": calls["fo"] * F.n_terms, "ub": 0, "po": 0, **judge.verdict()}
 
     return reach
 

@@ -51,9 +51,9 @@ class Log:
         self.run = kernels._run
 
     def __enter__(self) -> Log:
-        def logged(kernel: str, work: int, *args: Any) -> None:
+        def logged(kernel: str, length: int, work: int, *args: Any) -> None:
             self.calls.append((kernel, args[3].shape[1] if kernel in BLOCKS else 0))
-            self.run(kernel, work, *args)
+            self.run(kernel, length, work, *args)
 
         kernels._run = logged
         return self

@@ -397,8 +397,9 @@ def hermitian_end(S: Any) -> Rival:
 
 
 def unfolded_pair(S: Any) -> Rival:
-    def answer(g: np.ndarray) -> float:
-        return -S.radius * float(svds(g.reshape(len(g), -1), k=1, return_singular_vectors=False)[0])
+    def answer(g: np.ndarray) -> np.ndarray:
+        u, _, vt = svds(g.reshape(len(g), -1), k=1)
+        return (-S.radius * u @ vt).reshape(g.shape)
 
     return answer
 
@@ -655,12 +656,11 @@ WITHOUT_RIVAL = {
 """Why a set has no row."""
 NOTES = {
     "birkhoff": "both sides call the same routine of scipy; a ratio below 1 is the check of the direction, and the clock",
-    "path-polytope": "a chain through all nodes, with one node a layer, is the worst case of the sweep, which is then a loop in "
-    "Python. The alternative is compiled; it needs positive weights, as nodes are numbered in topological order",
+    "path-polytope": "the alternative needs positive weights, as nodes are numbered in topological order; the oracle takes any",
     "nuclear-ball": "both to a relative error of <G, V> of 1e-13: svds with its default tol=0, a residual at rounding. From 65 "
     "rows on a Lanczos method in Python, whose steps cost more than their products up to about 300 rows: ARPACK's restarts use "
     "random numbers that no seed controls, so that its answers can't be repeated",
-    "unfolding-ball": "as the nuclear ball; svds computes the value only",
+    "unfolding-ball": "as the nuclear ball",
     "spectral-ball": "both sides call the same SVD, as for the Schatten and the Ky Fan balls; what differs is the check of the "
     "direction",
     "spectrahedron": "both to a relative error of 1e-13 (eigsh with its default tol=0); up to 400 rows by LAPACK, at the cost of "

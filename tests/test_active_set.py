@@ -122,7 +122,7 @@ def test_weights_are_set_and_atoms_without_one_are_dropped() -> None:
     assert np.array_equal(moved.gram, exact) and len(hull.atoms) == 3
     for wrong in ([1.0, 0.0], [1.5, -0.5, 0.0], [0.5, 0.1, 0.1], [np.nan, 0.5, 0.5]):
         with pytest.raises(
-            ValueError, match=r"^The weights are .* for each of 3 atoms was expected, with the sum 1\.$"
+            ValueError, match=r"^The weights are .* but 3 numbers of at least 0 with the sum 1 were expected, one"
         ):
             hull.with_weights(wrong)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise as pairs_of
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from condgrad.solvers.active_steps import REFRESH, View, away_from, exchange, mo
 from condgrad.solvers.away_step import AwayStep
 
 N = 25
-METHODS = ("away-step", "pairwise", "blended-pairwise")
+METHODS = ("away-step", "pairwise", "blended-pairwise", "fully-corrective")
 
 
 def strongly_convex(n=N, seed=0):
@@ -61,7 +62,7 @@ def test_fewer_atoms_than_open_loop(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("rule", ["short", "adaptive", "line-search"])
+@pytest.mark.parametrize("rule", ["short", "adaptive", "line-search", "golden-section", "secant"])
 def test_structured_and_dense_atoms_walk_together(method, rule):
     """The set without ``atom`` takes the same steps with dense atoms."""
     objective, domain = strongly_convex()
@@ -73,7 +74,7 @@ def test_structured_and_dense_atoms_walk_together(method, rule):
             problem, build(method, problem, Setup(cg.practical(), cg.CondG(), 40), {"rule": rule}), np.eye(N)[3]
         )
         walks.append([next(walk).x for _ in range(40)])
-    tolerance = 1e-5 if rule == "line-search" else 1e-9
+    tolerance = 1e-9 if rule in ("short", "adaptive") else 1e-5
     assert all(np.allclose(x, y, atol=tolerance) for x, y in zip(*walks, strict=True))
 
 
@@ -125,3 +126,54 @@ def test_no_step_leads_away_from_the_only_atom():
     hull = cg.ActiveSet.at(np.eye(3)[0]).with_atom(np.eye(3)[1])
     view = View(hull, s=1, a=0, slopes=np.ones(2), level=float(np.nextafter(1.0, 0.0)))
     assert AwayStep.chosen(view) == towards(1)
+
+
+# --------------------------------------------------------------------------------------------------- fully corrective
+
+
+def corrective_walk(share, steps=60, method="fully-corrective", objective=None, domain=None):
+    given = strongly_convex() if objective is None else (objective, domain)
+    problem = cg.Problem(*given)
+    options = {"share": share} if method == "fully-corrective" else {"rule": "short"}
+    walk = iterate(problem, build(method, problem, Setup(cg.practical(), cg.CondG(), steps), options), np.eye(N)[3])
+    return [next(walk) for _ in range(steps)]
+
+
+def test_fully_corrective_without_corrections_is_frank_wolfe():
+    plain = corrective_walk(None, method="frank-wolfe")
+    for one, other in zip(corrective_walk(1e300), plain, strict=True):
+        assert np.allclose(one.x, other.x, atol=1e-10)
+
+
+def test_corrections_to_the_end_reach_the_nearest_point_of_the_hull():
+    """Of |x - z|^2/2: where the linear oracle is called again, x is the point of the atoms' hull that is nearest to z."""
+    z, domain = np.linspace(0.3, -0.2, N), cg.Simplex(N)
+    objective = cg.Quadratic(np.eye(N), -z)
+    states = corrective_walk(1e-9, 40, objective=objective, domain=domain)
+    corrected = [a for a, b in pairs_of(states) if b.certificate.gap < np.inf]
+    assert len(corrected) >= 4 and any(len(state.hull.atoms) > 2 for state in corrected)
+    for state in corrected:
+        assert np.allclose(state.x, np.asarray(state.hull.nearest(z).point()), atol=1e-7)
+
+
+def test_corrections_cost_no_linear_minimisation():
+    """From the same start to the same gap, fewer of them than blended pairwise and than the number of steps."""
+    costs = {}
+    for method in ("blended-pairwise", "fully-corrective"):
+        result, _ = gaps(method, 1500)
+        assert result.status == "converged"
+        costs[method] = result.counts["lo"], result.steps
+    assert costs["fully-corrective"][0] < costs["fully-corrective"][1] / 3
+    assert costs["fully-corrective"][0] < costs["blended-pairwise"][0] / 3
+
+
+def test_the_bound_of_fully_corrective():
+    """A gap of at most eps within 2 N + 2 C h/(theta eps)^2 + 1 steps, N = max(2 h/eps, 2 C h/eps^2) + 1; not at the start."""
+    objective, domain = strongly_convex()
+    x0, C = np.eye(N)[3], objective.smoothness * domain.diameter**2
+    g = objective.grad(x0)
+    first = float(g @ (x0 - domain.lmo(g)))
+    eps, h = 0.5 * first, objective.value(x0) - gaps("pairwise", 1500)[0].fun
+    n = max(2 * h / eps, 2 * C * h / eps**2) + 1
+    found = [s.certificate.gap for s in corrective_walk(0.5, int(2 * n + 2 * C * h / (0.5 * eps) ** 2 + 2))[1:]]
+    assert min(found) <= eps < found[0]

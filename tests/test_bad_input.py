@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         lambda: solve(method="ncgs-vr"),
         TypeError,
         "Method 'ncgs-vr' needs a finite sum, Quadratic has none: use ncgs, ncgs-ii, frank-wolfe, "
-        "away-step, pairwise, blended-pairwise.",
+        "away-step, pairwise, blended-pairwise, ",
     ),
     "no samples": (
         lambda: solve(method="sfw"),

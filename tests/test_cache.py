@@ -20,7 +20,18 @@ from condgrad.domains import DOMAINS
 from condgrad.objectives import OBJECTIVES
 from condgrad.points.low_rank import Factors
 from condgrad.protocols import Objective, fits
-from condgrad.runtime.cache import MAX_EARLIER, MIN_PRUNED, Cache, Evaluations, Numbers, Recent, active, caching
+from condgrad.runtime.cache import (
+    MAX_EARLIER,
+    MIN_PRUNED,
+    Cache,
+    Evaluations,
+    Numbers,
+    Recent,
+    active,
+    caching,
+    in_run,
+    outside_of_runs,
+)
 
 
 class Thing:
@@ -161,7 +172,47 @@ def test_a_run_inside_of_a_run_has_its_own_cache() -> None:
 
     with_it = bits(cg.minimize(F, BALL, stop=cg.Steps(4), progress=False, callback=inside))
     assert with_it == bits(cg.minimize(F, BALL, stop=cg.Steps(4), progress=False))
-    assert len(set(map(id, seen))) == 1 and seen[0] is not active()
+    assert len(set(map(id, seen))) == 1 and seen[0] is active(), "a callback has the cache of the thread"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("method", ["frank-wolfe", "ncgs"])
+def test_a_callback_that_evaluates_changes_neither_its_point_nor_the_run(method: str, dtype: Any) -> None:
+    """A run merges the terms of its points in place and drops values from its cache: a callback does neither."""
+    F = completion()
+    F = (
+        F.replaced()
+        if dtype == np.float64
+        else cg.Completion(F.pattern.rows, F.pattern.cols, F.values.astype(dtype), F.shape)
+    )
+    others = [low_rank(*F.shape, 1, np.random.default_rng(k)) for k in range(3)]
+    kept: list[tuple[Any, Any]] = []
+
+    def evaluate(record: Any, x: Any) -> None:
+        assert not in_run()
+        terms = x.terms
+        F.value(x), F.grad(x), x.inner(x), [F.value(0.5 * x + 0.1 * other) for other in others]
+        assert x.terms is terms
+        kept.append((x, terms))
+
+    options = {
+        "method": method,
+        "stop": cg.Steps(8),
+        "every": 4,
+        "progress": False,
+    }  # the driver evaluates every fourth point
+    alone = bits(cg.minimize(F, BALL, **options))
+    assert bits(cg.minimize(F, BALL, callback=evaluate, **options)) == alone
+    assert method != "ncgs" or sum(len(terms) > 1 for _, terms in kept) > 5, "only points of several terms are merged"
+    assert all(x.terms is terms for x, terms in kept), "later steps do not change a point that a callback has kept"
+
+
+def test_a_callback_that_raises_leaves_the_run_active_outside_of_it() -> None:
+    with caching(cache := Cache()):
+        with pytest.raises(ZeroDivisionError), outside_of_runs():
+            assert not in_run()
+            _ = 1 / 0
+        assert active() is cache and in_run()
 
 
 def test_each_thread_has_a_cache_even_in_the_context_of_another() -> None:

@@ -315,7 +315,7 @@ def test_an_unusable_line_of_a_dense_matrix_keeps_its_place(line: bytes, tmp_pat
 def test_a_wide_table_is_told_to_be_one(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     path.write_text("user,item 0,item 1,item 2\nann,1,2,3\nbob,4,5,6\n", encoding="utf-8")
-    with pytest.raises(BadData, match=r"no known name for the column \(known: .* of a wide table, .* say wide=True"):
+    with pytest.raises(BadData, match=r"no known name for the column \(known: .* for a wide table, .* say wide=True"):
         load(path)
     for options in ({"columns": ["user", "item", "rating"]}, {"values": False}):
         with pytest.raises(BadData) as told:

@@ -168,10 +168,10 @@ def test_fractions_are_not_taken_for_ids_without_a_word(
     why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path / "w.csv", *FRACTIONS_AS_IDS[why])
-    with pytest.raises(BadData, match=r"say wide=True of a wide table, or header=False if the first line is an entry"):
+    with pytest.raises(BadData, match=r"say wide=True for a wide table, or header=False if the first line is an entry"):
         load(path)
     said = refused(capsys, "complete", path, "--out", tmp_path / "m.npz")
-    assert "say --wide of a wide table, or --no-header if" in said
+    assert "say --wide for a wide table, or --no-header if" in said
     assert len(load(path, header=False)) >= len(FRACTIONS_AS_IDS[why]) - 1
 
 

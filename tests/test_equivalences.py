@@ -13,7 +13,7 @@ import pytest
 from tests.problems import EXPECTATIONS, PLAIN, SUMS, WITHOUT_PROJECTION, case
 
 import condgrad as cg
-from condgrad.solvers import Setup, build
+from condgrad.solvers import Setup, StochasticFrankWolfe, build
 
 STEPS = 40
 PROJECTABLE = [name for name in (*PLAIN, *SUMS) if name not in WITHOUT_PROJECTION]
@@ -111,6 +111,59 @@ def test_without_replacement_a_batch_is_of_different_random_terms(name):
     drawn = [batch for batch in batches if len(batch) == 6]
     assert len(drawn) >= STEPS and all(len(set(batch)) == 6 for batch in drawn)
     assert len(set(drawn)) >= STEPS - 1
+
+
+def test_transported_gradients_of_a_quadratic_are_exact(frank_wolfe):
+    """Without noise, since every batch is all of the terms; the gradients are taken at other points than the iterates."""
+    example = case("quadratic sum lp")
+    whole = {"batch": example.objective.n_terms, "replace": False, "initial_gap": 2.0}
+    scale = min(1.0, sqrt(2.0 / (example.objective.smoothness * example.domain.diameter**2)))
+    exact = frank_wolfe(example, lambda k: scale * (k + 8) ** (-5 / 7))
+    assert_together(states("igt-sfw", example, **whole), exact, tolerance=1e-7)  # the set is curved
+    averaged = states("momentum-sfw", example, **whole)
+    errors = [np.linalg.norm(s.memory.v - example.objective.grad(s.memory.x)) for s in averaged[5:]]
+    assert min(errors) > 1e-4, "or averaging alone would do"
+
+
+@pytest.mark.parametrize("problem", SUMS + EXPECTATIONS)
+@schedules
+def test_without_clipping_clipped_sfw_is_momentum_sfw(problem, schedule):
+    example = case(problem)
+    unclipped = states("clipped-sfw", example, schedule, level=float("inf"), initial_gap=2.0, seed=4)
+    assert_together(unclipped, states("momentum-sfw", example, schedule, initial_gap=2.0, seed=4))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"tail": 1.0}, "tail is 1.0, a number above 1 and at most 2"), ({"level": 0.0}, "level must be positive")],
+)
+def test_clipped_sfw_refuses(options, said):
+    example = case("welsch simplex")
+    with pytest.raises(ValueError, match=said):
+        cg.minimize(example.objective, example.domain, method="clipped-sfw", max_steps=2, **options)
+
+
+@sums
+def test_transport_with_weight_1_is_sfw(problem):
+    example, seed = case(problem), 4
+    minibatch, transport = cg.estimators.Minibatch(lambda k: 3), cg.estimators.Transport(lambda k: 1.0, 3)
+    walks = []
+    for estimator in (minibatch, transport):
+        solver = StochasticFrankWolfe(estimator, SCHEDULES["practical"], 2.0, seed)
+        walks.append(list(islice(cg.iterate(example.problem, solver, example.x0), STEPS + 1)))
+    assert_together(*walks)
+
+
+@pytest.mark.parametrize("problem", [*SUMS, *EXPECTATIONS])
+@schedules
+def test_transported_points_lie_in_the_set(problem, schedule):
+    example, seen = case(problem), []
+    f = example.objective
+    members = {member: getattr(f, member) for member in dir(f) if not member.startswith("_")}
+    members["grad_terms"] = lambda x, batch: seen.append(x) or f.grad_terms(x, batch)
+    watched = replace(example, problem=cg.Problem(SimpleNamespace(**members), example.domain))
+    states("igt-sfw", watched, schedule, initial_gap=300.0)
+    assert len(seen) >= STEPS and all(example.domain.contains(y, 1e-9) for y in seen)
 
 
 # ------------------------------------------------------------------------------------------------------ epochs of one

@@ -65,15 +65,15 @@ def test_an_order_keeps_equal_keys_as_they_come():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_path_is_the_same_edge_by_edge_and_layer_by_layer(seed, monkeypatch):
+def test_a_path_is_the_same_from_python_and_from_the_compiled_loop(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     pairs = np.sort(rng.integers(30, size=(150, 2)), axis=1)
     edges = np.concatenate([[(i, i + 1) for i in range(29)], pairs[pairs[:, 0] < pairs[:, 1]]])
     paths = cg.PathPolytope(edges[rng.permutation(len(edges))], 0, 29)
     for g in (rng.standard_normal(len(edges)), rng.integers(-2, 3, len(edges)) * 1.0, np.zeros(len(edges))):
-        monkeypatch.setattr(path_polytope, "THIN", 10**9)
+        monkeypatch.setattr(path_polytope, "MIN_COMPILED_EDGES", 10**9)
         single = paths.lmo(g)
-        monkeypatch.setattr(path_polytope, "THIN", 0)
+        monkeypatch.setattr(path_polytope, "MIN_COMPILED_EDGES", 0)
         assert np.array_equal(single, paths.lmo(g))
 
 

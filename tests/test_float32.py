@@ -19,7 +19,7 @@ from tests.resuming import Walk
 
 import condgrad as cg
 from condgrad.data import load
-from condgrad.learn import RobustCompletion, RobustLinearRegressor, SigmoidClassifier
+from condgrad.learn import RobustCompletion, RobustLinearRegressor, RobustPCA, SigmoidClassifier
 from condgrad.learn.linear_problem import Design
 from condgrad.objectives import _matrices, completion
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, inner, norm2, pattern, sparse_plus_low_rank
@@ -385,6 +385,27 @@ def test_a_completion_in_float32_takes_less_memory() -> None:
 def test_float32_of_extreme_size_becomes_float64(unit: float) -> None:
     seen = ratings()[1][:40, :30] * F32(unit)
     assert RobustCompletion("huber").fit(seen)._seen.dtype == float
+
+
+def test_robust_pca_keeps_float32_and_finds_the_same(tmp_path: Any, monkeypatch: Any) -> None:
+    """Arrays of the size of the matrix are float32, those of the components float64; results differ by rounding only."""
+    types, fit = [], RobustCompletion.fit
+    monkeypatch.setattr(RobustCompletion, "fit", lambda self, X: types.append(X.dtype) or fit(self, X))
+    truth, seen = ratings()
+    double, single = (RobustPCA().fit(seen.astype(dtype)) for dtype in (float, F32))
+    assert types == [float, F32]
+    assert single.low_rank_.dtype == single.sparse_.dtype == F32 and double.low_rank_.dtype == float
+    for name in ("components_", "singular_values_", "mean_"):
+        assert getattr(single, name).dtype == float
+    assert single.n_components_ == double.n_components_ == 2
+    assert single.sigma_ == pytest.approx(double.sigma_, rel=1e-3)
+    assert np.array_equal(single.outliers_, double.outliers_) and np.array_equal(single.sparse_ != 0, single.outliers_)
+    assert np.abs(single.low_rank_ - double.low_rank_).max() < 1e-3 and np.abs(single.low_rank_ - truth).max() < 0.3
+    scores = single.transform(seen)
+    assert scores.dtype == float and np.allclose(scores, single.transform(seen.astype(float)), rtol=0, atol=1e-9)
+    single.save(tmp_path / "model.npz")
+    stored = RobustPCA.load(tmp_path / "model.npz")
+    assert stored.low_rank_.dtype == F32 and np.array_equal(stored.transform(seen), scores)
 
 
 def features(form: str, spread: float = 10.0) -> tuple[Any, np.ndarray]:

@@ -300,7 +300,7 @@ def test_sigterm_leaves_a_checkpoint_from_which_the_run_goes_on(tmp_path: Path) 
     with pytest.warns(cg.SmoothnessWarning):
         whole = cg.minimize(wrong, SIMPLEX, X0, **given | {"checkpoint": None})
     assert resumed.x.tobytes() == whole.x.tobytes() and resumed.warnings == whole.warnings != ()
-    assert "In step 1 F came to" in resumed.warnings[0] and resumed.spec == whole.spec
+    assert "In step 1 F reached" in resumed.warnings[0] and resumed.spec == whole.spec
 
 
 EARLY = """

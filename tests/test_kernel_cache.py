@@ -118,10 +118,10 @@ def test_a_folder_that_can_not_be_written_is_said_and_kernels_work(tmp_path: Pat
 
 def test_read_only_arrays_and_others_share_the_compiled_code() -> None:
     total, part = np.ones(4), np.arange(4.0)
-    loops.add(total, 1.0, part)
+    loops.add(0, 4, total, 1.0, part)
     before = len(loops.add.dispatcher.signatures)
     part.flags.writeable = False
-    loops.add(total, 1.0, part)
+    loops.add(0, 4, total, 1.0, part)
     assert total.tolist() == [1, 3, 5, 7] and len(loops.add.dispatcher.signatures) == before
     assert total.flags.writeable
 

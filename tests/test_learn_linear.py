@@ -374,7 +374,7 @@ def test_weights_groups_and_a_random_state_are_saved(tmp_path):
         (RobustLinearRegressor(sigma=0.0), "sigma must be positive"),
         (
             RobustLinearRegressor(constraint=None, radius=1.0),
-            "radius=1.0 is that of a ball, but constraint=None has none",
+            "radius=1.0 was given, but constraint=None means that there is no ball",
         ),
         (SigmoidClassifier("hinge"), "Unknown loss 'hinge'"),
         (SigmoidClassifier(constraint=None), "Without a constraint separable classes"),

@@ -106,7 +106,7 @@ def test_weights_of_classes_move_the_boundary_and_are_saved(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
-        (np.full(80, -1.0), "least value -1"),
+        (np.full(80, -1.0), "smallest weight of a row is -1"),
         (np.zeros(80), "not all 0|non-zero"),
         (np.ones(79), "shape"),
         (np.full(80, np.nan), "NaN"),

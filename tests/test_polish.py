@@ -426,6 +426,17 @@ def test_a_proof_is_due_at_its_step(monkeypatch):
         assert bool(calls) == without
 
 
+def test_a_proof_is_due_once_the_squared_length_is_within_the_tolerance():
+    objective, domain = completion()
+    problem, solver = cg.Problem(objective, domain), solver_of(objective, domain, tol=1e-14).solver.solver
+    first = replace(solver.init(problem, domain.low_rank_start()), k=0, next_proof=100)
+    length2 = solver.step(problem, first).certificate.norm ** 2
+    assert abs(length2 - 1) > 0.1, "another power of the length would not be told apart"
+    for share, due in ((1.01, True), (0.99, False)):
+        tolerant = replace(solver, schedule=replace(solver.schedule, eps=share * length2))
+        assert tolerant.step(problem, first).due == due
+
+
 def test_a_phase_has_a_maximum_of_iterations(monkeypatch):
     taken = []
 

@@ -158,7 +158,7 @@ def test_the_set_is_asked_on_steps_ever_further_apart() -> None:
 def test_a_value_that_smoothness_forbids_is_noticed() -> None:
     """The gradient is a third of F's: L holds for it, so two gradients tell nothing, but F falls more slowly than it says."""
     wrong = cg.Function(lambda x: -CONVEX.value(x), lambda x: CONVEX.grad(x) / 3, (3,), smoothness=3.0)
-    with pytest.warns(cg.SmoothnessWarning, match=r"In step 1 F came to .* allow at most .*check_gradient"):
+    with pytest.warns(cg.SmoothnessWarning, match=r"In step 1 F reached .* allow at most .*check_gradient"):
         result = cg.minimize(wrong, SIMPLEX, X0, adaptive=False, max_steps=5)
     assert len(result.warnings) == 1 and result.status != "failed"
 
@@ -188,7 +188,7 @@ def test_a_true_smoothness_is_not_doubted(method: str) -> None:
 
 def test_rises_are_seen_whatever_is_recorded() -> None:
     wrong = cg.Function(lambda x: -CONVEX.value(x), lambda x: CONVEX.grad(x) / 3, (3,), smoothness=3.0)
-    with pytest.warns(cg.SmoothnessWarning, match=r"In step \d+ F came to"):
+    with pytest.warns(cg.SmoothnessWarning, match=r"In step \d+ F reached"):
         cg.minimize(wrong, SIMPLEX, X0, method="accelerated-gradient", max_steps=9, every=4)
 
 

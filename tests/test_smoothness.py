@@ -130,7 +130,9 @@ def test_scales_do_not_matter(method: str, scale: float, radius: float) -> None:
     assert result.smoothness <= 2 * sized.smoothness * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("rule", ["short", "bounded", "adaptive", "open-loop", "line-search"])
+@pytest.mark.parametrize(
+    "rule", [rule for rule in cg.solvers.RULES if rule != "inverse-sqrt"]
+)  # its steps fall too slowly
 @pytest.mark.parametrize("scale", [1e-14, 1.0, 1e8])
 def test_frank_wolfe_does_not_depend_on_the_scale(rule: str, scale: float) -> None:
     F = cg.Quadratic(scale * np.diag([1.0, 2.0, 3.0]))

@@ -329,9 +329,17 @@ def one_sample_bound(known: Known, T: int) -> float:
     return known.domain.diameter * (1.5 * sqrt(Kh) + sqrt(3 * noise(known) + 2 * Kh)) * T ** (-1 / 3)
 
 
+def transport_bound(known: Known, T: int) -> float:
+    """The terms are quadratic: M = 0."""
+    D, L = known.domain.diameter, known.objective.smoothness
+    tau = min(1.0, sqrt(known.h0 / (L * D**2)))
+    return (known.h0 / tau + 2 * D * sqrt(noise(known)) + L * D**2 * tau / 2) * T ** (-2 / 7)
+
+
 @pytest.mark.parametrize(
     ("method", "bound"),
     [
+        ("igt-sfw", transport_bound),
         ("spider-fw", recursive_bound),
         ("sarah-fw", recursive_bound),
         ("zero-sarah-fw", table_bound),
@@ -344,6 +352,39 @@ def test_the_bounds_of_frank_wolfe_with_recursive_estimates_and_momentum(method:
     mean, upper = mean_and_upper_99(averages(known, method, T, lambda x: frank_wolfe_gap(known, x)))
     assert mean <= upper <= bound(known, T)
     assert frank_wolfe_gap(known, known.x0) > 2 * mean, "a method that does not move would be found out"
+
+
+@pytest.mark.parametrize("p", [1.3, 1.6, 2.0])
+def test_the_bound_of_clipped_sfw_where_the_variance_is_infinite(p: float) -> None:
+    """Pareto noise with the tail index p + 0.1, so that its p-th moment is finite and, for p < 1.9, its variance is not."""
+    known, T, index = sum_on_box(1, in_common=20.0), 400, p + 0.1
+    F, D = known.objective, known.domain.diameter
+    sigma = (index / (index - p)) ** (1 / p)  # E R^p = index/(index - p) for a Pareto length R >= 1
+    steepest = max(float(np.linalg.norm(F.grad(x))) for x in corners(known))
+    q = 1 / (3 * p - 2)
+    level = max(sigma, 2 * steepest * T**-q)
+
+    def draw(size: int, rng: np.random.Generator) -> np.ndarray:
+        direction = rng.standard_normal((size, 4))
+        length = rng.random(size) ** (-1 / index)
+        return direction / np.linalg.norm(direction, axis=1)[:, None] * length[:, None]
+
+    noisy = cg.FunctionExpectation(draw, lambda x, batch: F.grad(x) + batch, (4,), F.smoothness)
+    problem, options = cg.Problem(noisy, known.domain), {"level": level, "tail": p, "initial_gap": known.h0}
+    means = []
+    for seed in range(6):
+        solver = build("clipped-sfw", problem, Setup(cg.theory(T), cg.CondG(), T, seed), options)
+        walk = cg.iterate(problem, solver, known.x0)
+        means.append(float(np.mean([frank_wolfe_gap(known, next(walk).x) for _ in range(T)])))
+    mean, upper = mean_and_upper_99(means)
+    assert mean <= upper <= D * (2.5 * sqrt(F.smoothness * known.h0) + 4 * level) * T ** (-(p - 1) * q)
+    assert frank_wolfe_gap(known, known.x0) > 2 * mean, "a method that does not move would be found out"
+
+
+def corners(known: Known) -> list[np.ndarray]:
+    """The corners of the box: a norm of an affine function is largest at one of them."""
+    choice = np.array(np.meshgrid(*[[0.0, 1.0]] * 4)).reshape(4, -1).T
+    return [known.domain.lower + c * (known.domain.upper - known.domain.lower) for c in choice]
 
 
 # --------------------------------------------------------------------- SVFW and SAGAFW (Reddi et al. 2016), in theory

@@ -83,7 +83,6 @@ from condgrad.driver import (
     run,
 )
 from condgrad.inner import INNERS, CondG, Corrective, Exact, Spectral
-from condgrad.kernels.layer import ForkWarning
 from condgrad.objectives import (
     LOSSES,
     OBJECTIVES,
@@ -92,6 +91,7 @@ from condgrad.objectives import (
     Function,
     FunctionExpectation,
     FunctionSum,
+    FunctionValues,
     GemanMcClure,
     GraphMatching,
     Huber,
@@ -141,10 +141,10 @@ __all__ = [
     "Exact",
     "Fantope",
     "FlowPolytope",
-    "ForkWarning",
     "Function",
     "FunctionExpectation",
     "FunctionSum",
+    "FunctionValues",
     "Gap",
     "GemanMcClure",
     "GradientCheck",

@@ -1,7 +1,7 @@
 """The contracts, on one page.
 
 A **point** is anything with ``+``, ``-``, scalar ``*`` and :func:`condgrad.points.inner`: a numpy array of any shape,
-or a structured matrix. Points are values: nothing in the library changes one in place.
+or a structured matrix. Points are immutable: nothing in the library changes their entries.
 
 Everything else here is a ``Protocol``: a class belongs to a contract by having its members, not by inheriting.
 """
@@ -23,14 +23,14 @@ Point = Any
 """A numpy array, or a structured point with ``+``, ``-``, scalar ``*`` and ``inner``."""
 
 Batch = Any
-"""What ``draw`` returns: a numpy array whose first axis runs over the samples (indices, for a finite sum)."""
+"""The result of ``draw``: a numpy array whose first axis is that of the samples (for a finite sum, the indices of terms)."""
 
 
 # ---------------------------------------------------------------------------------------------------- the problem
 
 
 class Objective(Protocol):
-    """F, to be minimised: its value and its gradient. :data:`EXTRAS` lists what it may have besides."""
+    """The function F to be minimised: its value and its gradient. :data:`EXTRAS` lists its optional members."""
 
     def value(self, x: Point) -> float: ...
 
@@ -38,7 +38,7 @@ class Objective(Protocol):
 
 
 class Expectation(Protocol):
-    """F(x) = E f(x, xi), seen through samples of xi."""
+    """F(x) = E f(x, xi), known through samples of xi."""
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
         """``size`` independent samples; ``batch[indices]`` is again a batch."""
@@ -47,66 +47,75 @@ class Expectation(Protocol):
         """The mean of the samples' gradients at x."""
 
     def term_rows(self, x: Point, batch: Batch) -> np.ndarray:
-        """One row a sample: the least that must be remembered of its gradient at x (a scalar where terms are ridge functions)."""
+        """One row for each sample, with the numbers that must be stored to compute its gradient at x again (one number if the
+        terms are ridge functions)."""
 
     def assemble(self, rows: np.ndarray, batch: Batch) -> Point:
-        """The mean gradient that the rows stand for; linear in the rows."""
+        """The mean gradient of the samples, computed from their rows; linear in the rows."""
 
 
 class FiniteSum(Objective, Expectation, Protocol):
-    """F(x) = (1/n) sum_i f_i(x): a batch is an array of term numbers, drawn uniformly with replacement."""
+    """F(x) = (1/n) sum_i f_i(x). A batch is an array of indices of terms, drawn uniformly with replacement."""
 
     n_terms: int
 
 
 class Domain(Protocol):
-    """A convex, compact set, known through its linear minimisation oracle. :data:`EXTRAS` lists what it may have besides."""
+    """A convex, compact set, known through its linear minimisation oracle. :data:`EXTRAS` lists its optional members."""
 
     shape: tuple[int, ...]
 
     def lmo(self, direction: Point) -> Point:
-        """A minimiser of <direction, x> over the set. Total: a zero direction gets a point of the set too."""
+        """A minimiser of <direction, x> over the set; for a zero direction, any point of the set."""
 
 
 class Projectable(Domain, Protocol):
-    """A set on which projecting is affordable."""
+    """A set with an affordable projection."""
 
     def project(self, x: Point) -> Point: ...
 
 
 class SpectralSet(Domain, Protocol):
-    """A set of matrices that only looks at singular values (or eigenvalues), and whose projections have low rank."""
+    """A set of matrices that is defined by their values (singular values or eigenvalues), with projections of low rank."""
 
     spectrum: str
-    """singular or eigen"""
+    """Kind of the values: "singular" or "eigen"."""
     narrowest: int
-    """The fewest values that ``shrink`` makes sense of."""
+    """Minimum number of values that ``shrink`` accepts."""
     trace: float
-    """The largest sum of a point's values."""
+    """Largest sum of the values of a point."""
     floor: float
-    """What a direction's value must exceed to be worth anything: 0 where the sum may be smaller, else minus infinity."""
+    """Values below this do not change the linear oracle's minimum: 0 if the sum of the values of a point may be smaller than
+    ``trace``, else minus infinity."""
 
     def shrink(self, values: np.ndarray) -> np.ndarray:
-        """The values of the projection of a matrix with these values, falling."""
+        """The values of the projection of a matrix with these values; both are in decreasing order."""
 
     def low_rank_start(self) -> Point:
-        """A point from which to begin, as a LowRank."""
+        """A starting point, as a LowRank."""
 
     def lmo_near(self, direction: Point, block: np.ndarray, accuracy: float) -> tuple[Point, np.ndarray]:
-        """lmo, to an accuracy in <direction, .> that is an estimate, warm-started with a block of vectors; and what it saw."""
+        """The answer of ``lmo`` up to an estimated error in <direction, .> of ``accuracy``, and the vectors found on the way.
+
+        The search starts from the vectors in ``block``.
+        """
 
     def beyond(
         self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float
     ) -> tuple[float, np.ndarray]:
-        """A bound on the values of z, which has the ``size``, outside of some of its Ritz vectors, and vectors that it saw there;
-        sought as far as to show that it is at most ``needed``. The linear oracle's value, without its vertex."""
+        """An upper bound on the values of z on the orthogonal complement of the given Ritz vectors, and the Ritz vectors found
+        there.
+
+        The search stops as soon as the bound is at most ``needed``. ``size`` is the norm of z. The bound replaces the value of
+        the linear oracle in a gap, without a vertex.
+        """
 
 
 class FactoredForm(Protocol):
-    """Points of a set as the image of vectors: x(w), defined for every w other than 0, onto the points of a rank."""
+    """A map x(w) from vectors to points of a set, defined for every w other than 0. Its image are the points up to some rank."""
 
     start: np.ndarray
-    """The vector of the point that the form was made for, up to rounding."""
+    """The vector of the point at which the form was requested, up to rounding."""
 
     def point(self, w: np.ndarray) -> Point:
         """x(w), a point of the set for every w."""
@@ -115,7 +124,7 @@ class FactoredForm(Protocol):
         """The gradient of F(x(w)) by w, given the gradient of F at x(w)."""
 
     def squared_mapping(self, w: np.ndarray, pulled: np.ndarray) -> float:
-        """An estimate of the squared gradient mapping at x(w), from the gradient by w, as far as the rank allows."""
+        """An estimate of the squared gradient mapping at x(w) within the image, from the gradient by w."""
 
 
 @cache
@@ -132,9 +141,9 @@ def missing(thing: Any, *contracts: type) -> list[str]:
     Parameters
     ----------
     thing : object
-        An objective, a set or another part; wrappers that pass attributes on count as what they wrap.
+        An objective, a set or another part. A wrapper that passes attributes on has the members of the object that it wraps.
     *contracts : type
-        Protocols of this module. Of several, the one that lacks least counts (the first one, if several lack as many).
+        Protocols of this module. If there are several, the answer is for the one of which the fewest members are missing.
 
     Returns
     -------
@@ -151,12 +160,12 @@ def missing(thing: Any, *contracts: type) -> list[str]:
 
 
 def fits(thing: Any, contract: type) -> bool:
-    """Does ``thing`` have the members of the contract? Wrappers that pass attributes on fit what they wrap."""
+    """Whether ``thing`` has all members of the contract."""
     return all(has(thing, name) for name in members(contract))
 
 
 def has(thing: Any, name: str) -> bool:
-    """Whether ``thing`` has a member ``name``; a property that says that its value was not given counts."""
+    """Whether ``thing`` has a member ``name``. A property that raises NotGiven counts as a member."""
     try:
         return hasattr(thing, name)
     except NotGiven:
@@ -229,7 +238,7 @@ EXTRAS: dict[type, dict[str, str]] = {
         ),
     },
 }
-"""What each member that a contract does not require switches on. `docs/extending.md` has the same table."""
+"""The optional members of each contract, and what they are used for. `docs/extending.md` has the same table."""
 
 
 # ---------------------------------------------------------------------------------------------------- the oracles
@@ -244,24 +253,24 @@ COUNTERS = {
     "po": "projections",
     "values": "values of F",
 }
-"""What is counted in a run. Each is a field of Counts and of Record, a column of the trace, and a name for Calls."""
+"""The counters of a run. Each is a field of Counts and of Record, a column of the trace, and a value of ``Calls.oracle``."""
 
 
 class Part(NamedTuple):
-    """What must be finite in the answer of an oracle."""
+    """A part of the answer of an oracle that must be finite."""
 
     noun: str
     """Subject of the message about an answer that is not finite."""
     of: Callable[[Any], Any] = lambda answer: answer
-    """Picks the float or the point out of the answer."""
+    """Function that takes the float or the point from the answer."""
 
 
 class Oracle(NamedTuple):
     """A function of an objective or a set whose calls are counted and whose answers must be finite."""
 
     counters: tuple[str, ...]
-    """Each grows by 1 in a call; "terms" by the length of the batch, as ifo of a finite sum and sfo of an expectation; fo of a
-    finite sum also adds its n_terms to ifo."""
+    """Counters that increase by 1 with each call. "terms" stands for ifo of a finite sum and sfo of an expectation, which
+    increase by the length of the batch. For a finite sum, fo also adds n_terms to ifo."""
     finite: tuple[Part, ...]
 
 
@@ -300,7 +309,7 @@ class Problem:
 
 
 class Estimator(Protocol):
-    """What stands in for the gradient of F; its memory is carried by the solver's state."""
+    """An estimator of the gradient of F. Its memory is part of the solver's state."""
 
     def init(self, objective: Any, x: Point) -> Any: ...
 
@@ -309,11 +318,11 @@ class Estimator(Protocol):
 
 
 InnerStop = Callable[[float], float]
-"""|u_t - u|^2 / gamma -> the largest gap with which a prox point is accurate enough."""
+"""Function of |u_t - u|^2 / gamma that returns the largest gap with which the prox point u_t is accurate enough."""
 
 
 class Prox(NamedTuple):
-    """An inexact prox point, with the Wolfe gap that was reached for it; infinite where it was not measured."""
+    """An inexact prox point with its Frank-Wolfe gap in the prox subproblem, which is infinite if it was not computed."""
 
     point: Point
     gap: float
@@ -321,18 +330,18 @@ class Prox(NamedTuple):
 
 
 class Inner(Protocol):
-    """Solves min <g, x> + |x - u|^2 / (2 gamma) over the set until its Wolfe gap satisfies ``stop``."""
+    """Solves min <g, x> + |x - u|^2 / (2 gamma) over the set until the Frank-Wolfe gap is at most that of ``stop``."""
 
     def init(self, domain: Any, x: Point) -> Any:
-        """The memory kept between outer steps (None where there is none)."""
+        """The memory that is kept between outer steps; None if the solver needs none."""
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: Any) -> Prox: ...
 
 
 class State(Protocol):
-    """What moves: the number of steps done and the iterate that the method reports after them.
+    """The state of a method after ``k`` steps: everything that changes from step to step. ``x`` is the iterate to report.
 
-    It may have ``fun``, which is F(x) or None: the driver then records that, and does not ask for it.
+    It may have ``fun``, which is F(x) or None. If it is not None, the driver records it and does not call ``value``.
     """
 
     @property
@@ -343,19 +352,19 @@ class State(Protocol):
 
     @property
     def L(self) -> float:
-        """The smoothness that the method works with."""
+        """The smoothness constant that the method uses."""
 
     @property
     def certificate(self) -> Any:
-        """What the last step proved on its way (a Certificate), or None."""
+        """The Certificate that the last step computed, or None."""
 
     @property
     def descent(self) -> Any:
-        """Where the last step took a full gradient, and where it relied on smoothness (a Descent); None in stochastic methods."""
+        """The point and the full gradient of the last step at which it relied on smoothness (a Descent); None if stochastic."""
 
 
 class Solver(Protocol):
-    """One method. Its parameters are frozen, ``step`` is pure: the loop, the clock and the counters are the driver's."""
+    """One method. Its parameters do not change, and ``step`` is pure. The driver has the loop, the clock and the counters."""
 
     def init(self, problem: Problem, x0: Point) -> Any: ...
 
@@ -368,18 +377,18 @@ class Solver(Protocol):
 @stored
 @dataclass(frozen=True)
 class Record:
-    """One row of the trace: what is known after ``k`` steps. NaN stands for what was not measured.
+    """One row of the trace: what is known after ``k`` steps. A number that was not measured is NaN.
 
     The steps of a warm start, before step 0 of the method, have numbers below 0.
     """
 
     k: int
     seconds: float
-    """By the run's own watch, which stands still while metrics are taken."""
+    """Wall-clock time of the run, without the time for metrics."""
     cpu: float
-    """The same in CPU time of all threads."""
+    """CPU time of all threads, without the time for metrics."""
     wall: float
-    """By the clock on the wall, metrics and all."""
+    """Wall-clock time of the run, including metrics."""
     fo: int
     sfo: int
     ifo: int
@@ -398,7 +407,7 @@ class Record:
 
 @stored
 class Reason(NamedTuple):
-    """Why a run ends: ``status`` for programs, ``message`` for people."""
+    """The reason why a run ends: ``status`` is for programs, ``message`` for people."""
 
     status: str
     message: str
@@ -407,8 +416,8 @@ class Reason(NamedTuple):
 class BudgetEnd(Exception):
     """Raised within a step by an oracle call that a budget does not allow.
 
-    A step may attach the state that it has reached as ``unfinished`` and raise it again: the result then has that state, and a
-    checkpoint the step before, so that a resumed run takes the whole step.
+    A step may attach the state that it has reached to the exception, as ``unfinished``, and raise it again. Then the result is
+    that state. A checkpoint has the state before the step, so that a resumed run takes the whole step.
     """
 
     def __init__(self, reason: Reason):
@@ -416,22 +425,22 @@ class BudgetEnd(Exception):
 
 
 class Stop(Protocol):
-    """When to end. Combined with ``|`` (either) and ``&`` (both)."""
+    """A stopping rule. Rules are combined with ``|`` (either) and ``&`` (both)."""
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
-        """Why to stop after this record, or None to go on; ``trace`` holds the rows before it."""
+        """The reason to stop after this record, or None to continue; ``trace`` has the rows before it."""
 
     def progress(self, record: Record, trace: Sequence[Record]) -> float:
-        """The share of the way that is done, from 0 to 1: a guess, for the time left."""
+        """Estimated progress, from 0 to 1, from which the remaining time is estimated."""
 
     def budgets(self) -> tuple[Any, ...]:
-        """The budgets that end the run by themselves, so that a long step can be ended inside."""
+        """The budgets, which are also checked before each oracle call, so that they can end a long step."""
 
     def watches(self) -> set[str]:
-        """Which measures it looks at: ``mapping``, ``gap``."""
+        """The measures that the rule uses: ``mapping``, ``gap``."""
 
     def tolerance(self) -> float | None:
-        """The smallest squared mapping that it asks for."""
+        """The smallest tolerance on the squared gradient mapping; None if there is none."""
 
 
 Metric = Callable[[Problem, Point], float]

@@ -18,6 +18,7 @@ from tests.problems import case
 import condgrad as cg
 from condgrad.solvers import METHODS, Cost
 
+RULES_WITH_VALUES = ("adaptive", "monotone", "line-search", "golden-section", "secant")
 SIZES = {"batch": 3, "epoch": 4, "sample": 20}
 
 
@@ -37,7 +38,7 @@ def test_frank_wolfe_pays_for_its_values(rule):
     example, method = case("indefinite l1"), METHODS["frank-wolfe"]
     tallies = tallied(example, method, "condg", STEPS, options={"rule": rule})
     assert recorded(example, method, "condg", STEPS, options={"rule": rule}).counts == tallies[-1]
-    assert (tallies[-1]["values"] > 0) == (rule in ("adaptive", "line-search"))
+    assert (tallies[-1]["values"] > 0) == (rule in RULES_WITH_VALUES)
 
 
 @every_deterministic

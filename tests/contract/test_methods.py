@@ -147,7 +147,20 @@ def test_the_results_certificate_is_true(method):
         assert result.certificate.lower - rounding <= exact <= result.certificate.upper + rounding
 
 
-@pytest.mark.parametrize("name", ["frank-wolfe", "away-step", "pairwise", "blended-pairwise"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "frank-wolfe",
+        "lazy-frank-wolfe",
+        "boosted-frank-wolfe",
+        "dca-frank-wolfe",
+        "parameter-free-frank-wolfe",
+        "away-step",
+        "pairwise",
+        "blended-pairwise",
+        "fully-corrective",
+    ],
+)
 def test_the_certified_gap_of_a_minimiser_is_its_rounding_and_not_0(name):
     """The computed gap of a vertex that minimises a linear function is exactly 0; the true one is only known up to rounding."""
     linear = cg.Quadratic(np.zeros((3, 3)), np.array([1e9, 2e9, 3e9]))

@@ -27,18 +27,18 @@ def load_array(path: Path, limits: Limits | None = None) -> Any:
     ----------
     path : Path
     limits : Limits, optional
-        What the file may take. By default ``Limits()``.
+        Limits on the size of the file. By default ``Limits()``.
 
     Returns
     -------
     array : ndarray or scipy.sparse.csr_array
-        NaN stays NaN.
+        NaN in the file is NaN in the array.
 
     Raises
     ------
     BadData
-        Where the file is damaged, declares more than it holds or than is allowed, has indices outside of its shape, or holds
-        objects.
+        If the file is damaged, declares a larger size than it has or than is allowed, has indices outside of its shape, or
+        contains Python objects.
     """
     readers = {".npy": _dense, ".npz": read_sparse, ".csv": _table}
     suffix = choice(path.suffix, readers, "kind of file with an array")
@@ -62,7 +62,7 @@ def _dense(path: Path, notes: Notes, limits: Limits) -> np.ndarray:
 def _table(path: Path, notes: Notes, limits: Limits) -> np.ndarray:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # numpy's, of a file without data
+            warnings.simplefilter("ignore", UserWarning)  # numpy warns about a file without data; it is refused below
             table = np.loadtxt(_lines(path, notes, limits), delimiter=",")
     except BadData:
         raise

@@ -1,4 +1,4 @@
-"""Columns of delimited text, parsed by pyarrow, which is optional: `columns` has the same functions without it."""
+"""Columns of delimited text, parsed by pyarrow, an optional package: `columns` has the same functions without it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ def parse(
     missing: Sequence[str] = (),
     number: int | None = None,
 ) -> tuple[dict[int, Any], np.ndarray]:
-    """`condgrad.data.columns.parse` by pyarrow: columns are pyarrow.StringArray, and DoubleArray for the column ``number`` if all
-    of its cells are numbers."""
+    """`condgrad.data.columns.parse` by pyarrow.
+
+    Columns are pyarrow.StringArray. The column ``number`` is a DoubleArray if all of its cells are numbers.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
@@ -127,7 +129,7 @@ def integers(column: Any) -> np.ndarray | None:
     if text[:1].tobytes() not in DIGITS:
         return None
     length, start = bounds[1:] - bounds[:-1], bounds[:-1]
-    # in uint8 the difference of a byte below "0" wraps around to a large number
+    # for a byte below "0" the difference, in uint8, wraps around to a large number
     signs = np.count_nonzero(text - ord("0") > 9)
     if signs == len(text) or length.min() == 0 or length.max() > MAX_DIGITS:
         return None
@@ -165,12 +167,12 @@ def filled(column: Any) -> np.ndarray:
 
 
 def encode(columns: Sequence[Any]) -> tuple[np.ndarray, Any]:
-    """Number the different cells of columns that follow each other.
+    """Number the distinct cells of a column that is given in parts.
 
     Parameters
     ----------
     columns : sequence of pyarrow.StringArray
-        With k cells in all.
+        The parts, with k cells in all.
 
     Returns
     -------
@@ -183,7 +185,7 @@ def encode(columns: Sequence[Any]) -> tuple[np.ndarray, Any]:
     encoded = pa.chunked_array(columns).dictionary_encode()  # all chunks have the dictionary of the last one
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
     names = encoded.chunks[-1].dictionary
-    if (cut := trimmed(names)) is not names:  # a name may be there several times, with and without blanks
+    if (cut := trimmed(names)) is not names:  # the same name may occur with and without blanks
         again = cut.dictionary_encode()
         codes, names = again.indices.to_numpy()[codes], again.dictionary
     return codes, names
@@ -200,7 +202,7 @@ def merge(parts: Sequence[tuple[np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarr
     Returns
     -------
     positions : ndarray of int64
-        For each code of each part, the position of its name among all.
+        For each code of each part, the position of its name among all names.
     names : ndarray of str objects
         All names, sorted, each once.
     """

@@ -1,6 +1,7 @@
-"""Columns of delimited text: by pyarrow if it is installed (`arrow_columns`), else as lists of strings, which take longer.
+"""Columns of delimited text: parsed by pyarrow if it is installed (`arrow_columns`), else split by Python, which takes longer.
 
-Cells that are not plain are reported, not refused: the careful reader of `lines` takes them.
+Lines and cells that can't be parsed this way are not refused here. They are reported by masks, and the careful reader of `lines`
+reads them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 from condgrad.data import arrow_columns
 
 DECIMALS = re.compile(r"[0-9.eE+-]*+")
-"""Cells that `float` reads as decimal numbers or refuses: it would also read 1_0 and inf."""
+"""Cells that are passed to `float`, which converts them as decimal numbers or refuses them. Others are not passed to it, because
+it would also convert 1_0 and inf."""
 
 
 def quotes_are_read() -> bool:
@@ -49,7 +51,7 @@ def parse(
     missing : sequence of str, default ()
         Cells that become null.
     number : int, default None
-        Column that `decimals` will convert: it may be returned as numbers already.
+        Column that the caller will convert by `decimals`. pyarrow may return it as numbers at once.
 
     Returns
     -------

@@ -21,7 +21,7 @@ MAX_SAMPLED_LINES = 200
 """Number of lines that are inspected before the file is read."""
 
 MAX_PIECES_WITHOUT_DATA = 2
-"""Number of pieces of a file that may have nothing but blank lines and comments, before it is refused."""
+"""A file is refused if this number of its first pieces have only blank lines and comments."""
 
 TITLES: tuple[set[str], ...] = (
     {"row", "rows", "i", "u", "user", "users", "customer", "reviewer", "rater", "viewer", "reader", "listener"},
@@ -29,11 +29,11 @@ TITLES: tuple[set[str], ...] = (
     | {"book", "isbn", "song", "track", "album", "artist", "game", "restaurant", "business"},
     {"value", "values", "val", "rating", "ratings", "score", "stars", "x", "data", "observation"},
 )
-"""Names of the row, the column and the value in headers, without case, blanks, underscores and a final 'id'."""
+"""Known names of the row, the column and the value in headers, in lower case, without blanks, underscores and a final 'id'."""
 
 ROLES = ("row", "column", "value")
-WIDE_TABLE_ADVICE = "; of a wide table, with names in the first column and one column for each item, say wide=True"
-"""Advice that is added if no columns were given: for a wide table, no names would help."""
+WIDE_TABLE_ADVICE = "; for a wide table, with names in the first column and one column for each item, say wide=True"
+"""Advice that is added to messages if no columns were given: the columns of a wide table can't be named by columns=."""
 Columns = Sequence[str] | Sequence[int] | None
 
 
@@ -50,6 +50,7 @@ def read(
     shape: tuple[int, int] | None = None,
     wide: bool | None = None,
 ) -> Observations:
+    """Read delimited text. The parameters are those of `load`."""
     needed = 3 if values else 2
     check_columns(columns, needed)
     check_delimiter(delimiter)
@@ -59,7 +60,7 @@ def read(
     for piece in pieces:
         begun.append(piece)
         sample += islice(_data_lines(piece), MAX_SAMPLED_LINES)
-        if len(sample) > 1 or len(begun) == MAX_PIECES_WITHOUT_DATA:  # a header and a line
+        if len(sample) > 1 or len(begun) == MAX_PIECES_WITHOUT_DATA:  # a header and one line are enough
             break
     if not sample:
         empty = (
@@ -207,7 +208,7 @@ def lay_out(
     guessed = header is None and columns is None and needed == 3 and ids
     header, place = places(split[0], columns, needed, header, split[1:])
     if guessed and not header and (why := wide_by_ids(split, 0, 1)):
-        notes.refuse(why, "say wide=True of a wide table, or header=False if the first line is an entry", number)
+        notes.refuse(why, "say wide=True for a wide table, or header=False if the first line is an entry", number)
     if header and len(split[0]) != width and not isinstance(place, str):
         place = f"the header has {counted(len(split[0]), 'name')} and the lines have {counted(width, 'field')}"
     if isinstance(place, str):
@@ -250,7 +251,10 @@ def places(
 
 
 def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]) -> bool:
-    """Whether the first line of pairs, whose words may be names too, is a header: known titles, or a column of numbers below."""
+    """Whether the first line of a file of pairs is a header: it has known titles, or a column has only numbers below.
+
+    Other words may be the names of the first pair.
+    """
     spelled = any(known is not None and len(name) > 2 for name, known in zip(head, roles, strict=True))
     lines = [found for found in below if len(found) == len(head)]
     numbers = bool(lines) and any(all(NUMBER.fullmatch(found[k]) for found in lines) for k in range(len(head)))

@@ -20,7 +20,7 @@ DROPPED, KEPT, MERGED, MIRRORED, MISSING = "dropped", "kept", "merged", "mirrore
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault: what a reader that is not strict does with the line, and what the owner of the file can do."""
+    """A kind of fault: what is done with the line unless ``strict`` is set, and advice to the owner of the file."""
 
     done: str
     advice: str
@@ -61,11 +61,11 @@ class Fault:
     count : int
         Number of lines with this fault.
     done : str
-        What was done with them: "dropped", "kept", "merged", "mirrored" or "taken as missing".
+        What was done with these lines: "dropped", "kept", "merged", "mirrored" or "taken as missing".
     examples : tuple of (int, str)
-        Number of the line and what was found there, for the first five.
+        For the first five of these lines: the number of the line, and what was found there.
     unit : str, default "line"
-        What the numbers count: "line", "row" of a Parquet file, or "element" of an array.
+        Unit of ``count`` and of the numbers in ``examples``: "line", "row" of a Parquet file, or "element" of an array.
     """
 
     kind: str
@@ -96,11 +96,11 @@ class Cleanup:
     blank, comments : int
         Lines that were skipped.
     empty : tuple of two int
-        Rows and columns without an entry, which a file with positions may have.
+        Number of rows and of columns without an entry: 0 unless the file has positions in place of names.
     faults : tuple of Fault
         By kind, in the order in which the kinds were found.
     unit : str, default "line"
-        What ``lines`` counts: "line", "row" of a Parquet file, or "element" of an array.
+        Unit of ``lines``: "line", "row" of a Parquet file, or "element" of an array.
     headed : bool, default False
         Whether the text has a header.
     """
@@ -198,9 +198,10 @@ class Notes:
             dropped = [fault for fault in faults if fault.done == DROPPED]
             first = ("{} {}: {}".format(self.unit, *fault.examples[0]) for fault in dropped)
             listed = "; ".join(f"{f.count} x {f.kind}, first on {at}" for f, at in zip(dropped, first, strict=True))
+            usable = f"only {self.lines - cleanup.dropped}" if cleanup.dropped else "none"
             self.refuse(
-                f"only {self.lines - cleanup.dropped} of {counted(self.lines, self.unit)} can be used, but at least half are "
-                f"expected ({listed or 'no entries'})",
+                f"{usable} of {counted(self.lines, self.unit)} can be used, but at least half are expected "
+                f"({listed or 'no entries'})",
                 "check the format, the delimiter and the columns",
             )
         return cleanup

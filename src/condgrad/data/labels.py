@@ -1,4 +1,4 @@
-"""Rows or columns of the entries: names, which get positions in sorted order, or positions that the file itself has."""
+"""Rows or columns of the entries. A file has names, which are numbered in sorted order, or positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_RANGE_FACTOR = 4
 """Integers whose range is at most this factor times their count are numbered by a lookup table instead of by sorting."""
 
 MAX_PENDING_BYTES = 64 * 2**20
-"""Maximum number of bytes of names that are collected before they are numbered: larger pieces are numbered faster."""
+"""Names are collected up to this number of bytes and then numbered together, which is faster than in small pieces."""
 
 
 class Collected:
@@ -48,13 +48,13 @@ class Collected:
 
 
 class Index(Protocol):
-    """Rows or columns while they are read."""
+    """The rows, or the columns, of the entries read so far."""
 
     def parse(self, column: Any) -> tuple[Any, np.ndarray]:
-        """Return the cells in the form that `take` accepts, and a mask of those that need no careful reading."""
+        """Return the cells in the form that `take` accepts, and a mask of those that the careful reader need not read."""
 
     def take(self, cells: Any) -> None:
-        """Add the cells that `parse` returned and its mask selects; or integers that `fits` accepts."""
+        """Add cells that `parse` returned and that its mask selects, or integers that `fits` accepts."""
 
     def fits(self, numbers: np.ndarray) -> bool:
         """Whether these integers can be passed to `take`."""
@@ -70,7 +70,7 @@ class Index(Protocol):
 
 
 class Names:
-    """Names: integers if all of them are, else strings. Their sorted order gives the positions.
+    """Rows or columns with names: integers if all names are, else strings. Positions are those of the sorted names.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def unique_integers(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sorted(codes: np.ndarray, names: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Positions in the order of the names, and the names in order."""
+    """Positions among the sorted names, and the sorted names."""
     names = np.array([*names, None], dtype=object)[:-1] if isinstance(names, list) else names
     order = np.argsort(names, kind="stable")
     rank = np.empty(len(names), dtype=np.int64)
@@ -197,7 +197,7 @@ def _sorted(codes: np.ndarray, names: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Positions:
-    """Positions that the file has, counted from ``base``.
+    """Rows or columns that are given by position in the file, counted from ``base``.
 
     Parameters
     ----------

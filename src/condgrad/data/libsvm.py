@@ -58,7 +58,7 @@ def load_labelled(
     strict : bool, default False
         Raise on the first fault. By default a line with a fault is dropped and counted in ``cleanup``.
     limits : Limits, default None
-        What the file may take; by default ``Limits()``.
+        Limits on the size of the file; by default ``Limits()``.
 
     Returns
     -------
@@ -101,7 +101,7 @@ class _Reader(LineReader):
         return self.labels.size + self.values.size
 
     def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        """Tokens, each on a line of its own, are a table with the columns index and value; the index of a label is empty."""
+        """Parse the tokens, each put on a line of its own, as a table with the columns index and value. A label has no index."""
         text = single_blanks(data)
         ends = text[(text == ord(" ")) | (text == ord("\n"))] == ord("\n")
         line, label = np.cumsum(ends) - ends, np.append(True, ends[:-1])

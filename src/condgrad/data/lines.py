@@ -1,6 +1,6 @@
-"""Reads lines of text: plain lines by `columns`, a piece of the file at a time; all others one by one, by the careful reader.
+"""Reads lines of text. Plain lines are parsed together by `columns`; all others one by one, by the careful reader.
 
-The careful reader defines what a line means. A line that a library could read in another way counts as not plain.
+The careful reader (`LineReader._with_care`) defines what a line means. Lines that a library might read differently are not plain.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from condgrad.data.labels import Collected, Index
 from condgrad.data.observations import Observations, Side, observations
 
 BLANKS = " "
-"""As a delimiter: any run of blanks and tabs."""
+"""This delimiter stands for any run of blanks and tabs."""
 NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 """A number. Quantifiers are possessive, so that the time is linear in the length of a cell, which may be a mebibyte of digits."""
 NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
@@ -110,11 +110,11 @@ class LineReader(ABC):
 
     @abstractmethod
     def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        """Add the lines that a library can read and whose cells are certain. Returns their mask."""
+        """Add the lines that a library parses without doubt. Returns their mask."""
 
     @abstractmethod
     def _add(self, line: int, text: str) -> None:
-        """Add one line; raises Unusable."""
+        """Add one line; raises Unusable if that is not possible."""
 
     def _drop(self, line: int) -> None:  # noqa: B027 - most readers do nothing here
         """Called for each line that is not usable."""
@@ -142,7 +142,7 @@ class LineReader(ABC):
                 )
 
     def _plain(self, lines: np.ndarray, text: bytes, data: np.ndarray) -> np.ndarray:
-        """Add the plain lines of a text, whose bytes are ``data``, at once. Returns their mask."""
+        """Add all plain lines of a text together; ``data`` are its bytes. Returns their mask."""
         done = ~self._odd(text, data, len(lines))
         if done.all():
             return self._by_library(lines, data) if len(lines) else done
@@ -151,7 +151,7 @@ class LineReader(ABC):
         return done
 
     def _odd(self, text: bytes, data: np.ndarray, lines: int) -> np.ndarray:
-        """Mask of the lines that a library could read in another way: too long, a comment, NUL, quotes."""
+        """Mask of the lines that a library might read differently: too long, with a comment, a NUL byte or quotes."""
         odd = np.zeros(lines, dtype=bool)
         comment, half = self.layout.comment, self.limits.line // 2
         if any(text.find(b"\n", k, k + half) < 0 for k in range(0, len(text) - half + 1, max(half, 1))):
@@ -164,12 +164,13 @@ class LineReader(ABC):
             if byte == b'"' and self.layout.delimiter != BLANKS and columns.quotes_are_read():
                 odd[_badly_quoted(data, ends, at, self.layout.delimiter)] = True
                 continue
-            if byte == comment.encode():  # one inside of a cell is text
+            if byte == comment.encode():  # inside of a cell the character is text
                 at = at[(at == 0) | np.isin(data[at - 1], [*b"\n \t"])]
             odd[np.searchsorted(ends, at)] = True
         return odd
 
     def _with_care(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> None:
+        """Read the lines with the indices ``which`` one by one, and record their faults."""
         for number, line, size in self._texts(numbers, data, which):
             try:
                 if size > self.limits.line:
@@ -196,7 +197,7 @@ class LineReader(ABC):
                 yield number, line, end - start
 
     def _fields(self, line: str) -> list[str]:
-        """The cells of a line that has as many as it should."""
+        """The cells of a line; raises Unusable if their number is wrong."""
         try:
             found = fields_of(line, self.layout.delimiter)
         except csv.Error as error:
@@ -215,7 +216,7 @@ class TableReader(LineReader):
 
     @abstractmethod
     def _cells(self, lines: np.ndarray, cells: dict[int, Any]) -> np.ndarray:
-        """Add the lines whose cells are certain. Returns their mask."""
+        """Add the lines whose cells need no careful reading. Returns their mask."""
 
     def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
         layout, quotes = self.layout, has_quotes(data, self.layout)
@@ -308,14 +309,14 @@ def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, bytes, i
 
 
 def has_quotes(data: np.ndarray, layout: Layout) -> bool:
-    """Whether cells may be quoted: blanks as a delimiter have no quotes."""
+    """Whether cells may be quoted. With blanks as a delimiter, quotes are not supported."""
     return layout.delimiter != BLANKS and bool((data == QUOTE).any())
 
 
 def single_blanks(data: np.ndarray) -> np.ndarray:
-    """Lines with one blank between two fields and none around."""
+    """Lines with exactly one blank between two fields, and none at the beginning and the end."""
     text = data.tobytes().replace(b"\t", b" ")
-    while b"  " in text:  # each time half of a run is left
+    while b"  " in text:  # each pass halves the runs of blanks
         text = text.replace(b"  ", b" ")
     text = text.replace(b"\n ", b"\n").replace(b" \n", b"\n").removeprefix(b" ")
     return np.frombuffer(text, dtype=np.uint8)

@@ -52,11 +52,12 @@ def load(
     path : str or os.PathLike
         Text may be gzipped.
     format : {"csv", "parquet", "npz", "matrix-market"}, default None
-        By default the end of the file's name decides, else its first bytes, else it is read as csv: text with commas, semicolons,
-        tabs, bars or blanks between the cells.
+        By default the suffix of the file's name decides, else its first bytes; else it is read as csv, which is text with commas,
+        semicolons, tabs, bars or blanks between the cells.
     columns : sequence of str or of int, default None
-        Columns of the row, the column and the value: names in the header, or numbers from 0. By default the known names in a
-        header, else the first three.
+        The three columns of the file that hold the row, the column and the value of an entry, in this order: by their names in
+        the header, or by numbers from 0. By default the columns of the header with known names, such as user, item and rating;
+        without a header the first three.
     strict : bool, default False
         Raise on the first fault. By default lines with faults are dropped or merged, and counted in ``cleanup``.
     values : bool, default True
@@ -64,7 +65,7 @@ def load(
     delimiter : str, default None
         One character; by default the one that makes three columns with numbers as values.
     header : bool, default None
-        Whether the first line is a header; by default whether it holds no number.
+        Whether the first line is a header. By default it is one if none of its cells is a number.
     ids : bool, default True
         False reads rows and columns as positions, not as names.
     base : int, default 0
@@ -72,10 +73,11 @@ def load(
     shape : tuple of two int, default None
         Shape of the matrix, with ``ids=False``; by default the smallest that has all positions.
     limits : Limits, default None
-        What the file may take; by default ``Limits()``.
+        Limits on the size of the file; by default ``Limits()``.
     wide : bool, default None
-        Whether text is a wide table: a line for each row, which begins with the row's name, and a column for each column of the
-        matrix; an empty cell is not observed. By default only if the file can't be anything else.
+        Whether text is a wide table: a line for each row of the matrix, which begins with the row's name, and a cell for each
+        column. Empty cells are entries that were not observed. By default the text is read as a wide table only if it can't be
+        a list of entries.
 
     Returns
     -------
@@ -135,7 +137,7 @@ def load(
 
 
 def format_of(path: Path, format: str | None, notes: Notes) -> str:
-    """The given format; else that of the file's name, unless its first bytes contradict; else that of the first bytes."""
+    """The given format; else that of the suffix, which the first bytes must not contradict; else that of the first bytes."""
     if format is not None:
         return choice(format, READERS, "format")
     first = head(path, notes)

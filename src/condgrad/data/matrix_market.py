@@ -1,4 +1,4 @@
-"""Matrix Market: a header, the sizes, then the entries, or all numbers of a dense matrix column by column.
+"""Matrix Market files: a header, the sizes, then either the entries or all numbers of a dense matrix, column by column.
 
 ``scipy.io.mmread`` is not used: it reads 5,5 as 5, 0x10 as 0 and 1_0 as 1 without an error, and ignores what follows the value.
 """
@@ -27,6 +27,7 @@ HEADER = "%%MatrixMarket matrix coordinate|array real|integer|pattern general|sy
 
 
 def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
+    """Read a Matrix Market file; the entries of a symmetric matrix are returned on both sides of the diagonal."""
     pieces = chunks(path, limits, notes)
     number, lines = next(pieces, (1, b""))
     at = lines.find(b"\n") + 1
@@ -108,7 +109,7 @@ def _expected(m: int, n: int, symmetry: str) -> int:
 
 
 class _Coordinates(EntryReader):
-    """Reads lines of row, column and value. A symmetric file has no entries above the diagonal: they would count twice."""
+    """Reads lines of row, column and value. In a symmetric file, an entry above the diagonal is a fault: it would count twice."""
 
     def __init__(self, m: int, n: int, kind: str, symmetry: str, values: bool, notes: Notes, limits: Limits):
         self.symmetry, width = symmetry, 2 if kind == "pattern" else 3
@@ -138,7 +139,7 @@ class _Coordinates(EntryReader):
 
 
 class _Dense(TableReader):
-    """The numbers of a dense matrix, one a line. A line that can't be used leaves its place unobserved."""
+    """Reads the numbers of a dense matrix, one per line. The entry of a line that can't be used is not observed."""
 
     wanted = (0,)
 

@@ -1,4 +1,4 @@
-"""NPZ: a matrix that scipy.sparse.save_npz wrote, or arrays row, col, data and shape. Nothing in it can run code."""
+"""NPZ files: a matrix written by scipy.sparse.save_npz, or arrays row, col, data and shape. Reading them can't run code."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ WANTED = {"format", "row", "col", "data", "shape", "indices", "indptr"}
 
 
 def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
+    """Read the entries of a sparse matrix; entries with faults are left out."""
     rows, cols, data, shape = _entries(path, notes, limits, values)
     bounded(shape, notes, limits)
     notes.lines = len(rows)
@@ -38,7 +39,7 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
 
 
 def read_sparse(path: Path, notes: Notes, limits: Limits) -> sparse.csr_array:
-    """The matrix as scipy reads it: repeated entries are added, NaN is a value. Entries outside of the shape are refused.
+    """The matrix as scipy would read it: repeated entries are added, and NaN is kept. Entries outside of the shape are refused.
 
     Each row and each column count as 8 bytes towards the limits, because computations with the matrix need a vector of them.
     """
@@ -47,7 +48,7 @@ def read_sparse(path: Path, notes: Notes, limits: Limits) -> sparse.csr_array:
     allowed = limits.allowed(path.stat().st_size)
     if 8 * sum(shape) > allowed:
         notes.refuse(
-            f"{len(rows)} entries have the shape {shape[0]} x {shape[1]}, which takes more than the {allowed} bytes that are "
+            f"the shape of {len(rows)} entries is {shape[0]} x {shape[1]}, which takes more than the {allowed} bytes that are "
             "allowed for a file of this size",
             "leave out rows and columns without entries",
         )
@@ -88,7 +89,7 @@ def _inside(
 
 
 def _arrays(path: Path, notes: Notes, limits: Limits) -> dict[str, np.ndarray]:
-    """The arrays of a sparse matrix; the sizes that the file states are compared with the limits first."""
+    """The arrays of a sparse matrix. Before they are read, the sizes that the file states are compared with the limits."""
     with opened(path, notes) as file:
         allowed = limits.allowed(size := size_of(file))
         try:
@@ -144,8 +145,8 @@ def _compressed(arrays: dict[str, np.ndarray], kind: str, notes: Notes) -> Any:
 def _take(arrays: dict[str, np.ndarray], name: str, kinds: str, what: str, notes: Notes) -> np.ndarray:
     array = arrays.get(name)
     if array is None or array.ndim != 1 or array.dtype.kind not in kinds:
-        found = "there is no" if array is None else f"{array.dtype} of {array.ndim} axes is the"
-        notes.refuse(f"{found} array '{name}', but {what} were expected", SAVE)
+        found = f"there is no array '{name}'" if array is None else f"'{name}' is {array.dtype} with {array.ndim} axes"
+        notes.refuse(f"{found}, but {what} were expected", SAVE)
     return array
 
 

@@ -12,7 +12,8 @@ from condgrad.data.diagnostics import Cleanup, Limits, Notes, shortly
 from condgrad.data.labels import INTEGER
 
 MAX_SIDES, MAX_SIDES_PER_ENTRY = 1_000_000, 20
-"""Rows and columns, in all and for each entry, above which a model leaves out those without entries."""
+"""A model leaves out rows and columns without entries if the matrix has more than MAX_SIDES rows and columns, and more than
+MAX_SIDES_PER_ENTRY for each entry."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,7 @@ class Observations:
     rows, cols : ndarray of int64, shape (k,)
         Positions from 0, in the order of the file.
     values : ndarray of float64 or float32, shape (k,), or None
-        float32 if an NPZ or Parquet file has float32. None for pairs, which are kept as they stand in the file, repeated ones
-        too.
+        float32 if an NPZ or Parquet file has float32. None for pairs without values, which are all kept, repeated ones too.
     shape : tuple of two int
     row_ids, col_ids : ndarray or None
         Name of each row and column: int64, or str objects. None if the file has positions.
@@ -98,7 +98,7 @@ class Observations:
         )
 
     def positions(self, row_ids: Any = None, col_ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Find these rows and columns among those of another file.
+        """Find the rows and columns of these entries among those of another file.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ Side = tuple[np.ndarray, np.ndarray | None, int]
 def observations(
     rows: Side, cols: Side, values: np.ndarray | None, lines: np.ndarray, notes: Notes, limits: Limits
 ) -> Observations:
-    """Return the entries in the order of their lines, without earlier entries at the same place; of pairs, all are kept."""
+    """Return the entries in the order of their lines. Of several entries at one place the last is kept; pairs are all kept."""
     (i, row_ids, m), (j, col_ids, n) = rows, cols
     bounded((m, n), notes, limits)
     if (lines[1:] < lines[:-1]).any():
@@ -163,7 +163,7 @@ def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
 
 def _repeated(i: np.ndarray, j: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (earlier, later): the numbers of entries at the same place, each with the next entry at that place."""
-    if int(i.max() + 1) * max(n, 1) < 2**63:  # a place is one integer: to sort these is fastest
+    if int(i.max() + 1) * max(n, 1) < 2**63:  # a place fits in one integer, which is fastest to sort
         place = i * n
         place += j
         if not _has_repeats(place):
@@ -189,7 +189,8 @@ def _last_of_each(
     row_ids: np.ndarray | None,
     col_ids: np.ndarray | None,
 ) -> Any:
-    """Entries to keep. A later line corrects an earlier one: a mean would be a value that nobody observed."""
+    """Mask of the entries to keep: the last one at each place, because a later line is taken as a correction of an earlier one.
+    The mean of both would be a value that was not observed."""
     earlier, later = _repeated(i, j, n)
     if not len(earlier):
         return slice(None)

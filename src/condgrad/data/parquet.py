@@ -1,4 +1,4 @@
-"""Parquet: columns by their names, batch by batch. The only file here that needs pyarrow."""
+"""Parquet files: columns by their names, read in batches. The only format that can't be read without pyarrow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from condgrad.storage.files import size_of
 BATCH_ROWS = 2**16
 LIMITS_ADVICE = "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)"
 MIN_ENTRY_BYTES = 32
-"""Bytes that an entry takes in memory, however well it is packed in the file."""
+"""Minimum number of bytes that an entry takes in memory, however well the file is compressed."""
 
 
 def read(
@@ -31,6 +31,7 @@ def read(
     base: int = 0,
     shape: tuple[int, int] | None = None,
 ) -> Observations:
+    """Read a Parquet file. The parameters are those of `load`."""
     with needed_for("Parquet files"):
         import pyarrow as pa
         from pyarrow import parquet
@@ -44,7 +45,7 @@ def read(
             names = _chosen(file, columns, needed, allowed, notes, limits)
             single = values and file.schema_arrow.field(names[2]).type == pa.float32()
             reader = _Reader(rows, cols, notes, limits, allowed, np.float32 if single else float)
-            file = parquet.ParquetFile(raw, read_dictionary=names)  # a text that stands in each row is in memory once
+            file = parquet.ParquetFile(raw, read_dictionary=names)  # so that a text in many rows is in memory once
             for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=names):
                 reader.read(*(batch.column(name) for name in names))
                 if notes.lines > limits.entries:
@@ -56,7 +57,7 @@ def read(
 
 
 def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes, limits: Limits) -> list[str]:
-    """The columns to read, after what the file announces is within the limits."""
+    """Names of the columns to read. Refuses a file that announces more than the limits allow."""
     from pyarrow import types
 
     about, schema = file.metadata, file.schema_arrow
@@ -85,6 +86,8 @@ def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes
 
 
 class _Reader:
+    """Collects rows, columns and values; a batch with faults is read cell by cell."""
+
     def __init__(self, rows: Index, cols: Index, notes: Notes, limits: Limits, allowed: int, dtype: type):
         self.rows, self.cols, self.notes, self.limits, self.allowed = rows, cols, notes, limits, allowed
         self.values, self.lines = Collected(dtype), Collected()
@@ -115,7 +118,10 @@ class _Reader:
             self.lines.add(line)
 
     def _cells(self, column: Any) -> list[Any]:
-        """The cells as Python has them. Of a dictionary those in use, once, after what they would be as text is counted."""
+        """The cells as Python objects, if they are within the limits.
+
+        Equal cells of a dictionary column are one object, but count towards the limits as often as they occur.
+        """
         import pyarrow as pa
 
         if not hasattr(column, "dictionary"):
@@ -124,7 +130,8 @@ class _Reader:
                 return list(column.to_pylist())
             except (OverflowError, ValueError):
                 self.notes.refuse(
-                    f"Python can't hold a {column.type} of this column", "write it as text or as a number"
+                    f"a {column.type} in this column is outside of the range of Python",
+                    "write it as text or as a number",
                 )
         where = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         used, place, often = np.unique(where, return_inverse=True, return_counts=True)
@@ -148,7 +155,7 @@ class _Reader:
             )
 
     def _name(self, cell: Any) -> str:
-        """A table that had holes keeps whole numbers as floats: 3.0 is 3."""
+        """The name in a cell. The float 3.0 is the name 3: tables with missing cells store whole numbers as floats."""
         if cell is None or cell != cell:
             return ""
         if isinstance(cell, float) and cell.is_integer():
@@ -177,7 +184,7 @@ def _number(cell: Any) -> float:
 
 
 def _integers(column: Any) -> np.ndarray | None:
-    """The column at once, where it is of integers without holes."""
+    """The column as an array of int64; None if it has missing cells or is not of integers."""
     from pyarrow import types
 
     if column.null_count or not types.is_integer(column.type) or column.type == "uint64":
@@ -186,7 +193,7 @@ def _integers(column: Any) -> np.ndarray | None:
 
 
 def _floats(column: Any) -> np.ndarray | None:
-    """The column at once, where it is of finite numbers without holes."""
+    """The column as an array of floats; None if it has missing cells or cells that are not finite numbers."""
     from pyarrow import types
 
     if column.null_count or not (types.is_integer(column.type) or types.is_floating(column.type)):

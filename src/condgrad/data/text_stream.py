@@ -20,7 +20,8 @@ from condgrad.storage.files import NotAFile, open_file
 MAX_COMPRESSED_READ = 2**13
 """Maximum number of compressed bytes read at a time."""
 BLOCK_BYTES = 2**22
-"""Bytes that are read at a time: pyarrow has fixed costs for each piece, and a piece takes some ten times its size in memory."""
+"""Bytes that are read at a time. Smaller pieces take more time, because pyarrow has fixed costs for each; larger pieces take more
+memory, about ten times their size."""
 
 TEXT_BYTES = bytes({*range(256)} - {*range(32)} | {*b"\t\n\f\r"})
 """All bytes but control characters. A file is binary if more than one byte in twenty is a control character."""
@@ -44,7 +45,7 @@ def opened(path: Path, notes: Notes) -> BinaryIO:
 
 
 def head(path: Path, notes: Notes, size: int = 8) -> bytes:
-    """The first bytes of a file, by which formats are recognised."""
+    """The first bytes of a file, from which its format is recognised."""
     with opened(path, notes) as file:
         return file.read(size)
 
@@ -143,7 +144,7 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
             for _ in _bounded(
                 gzip.GzipFile(fileobj=_ShortReads(raw)), raw, size, limits, notes, files.MIN_ALLOWED_BYTES + 1
             ):
-                pass  # refuses a decompression bomb before it is parsed: parsing takes more memory than unpacking
+                pass  # a decompression bomb is refused here, before it is parsed: parsing takes more memory than unpacking
             raw.seek(0)
             yield from _bounded(gzip.GzipFile(fileobj=_ShortReads(raw)), raw, size, limits, notes)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -151,7 +152,8 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
 
 
 class _ShortReads:
-    """A file whose position stays near what gzip has unpacked: Python 3.12 and newer read 128 KiB ahead."""
+    """A file that gzip reads in short pieces, so that its position tells how much has been unpacked. Without it, Python 3.12 and
+    newer would read 128 KiB ahead."""
 
     def __init__(self, raw: BinaryIO):
         self.raw = raw
@@ -164,7 +166,7 @@ class _ShortReads:
 
 
 def _bounded(file: Any, raw: BinaryIO, size: int, limits: Limits, notes: Notes, most: float = inf) -> Iterator[bytes]:
-    """Yield blocks until ``most`` bytes are read. Refuse the file if it unpacks to more than its packed size allows."""
+    """Yield blocks until ``most`` bytes are read. Refuse a file that unpacks to more bytes than are allowed for its size."""
     done = 0
     while done < most and (block := file.read(BLOCK_BYTES)):
         done += len(block)

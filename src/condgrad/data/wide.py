@@ -38,9 +38,9 @@ MISSING = tuple({spelling for word in NOT_GIVEN for spelling in (word, word.uppe
 def looks_wide(split: Sequence[list[str]]) -> bool:
     """Whether these lines, of which the first is a header, can only be a wide table.
 
-    A list of entries has two columns of names, and fractions are no names. So it is a wide table if every column but the first
-    consists of numbers with a fraction among them, and the first column has a different name on each line, no fractions. Names of
-    columns are words, or all of them are whole numbers, such as years.
+    A list of entries has two columns of names, and fractions are not names. So the lines are a wide table if all of this holds:
+    every column but the first has numbers only, and at least one of them is a fraction; the names in the first column are all
+    different, and none is a fraction; the names in the header are words, or all of them are whole numbers, such as years.
     """
     head, *lines = split
     if len(head) < 3 or not lines or any(len(line) != len(head) for line in lines):
@@ -60,7 +60,10 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
 
 
 def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
-    """Return why lines without a header are probably a wide table: as a list of entries, they have numbers as ids; or None."""
+    """Return the reason why lines without a header are probably a wide table, or None.
+
+    Read as a list of entries, such lines would have fractions as ids.
+    """
     head, *lines = split
     if head[0] == "" and head[1:] == [str(k) for k in range(len(head) - 1)]:
         return f"the first line, {shortly(','.join(head))}, has no id and looks like the header of a wide table"
@@ -81,7 +84,7 @@ def _number_or_missing(cell: str) -> bool:
 
 
 def delimiter_of(sample: list[tuple[int, str]], notes: Notes) -> str:
-    """The only delimiter that splits the header and most of the first lines into the same number of fields, two or more."""
+    """The only delimiter that splits the header and most of the first lines into the same number of fields, at least two."""
     fitting = [delimiter for delimiter in (*DELIMITERS, BLANKS) if _fits(sample, delimiter)]
     if len(fitting) > 1 and BLANKS in fitting:
         fitting.remove(BLANKS)
@@ -101,13 +104,13 @@ def _fits(sample: list[tuple[int, str]], delimiter: str) -> bool:
 
 
 def width_of(line: str, delimiter: str) -> int:
-    """Number of cells of a line; 0 where its quotes are wrong."""
+    """Number of cells of a line; 0 if its quotes are wrong."""
     plain = '"' not in line and delimiter != BLANKS
     return line.count(delimiter) + 1 if plain else len(fields(line, delimiter))
 
 
 def fields(line: str, delimiter: str) -> list[str]:
-    """The cells of a line; none where its quotes are wrong."""
+    """The cells of a line; an empty list if its quotes are wrong."""
     try:
         return fields_of(line, delimiter)
     except csv.Error:
@@ -120,7 +123,7 @@ class WideReader(LineReader):
     Parameters
     ----------
     header : list of str
-        Title of the names, then the name of each column.
+        The title of the column of row names, then the name of each other column.
     delimiter : str
     notes : Notes
     limits : Limits
@@ -156,7 +159,7 @@ class WideReader(LineReader):
         return self.lines.size * (len(self.header) - 1)
 
     def close(self) -> Observations:
-        """The cells that have a number. Rows and columns keep the order of the file, also those without a number."""
+        """The cells that have a number. All rows and columns are kept, in the order of the file, also those without a number."""
         lines, (places, ids, size) = self.lines.close(), self.names.close()
         table = np.concatenate([*self.values, np.empty((0, len(self.header) - 1))])
         order = np.argsort(lines, kind="stable")
@@ -220,7 +223,7 @@ def first_and_others(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Split lines into the first cell and the others.
 
-    One column of all numbers is parsed much faster than a table with tens of thousands of columns.
+    The others become one column, which is parsed much faster than a table with tens of thousands of columns.
 
     Parameters
     ----------

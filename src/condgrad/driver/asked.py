@@ -23,7 +23,7 @@ class Asked:
     """The problem, the method, the stopping rule and the settings of one run; see :func:`condgrad.run` for the settings."""
 
     problem: Problem
-    """Without counters."""
+    """The objective and the set, without counters of oracle calls."""
     measured: Problem
     """The problem on which points are measured: for an expectation, on a fixed batch of samples."""
     solver: Solver
@@ -39,7 +39,8 @@ class Asked:
     spec: str = ""
     """Hash of the problem, the method and the settings."""
     checked: bool = True
-    """Whether iterates are audited and certified, and faults become results; not in the middle of a longer fit."""
+    """Whether iterates are audited and certified, and a fault of an oracle ends the run with a result. False for the intermediate
+    runs of a fit, in which such a fault is raised."""
 
     @cached_property
     def has_value(self) -> bool:

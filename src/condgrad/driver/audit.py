@@ -1,9 +1,9 @@
-"""Audit of a run of any method by the driver, with findings that end the run and findings that become warnings.
+"""Audit of a run by the driver, the same for every method. Some findings end the run, others become warnings.
 
-A run ends if a point is not finite or leaves the set, or if a user's linear oracle is worse than its own earlier answers. A
-smoothness L that the run contradicts, and a linear oracle that was not exact, are warnings only, because the certificate of what
-a run returns does not depend on them: it includes the oracle's error, and its step size is 1/(2L) with the larger L that the run
-has measured. Only the method's own guarantee of convergence is lost.
+A run ends if a point is not finite or leaves the set, or if an answer of a user's linear oracle is worse than an earlier one. A
+smoothness constant L that is too small, and a linear oracle that was not exact, lead to warnings only. The certificate of the
+returned point stays valid: it includes the error of the oracle, and its step size is 1/(2L) with the larger L that the run has
+measured. Only the method's own guarantee of convergence is lost.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ MAX_OUTSIDE_CALLS = 20
 
 
 class SmoothnessWarning(UserWarning):
-    """The smoothness that was given is too small, or the gradient is not the function's."""
+    """The smoothness constant that was given is too small, or the gradient is not that of the function."""
 
 
 def later(k: int) -> int:
-    """The next step to measure at. The distance between measurements grows, so that they cost no more than the run."""
+    """Number of the next step to measure after step k. Intervals grow, so that measurements cost no more than the run."""
     return max(k + 1, ceil(1.1 * k))
 
 
 def audited(problem: Problem, start: Point | None = None) -> Problem:
-    """The problem with every answer of a user's linear oracle compared with its earlier ones, and with a known point."""
+    """The problem. If the set is a user's, each answer of its linear oracle is compared with earlier ones and with ``start``."""
     if not by_user(problem.domain):
         return problem
     domain = compared(problem.domain)
@@ -86,7 +86,7 @@ class Audit:
         self.reached.findings = self.reached.findings._replace(**new)
 
     def smoothness(self, L: float) -> float:
-        """L, or the lower bound on it that gradients and values of the run prove, if that is larger."""
+        """L, or, if it is larger, the lower bound on the smoothness constant that gradients and values of the run imply."""
         findings = self.reached.findings
         seen = max(findings.curvature.largest, findings.along)
         return seen if seen / (1 + 1e-6) > L else L
@@ -103,7 +103,10 @@ class Audit:
             raise BadOracle(f"The point after the step lies outside of the set: {self.suspects()}.")
 
     def collect(self) -> float:
-        """Add the reports of inexact answers, and a user's latest answers, to the findings. Returns the largest error."""
+        """Add the reports of inexact answers, and the last answers of a user's linear oracle, to the findings.
+
+        Returns the largest error that was reported.
+        """
         if isinstance(self.problem.domain, Compared):
             self.note(vertices=self.problem.domain.remembered)
         if not self.reports:
@@ -125,13 +128,14 @@ class Audit:
             return calls > 0 and proven_outside(self.problem.domain, x, calls)
 
     def suspects(self) -> str:
+        """Advice for a message about a point outside of the set."""
         oracles = "lmo or project" if hasattr(self.problem.domain, "project") else "lmo"
         return f"compare the answers of {type(self.problem.domain).__name__}'s {oracles} with its contains"
 
     def unfit(self, certificate: Certificate, converged: bool) -> str:
         """Sentence about a point of the certificate that is outside of the set, or "".
 
-        A set without ``contains`` is asked only after convergence.
+        If the set has no ``contains``, points are checked after convergence only, because this takes linear oracle calls.
         """
         calls = MAX_OUTSIDE_CALLS if converged else 0
         which = "point that is returned" if self.outside(certificate.x, calls) else ""
@@ -140,9 +144,9 @@ class Audit:
         return f"But the {which} lies outside of the set: {self.suspects()}." if which else ""
 
     def with_slack(self, certificate: Certificate) -> Certificate:
-        """The certificate with the error of a witness slightly outside of the set, since Lemma 1 needs a point of the set.
+        """Add the error that arises if the witness is slightly outside of the set, because Lemma 1 assumes a point of the set.
 
-        A witness outside by delta changes the gap by up to delta |direction|, and the norm by up to delta / step.
+        A witness at distance delta from the set changes the gap by up to delta |direction|, and the norm by up to delta / step.
         """
         slack = self.slack(certificate.prox)
         if slack == 0.0:
@@ -153,7 +157,11 @@ class Audit:
         return replace(certificate, gap=certificate.gap + worth, rounding=certificate.rounding + off)
 
     def slack(self, x: Point) -> float:
-        """The smallest power of 10 that, as a tolerance, makes the set contain x; 0 if it is rounding, or not known."""
+        """The smallest tolerance, a power of 10, with which the set contains x; 0 if that is the size of rounding errors.
+
+        For a set without ``contains`` it can't be found. Then 0 is returned, or, if the set answers in a coarse type such as
+        float16, the rounding error of that type.
+        """
         largest = counts_as_inside(self.problem.domain)
         try:
             for slack in SLACKS:
@@ -163,7 +171,7 @@ class Audit:
                     break
         except NotGiven:
             return largest / (2 * COARSE) if largest > INSIDE else 0.0  # rounding error of answers in a coarse type
-        return largest  # the caller reports it by ``unfit``
+        return largest  # x is outside, which ``unfit`` reports
 
     def check_step(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
@@ -195,7 +203,7 @@ class Audit:
         if above > 0 and above > self.rounding(x, grad, after.L):
             along = 2 * (new - old - linear - noise) / norm2(d)
             rise = (
-                f"In step {after.k} F came to {new:.9g}, where its gradient and the smoothness L = {after.L:.3g} allow at most "
+                f"In step {after.k} F reached {new:.9g}, but its gradient and the smoothness L = {after.L:.3g} allow at most "
                 f"{bound:.9g}: L is too small, or the gradient does not match the function (see check_gradient)."
             )
             self.note(rise=rise, along=along)
@@ -208,7 +216,7 @@ class Audit:
     def check_smoothness(self, certificate: Certificate) -> None:
         """Check L for a run that has converged before there were two gradients to compare.
 
-        The second gradient is taken at the prox point, or if the point is its own witness, at the linear oracle's answer.
+        The second gradient is taken at the prox point; if that is the point itself, at the answer of the linear oracle.
         """
         if not self.given or not self.problem.objective.smoothness or not fits(self.problem.objective, Objective):
             return

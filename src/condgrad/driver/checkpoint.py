@@ -37,7 +37,7 @@ from condgrad.storage.stored import check_array
 
 KIND, VERSION = "checkpoint", 5
 MAX_SAVING_SHARE = 0.05
-"""Maximum share of the run time that saving may take, where the time between saves is given."""
+"""Maximum share of the run time that saving may take if saves are due by time, not by steps."""
 MAX_DIFFERENCES = 3
 """Maximum number of differences between the problem and the checkpoint that a message lists."""
 MAX_COUNT = 2**62
@@ -68,7 +68,7 @@ class Checkpoint:
     seconds : float, default 30.0
         Time between two saves. It is longer if saving would take more than a twentieth of the run time.
     steps : int, default None
-        Save after every ``steps`` steps. None: by time.
+        Save after every ``steps`` steps instead. None: ``seconds`` decides.
     """
 
     path: str | os.PathLike[str]
@@ -94,8 +94,11 @@ class Saving:
         self.saved: int | None = None
         """The step of the last checkpoint that was written or read; None: there is none."""
         self.failure = ""
+        """Why the last attempt to save failed; "" if it did not."""
         self.keep = True
+        """Whether the next save keeps the present file as the previous checkpoint."""
         self.due = monotonic() + checkpoint.seconds
+        """Time of the next save."""
         self._try_the_folder()
         if not resume and (self.path.exists() or archive.previous(self.path).exists()):
             raise ValueError(
@@ -128,7 +131,7 @@ class Saving:
             first, self.failure = not self.failure, str(error).rstrip(".")
             if first:  # the state now has an object that can't be stored: continue without checkpoints
                 python_warnings.warn(
-                    f"After step {reached.state.k} no checkpoint: {error}", CheckpointWarning, stacklevel=2
+                    f"No checkpoint after step {reached.state.k}: {error}", CheckpointWarning, stacklevel=2
                 )
             return
         first = self.data is None and self.saved is None
@@ -179,7 +182,7 @@ class Saving:
     # ------------------------------------------------------------------------------------------------- reading
 
     def restore(self, asked: Asked, reached: Reached, cache: Cache) -> bool:
-        """Set what was reached, and cached, to the step after which the checkpoint was written. Returns whether there is one."""
+        """Restore the state and the cache of the run from the checkpoint. Returns whether there is a checkpoint."""
         found = self._find() if self.resume else None
         if found is None:
             return False
@@ -226,11 +229,11 @@ class Saving:
         cache.fill(*content)
 
     def _find(self) -> tuple[Any, dict[str, np.ndarray]] | None:
-        """The data of the last checkpoint, or of the one before it where the last is damaged; None: there is none."""
+        """The data of the last checkpoint, or of the previous one if the last is damaged; None if there is none."""
         older = archive.previous(self.path)
         try:
             return _read(self.path)
-        except FileNotFoundError:  # never written, or killed between its two renames
+        except FileNotFoundError:  # never written, or the process was killed between the two renames of a save
             return _read(older) if older.exists() else None
         except BadArchive as error:
             try:
@@ -241,7 +244,7 @@ class Saving:
                 raise BadArchive(f"{error} {worse}") from None
             self.keep = False  # do not replace the good older file by the damaged one
             python_warnings.warn(
-                f"{error} The one before it, {older}, is used, of step {found[0]['k']}.",
+                f"{error} The checkpoint before it is used: {older}, of step {found[0]['k']}.",
                 CheckpointWarning,
                 stacklevel=2,
             )
@@ -256,7 +259,7 @@ def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
 
 
 def _shared(objective: Any) -> dict[str, Any]:
-    """Objects of the problem to which points refer. A file has their names only, because the problem is given again."""
+    """Objects of the problem to which points refer. A file has their names only: the resumed run is given the same problem."""
     shared = {"objective": unwrapped(objective)}
     return shared | {"pattern": objective.pattern} if hasattr(objective, "pattern") else shared
 

@@ -25,7 +25,7 @@ class Counts:
     sfo: int = 0
     """Sample gradients of an expectation."""
     ifo: int = 0
-    """Term gradients of a finite sum; a full gradient is n of them."""
+    """Term gradients of a finite sum; a full gradient counts as n of them."""
     lo: int = 0
     """Linear minimisations."""
     ub: int = 0
@@ -45,7 +45,7 @@ Allow = Callable[[dict[str, int]], None]
 
 
 class Counted:
-    """Stands for ``target``: the same attributes, but its oracles are counted and their answers checked to be finite.
+    """Wrapper of ``target``, an objective or a set, that counts its oracle calls and checks that their answers are finite.
 
     The wrappers are attributes of the instance, made once, so that no call goes through ``__getattr__``. They do not refer to
     the instance: that would be a reference cycle.
@@ -80,15 +80,18 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
     owner, finite = type(target).__name__, oracle.finite
     foreign = not type(unwrapped(target)).__module__.startswith("condgrad.")
     terms = ("ifo" if has(target, "n_terms") else "sfo") if "terms" in oracle.counters else None
+    each = 1
+    if terms and has(target, "values_per_sample"):  # its sample gradients are differences of values
+        terms, each = "values", target.values_per_sample
     fixed = {counter: 1 for counter in oracle.counters if counter != "terms"}
     if "fo" in fixed and has(target, "n_terms"):
         fixed["ifo"] = target.n_terms
 
     def call(*args: Any) -> Any:
-        price = fixed if terms is None else {terms: len(args[1])}
+        price = fixed if terms is None else {terms: each * len(args[1])}
         allow(price)
         counts.add(price)
-        answer = ask(*map(read_only, args)) if foreign else ask(*args)  # points are values
+        answer = ask(*map(read_only, args)) if foreign else ask(*args)  # a user's oracle must not change points
         for noun, of in finite:
             part = of(answer)
             if not isinstance(part, float):
@@ -101,7 +104,7 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
 
 
 def found(answer: Any) -> str:
-    """Describe why the square of an answer is not finite. Positions in a structured matrix are those in its stored numbers."""
+    """Describe why the squared norm of an answer is not finite. For a structured matrix, indices count its stored numbers."""
     numbers = getattr(answer, "values", answer)
     if not isinstance(numbers, np.ndarray | float):
         return "holds NaN or Inf, or is too large to square"

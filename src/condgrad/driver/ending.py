@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from condgrad.driver.run import Loop
 
 FINAL = ("converged", "failed", "interrupted")
-"""Endings after which the last iterate is not measured: its measures are known, can't be computed, or would take too long."""
+"""Endings after which the last iterate is not measured: its measures are known, can't be computed, or there is no time."""
 GRACE_SHARE = 0.1
-"""Share of a deadline that the last measurement may take beyond it."""
+"""Maximum time that the last measurement may take after a deadline, as a share of the time limit."""
 
 
 def finished(run: Loop, reason: Reason) -> Result:
-    """The result of a run that has ended, measured and checked; not checked if memory runs out."""
+    """The result of a run that has ended: the last iterate is measured, and the point to return is checked.
+
+    The check is left out if memory runs out.
+    """
     reason = measure_last(run, reason)
     run.reached.close_trace()
     try:
@@ -40,10 +43,10 @@ def finished(run: Loop, reason: Reason) -> Result:
 
 
 def interrupted(run: Loop, interruption: KeyboardInterrupt) -> Result:
-    """The result of a run without a check of it."""
+    """The result of an interrupted run, which is not checked."""
     run.reached.close_trace()
     reason = Reason("interrupted", describe_interruption(interruption))
-    return result(run, *unchecked(run, reason, "that was interrupted"))
+    return result(run, *unchecked(run, reason, "the run was interrupted"))
 
 
 def result(run: Loop, x: Point, fun: float, certificate: Certificate | None, reason: Reason) -> Result:
@@ -71,7 +74,7 @@ def result(run: Loop, x: Point, fun: float, certificate: Certificate | None, rea
 
 
 def measure_last(run: Loop, reason: Reason) -> Reason:
-    """Measure the last iterate of a method that is measured on some steps only, which may show that it has converged."""
+    """Measure the last iterate if it has not been measured: this may show that the run has converged."""
     asked, reached, state = run.asked, run.reached, run.reached.state
     if state is None or state.k <= 0 or reached.current is not None or not asked.keep_best or reason.status in FINAL:
         return reason
@@ -90,7 +93,7 @@ def measure_last(run: Loop, reason: Reason) -> Reason:
 
 @contextmanager
 def grace(run: Loop) -> Iterator[None]:
-    """The time after a deadline in which the last point may still be measured."""
+    """Context that allows a measurement after the deadline of the run, for up to a tenth of its time limit."""
     deadlines = [budget.limit for budget in run.asked.budgets if isinstance(budget, Seconds)]
     run.deadline = run.reached.watch.wall + GRACE_SHARE * min(deadlines, default=inf)
     try:
@@ -107,8 +110,10 @@ def hurried(run: Loop, reason: Reason) -> bool:
 
 
 def certify_last(run: Loop, x: Point, reason: Reason) -> Certificate:
-    """Certify a point that was never certified: by its gradient mapping, or if time is short by its Frank-Wolfe gap, which is
-    one linear oracle call."""
+    """Certify a point that has no certificate: by its gradient mapping, or, if there is no time for that, by its Frank-Wolfe gap.
+
+    The gap costs one linear oracle call.
+    """
     asked, verifier = run.asked, run.verifier
     gamma = 1 / (2 * run.reached.state.L)
     if reason.status != "interrupted":
@@ -139,7 +144,11 @@ def inner_of(solver: Any) -> str | None:
 
 
 def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
-    """The iterate that met the tolerance or has the best certificate, verified; else the last one, or that with the lowest F."""
+    """The point to return, with F, its certificate and the reason for the ending.
+
+    It is the iterate that met the tolerance, or the one with the best certificate, after verification. If there is none, or if
+    ``output`` asks for it, it is the last iterate or the one with the lowest F.
+    """
     if run.audit.refuted:
         return uncertified(run, reason)
     claimed = run.reached.current if reason.status == "converged" else run.reached.best
@@ -157,7 +166,7 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     try:
         offer(run, reason)
-    except (*FAULTS, MemoryError):  # the values of F that are known already decide
+    except (*FAULTS, MemoryError):  # then the values that are known already decide
         pass
     x, fun, certificate = last(run), nan, None
     lowest = run.reached.lowest if run.asked.output == "lowest" else None
@@ -175,7 +184,7 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
 
 
 def offer(run: Loop, reason: Reason) -> None:
-    """Update the lowest F with the last iterate and with the iterate that met the tolerance, whose values may not be recorded."""
+    """Update the lowest F with the last iterate and the one that met the tolerance: their values may not have been recorded."""
     reached, value = run.reached, run.observer.value
     if reached.state is not None and run.asked.has_value:
         reached.keep_lowest(reached.state.x, value(reached.state.x), reached.state.k)
@@ -184,13 +193,13 @@ def offer(run: Loop, reason: Reason) -> None:
 
 
 def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
-    """The iterate without a certificate, if the linear oracle was shown to be wrong: every certificate relies on it."""
+    """The point to return if the linear oracle was shown to be wrong: it has no certificate, which would rely on the oracle."""
     x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
-    message = f"{reason.message} It has no certificate, which would rest on that oracle."
+    message = f"{reason.message} The returned point has no certificate, which would rely on that oracle."
     try:
         return x, run.observer.value(x), None, Reason("failed", message)
     except FAULTS as error:
-        return x, nan, None, Reason("failed", f"{message} It could not be evaluated: {error}")
+        return x, nan, None, Reason("failed", f"{message} F could not be evaluated there: {error}")
 
 
 def confirmed(run: Loop, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
@@ -228,7 +237,7 @@ def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
 
 
 def not_confirmed(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
-    """The reason if the check did not confirm convergence. It states the verified bound, not the one that the method claimed."""
+    """The reason if the check did not confirm convergence. Its message has the verified bound, not the method's own."""
     ended = f"{reason.message} " if reason.status == "out_of_budget" else ""
     beyond = run.verifier.beyond_precision(certificate, mostly=True)
     if (
@@ -241,7 +250,7 @@ def not_confirmed(run: Loop, reason: Reason, certificate: Certificate) -> Reason
     L = run.asked.problem.objective.smoothness
     if L and (seen := run.audit.smoothness(L)) > L:
         why = (
-            f"the smoothness L = {L:.3g} is too small, as the run has seen {seen:.3g}, for which the check was made. Leave "
+            f"the smoothness L = {L:.3g} is too small: the run has measured {seen:.3g}, which the check used. Leave "
             f"smoothness out to have it estimated, or give at least {seen:.3g}"
         )
     elif run.asked.keep_best:
@@ -261,14 +270,14 @@ def tolerated(eps: float | None) -> str:
 
 
 def unchecked(run: Loop, reason: Reason, why: str) -> tuple[Point, float, Certificate | None, Reason]:
-    """The point, without a certificate, if it could not be checked."""
+    """The point to return if it could not be checked; it has no certificate."""
     x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
-    message = f"{reason.message} What is returned was not checked, as {why}: it has no certificate."
+    message = f"{reason.message} The returned point was not checked, because {why}: it has no certificate."
     return x, nan, None, Reason(reason.status, message)
 
 
 def lower_elsewhere(run: Loop, certificate: Certificate) -> str:
-    """A sentence about the iterate with the lowest F, if that is not the returned one, which has the smallest mapping."""
+    """A sentence about the iterate with the lowest F, if that is not the returned one (which has the smallest mapping)."""
     lowest = run.reached.lowest
     if lowest is None or lowest.fun >= run.observer.value(certificate.x):
         return ""

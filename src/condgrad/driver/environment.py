@@ -28,7 +28,7 @@ def environment() -> dict[str, str]:
 
 @cache
 def _versions() -> dict[str, str]:
-    from condgrad import __version__  # local, because it is set after this module is imported
+    from condgrad import __version__  # imported here, because condgrad sets it after it has imported this module
 
     libraries = {name: version(name) for name in ("numpy", "scipy", "numba")}
     return {"condgrad": __version__, "Python": platform.python_version(), **libraries}
@@ -45,7 +45,8 @@ def threads() -> dict[str, int | None]:
 
 
 def _blas_threads() -> int | None:
-    threadpoolctl: Any = sys.modules.get("threadpoolctl")  # its user may have changed the number of threads
+    # a program that has imported threadpoolctl may have changed the number of threads
+    threadpoolctl: Any = sys.modules.get("threadpoolctl")
     if threadpoolctl is not None:
         found = [
             library["num_threads"] for library in _thread_pools(threadpoolctl).info() if library["user_api"] == "blas"

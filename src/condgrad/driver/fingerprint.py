@@ -1,4 +1,4 @@
-"""Fingerprints of runs: what was asked, by content. Two runs with the same fingerprint take the same steps."""
+"""Fingerprints of runs: the content of problem, method and settings. Runs with equal fingerprints take equal steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Fingerprint = dict[str, Any]
 MAX_DEPTH = 6
 """Maximum depth to which the attributes of an object are described."""
 OWN = ("condgrad.", "array ", "scipy.sparse", "builtins.")
-"""Beginnings of descriptions that stand for content; any other is of a user's own class or function."""
+"""Beginnings of descriptions that determine an object. Any other is that of a user's class or function, and has only its name."""
 
 
 def digest(found: Fingerprint) -> str:
@@ -35,7 +35,7 @@ def fingerprint(
 ) -> Fingerprint:
     """Describe a run by classes, parameters and the checksums of all arrays.
 
-    A user's function has no content that could be compared: its name is taken, and with ``probing`` its answers at the start.
+    The content of a user's function can't be compared: its name is used, and with ``probing`` also its answers at the start.
     """
     objective, domain = unwrapped(problem.objective), unwrapped(problem.domain)
     found: Fingerprint = {}
@@ -50,7 +50,7 @@ def fingerprint(
 
 
 def describe(path: str, thing: Any, found: Fingerprint, depth: int) -> None:
-    """Add the description of an object to ``found``, under ``path``; of its attributes down to ``depth``."""
+    """Add the description of an object to ``found``, under ``path``, and those of its attributes, down to ``depth`` levels."""
     if isinstance(thing, bool | int | float | str | np.generic) or thing is None:
         found[path] = thing.item() if isinstance(thing, np.generic) else thing
     elif isinstance(thing, np.ndarray):
@@ -83,7 +83,8 @@ def checksum(array: np.ndarray) -> str:
 
 
 def probe(problem: Problem, x0: Point) -> Fingerprint:
-    """The norms of the gradient at the start and of the step to the linear oracle's answer: numbers, the same on any machine."""
+    """The norms of the gradient at the start and of the step to the linear oracle's answer: the same on any machine, up to
+    rounding."""
     objective = problem.objective
     try:
         if fits(objective, Objective):

@@ -54,7 +54,8 @@ class GradientCheck(NamedTuple):
     rtol: float = DOUBLE.rtol
     """Tolerated relative error: 1e-4, and 5e-3 if the values of F were computed in float32."""
     sure: bool = True
-    """False if every difference is too uncertain: ``error`` is then only what noise and curvature do not explain."""
+    """False if every difference is too uncertain to decide. ``error`` is then the part of the deviation that noise and curvature
+    can't explain."""
 
     @property
     def matches(self) -> bool:
@@ -167,6 +168,7 @@ class Difference(NamedTuple):
 
     @property
     def size(self) -> float:
+        """Sum of the absolute values of F."""
         return float(np.abs(self.values).sum())
 
 
@@ -179,7 +181,7 @@ def difference(objective: Any, x: Point, d: Point, h: float) -> Difference:
 
 
 def is_float32_exact(answer: Any) -> bool:
-    """Whether all entries of an array are exactly float32 numbers, which a float64 number is with probability 2^-29."""
+    """Whether float32 represents all entries of an array exactly. It does so for a float64 number with probability 2^-29."""
     if not isinstance(answer, np.ndarray):
         return False
     with np.errstate(over="ignore"):
@@ -198,7 +200,7 @@ def estimates_from(differences: list[Difference], rounding: float, scatter: floa
     """Estimates of the slope: the differences themselves, and Richardson extrapolations of neighbouring pairs.
 
     The error of a difference is about c h^2; extrapolation eliminates c. The uncertainty of an estimate is the noise of its
-    values, plus the largest deviation from shorter differences that their noise does not explain.
+    values, plus the largest amount by which its deviation from a shorter difference exceeds the noise of that difference.
     """
     noise = [max(rounding * D.size, NOISE_FACTOR * scatter) / D.h for D in differences]
 
@@ -219,7 +221,7 @@ def estimates_from(differences: list[Difference], rounding: float, scatter: floa
 def compare_slope(slope: float, rounding: float, estimates: list[Estimate], precision: Precision) -> GradientCheck:
     """Compare a slope with the conclusive estimate that agrees best.
 
-    If no estimate is conclusive, compare with the most certain one, and count only what its uncertainty does not explain.
+    If no estimate is conclusive, compare with the most certain one. The error is then the part that uncertainty can't explain.
     """
     conclusive = []
     for estimate in estimates:

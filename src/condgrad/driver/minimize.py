@@ -32,6 +32,7 @@ from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, 
 logger = logging.getLogger(__name__)
 
 WARM_START = 20
+"""Default number of Frank-Wolfe steps of a warm start."""
 PRACTICAL_CALLS = 1000
 """Maximum number of linear oracle calls for a prox subproblem with the practical schedule; condg could need millions."""
 
@@ -81,14 +82,15 @@ def minimize(
         Starting point; it is not changed. None: ``domain.start()``. For a ``user_set`` with neither ``contains`` nor
         ``project``, up to 10 linear oracle calls, which are not counted, check that x0 is not outside.
     method : str or Solver, default "ncgs"
-        A name from ``condgrad.METHODS``; a solver object with ``init(problem, x0)`` and ``step(problem, state)``,
-        which has its own schedule, inner solver and options, so that none may be given here; or "auto": ncgs for a
-        plain function, for a finite sum of known smoothness the one of stochastic-ncgs and ncgs-vr with the smaller
-        bound at this ``tol``, stochastic-ncgs for an expectation.
+        A name from ``condgrad.METHODS``, a solver object, or "auto". A solver object has ``init(problem, x0)`` and
+        ``step(problem, state)``. It has its own schedule, inner solver and options, so that none of these may be given
+        here. "auto" is ncgs for a plain function and stochastic-ncgs for an expectation. For a finite sum of known
+        smoothness it is stochastic-ncgs or ncgs-vr, whichever needs fewer term gradients for this ``tol`` by its
+        theorem.
     tol : float, default 1e-6
-        Stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most ``tol``. As a
-        squared gradient it has the unit of F^2 / x^2: multiply F by 10 and it grows by 100, multiply x by 10 and it
-        falls by 100.
+        Stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most ``tol``. It has the
+        unit F^2 / x^2 of a squared gradient: if F is multiplied by 10, it becomes 100 times as large; if x is multiplied
+        by 10, it becomes 100 times as small.
     max_steps : int, default 1000
         Maximum number of steps. With ``schedule="theory"``, the N of the theorem.
     stop : Rule, default None
@@ -98,38 +100,42 @@ def minimize(
         Step sizes, accuracies and batch sizes; also a value such as ``practical(c=0.25)``.
     inner : {"auto", "spectral", "exact", "corrective", "condg"} or Inner, default "auto"
         How prox subproblems are solved; also an inner solver such as ``CondG(max_calls=100)``. "auto": spectral on
-        spectral sets, exact on other sets with a projection, else corrective. By name and with the practical
-        schedule, each prox may use at most 1000 linear oracle calls; its certificate states the accuracy that was
+        spectral sets, exact on other sets with a projection, else corrective. With a name and the practical schedule,
+        each prox subproblem takes at most 1000 linear oracle calls; its certificate states the accuracy that was
         reached.
     warm_start : int, default None
         Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with
         the phase "warm-start" and numbers below 0; ``max_steps`` does not count them. None: 20 with the practical
         schedule if x0 is None, else 0.
     polish : bool or "auto", default "auto"
-        Decrease F over the factors of each iterate after each step, which converges much faster than the steps alone, and compute
-        proofs when they are due only. For ``ncgs`` with the practical schedule, on sets that have a factored form
-        (``NuclearBall``, ``Spectrahedron``). "auto": if iterates are ``LowRank``, as with ``Completion``. False: the steps alone,
-        each with its certificate. True: also for iterates that are arrays; TypeError if it is not possible.
+        Whether each step is followed by a phase that minimises F over the factors of the iterate. This converges much faster than
+        the steps alone; certificates are then computed on some steps only. Available for ``ncgs`` with the practical schedule, on
+        sets that have a factored form (``NuclearBall``, ``Spectrahedron``). "auto": if iterates are ``LowRank``, as with
+        ``Completion``. False: the steps alone, each with its certificate. True: also for iterates that are arrays; raises
+        TypeError if there is no factored form.
     smoothness : float, SmoothnessEstimate or "estimate", default None
-        L, in place of the objective's own: a number, or what :func:`condgrad.estimate_smoothness` returns, which has
-        the constants of the terms of a finite sum too. "estimate": by backtracking. None: the objective's own; by
-        backtracking if it has none.
+        The constant L to use in place of the objective's own: a number, or the result of
+        :func:`condgrad.estimate_smoothness`, which also has the constants of the terms of a finite sum. "estimate": L is
+        found by backtracking. None: the objective's own L; found by backtracking if the objective has none.
     output : {"best", "last", "lowest", "random"}, default None
-        Which iterate is returned. "best": the one with the smallest certified mapping (for stochastic methods,
-        measured outside of the method, for an expectation on a batch of ``validate`` samples). "last". "lowest": the
-        one with the lowest F among every ``every``-th step, certified at the end. "random": the paper's random index,
-        for stochastic methods. None: "random" for stochastic methods with ``schedule="theory"``, else "best".
+        Which iterate is returned. "best": the one with the smallest certified mapping; the mapping of a stochastic
+        method is measured by the driver, for an expectation on a batch of ``validate`` samples. "last": the last one.
+        "lowest": the one with the lowest F among every ``every``-th step, certified at the end. "random": the paper's
+        random index, for stochastic methods. None: "random" for stochastic methods with ``schedule="theory"``, else
+        "best".
     seed : int, default 0
         Seed of all random numbers.
     every : int, default 1
         Record every ``every``-th step in the trace, with the value of F.
     measure : bool, default False
-        Measure the mapping of each recorded iterate outside of the method and off the clock, in place of the bound
-        that the method proves: for comparing methods. Matrices of up to 512 x 512 are measured by a full SVD.
+        Have the driver measure the mapping of the iterates, at growing intervals and with the clock paused, in place of
+        the bound that the method computes. For comparisons of methods. Matrices of up to 512 x 512 are measured by a
+        full SVD.
     validate : int, default 10_000
         Number of samples of an expectation on which iterates are measured.
     callback : callable, default None
-        ``callback(record, x)``, called at the start and after each step. A true return value stops the run.
+        ``callback(record, x)``, called at the start and after each step. A true return value stops the run. What it
+        evaluates at x has no effect on the run.
     progress : bool, default None
         Show a progress line on stderr. None: on a terminal, if the run takes more than two seconds.
         ``CONDGRAD_PROGRESS=0`` in the environment disables it everywhere.
@@ -145,9 +151,9 @@ def minimize(
         is none yet. The problem and all settings must be the same, except that budgets may be larger.
     on_interrupt : {"raise", "return"}, default None
         What follows Ctrl-C or SIGTERM, after the checkpoint (if there is one) has been saved. "raise": Ctrl-C raises
-        KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process: one signal
-        ends a program of many runs. "return": the result so far is returned, with the status ``interrupted``. None:
-        "return" in an interactive session, "raise" in a script. Your own handler of SIGTERM takes precedence.
+        KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process, so that one
+        signal ends a program of many runs. "return": the result so far is returned, with the status ``interrupted``.
+        None: "return" in an interactive session, "raise" in a script. Your own handler of SIGTERM takes precedence.
     **options : Any
         Options of the method, such as ``rule="short"``; ``condgrad methods`` lists them. The ``rule`` of Frank-Wolfe
         may be a function of a :class:`condgrad.solvers.Direction` that returns the step size t.
@@ -287,7 +293,7 @@ def minimize(
 
 
 def check_solver(solver: Any, given: list[str]) -> None:
-    """Refuse what is no solver, and settings that a solver object already has."""
+    """Raise TypeError if ``solver`` is not a solver object, or if settings are given, because a solver object has its own."""
     if isinstance(solver, type):
         raise TypeError(f"method is the class {solver.__name__}, an instance was expected: {solver.__name__}(...).")
     missing = [name for name in ("init", "step") if not callable(getattr(solver, name, None))]

@@ -23,7 +23,7 @@ def phase_of(state: Any) -> str:
 
 
 class Gap(NamedTuple):
-    """A Frank-Wolfe gap, rounded up, and its rounding error."""
+    """An upper bound on a Frank-Wolfe gap, and the rounding error that it includes."""
 
     value: float
     noise: float
@@ -38,19 +38,19 @@ class Observer:
     audit: Audit
 
     def observe(self, state: Any, last: bool = False) -> Record:
-        """Measure a state, and keep the best certificate and the lowest value so far (``last``: the run is over)."""
+        """Measure a state, and keep the best certificate and the lowest value so far. ``last``: whether the run has ended."""
         asked, reached = self.asked, self.reached
         self.learn(state)
         fun = self.value(state.x) if state.k % asked.every == 0 else nan
         reached.keep_lowest(state.x, fun, state.k)
-        if getattr(state, "fun", None) is not None:  # known without a call, also between two records
+        if getattr(state, "fun", None) is not None:  # known without another call, also for a step that is not recorded
             reached.keep_lowest(state.x, float(state.fun), state.k)
         reached.current = certificate = self.certify(state, last)
         gap = upper = lower = nan
         if certificate is not None:
             gap, upper, lower = self.gap(certificate, state.k), certificate.upper, certificate.lower
             start = reached.state
-            before = start is not None and certificate.x is start.x  # a step certifies the point where it started
+            before = start is not None and certificate.x is start.x  # a step may certify the point it started from
             reached.current_k = start.k if before else state.k
             if reached.best is None or asked.rank(certificate) < asked.rank(reached.best):
                 reached.best, reached.best_k = certificate, reached.current_k
@@ -66,7 +66,7 @@ class Observer:
         )
 
     def learn(self, state: Any) -> None:
-        """Take over the values of F that the solver has computed; the state of a user's method need not have any."""
+        """Store the values of F that the solver has computed, if the state has any."""
         if getattr(state, "fun", None) is not None:
             self.reached.known.append((state.x, float(state.fun)))
         if getattr(state, "descent_fun", None) is not None:
@@ -90,9 +90,10 @@ class Observer:
         return fun
 
     def certify(self, state: Any, last: bool = False) -> Certificate | None:
-        """The certificate of the step itself, or a measured one when it is due; None: neither.
+        """The certificate that the step computed itself, or a measured one if a measurement is due; None if there is neither.
 
-        A step that leaves its gap open is not measured, because its method decides when a proof pays; the ``last`` one is.
+        A step whose certificate has an infinite gap is not measured, because its method decides when a proof is worth its cost.
+        The ``last`` step of a run is measured nevertheless.
         """
         asked, own = self.asked, state.certificate
         if not asked.checked:
@@ -115,7 +116,7 @@ class Observer:
         return mapping(asked.measured, state.x, gamma, asked.eps, exact=asked.measure)
 
     def with_errors(self, own: Certificate, descent: Any) -> Certificate:
-        """The certificate of a step with the error of the linear oracle in this step and the rounding error of the mapping."""
+        """Add the error of the linear oracle in this step, and the rounding error of the mapping, to a step's certificate."""
         rounding, objective = own.rounding, self.asked.problem.objective
         if descent is not None and descent.x is own.x:
             known = precision(objective, descent.grad)
@@ -124,7 +125,7 @@ class Observer:
         return replace(own, gap=own.gap + self.audit.error, rounding=rounding)
 
     def gap(self, certificate: Certificate, k: int) -> float:
-        """The Frank-Wolfe gap at the certificate's point: its own, or measured if the stopping rule uses the gap."""
+        """The Frank-Wolfe gap at the certificate's point: the certificate's own, or measured if the stopping rule uses gaps."""
         if "gap" not in self.asked.watches or certificate.prox is certificate.x or k < self.reached.next_gap:
             return certificate.wolfe_gap
         self.reached.next_gap = later(k)
@@ -132,7 +133,8 @@ class Observer:
         return gap
 
     def gap_at(self, certificate: Certificate) -> Gap:
-        """The Frank-Wolfe gap at the certificate's point: its own, or computed by one gradient and one linear oracle call."""
+        """The Frank-Wolfe gap at the certificate's point: the certificate's own, or computed by a gradient and a linear oracle
+        call."""
         if certificate.prox is certificate.x:
             return Gap(certificate.gap, certificate.noise)
         measured = self.asked.measured

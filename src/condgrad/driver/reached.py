@@ -1,4 +1,4 @@
-"""What a run has reached: all that changes from step to step, and so what a checkpoint saves."""
+"""What a run has reached: everything that changes from step to step. This is what a checkpoint saves."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Findings(NamedTuple):
     """Findings of the audit of a run."""
 
     curvature: Curvature = Curvature()
+    """Largest lower bound on L from pairs of gradients."""
     rise: str = ""
     """Sentence about the first step on which F was above the bound that L implies."""
     inexact: int = 0
@@ -28,7 +29,9 @@ class Findings(NamedTuple):
     error: float = 0.0
     sentence: str = ""
     next_look: int = 1
+    """Step from which on membership in the set is checked again."""
     next_rise: int = 0
+    """Step from which on values of F are compared again with the bound that L implies."""
     along: float = 0.0
     """Lower bound on L from the values of F at the step of ``rise``."""
     vertices: tuple[Point, ...] = ()
@@ -41,14 +44,17 @@ class Reached:
 
     state: Any = None
     record: Record | None = None
-    """The last row of the trace; it is in ``trace`` too if it is recorded."""
+    """The record of the last step. It is also the last row of ``trace``, unless the trace leaves that step out."""
     current: Certificate | None = None
     """The certificate that the measures of the last record come from."""
     current_k: int = 0
-    """The step after which the method reported the point of ``current``; for a point within a step, the number of that step."""
+    """Number of the step that ``current`` belongs to: the last one, or the one under way if its point is from inside a step."""
     best: Certificate | None = None
+    """The certificate with the smallest bound so far."""
     best_k: int = 0
+    """The step of ``best``, as ``current_k`` is that of ``current``."""
     lowest: Lowest | None = None
+    """The iterate with the lowest known F."""
     unconfirmed: Reason | None = None
     """A claim of convergence that its check did not confirm."""
     known: list[tuple[Point, float]] = field(default_factory=list)
@@ -56,8 +62,11 @@ class Reached:
     idle: int = 0
     """Number of steps in a row that changed nothing."""
     next_check: int = 0
+    """Step from which on a claim of convergence is checked again."""
     next_measure: int = 0
+    """Step from which on the driver measures the mapping again."""
     next_gap: int = 0
+    """Step from which on the driver measures the Frank-Wolfe gap again."""
     gap_noise: float = 0.0
     """The rounding error of the gap that was measured last."""
     findings: Findings = field(default_factory=Findings)
@@ -75,7 +84,7 @@ class Reached:
         }
 
     def keep_lowest(self, x: Point, fun: float, k: int) -> None:
-        """Keep the iterate if its F is the lowest so far. Points are values, so a reference is enough."""
+        """Keep the iterate if its F is the lowest so far. Points are immutable, so no copy is needed."""
         if isfinite(fun) and (self.lowest is None or fun < self.lowest.fun):
             self.lowest = Lowest(x, fun, k)
 
@@ -85,7 +94,7 @@ class Reached:
         self.known = [(point, fun) for point, fun in self.known if any(point is x for x in held)]
 
     def close_trace(self) -> None:
-        """Add a last row if the run ended within a step, so that the trace has all that was spent."""
+        """Add a last row if the run ended within a step, so that the trace includes the oracle calls of that step."""
         if self.record is None:
             return
         spent = vars(self.counts)

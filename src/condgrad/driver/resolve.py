@@ -44,9 +44,10 @@ from condgrad.solvers import Method
 INSIDE = 1e-6
 """Tolerance for a point outside of the set, relative to the diameter: it allows for rounding, also in the user's data."""
 DIGITS = 1e-12
-"""The same relative to the norm of the points, which may be far larger than the diameter: rounding of their last digits."""
+"""Additional tolerance relative to the norm of the points, for their rounding: in a small set far from 0 the norm of a point is
+much larger than the diameter."""
 FUNCTIONS = ("draw", "assemble", "start", "contains", "low_rank_start", "shrink", "grad_scale")
-"""Members of an objective or a set that are functions and no oracles."""
+"""Members of an objective or a set that are functions, but not oracles."""
 NUMBERS: dict[str, Callable[[Any, str], Any]] = {
     "smoothness": not_negative,
     "term_smoothness": not_negative,
@@ -57,9 +58,10 @@ NUMBERS: dict[str, Callable[[Any, str], Any]] = {
     "max_norm": not_negative,
     "n_terms": whole,
 }
-"""Members of an objective or a set that are numbers, with what is required of them."""
+"""Members of an objective or a set that are numbers, and the function that checks each."""
 COARSE = 2.0
-"""The same in units of the machine epsilon of the coarsest type that a user's set has returned; the larger tolerance counts."""
+"""Tolerance for a point outside of the set, in units of the machine epsilon of the coarsest type that a user's set has returned.
+The larger of this and INSIDE applies."""
 ENTRY_CALLS = 10
 """Maximum number of linear oracle calls, which are not counted, to show that a start is outside of a set without ``contains``.
 Two or three are enough for a point that is clearly outside. Only ``contains`` makes the check reliable."""
@@ -182,7 +184,7 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
 
 
 def uncached(x0: Point) -> Point:
-    """The point from which a run starts: it may change the form in which a structured point is stored, but not that of x0."""
+    """A point equal to x0 from which a run starts. A run may change how a structured point is stored; x0 must stay as it is."""
     return x0.uncached() if hasattr(x0, "uncached") else x0
 
 
@@ -255,7 +257,7 @@ def with_smoothness(objective: Any, smoothness: float | None, **of_terms: float)
 
 
 def checked_answers(objective: Any) -> Any:
-    """A user's own class, with its values and gradients checked and copied as those of :class:`condgrad.Function` are.
+    """A user's own objective, with its values and gradients checked and copied as those of :class:`condgrad.Function` are.
 
     NaN and Inf are not checked here: `counting` does it, so that the message names the step.
     """
@@ -330,7 +332,8 @@ def diameter(domain: Any) -> float | None:
 def not_vacuous(objective: Any, domain: Any, entry: Method, tol: float) -> Any:
     """Remove L, so that it is estimated, if it is so small that every point of the set would meet the tolerance.
 
-    The mapping is |x - psi|/gamma with gamma = 1/(2L), so at most 2 L D. A larger L is a valid smoothness constant, too.
+    The mapping is |x - psi|/gamma with gamma = 1/(2L), so it is at most 2 L D. The estimate may be larger than L: any number
+    above a smoothness constant is one too.
     """
     L, D = objective.smoothness, diameter(domain)
     if not L or not D:

@@ -47,7 +47,7 @@ class Result:
     status : str
         ``"converged"``; ``"out_of_budget"``; ``"stalled"``; ``"stopped"``, by the callback; ``"interrupted"``, by Ctrl-C or
         SIGTERM; ``"finished"``, at the random index that the paper's output rule drew; ``"unverified"``, if the verification at
-        the end does not confirm the certificate; or ``"failed"``, by a NaN.
+        the end does not confirm the certificate; or ``"failed"``, after a fault such as a NaN.
     message : str
         The reason for the status, in one sentence.
     certificate : Certificate or None
@@ -68,8 +68,8 @@ class Result:
     seed : int
         Seed of all random numbers.
     spec : str
-        Hash of the content of the objective, the set, the method, its options, the seed and the start. A user's function
-        enters with its name.
+        Hash of the content of the objective, the set, the method, its options, the seed and the start. For a user's function,
+        its name is hashed.
     made_with : dict of str to Any
         Versions of the packages and numbers of threads.
     warnings : tuple of str, default ()

@@ -23,7 +23,7 @@ from condgrad.driver.result import Result
 from condgrad.driver.stopping import Rule
 from condgrad.driver.verification import Verifier
 from condgrad.protocols import BudgetEnd, Listener, Objective, Point, Problem, Reason, Record, Solver, fits
-from condgrad.runtime.cache import Cache, caching, in_run
+from condgrad.runtime.cache import Cache, caching, in_run, outside_of_runs
 from condgrad.runtime.interruption import (
     ACTIONS,
     Terminated,
@@ -77,7 +77,7 @@ def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> I
 
 
 def _states(problem: Problem, solver: Solver, x0: Point, state: Any) -> Iterator[Any]:
-    cache = None if in_run() else Cache()  # iterates of a user's own loop are a run too
+    cache = None if in_run() else Cache()  # a user's own loop over the iterates is a run too
     if state is None:
         with caching(cache):
             state = solver.init(problem, x0 if cache is None else uncached(x0))
@@ -139,13 +139,12 @@ def run(
         Return the iterate with the smallest certified mapping, the last one, or the one with the lowest F among those whose
         value is known (of every ``every``-th step).
     measure : bool, default False
-        Measure the mapping from outside, at the iterate that the method reports, in place of what the method proves itself
-        (Frank-Wolfe's own bound, gap/gamma, is a loose one). A method that proves nothing is always measured from
-        outside, at steps with growing distance.
+        Have the driver measure the mapping of the iterates, at growing intervals, in place of the bound that the method
+        computes. That bound may be loose: Frank-Wolfe's is gap/gamma. A method that computes no bound is always measured.
     validate : int, default 10_000
         Number of samples on which an expectation is measured.
     seed : int, default 0
-        Seed of that batch.
+        Seed with which these samples are drawn.
     callback : callable, default None
         ``callback(record, x)`` at the start and after each step; True ends the run.
     listeners : sequence of callables, default ()
@@ -279,10 +278,10 @@ class Loop:
         return Reason("stopped", "")
 
     def take_over(self, end: BaseException) -> bool:
-        """Make the state that a step had reached when it was ended the last one; a checkpoint has the step before.
+        """Use the state that an unfinished step has attached to the exception as the last state. Returns whether there is one.
 
-        After a budget it is observed like others. After a signal time is short, and after a fault the objective can't be asked:
-        then nothing is computed. Returns whether there is such a state.
+        A checkpoint keeps the state before the step. If a budget ended the step, the state is observed like any other. Nothing is
+        computed after a signal, because there is no time, and after a fault, because the objective can't be evaluated.
         """
         state, reached = vars(end).pop("unfinished", None), self.reached
         if state is None or reached.record is None:
@@ -328,7 +327,7 @@ class Loop:
             ending = Reason("stalled", message)
         self.audit.collect()  # so that reports of measurements are not attributed to the next step
         if new:
-            if asked.callback and asked.callback(record, read_only(state.x)):
+            if asked.callback and self.callback_stops(asked.callback, record, state.x):
                 ending = ending or Reason("stopped", "The callback asked to stop.")
             self.report(record)
             if self.saving:
@@ -337,12 +336,20 @@ class Loop:
             reached.trace.append(record)
         return ending
 
+    def callback_stops(self, callback: Callback, record: Record, x: Point) -> bool:
+        """Call the user's callback, and return whether it asks to stop. Its evaluations have no effect on the run.
+
+        The callback gets a point of its own, because later steps of the run may change how x is stored.
+        """
+        with outside_of_runs():
+            return bool(callback(record, read_only(uncached(x))))
+
     def stands_still(self, before: Any, last: Record | None) -> bool:
         """Whether the step left the point unchanged and used up no budget: such steps could be repeated for ever."""
         now, stop, trace = self.reached.record, self.asked.stop, self.reached.trace
         if before is None or last is None or now is None or not same_point(before.x, self.reached.state.x):
             return False
-        # progress towards a tolerance is left out: only budgets count here
+        # without the measures, progress is that of the budgets only
         now, last = (replace(record, mapping=nan, gap=nan) for record in (now, last))
         return stop.progress(now, trace) <= stop.progress(last, trace)
 

@@ -25,7 +25,7 @@ MIN_RELATIVE_DISTANCE = 1e-12
 MAX_HALVINGS = 100
 """Maximum number of times that a segment is halved."""
 MIN_GROWTH = 1.1
-"""Halving ends when the quotient has grown by less than this factor in two halvings."""
+"""Halving ends after two halvings in a row in which |grad F(x) - grad F(y)| / |x - y| did not grow by this factor."""
 
 
 Gradients = tuple[Point, list[Point]]
@@ -101,10 +101,10 @@ def estimate_smoothness(
     samples : int, default 20
         Number of random points of the set around which pairs are taken.
     rounds : int, default 3
-        Number of further pairs around each point. The next direction is the vertex that the linear oracle returns for the last
-        change of the gradient, as in the power method. After the last round the segment from the point
-        to the last vertex is halved repeatedly: the half on which the gradient changes more is kept, until the quotient stops
-        growing. This finds curvature on a much smaller scale than that of the set.
+        Number of further pairs around each point. The second point of a pair lies towards a vertex: that of a random direction at
+        first, then the one farthest in the direction of the last change of the gradient, as in the power method. After the last
+        round the segment from the point to the last vertex is halved repeatedly: the half on which the gradient changes more is
+        kept, until the quotient stops growing. This finds curvature on a much smaller scale than that of the set.
     terms : int, default 100
         For a finite sum, the number of terms, drawn without replacement, whose gradients are compared one by one. For an
         expectation, the number of samples in the batch whose mean gradient replaces the gradient of F.

@@ -58,7 +58,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class _Pair(Rule):
-    """Two rules, with the measures and the smaller tolerances of both."""
+    """A combination of two rules. It needs the measures of both, and its tolerances are the smaller ones."""
 
     one: Rule
     other: Rule

@@ -17,11 +17,11 @@ from condgrad.protocols import Reason
 from condgrad.solvers.evaluation import same_point
 
 MAX_STEP_RATIO = 10.0
-"""Maximum ratio of a step size to the one that two gradients of the run imply, where L is not given."""
+"""If L is not given, a claimed step size may be at most this many times 1/(2L), with the L that two gradients imply."""
 MIN_RELATIVE_TOLERANCE = 1e-15
 """A tolerance below this, relative to the first measurement, can't be met in float64."""
 GAP_ROUNDING = 3
-"""A gap of at most this many times its rounding error is no larger than rounding, as in ``Certificate.exhausted``."""
+"""A gap of at most this many times its rounding error can't be told from 0, as in ``Certificate.exhausted``."""
 
 
 @dataclass(eq=False)
@@ -36,10 +36,10 @@ class Verifier:
     """The confirmed certificate on which the run ends."""
 
     def verify(self, claim: Certificate) -> Certificate:
-        """The certificate of the claim, computed again by the problem's own oracles, which no solver has wrapped.
+        """The certificate of the claim, computed again with the problem's own oracles, which no solver has wrapped.
 
-        The step size is that of the problem's own L, or of the larger L that the run has shown to be needed: with a longer step
-        the mapping of any point is small.
+        The step size is at most 1/(2L), with the problem's own L or the larger one that the run has measured: a longer step would
+        make the mapping of any point small.
         """
         L = self.asked.problem.objective.smoothness
         L = self.audit.smoothness(L) if L else self.least_smoothness(claim)
@@ -53,9 +53,12 @@ class Verifier:
         return min(verified, short, key=self.asked.rank)
 
     def least_smoothness(self, claim: Certificate) -> float:
-        """Lower bound on L from the gradients at the two points of a certificate; if these are equal, at the point and at the
-        linear oracle's answer. Used where L is not given, so that a solver's tiny L does not make the step size too long. It is
-        divided by MAX_STEP_RATIO, because solvers estimate L from values."""
+        """Lower bound on L from the gradients at the two points of a certificate, divided by MAX_STEP_RATIO.
+
+        If the two points are equal, the linear oracle's answer is the second one. The bound is used if L is not given: a solver
+        that estimates a tiny L would make the step size too long. It is divided because solvers estimate L from values, which may
+        show less curvature than gradients.
+        """
         measured = self.asked.measured
         x, y, grad = claim.x, claim.prox, measured.objective.grad
         here = grad(x)
@@ -66,7 +69,7 @@ class Verifier:
         return found / MAX_STEP_RATIO if isfinite(found) else 0.0
 
     def probed(self, certificate: Certificate, brief: bool = False) -> Certificate:
-        """The certificate with the error that more calls of a user's linear oracle find near the direction it relies on."""
+        """Call a user's linear oracle for more directions near that of the certificate, and add the error that they reveal."""
         domain = self.asked.problem.domain
         if not isinstance(domain, Compared):
             return certificate
@@ -76,7 +79,10 @@ class Verifier:
         return replace(certificate, gap=certificate.gap + error) if error else certificate
 
     def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
-        """The ending after a check of its claim of convergence; None, so that the run continues, if it is not confirmed."""
+        """The ending after a check of its claim of convergence.
+
+        If the check fails, the claim is dropped, and None is returned unless the stopping rule has another reason to end.
+        """
         reached = self.reached
         if ending is None or ending.status != "converged" or reached.current is None or not self.asked.keep_best:
             return ending
@@ -95,7 +101,7 @@ class Verifier:
         return self.asked.stop(replace(reached.record, mapping=nan, gap=nan), reached.trace) if reached.record else None
 
     def exhausted(self, k: int) -> Reason | None:
-        """The ending at a point that is stationary as far as float64 can tell, if the tolerance needs more precision."""
+        """The ending at a point that is stationary up to rounding errors, if the tolerance requires more precision; else None."""
         reached, claim = self.reached, self.reached.current
         if claim is None or not self.asked.keep_best or k < reached.next_check:
             return None
@@ -109,7 +115,7 @@ class Verifier:
         return None
 
     def near_rounding(self, claim: Certificate) -> bool:
-        """Whether the claimed mapping is above its tolerance by no more than rounding may explain, so that it is checked."""
+        """Whether the claimed mapping is above its tolerance by no more than its rounding error. Then it is verified."""
         if self.asked.by_gap or (eps := self.sensible("mapping", self.asked.eps)) is None:
             return False
         rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
@@ -127,9 +133,9 @@ class Verifier:
         return noise > eps and record.gap <= GAP_ROUNDING * noise
 
     def sensible(self, measure: str, eps: float | None) -> float | None:
-        """The tolerance of a measure, if float64 can resolve it compared with the first measurement, else None.
+        """The tolerance of a measure; None if it is too small for float64, relative to the first measurement.
 
-        A tolerance that is too small for float64 is a way to ask that only budgets end the run.
+        Users give such a tolerance if only budgets should end the run.
         """
         if eps is None:
             return None
@@ -146,8 +152,8 @@ class Verifier:
         certificate : Certificate
             A verified one.
         mostly : bool, default False
-            Also if a quarter of the bound (half of the norm of the mapping) is rounding, for the message of a run that ends for
-            another reason.
+            Return a reason also if only a quarter of the bound (half of the norm of the mapping) is rounding. Used for the
+            message of a run that ends for another reason.
         """
         record, found = self.reached.record, {}
         eps, floor = self.sensible("mapping", self.asked.eps), certificate.floor
@@ -163,12 +169,12 @@ class Verifier:
         mapping = 0.0 if eps is not None and "mapping" not in found else inf
         gap = 0.0 if gap_eps is not None and "gap" not in found else inf
         hope = self.asked.stop(replace(record, mapping=mapping, gap=gap), self.reached.trace)
-        if hope is not None and hope.status == "converged":  # by the other measure, which is not exhausted
+        if hope is not None and hope.status == "converged":  # the other measure may still meet its tolerance
             return None
         return next(iter(found.values()))
 
     def satisfied(self, certificate: Certificate) -> bool:
-        """Whether the stopping rule says ``converged`` for these verified numbers, and because of them."""
+        """Whether the stopping rule says ``converged`` with these verified numbers, and would not say so without them."""
         record, stop, trace = self.reached.record, self.asked.stop, self.reached.trace
         if record is None:
             return False
@@ -177,7 +183,7 @@ class Verifier:
         return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")
 
     def restated(self, reason: Reason, certificate: Certificate) -> Reason:
-        """Why the rule is met, with the verified numbers in place of the claimed ones: one bound for one point."""
+        """The reason with the verified numbers in place of the claimed ones, so that it agrees with the certificate."""
         record = self.reached.record
         if record is None:
             return reason

@@ -1,6 +1,7 @@
-"""A few answers of a user's linear oracle are remembered: an answer that is worse than one of them is not a minimiser.
+"""Check of a user's linear oracle: an answer that is worse than one of its earlier answers is not a minimiser.
 
-The sets of this library are exempt: their oracles are tested, and cost little more than the comparison would.
+The last answers are stored for this comparison. The sets of this library are not checked: their oracles are tested, and the
+comparison would take about as long as their calls.
 """
 
 from __future__ import annotations
@@ -21,43 +22,45 @@ from condgrad.protocols import Point
 from condgrad.runtime.signals import receiving, report_inexact, worst
 
 REMEMBERED = 8
-"""Answers that are remembered: those that were given last."""
+"""Number of answers that are stored: the last ones."""
 TOLERATED = 1e-6
-"""An answer that is worse by at most this, relative to |direction| times the size of the answers, is called inexact: its error is
-added to the gap. One that is worse by more ends the run."""
+"""An answer that is worse than another one by at most this, relative to |direction| times the sum of the norms of both answers,
+is inexact: its error is added to the gap. An answer that is worse by more ends the run."""
 OF_A_POINT = 1e-5
-"""The same for a known point of the set, which may be off by as much as counts as inside (1e-6 of the set) itself."""
+"""The same limit for the comparison with a known point. It is larger, because a point that is outside of the set by up to 1e-6 of
+its diameter counts as inside."""
 DIGITS = 4
-"""Both in units of the type of the answers, where that is coarser: float16 and bfloat16."""
+"""Both limits are at least this many times the machine epsilon of the answers, for answers in float16 or bfloat16."""
 PROBES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0)
-"""Lengths of the random vectors, relative to the direction, by which it is changed to see other answers."""
+"""Lengths, relative to the direction, of the random vectors that are added to it to obtain other answers."""
 FAVOURS = (0.01, 0.1, 1.0, 10.0)
-"""By how much, relative to the direction, an answer is favoured over another one to see the next best."""
+"""Lengths, relative to the direction, of the vectors that are subtracted from it in favour of one point over another."""
 
 Vertices = tuple[Point, ...]
 
 
 def by_user(domain: Any) -> bool:
-    """Is this set's linear oracle somebody else's?"""
+    """Whether the linear oracle of this set, or of a set it is made of, is a user's."""
     given = unwrapped(domain)
     own = type(given).__module__.startswith("condgrad.")
     if not own or isinstance(given, UserSet | ProjectableUserSet | Compared):
         return True
-    return any(map(by_user, getattr(given, "parts", ())))  # the sets that a combination is made of
+    return any(map(by_user, getattr(given, "parts", ())))  # the sets of a combination, such as a product
 
 
 class Compared:
-    """The set, with every answer of its linear oracle compared with those before."""
+    """Wrapper of a set that compares every answer of its linear oracle with earlier ones."""
 
     def __init__(self, domain: Any):
         self._domain = domain
         self.remembered: Vertices = ()
+        """The last answers, the latest first."""
         self.points: Vertices = ()
-        """Known points of the set, with which answers are compared too: the start, and where a claim is checked its points."""
+        """Known points of the set, with which answers are compared too: the start, and the points of a claim that is checked."""
         self.refuted = False
-        """The oracle has been shown not to minimise: nothing that rests on it is a certificate."""
+        """Whether the oracle has been shown not to minimise, so that no certificate may rely on it."""
         self.precision = 0.0
-        """The relative distance of two numbers of the coarsest type in which the set has answered."""
+        """Machine epsilon of the coarsest type in which the set has answered."""
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._domain, name)
@@ -67,17 +70,17 @@ class Compared:
         return self._asked(self._domain.lmo, direction)
 
     def _asked(self, oracle: Callable[[Point], Point], direction: Point) -> Point:
-        """The answer of the oracle, compared."""
+        """The answer of the oracle, after the comparison with known points and earlier answers."""
         with receiving() as reports:
             vertex = oracle(read_only(direction))
         check_point(vertex, f"The linear oracle's answer of {type(self._domain).__name__}")
         self.precision = max(self.precision, precision_of(vertex), getattr(self._domain, "precision", 0.0))
         known, value = self.remembered, inner(direction, vertex)
-        if not np.isfinite(value):  # is refused by whoever asked
+        if not np.isfinite(value):  # the caller refuses it
             return vertex
         if (coarse := self.type_error(direction, vertex)) > 0.0:
             sentence = (
-                f"The linear oracle of {type(self._domain).__name__} answers in numbers with a relative distance of "
+                f"The linear oracle of {type(self._domain).__name__} answers in a type with machine epsilon "
                 f"{self.precision:.3g} (float16 or coarser), so that <direction, answer> may be off by {coarse:.3g}."
             )
             report_inexact(coarse, sentence)
@@ -94,7 +97,10 @@ class Compared:
         return vertex
 
     def compare(self, direction: Point, vertex: Point, others: Vertices, values: list[float], known: float) -> None:
-        """Refuse an answer that is worse than one of the others; where it is so by little, by more than a known error, say so."""
+        """Compare an answer with others. Raises BadOracle if it is clearly worse than one of them.
+
+        If it is only slightly worse, but by more than the ``known`` error, it is reported as inexact.
+        """
         excess = inner(direction, vertex) - min(values, default=inf)
         if excess <= 0.0:
             return
@@ -104,7 +110,7 @@ class Compared:
             self._worse(excess, known + max(TOLERATED, DIGITS * self.precision) * scale)
 
     def type_error(self, direction: Point, vertex: Point) -> float:
-        """What an exact answer is off by once rounded, where its type is coarser than what counts as exact; else 0."""
+        """Rounding error of <direction, answer> if the machine epsilon of the answer's type is above TOLERATED; else 0."""
         if self.precision <= TOLERATED:
             return 0.0
         return self.precision / 2 * sqrt(norm2(direction)) * sqrt(norm2(vertex))
@@ -120,19 +126,19 @@ class Compared:
         self.refuted = True
         raise BadOracle(
             f"The linear oracle of {type(self._domain).__name__} answered with a point that is worse than {than} by "
-            f"{excess:.3g}: lmo must return a minimiser of <direction, .> over the set; check that it looks at the direction "
-            "it is given, and at every vertex."
+            f"{excess:.3g}: lmo must return a minimiser of <direction, .> over the set; check that it uses the direction "
+            "it is given, and considers every vertex."
         )
 
 
 def _latest(vertex: Point, known: Vertices, equal: list[bool]) -> Vertices:
-    """The vertex, and those before it without its twin and without the oldest."""
+    """The new vertex, followed by the known ones. A known vertex that equals the new one is dropped, else the oldest is."""
     twin = next((i for i, same in enumerate(equal) if same and _same(known[i], vertex)), None)
     if twin is not None:
         return known if twin == 0 else (known[twin], *known[:twin], *known[twin + 1 :])
     kept = (
         np.array(vertex) if isinstance(vertex, np.ndarray) else vertex
-    )  # an oracle may answer in the same array again
+    )  # a copy: the oracle may write its next answer to the same array
     return (kept, *known)[:REMEMBERED]
 
 
@@ -143,32 +149,36 @@ def _same(x: Point, y: Point) -> bool:
 
 
 def compared(domain: Any) -> Any:
-    """The set with its answers compared, under its own class's name, which messages show."""
+    """Wrap a set in a subclass of Compared that has the name of the set's own class, which messages show."""
     return type(type(domain).__name__, (Compared,), {})(domain)
 
 
 def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = False) -> float:
-    """Ask for other answers, then for the direction's own again: an oracle that is not exact, or that answers a question asked
-    before, is likely to be worse than one of them, or than a known point, which raises BadOracle.
+    """Call the linear oracle for the direction of a certificate and for other directions, and compare the answers.
 
-    The opposite direction, directions near and far from the given one, and ones that favour the answer itself: an oracle that
-    overlooks a better vertex answers with that one once its own answer is the best. At most 24 calls, or 10 where ``brief``,
-    of arrays only.
+    The other directions are the opposite one, random ones near and far, and ones that are changed in favour of a point seen so
+    far. If the oracle overlooked a better vertex, it is likely to return that vertex for one of them. At the end it is called for
+    the given direction again. These are at most 24 calls, or 10 with ``brief``. A structured direction is not checked.
 
     Parameters
     ----------
     domain : Compared
     direction : array or structured point
-        On the answer to it a certificate rests.
+        The direction whose minimiser a certificate relies on.
     points : tuple of points
-        Known points of the set, beside ``domain.points``.
+        Known points of the set, in addition to ``domain.points``.
     brief : bool, default False
-        Ask only for the most telling answers: time is up, or somebody waits.
+        Make only the calls that are most likely to reveal an error: there is no time for more.
 
     Returns
     -------
     float
-        By how much the answer to ``direction`` is worse than the best one seen, where that is little enough to be an error.
+        The error of the answer to ``direction``: by how much it is worse than the best answer found.
+
+    Raises
+    ------
+    BadOracle
+        If the answer is so much worse than another answer or a known point that the oracle is wrong, not only inexact.
     """
     if not isinstance(direction, np.ndarray):
         return 0.0
@@ -178,7 +188,7 @@ def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = Fa
         seen = tuple(_others(domain, direction, vertex, points, brief))
         again = _finite(domain, direction)
         values = [inner(direction, other) for other in seen]
-        with receiving() as reports:  # the errors of the answers to other directions are not those of this one
+        with receiving() as reports:  # only the errors for this direction, not those for the others
             for answer in (vertex, again):
                 domain.compare(direction, answer, seen, values, domain.type_error(direction, answer))
         return worst(reports)
@@ -194,7 +204,7 @@ def _finite(domain: Compared, direction: np.ndarray) -> Point:
 
 
 def _others(domain: Compared, direction: np.ndarray, vertex: Point, points: Vertices, brief: bool) -> Iterator[Point]:
-    """Answers to other directions: the opposite one, random ones, and ones that favour an answer over a known point."""
+    """Yield the answers to the opposite direction, to random ones, and to ones that are changed in favour of a point."""
     seen = [_finite(domain, -direction)]
     rng, size = np.random.default_rng((0, 0, 7)), sqrt(norm2(direction) / max(direction.size, 1))
     for share in PROBES[::3] if brief else PROBES:

@@ -1,10 +1,12 @@
 """Gradient estimators of the stochastic methods."""
 
+from condgrad.estimators.clipped import Clipped
 from condgrad.estimators.minibatch import Minibatch, growing
 from condgrad.estimators.momentum import Momentum
 from condgrad.estimators.saga import SAGA
 from condgrad.estimators.spider import SPIDER
 from condgrad.estimators.svrg import SVRG
+from condgrad.estimators.transport import Transport
 from condgrad.estimators.zero_sarah import ZeroSARAH
 
-__all__ = ["SAGA", "SPIDER", "SVRG", "Minibatch", "Momentum", "ZeroSARAH", "growing"]
+__all__ = ["SAGA", "SPIDER", "SVRG", "Clipped", "Minibatch", "Momentum", "Transport", "ZeroSARAH", "growing"]

@@ -16,7 +16,8 @@ from condgrad.inner.subspace import Subspace
 from condgrad.protocols import Domain, Inner, Projectable, SpectralSet, fits, missing
 
 PASSES, GROWTH = 4, 1.12
-"""Of the spectral solver in one prox, in practice: its block is kept, so the next step goes on where this one ended."""
+"""Maximum number of oracle calls of the spectral solver in one prox subproblem, and growth of its block, with the practical
+schedule. The block is kept, so that the next prox subproblem continues with it."""
 
 
 def _in_practice(max_calls: int | None) -> Spectral:

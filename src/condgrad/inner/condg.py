@@ -69,7 +69,7 @@ class CondG:
 
 
 def like(u: Point, u_t: Point) -> Point:
-    """u_t as an array where u is one and u_t is sparse, else as it is."""
+    """u_t, converted to an array if u is an array and u_t is sparse."""
     return np.asarray(u_t) if isinstance(u, np.ndarray) and isinstance(u_t, SparseArray) else u_t
 
 

@@ -97,6 +97,6 @@ def added(
 
 
 def answered(u: Point, u_t: Point, gap: float, hull: ActiveSet) -> Prox:
-    """The prox point, an array where the centre is one, with the hull that has it."""
+    """The prox point, as an array if the centre u is one, and the hull as the memory for the next prox subproblem."""
     point = like(u, u_t)
     return Prox(point, gap, replace(hull, x=point))

@@ -1,23 +1,23 @@
-"""Compiled kernels: low-rank products at sampled entries, sparse matrix products, pointwise losses.
+"""Compiled kernels: low-rank products at sampled entries, sparse matrix products, pointwise losses, shortest paths.
 
-numba compiles each kernel at its first use and caches the machine code on disk. Kernels are parallel over rows (or stripes of
-columns) and accept float32 and float64 values and int32 and int64 indices; sums are in float64 for both. One thread sums one
-row, in the order of the entries, so the bits do not depend on the number of threads. Blocks (U, V, W) are C-contiguous: each row
-is contiguous in memory.
+numba compiles each kernel at its first use and caches the machine code on disk. Kernels accept float32 and float64 values and
+int32 and int64 indices; sums are in float64 for both. Large work is shared by several threads, over rows or stripes of columns.
+One thread sums one row, in the order of the entries, so the bits do not depend on the number of threads. Blocks (U, V, W) are
+C-contiguous: each row is contiguous in memory.
 
-Kernels can be called from any thread and from a forked process: see :mod:`condgrad.kernels.layer`.
+Kernels can be called from any thread and from a forked process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from condgrad.kernels import layer
+from condgrad.kernels import thread_pool
 from condgrad.runtime.interruption import defer_signals
 
 LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "sigmoid")
@@ -31,21 +31,21 @@ SUM_CHUNK = 8192
 def sample(indptr: np.ndarray, indices: np.ndarray, U: np.ndarray, V: np.ndarray, dtype: Any = None) -> np.ndarray:
     """Return (U V')_ij at the entries of a pattern in CSR form, in the given type; None: the type of U."""
     out = np.empty(len(indices), U.dtype if dtype is None else dtype)
-    _run("sample", U.shape[1] * len(out), indptr, indices, U, V, out)
+    _run("sample", len(indptr) - 1, U.shape[1] * len(out), indptr, indices, U, V, out)
     return out
 
 
 def sample_at(rows: np.ndarray, cols: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
     """Return (U V')_ij at the entries (rows, cols), which may be in any order."""
     out = np.empty(len(rows), U.dtype)
-    _run("sample_at", U.shape[1] * len(out), rows, cols, U, V, out)
+    _run("sample_at", len(rows), U.shape[1] * len(out), rows, cols, U, V, out)
     return out
 
 
 def times(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, W: np.ndarray) -> np.ndarray:
     """Return S W for the sparse matrix S with these values, in CSR form: float32 if S and W are, else float64."""
     out = np.empty((len(indptr) - 1, W.shape[1]))  # sums are in float64 for any type
-    _run("times", W.shape[1] * len(values), indptr, indices, values, W, out)
+    _run("times", len(indptr) - 1, W.shape[1] * len(values), indptr, indices, values, W, out)
     return out.astype(np.result_type(values, W), copy=False)
 
 
@@ -57,7 +57,7 @@ def transposed_times(
     Columns are divided into stripes of ``width``; stripe s has the entries cuts[s, i] to cuts[s + 1, i] - 1 of row i.
     """
     out = np.empty((size, Q.shape[1]))
-    _run("transposed_times", Q.shape[1] * len(values), cuts, indices, values, Q, width, out)
+    _run("transposed_times", len(cuts) - 1, Q.shape[1] * len(values), cuts, indices, values, Q, width, out)
     return out.astype(np.result_type(values, Q), copy=False)
 
 
@@ -70,7 +70,17 @@ def inlier_weights(
     the weights.
     """
     weight_sums, weighted_sums = np.empty((2, len(indptr) - 1))
-    _run("inlier_weights", 2 * len(residuals), indptr, residuals, smoothness, slopes, weight_sums, weighted_sums)
+    _run(
+        "inlier_weights",
+        len(indptr) - 1,
+        2 * len(residuals),
+        indptr,
+        residuals,
+        smoothness,
+        slopes,
+        weight_sums,
+        weighted_sums,
+    )
     return slopes, weight_sums, weighted_sums
 
 
@@ -79,7 +89,17 @@ def row_weighted_sums(
 ) -> np.ndarray:
     """Return for each row the sum of w (t - cols_j) over its entries with weight w and residual t."""
     weighted_sums = np.empty(len(indptr) - 1)
-    _run("row_weighted_sums", 2 * len(residuals), indptr, indices, weights, residuals, cols, weighted_sums)
+    _run(
+        "row_weighted_sums",
+        len(indptr) - 1,
+        2 * len(residuals),
+        indptr,
+        indices,
+        weights,
+        residuals,
+        cols,
+        weighted_sums,
+    )
     return weighted_sums
 
 
@@ -99,6 +119,7 @@ def column_weighted_sums(
     weight_sums, weighted_sums = np.empty((2, size))
     _run(
         "column_weighted_sums",
+        len(cuts) - 1,
         2 * len(residuals),
         cuts,
         indices,
@@ -114,7 +135,7 @@ def column_weighted_sums(
 
 def add(total: np.ndarray, c: float, part: np.ndarray) -> None:
     """total += c part, in place and without a temporary array."""
-    _run("add", len(total), total, float(c), part)
+    _run("add", len(total), len(total), total, float(c), part)
 
 
 def dot(x: np.ndarray, y: np.ndarray) -> float:
@@ -122,14 +143,14 @@ def dot(x: np.ndarray, y: np.ndarray) -> float:
     if len(x) < MIN_PARALLEL_WORK:
         return float(np.vdot(x.astype(float, copy=False), y.astype(float, copy=False)))
     sums = np.zeros(-(-len(x) // SUM_CHUNK))
-    _run("dot", len(x), x, y, SUM_CHUNK, sums)
+    _run("dot", len(sums), len(x), x, y, SUM_CHUNK, sums)
     return float(sums.sum())
 
 
 def distance2(a: float, x: np.ndarray, b: float, y: np.ndarray) -> float:
     """Return the sum of (a x_i - b y_i)^2, without a temporary array."""
     sums = np.zeros(-(-len(x) // SUM_CHUNK))
-    _run("distance2", len(x), float(a), x, float(b), y, SUM_CHUNK, sums)
+    _run("distance2", len(sums), len(x), float(a), x, float(b), y, SUM_CHUNK, sums)
     return float(sums.sum())
 
 
@@ -142,15 +163,29 @@ def loss(
     """
     deriv = np.empty_like(z, shape=len(z) if slopes else 0)
     sums = np.zeros(-(-len(z) // SUM_CHUNK))
-    _run("loss", 10 * len(z), LOSSES.index(name), float(parameter), z, y, weights, SUM_CHUNK, deriv, sums)
+    _run("loss", len(sums), 10 * len(z), LOSSES.index(name), float(parameter), z, y, weights, SUM_CHUNK, deriv, sums)
     return float(sums.sum()), deriv
+
+
+def shortest_paths(
+    source: int, nodes: np.ndarray, into: np.ndarray, tails: np.ndarray, costs: np.ndarray
+) -> np.ndarray:
+    """Return for each node the last edge of a shortest path from the source, in a graph without cycles.
+
+    ``nodes`` are those that can be reached, in topological order and without the source. Node v has the edges into[v, 0] to
+    into[v, 1] - 1, which begin at the nodes ``tails``. Of equal paths the one over the first edge is taken.
+    """
+    distances, last = np.full(len(into), np.inf), np.zeros(len(into), dtype=np.int64)
+    distances[source] = 0.0
+    _run("shortest_paths", 1, len(costs), nodes, into, tails, costs, distances, last)
+    return last
 
 
 @contextmanager
 def limit_threads(threads: int | None) -> Iterator[None]:
     """Context manager: kernels use at most this number of threads; None does not change the limit."""
     numba = _loops().numba
-    before = layer.threads(numba)
+    before = numba.get_num_threads()
     numba.set_num_threads(before if threads is None else min(threads, before))
     try:
         yield
@@ -160,29 +195,29 @@ def limit_threads(threads: int | None) -> Iterator[None]:
 
 def threads() -> int | None:
     """Return the maximum number of threads of a kernel; None before numba is imported."""
-    return layer.threads(_loops().numba) if _loops.cache_info().currsize else None
+    return int(_loops().numba.get_num_threads()) if _loops.cache_info().currsize else None
 
 
 _loaded: set[tuple[Any, ...]] = set()
 """Name and array types of every kernel whose code this process has compiled or read from disk."""
 
 
-def _run(kernel: str, work: int, *args: Any) -> None:
-    """Call a kernel, on one thread if the work is too small for several.
+def _run(kernel: str, length: int, work: int, *args: Any) -> None:
+    """Call a kernel for its whole loop of this length, by several threads if the work is enough for them.
 
     The first call with new types compiles or loads the kernel. Signals are deferred during that time: numba would lose them.
     """
     loops = _loops()
-    threads = layer.threads(loops.numba)
+    call = getattr(loops, kernel)
     types = (kernel, *(a.dtype for a in args if isinstance(a, np.ndarray)))
-    with layer.exclusive(loops.numba), nullcontext() if types in _loaded else defer_signals():
-        try:
-            if work < MIN_PARALLEL_WORK and threads > 1:
-                loops.numba.set_num_threads(1)
-            getattr(loops, kernel)(*args)
-        finally:
-            loops.numba.set_num_threads(threads)
-    _loaded.add(types)
+    if types not in _loaded:
+        with defer_signals():
+            call(0, 0, *args)
+        _loaded.add(types)
+    if work < MIN_PARALLEL_WORK:
+        call(0, length, *args)
+    else:
+        thread_pool.share(lambda begin, end: call(begin, end, *args), length, int(loops.numba.get_num_threads()))
 
 
 @cache

@@ -1,5 +1,9 @@
 """The compiled kernels: loops that numba compiles. They write into arrays that the caller allocates.
 
+A kernel computes the part from ``begin`` to ``end`` of its loop over rows, stripes, chunks or entries. Different parts write to
+different places, so that several threads can share a loop. numba's own parallel loops are not used: they take four times as long
+to compile, and their threads do not survive a fork.
+
 Arrays may be float32 or float64. Arithmetic and sums are in float64, so the only rounding to float32 is that of a result.
 """
 
@@ -15,7 +19,7 @@ from numba.core import event
 from condgrad.kernels.compile_progress import CompileProgress
 from condgrad.kernels.disk_cache import KernelCache
 
-prange, float64 = numba.prange, numba.float64
+float64 = numba.float64
 
 
 class Kernel:
@@ -45,7 +49,6 @@ def _compiled(*read: str) -> Callable[[Callable[..., None]], Kernel]:
 
 
 _njit = numba.njit(
-    parallel=True,
     nogil=True,
     error_model="numpy",
     fastmath={"reassoc", "contract", "nsz", "arcp"},  # without "nnan" and "ninf": NaN and Inf keep their meaning
@@ -56,8 +59,8 @@ event.register("numba:compile", CompileProgress(__name__))
 
 
 @_compiled("indptr", "indices", "U", "V")
-def sample(indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
-    for i in prange(len(indptr) - 1):
+def sample(begin, end, indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
         for p in range(indptr[i], indptr[i + 1]):
             j = indices[p]
             total = 0.0
@@ -67,8 +70,8 @@ def sample(indptr, indices, U, V, out):  # type: ignore[no-untyped-def]
 
 
 @_compiled("rows", "cols", "U", "V")
-def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
-    for p in prange(len(rows)):
+def sample_at(begin, end, rows, cols, U, V, out):  # type: ignore[no-untyped-def]
+    for p in range(begin, end):
         total = 0.0
         for q in range(U.shape[1]):
             total += float64(U[rows[p], q]) * V[cols[p], q]
@@ -76,15 +79,15 @@ def sample_at(rows, cols, U, V, out):  # type: ignore[no-untyped-def]
 
 
 @_compiled("indptr", "indices", "values", "W")
-def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
+def times(begin, end, indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
     if W.shape[1] == 1:  # one column: the sum stays in a register
-        for i in prange(len(indptr) - 1):
+        for i in range(begin, end):
             total = 0.0
             for p in range(indptr[i], indptr[i + 1]):
                 total += float64(values[p]) * W[indices[p], 0]
             out[i, 0] = total
         return
-    for i in prange(len(indptr) - 1):
+    for i in range(begin, end):
         for q in range(W.shape[1]):
             out[i, q] = 0
         for p in range(indptr[i], indptr[i + 1]):
@@ -94,8 +97,8 @@ def times(indptr, indices, values, W, out):  # type: ignore[no-untyped-def]
 
 
 @_compiled("cuts", "indices", "values", "Q")
-def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-untyped-def]
-    for s in prange(cuts.shape[0] - 1):
+def transposed_times(begin, end, cuts, indices, values, Q, width, out):  # type: ignore[no-untyped-def]
+    for s in range(begin, end):
         for j in range(s * width, min((s + 1) * width, out.shape[0])):
             for q in range(Q.shape[1]):
                 out[j, q] = 0
@@ -113,8 +116,8 @@ def transposed_times(cuts, indices, values, Q, width, out):  # type: ignore[no-u
 
 
 @_compiled("indptr", "residuals")
-def inlier_weights(indptr, residuals, smoothness, weights, weight_sums, weighted_sums):  # type: ignore[no-untyped-def]
-    for i in prange(len(indptr) - 1):
+def inlier_weights(begin, end, indptr, residuals, smoothness, weights, weight_sums, weighted_sums):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
         total, weighted = 0.0, 0.0
         for p in range(indptr[i], indptr[i + 1]):
             t = float64(residuals[p])
@@ -126,8 +129,8 @@ def inlier_weights(indptr, residuals, smoothness, weights, weight_sums, weighted
 
 
 @_compiled("indptr", "indices", "weights", "residuals", "cols")
-def row_weighted_sums(indptr, indices, weights, residuals, cols, weighted_sums):  # type: ignore[no-untyped-def]
-    for i in prange(len(indptr) - 1):
+def row_weighted_sums(begin, end, indptr, indices, weights, residuals, cols, weighted_sums):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
         total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             total += weights[p] * (float64(residuals[p]) - cols[indices[p]])
@@ -135,8 +138,8 @@ def row_weighted_sums(indptr, indices, weights, residuals, cols, weighted_sums):
 
 
 @_compiled("cuts", "indices", "weights", "residuals", "rows")
-def column_weighted_sums(cuts, indices, weights, residuals, rows, width, weight_sums, weighted_sums):  # type: ignore[no-untyped-def]
-    for s in prange(cuts.shape[0] - 1):
+def column_weighted_sums(begin, end, cuts, indices, weights, residuals, rows, width, weight_sums, weighted_sums):  # type: ignore[no-untyped-def]
+    for s in range(begin, end):
         for j in range(s * width, min((s + 1) * width, len(weight_sums))):
             weight_sums[j] = weighted_sums[j] = 0
         for i in range(cuts.shape[1]):
@@ -148,14 +151,14 @@ def column_weighted_sums(cuts, indices, weights, residuals, rows, width, weight_
 
 
 @_compiled("part")
-def add(total, c, part):  # type: ignore[no-untyped-def]
-    for p in prange(len(total)):
+def add(begin, end, total, c, part):  # type: ignore[no-untyped-def]
+    for p in range(begin, end):
         total[p] += c * part[p]
 
 
 @_compiled("x", "y")
-def dot(x, y, chunk, sums):  # type: ignore[no-untyped-def]
-    for s in prange(len(sums)):
+def dot(begin, end, x, y, chunk, sums):  # type: ignore[no-untyped-def]
+    for s in range(begin, end):
         total = 0.0
         for p in range(s * chunk, min((s + 1) * chunk, len(x))):
             total += float64(x[p]) * y[p]
@@ -163,8 +166,8 @@ def dot(x, y, chunk, sums):  # type: ignore[no-untyped-def]
 
 
 @_compiled("x", "y")
-def distance2(a, x, b, y, chunk, sums):  # type: ignore[no-untyped-def]
-    for s in prange(len(sums)):
+def distance2(begin, end, a, x, b, y, chunk, sums):  # type: ignore[no-untyped-def]
+    for s in range(begin, end):
         total = 0.0
         for p in range(s * chunk, min((s + 1) * chunk, len(x))):
             difference = a * x[p] - b * y[p]
@@ -181,9 +184,9 @@ def _sigmoid(t):  # type: ignore[no-untyped-def]
 
 
 @_compiled("z", "y", "weights")
-def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped-def]
+def loss(begin, end, kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped-def]
     """``kind`` is the index of the loss in kernels.LOSSES; c is sigma (or Huber's delta)."""
-    for s in prange(len(sums)):
+    for s in range(begin, end):
         total = 0.0
         for p in range(s * chunk, min((s + 1) * chunk, len(z))):
             prediction, observation = float64(z[p]), float64(y[p])
@@ -223,3 +226,16 @@ def loss(kind, c, z, y, weights, chunk, deriv, sums):  # type: ignore[no-untyped
             if len(deriv) > 0:
                 deriv[p] = slope
         sums[s] = total
+
+
+@_compiled("nodes", "into", "tails", "costs")
+def shortest_paths(begin, end, nodes, into, tails, costs, distances, last):  # type: ignore[no-untyped-def]
+    for _ in range(begin, end):  # a loop of length 1: a node needs the nodes before it, so threads can't share the work
+        for k in range(len(nodes)):
+            node, best = nodes[k], math.inf
+            for edge in range(into[node, 0], into[node, 1]):
+                length = distances[tails[edge]] + costs[edge]
+                if length < best:
+                    best = length
+                    last[node] = edge
+            distances[node] = best

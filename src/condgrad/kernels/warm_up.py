@@ -37,6 +37,8 @@ def calls() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "add", partial(kernels.add, np.ones(2), 1.0, ones)
     yield "distance2", partial(kernels.distance2, 1.0, ones, 1.0, ones)
     yield "loss", partial(kernels.loss, "squared", 1.0, ones, ones, np.empty(0))
+    one, into = np.array([1]), np.array([[0, 0], [0, 1]])
+    yield "shortest_paths", partial(kernels.shortest_paths, 0, one, into, np.array([0]), np.ones(1))
 
 
 def cache_status() -> tuple[str, bool]:

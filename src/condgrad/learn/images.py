@@ -234,7 +234,7 @@ def _open(path: Path) -> Any:
 
 
 def _formats() -> list[str]:
-    """Formats that pillow reads without another program, which it would start for EPS."""
+    """Formats that pillow reads itself. For EPS it would start another program."""
     import PIL.Image
 
     PIL.Image.init()

@@ -48,11 +48,11 @@ logger = logging.getLogger(__name__)
 FLOATS = (np.float64, np.float32)
 """Types of features: float32 stays float32, which takes half of the memory; all others become float64."""
 HELD_OUT_SHARE = 0.2
-"""Share of the weight of the rows that is held out to choose the radius."""
+"""Share of the rows, by weight, that is held out to choose the radius."""
 MAX_OUTLIER_SHARE = 0.45
-"""Share of outliers above which a fit warns: with about one half, either half of the rows may be fitted."""
+"""Share of outliers above which a fit warns: with about one half, the fit may follow either half of the rows."""
 MAX_LEVERAGE_ELEMENTS = 10_000_000
-"""Maximum number of elements of X for which leverage points are searched: that needs a dense copy."""
+"""Maximum number of elements of X for which leverage points are searched, because the search needs a dense copy."""
 
 
 class _Linear(Storable, BaseEstimator):
@@ -66,7 +66,8 @@ class _Linear(Storable, BaseEstimator):
             positive(self.radius, "radius, where it is not 'auto',")
             if self.constraint is None:
                 raise ValueError(
-                    f"radius={self.radius} is that of a ball, but constraint=None has none: leave one of them out."
+                    f"radius={self.radius} was given, but constraint=None means that there is no ball: leave out the radius, or "
+                    "choose a constraint."
                 )
         if self.groups is not None and self.constraint != "group":
             raise ValueError(f"groups are for constraint='group', but got {self.constraint!r}: leave one of them out.")
@@ -76,11 +77,11 @@ class _Linear(Storable, BaseEstimator):
         return LinearProblem(design, Y, constraint, self.groups, self.tol, self.max_iter, weights, seed)
 
     def _keys(self, X: Any, Y: np.ndarray) -> np.ndarray:
-        """A key for each row, equal for equal rows, by which rows are held out."""
+        """A key for each row, equal for equal rows, that decides which rows are held out."""
         return holdout_keys(X, Y, check_random_state(self.random_state))
 
     def _split(self, problem: LinearProblem, keys: np.ndarray) -> tuple[LinearProblem, LinearProblem]:
-        """Problems of the training rows, with a rough tolerance, and of the held-out rows. A single row is both."""
+        """Problems of the training rows and of the held-out rows, with a larger tolerance. A single row is in both."""
         held_out = held_out_rows(keys, problem.weights, HELD_OUT_SHARE)
         rough, train = PATH_TOLERANCE_FACTOR * self.tol, ~held_out if len(held_out) > 1 else held_out
         return problem.select_rows(np.flatnonzero(train), rough), problem.select_rows(np.flatnonzero(held_out), rough)
@@ -113,7 +114,7 @@ class _Linear(Storable, BaseEstimator):
             )
 
     def _partial_estimator(self, problem: LinearProblem) -> Self | None:
-        """A copy of an interrupted estimator with the coefficients of the last fit that finished; None if none did."""
+        """A copy of an interrupted estimator, with the coefficients of the last fit that has finished; None if none has."""
         if not problem.last_fit:
             return None
         partial, (radius, fit) = unfitted_copy(self), problem.last_fit[0]
@@ -151,8 +152,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         enough.
     constraint : {"auto", "l1", "l2", "group", "nuclear"} or None, default "auto"
         Norm of the ball: "l1" (few coefficients), "l2", "group" (few features or groups of them, for all tasks together),
-        "nuclear" (tasks that share a few directions). None: no ball. "auto": "l1" if the held-out loss is clearly smaller
-        with such a ball, if a radius is given, or with fewer than 5 rows per coefficient or more than 500 features; else None.
+        "nuclear" (tasks that share a few directions). None: no ball. "auto": "l1" if a radius is given, if there are fewer than
+        5 rows per coefficient or more than 500 features, or if the held-out loss is clearly smaller with such a ball; else None.
     radius : float or "auto", default "auto"
         Radius r of the ball. "auto": the best on held-out rows along a path of radii.
     groups : array-like of shape (n_features,), default None
@@ -184,9 +185,9 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     sigma_ : float
         Standard deviation of the errors of inliers, as given or found.
     leverage_ : ndarray of bool of shape (n_samples,), or None
-        Which rows have features far outside the bulk of the rows; False for rows of weight 0. A warning is given if the
-        coefficients follow such rows and the other rows contradict them. None for the convex losses, and with fewer than 4
-        rows per coefficient, more than 500 features or more than 10 million numbers in X.
+        Leverage points: rows with features far outside the bulk of the rows; False for rows of weight 0. A warning is given if
+        the coefficients fit such rows and the other rows contradict them. None if leverage points are not searched for: with a
+        convex loss, fewer than 4 rows per coefficient, more than 500 features or more than 10 million numbers in X.
     path_ : ndarray of shape (p, 2)
         Radius and held-out loss of each fit of the path.
     outliers_ : ndarray of bool of shape (n_samples,) or (n_samples, n_tasks)
@@ -198,8 +199,9 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     n_iter_ : int
         Number of steps of the last fit.
     result_ : Result
-        Result of the last fit, in its own units, with the trace, the counts, the number of steps and the times of all fits, those
-        of the path included. The column ``phase`` of the trace names each of them. None for a model that was loaded from a file.
+        Result of the last fit, in the units of the scaled features and targets. Its trace, counts, number of steps and times are
+        those of all fits, including those of the path. The column ``phase`` of the trace names each of them. None for a model
+        that was loaded from a file.
     n_features_in_ : int
         Number of features.
 
@@ -252,8 +254,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         y : array-like of shape (n_samples,) or (n_samples, n_tasks)
             Targets.
         sample_weight : array-like of shape (n_samples,), default None
-            Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, also when rows are held out and sigma is
-            estimated; a row of weight 0 is ignored. None: all are 1.
+            Weights of the rows, not negative. A row of weight 2 counts as two equal rows, also when rows are held out and sigma
+            is estimated; a row of weight 0 is ignored. None: all weights are 1.
 
         Returns
         -------
@@ -278,7 +280,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         choice(self.loss, LOSSES, "loss")
         given, observed = X, np.asarray(y, dtype=float).reshape(len(y), -1)
         weight = row_weights(sample_weight, X)
-        used = weight > 0  # rows of weight 0 get no key, so that the keys of the others are the same without them
+        used = weight > 0  # rows of weight 0 get no key, so that they do not change the keys of the other rows
         X, Y = (given, observed) if used.all() else (given[used], observed[used])
         keys = self._keys(X, Y)
         rows, weights = merge_equal_rows(weight[used], keys)
@@ -338,8 +340,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         self.leverage_[used] = np.isin(keys, fitted[leverage])
         if contradicted:
             warnings.warn(
-                f"The coefficients follow {counted(contradicted, 'row')} with extreme features (see leverage_), and the rows "
-                "with ordinary features contradict them: check these rows, or fit without them.",
+                f"The coefficients follow {counted(contradicted, 'row')} with extreme features (see leverage_), but the rows "
+                "with ordinary features contradict them: check the extreme rows, or fit without them.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -411,8 +413,9 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
     n_iter_ : int
         Number of steps of the last fit.
     result_ : Result
-        Result of the last fit, in its own units, with the trace, the counts, the number of steps and the times of all fits, those
-        of the path included. The column ``phase`` of the trace names each of them. None for a model that was loaded from a file.
+        Result of the last fit, in the units of the scaled features and targets. Its trace, counts, number of steps and times are
+        those of all fits, including those of the path. The column ``phase`` of the trace names each of them. None for a model
+        that was loaded from a file.
     n_features_in_ : int
         Number of features.
 
@@ -464,8 +467,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default None
-            Weights of the rows, 0 or more. A row of weight 2 counts as two equal rows, a row of weight 0 is ignored. A class
-            whose rows all have weight 0 is unknown. None: all are 1.
+            Weights of the rows, not negative. A row of weight 2 counts as two equal rows; a row of weight 0 is ignored, and so is
+            a class whose rows all have weight 0. None: all weights are 1.
 
         Returns
         -------
@@ -488,7 +491,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         loss: Loss = Sigmoid() if choice(self.loss, ("sigmoid", "logistic"), "loss") == "sigmoid" else Logistic()
         if self.constraint is None:
             raise ValueError(
-                "Without a constraint separable classes have no best coefficients: give one, such as 'l2'."
+                "constraint=None is not possible: if the classes are separable, the best coefficients are infinite. Give a "
+                "constraint, such as 'l2'."
             )
         given = row_weights(sample_weight, X)
         X, y, given = X[given > 0], y[given > 0], given[given > 0]
@@ -515,7 +519,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         return self
 
     def _path(self, train: LinearProblem, held_out: LinearProblem, loss: Loss) -> list[Step]:
-        """Follow the path of radii. At each, the sigmoid loss starts from the fit with the logistic loss, which is convex."""
+        """Follow the path of radii. At each, the fit with the sigmoid loss starts from that with the convex logistic loss."""
         convex = train.zero()
 
         def fit(radius: float, _: np.ndarray) -> tuple[Fit, float]:
@@ -535,7 +539,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         return super()._shapes() | {"coef_": (tasks, self.n_features_in_), "intercept_": (tasks,)}
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Compute w'x + b for each row, which is positive for a class and negative for the others.
+        """Compute the score w'x + b of each row and class: positive if the row looks like the class, negative if like the others.
 
         Parameters
         ----------

@@ -36,9 +36,10 @@ class Design:
     In this unit, the largest mean square of a linear combination with coefficients of norm 1 is 1. Dense features are centred
     first, which changes the intercept only and improves the condition number. With ``scale`` each feature is then divided by its
     standard deviation (a sparse one, which is not centred, by its largest absolute value), so that neither the ball nor the
-    tolerance depends on units. A coefficient of a column of A is that of the given feature times its scale times ``unit``. The
-    last row of the coefficients are the intercepts. A has the type of the features, float32 or float64; ``centre``, ``scales``
-    and ``unit`` are numbers of that type, so that A differs from the given features by the rounding of its own entries only.
+    tolerance depends on units. So a coefficient for A is the coefficient of the given feature, multiplied by the scale of the
+    feature and by ``unit`` (see :meth:`to_user`). The last row of the coefficients are the intercepts. A has the type of the
+    features, float32 or float64; ``centre``, ``scales`` and ``unit`` are numbers of that type, so that A differs from the given
+    features by the rounding of its own entries only.
     """
 
     A: Any
@@ -96,11 +97,11 @@ class LinearProblem:
     seed: int = 0
     """Decides which subsets of rows are drawn for a robust start."""
     phase: str = "final"
-    """Name of the phase in the trace: "path" for the fits that are compared on held-out rows, else "final"."""
+    """Name of the phase in the trace: "path" for fits that are compared on held-out rows, "final" for others."""
     session: Session = field(default_factory=Session)
     """Trace and counts of all runs, on these rows or some of them."""
     last_fit: list[tuple[float, Fit]] = field(default_factory=list)
-    """Radius and fit of the last run that finished, on these rows or some of them: returned if the search is interrupted."""
+    """Radius and fit of the last run that has finished, on these rows or some of them. Returned if the search is interrupted."""
 
     def __post_init__(self) -> None:
         if self.constraint is not None:
@@ -119,7 +120,7 @@ class LinearProblem:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape of the coefficients under the constraint, which are all but the intercepts."""
+        """Shape of the coefficients in the ball, which are all except the intercepts."""
         return self.design.A.shape[1] - self.design.intercept, self.Y.shape[1]
 
     def zero(self) -> np.ndarray:
@@ -198,7 +199,10 @@ class LinearProblem:
         return float(self.ball(1.0).norm(W[: self.shape[0]]))
 
     def first_radius(self, scale: float) -> float:
-        """Step length of least squares from 0 towards the first vertex, for targets clipped at the scale."""
+        """Length of the first Frank-Wolfe step of least squares, from 0 towards a vertex by exact line search.
+
+        The targets are clipped to [-scale, scale].
+        """
         A, n = self.design.A, len(self.Y)
         weights = np.ones(n) if self.weights is None else self.weights / self.weights.mean()
         down = transposed_times(A, weights[:, None] * np.clip(self.Y, -scale, scale)) / n
@@ -217,7 +221,7 @@ def _column_means(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 
 
 def with_intercept(ball: Any, intercept_bound: float) -> Any:
-    """The product of the ball with a box for the last row, the intercepts, that is so large that it is never binding."""
+    """The product of the ball with a box for the intercepts, the last row. The box is so large that it is never binding."""
     d, k = ball.shape
 
     def each(of_ball: Callable[..., Any], of_last: Callable[..., Any]) -> Callable[..., Any]:

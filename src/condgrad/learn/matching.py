@@ -24,12 +24,13 @@ class Tuning:
     """Constants of the relaxations, chosen on stochastic block and preferential attachment graphs of 100 and 200 nodes."""
 
     convex_steps: int = 5
-    """Steps on the convex relaxation, which give a direction. Its minimum takes long, and is far from a permutation."""
+    """Number of steps on the convex relaxation. A few are enough for a start: its minimum takes long to compute, and is far from
+    a permutation."""
     oracle_calls: int = 3
-    """Linear oracle calls in a prox. One is a Frank-Wolfe step, which more often ends in a poor local minimum; ten are no better
-    than three, and cost more."""
+    """Linear oracle calls per prox subproblem. With one call a step is a Frank-Wolfe step, which more often ends in a poor local
+    minimum; ten calls are no better than three, and cost more."""
     random_permutations: int = 10
-    """Permutations whose mean is a random doubly stochastic matrix."""
+    """Number of random permutations whose mean is the doubly stochastic matrix of a random start."""
 
 
 TUNING = Tuning()
@@ -50,12 +51,12 @@ class GraphMatcher(BaseEstimator):
         Start of the indefinite relaxation. "convex": a few steps on the convex relaxation, from the matrix with all entries 1/n.
         "barycenter": that matrix itself, which is faster and more often ends in a poor local minimum.
     n_starts : int, default 1
-        Number of starts, of which the best result counts. Those after the first are half way between the matrix with all entries
-        1/n and the mean of 10 random permutation matrices.
+        Number of starts; the best result is kept. Starts after the first are half way between the matrix with all entries 1/n and
+        the mean of 10 random permutation matrices.
     padding : {"centered", "naive"}, default "centered"
-        If the graphs have different sizes, nodes without edges are added to the smaller one. "centered": half of the range of
-        weights is subtracted from every entry before, so that a missing edge counts as much as an edge; finds the smaller graph
-        as an induced subgraph of the larger one. Sparse matrices become dense. "naive": only edges count.
+        If the graphs have different sizes, nodes without edges are added to the smaller one. "centered": before that, the middle
+        of the range of weights is subtracted from every entry, so that a missing edge counts as much as an edge. This finds the
+        smaller graph as an induced subgraph of the larger one. Sparse matrices become dense. "naive": only edges count.
     similarity_weight : float, default 1.0
         The weight w of ``similarity``, in units of matched edge weights.
     refine : bool, default False
@@ -75,8 +76,8 @@ class GraphMatcher(BaseEstimator):
         Partner in B of each node of A, so that A is near ``B[permutation_][:, permutation_]``; -1 for nodes without a partner, if
         A has more nodes than B.
     score_ : float
-        Agreement of the matched nodes' edges: 2 <A, B_p> / (\|A\|^2 + \|B_p\|^2). Without weights, the number of edges that both
-        graphs have, divided by the mean of their numbers of edges. 1 if they are equal.
+        Agreement of the edges between matched nodes: 2 <A, B_p> / (\|A\|^2 + \|B_p\|^2). For graphs without weights, this is the
+        number of common edges divided by the mean of the numbers of edges. It is 1 if all edges agree.
     objective_ : float
         The sum that is maximised. Edges of an undirected graph count twice.
     certificate_ : Certificate
@@ -142,7 +143,7 @@ class GraphMatcher(BaseEstimator):
         seeds : array-like of int of shape (k, 2), default None
             Known pairs (node of A, node of B).
         similarity : array-like of shape (n_A, n_B), default None
-            S: what matching node i of A with node j of B is worth beside their edges.
+            S: the value of matching node i of A with node j of B, in addition to that of their edges.
 
         Returns
         -------
@@ -168,7 +169,7 @@ class GraphMatcher(BaseEstimator):
         similarity, seeds = scores(similarity, weight, sizes), known_pairs(seeds, sizes)
         problem = MatchingProblem.of(A, B, seeds, similarity, self.padding)
         if not len(problem.rows):
-            raise ValueError("Every node is in seeds, so that nothing is left to match: leave some pairs out.")
+            raise ValueError("Every node is in seeds, so that no node remains to be matched: leave some pairs out.")
 
         best: tuple[float, np.ndarray, Result] | None = None
         session = Session()

@@ -1,4 +1,4 @@
-"""A pair of graphs reduced to a matching problem of one size: padded, and with known pairs moved into the linear term."""
+"""The problem of matching two graphs: the smaller one is padded, and the edges to known pairs become a linear term."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class MatchingProblem:
     C : array of shape (n, n) or None
         Similarities, and the edges to seeds.
     rows, cols : array of int, shape (n,)
-        Their nodes in the padded graphs.
+        For each row of A, and of B, the number of its node in the padded graph.
     sizes : (int, int)
         Numbers of nodes of the graphs as they were given.
     seeds : array of int, shape (k, 2)
@@ -96,13 +96,12 @@ class MatchingProblem:
 
     @classmethod
     def of(cls, A: Matrix, B: Matrix, seeds: np.ndarray, similarity: np.ndarray | None, padding: str) -> Self:
-        """The problem of two graphs; ``similarity`` has its weight already."""
+        """The problem of two graphs; ``similarity`` has been multiplied by its weight."""
         sizes = A.shape[0], B.shape[0]
         size = max(sizes)
         if sizes[0] != sizes[1]:
-            if (
-                padding == "centered"
-            ):  # so that an edge and a missing edge have the same weight, and padding has weight 0
+            # centred, an edge and a missing edge have opposite weights of the same size, and padding has weight 0
+            if padding == "centered":
                 both = [dense(graph) for graph in (A, B)]
                 middle = (max(graph.max() for graph in both) + min(graph.min() for graph in both)) / 2
                 A, B = (graph - middle for graph in both)
@@ -126,12 +125,12 @@ class MatchingProblem:
         return np.where(partner < self.sizes[1], partner, -1)
 
     def value(self, permutation: np.ndarray) -> float:
-        """What is maximised."""
+        """The sum that is maximised, for this permutation."""
         matched = float((self.A * self.B[permutation][:, permutation]).sum())
         return matched if self.C is None else matched + float(self.C[np.arange(len(permutation)), permutation].sum())
 
     def swap_gains(self, permutation: np.ndarray) -> np.ndarray:
-        """By how much ``value`` grows if nodes i and j exchange their partners, for all i and j; shape (n, n)."""
+        """Increase of ``value`` if nodes i and j exchange their partners, for all i and j; shape (n, n)."""
         A, K = dense(self.A), dense(self.B[permutation][:, permutation])
         out, into = A @ K.T, A.T @ K
         crossed = out + into

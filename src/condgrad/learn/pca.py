@@ -15,6 +15,7 @@ from condgrad.learn.base import all_or_nothing, attach_partial_fit, unfitted_cop
 from condgrad.learn.completion.entries import check_magnitudes
 from condgrad.learn.completion.estimator import RobustCompletion
 from condgrad.learn.completion.folding import fold_in_rows
+from condgrad.learn.completion.prediction import FLOATS
 from condgrad.learn.completion.robust_scale import OUTLIER_THRESHOLD, loss_for, loss_name
 from condgrad.learn.storage import Storable
 from condgrad.points import LowRank
@@ -32,7 +33,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     ----------
     n_components : int, default None
         Number of components to keep, at most the number of rows and of columns; a warning is given if L has fewer. None: all
-        with a singular value above sigma (sqrt(m) + sqrt(n)), about the largest singular value of a matrix of noise.
+        components with a singular value above sigma (sqrt(m) + sqrt(n)), which is about the largest one of a matrix of noise.
     loss : {"welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"}, default "welsch"
         Loss phi of the errors. The first three ignore errors that are large enough.
     radius : float or "auto", default "auto"
@@ -59,7 +60,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     mean_ : ndarray of shape (n,)
         The mean m.
     low_rank_ : ndarray of shape (m, n)
-        The matrix m + L.
+        The matrix 1 m' + L. ``low_rank_`` and ``sparse_`` are float32 if X is; all other arrays are float64.
     sparse_ : ndarray of shape (m, n)
         The matrix S: errors of more than 3 sigma, 0 elsewhere.
     outliers_ : ndarray of bool of shape (m, n)
@@ -113,7 +114,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Parameters
         ----------
         X : array-like of shape (m, n)
-            The matrix; NaN is missing.
+            The matrix; NaN is missing. float32 is kept, in half of the memory; all other types become float64.
         y : None
             Ignored.
 
@@ -132,7 +133,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         UserWarning
             If L has fewer than ``n_components`` components.
         """
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
+        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", ensure_min_samples=2)
         requested = None if self.n_components is None else whole(self.n_components, "n_components")
         if requested is not None and requested > min(X.shape):
             raise ValueError(
@@ -172,10 +173,11 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if self.center:
             middle = scores.mean(axis=0)
             self.mean_, scores = self.mean_ + V @ middle, scores - middle
-        self.low_rank_ = self._set_components(LowRank(scores, V), requested) + self.mean_
-        errors = np.where(observed, X - self.low_rank_, 0.0)
+        low_rank = self._set_components(LowRank(scores, V), requested) + self.mean_
+        errors = np.where(observed, X - low_rank, 0.0)
         self.outliers_ = np.abs(errors) > OUTLIER_THRESHOLD * self.sigma_
-        self.sparse_ = np.where(self.outliers_, errors, 0.0)
+        self.low_rank_ = low_rank.astype(X.dtype, copy=False)
+        self.sparse_ = np.where(self.outliers_, errors, 0.0).astype(X.dtype, copy=False)
         return self
 
     def _set_components(self, x: LowRank, requested: int | None) -> np.ndarray:
@@ -211,7 +213,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ndarray of shape (k, n_components_)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
         rows, cols = np.nonzero(~np.isnan(X))
         check_magnitudes(X[rows, cols], lambda k: (int(rows[k]), int(cols[k])))
         entries = rows, cols, X[rows, cols] - self.mean_[cols]

@@ -12,8 +12,8 @@ logger = logging.getLogger(__name__)
 class ProgressReporter:
     """Log each round at level INFO.
 
-    With ``shown`` and after two seconds, also write lines to stderr with an estimate of the remaining time, unless the logger is
-    enabled for INFO: no line is written twice.
+    With ``shown`` and after two seconds, also write lines with an estimate of the remaining time to stderr. If the logger is
+    enabled for INFO, nothing is written to stderr, because each line would appear twice.
     """
 
     def __init__(self, shown: bool) -> None:

@@ -16,7 +16,7 @@ from condgrad.objectives import Loss
 from condgrad.protocols import Point
 
 RADIUS_RATIO, PATIENCE, MAX_RADII = 1.5, 5, 40
-"""Ratio of neighbouring radii of the path; it ends after PATIENCE radii that are worse or not binding, at the latest after
+"""Ratio of neighbouring radii of the path. The path ends after PATIENCE radii that are worse or not binding, or after
 MAX_RADII."""
 WORSE_SHARE = 2e-3
 """A held-out loss above the best by more than this share is worse. The smallest radius that is not worse is chosen."""
@@ -25,7 +25,7 @@ REFINEMENT_ROUNDS = 3
 PATH_TOLERANCE_FACTOR = 10.0
 """Factor on the tolerance for the fits of the path, which need not be accurate."""
 MIN_SCALE_SHARE = 1e-2
-"""Lower bound on the scale of the errors, relative to the scale of the data: smaller errors need no robust loss."""
+"""Lower bound on the scale of the errors, relative to that of the data: smaller errors need no robust loss."""
 SETTLED_SCALE = 0.95
 """The search for sigma ends when the ratio of the new sigma to the old one is above this."""
 
@@ -56,10 +56,10 @@ class Data(Protocol):
         """Errors of the coefficients x, with a column for each task."""
 
     def median_scale(self) -> float:
-        """Scale of the data, never 0: the first unit of the errors."""
+        """Robust scale of the data, never 0. It is the first estimate of the scale of the errors."""
 
     def first_radius(self, scale: float) -> float:
-        """Step length of least squares from 0 towards the first vertex, for data clipped at the scale."""
+        """Length of the first Frank-Wolfe step of least squares, for data clipped to [-scale, scale]."""
 
     def robust_start(self) -> Point | None:
         """Coefficients from which a redescending loss can start; None if there are too few rows to find any."""
@@ -131,9 +131,9 @@ def _search_with_pilot(
 ) -> tuple[list[Step], float]:
     """Follow the path with a pilot loss, then with the given loss. Returns the path and the scale.
 
-    The pilot is Huber's loss, which is convex (the squared loss, if that is given); its fits determine sigma. The fits with the
-    given loss start from those of the pilot. While their errors are smaller than sigma, the radii around the best one are fitted
-    again with a smaller sigma.
+    The pilot is Huber's loss, which is convex; it is the squared loss if that is given. Its fits determine sigma, and the fits
+    with the given loss start from them. As long as the held-out errors are smaller than sigma, the radii around the best one are
+    fitted again with a smaller sigma.
     """
     auto = radius == "auto"
     radii = increasing_radii(train.first_radius(scale)) if auto else [radius]
@@ -164,7 +164,7 @@ def _search_with_pilot(
         """The path of these radii with the given loss, and the scale of its held-out errors."""
 
         def robust(radius: Any, start: Point) -> tuple[Fit, float]:
-            if radius not in starts:  # a fit at a smaller radius may be a bad start; that of the convex loss is not
+            if radius not in starts:  # the convex loss gives a better start than the fit at a smaller radius
                 starts[radius] = train.fit(loss_for("huber", 1.0), radius, start, width).x
             fit = train.fit(loss_for(name, 1.0), radius, starts[radius], width)
             return fit, mean_loss(loss_for(name, width), held_out.errors(fit.x), held_out.weights)
@@ -196,8 +196,8 @@ def _search_from_robust_start(
 ) -> tuple[list[Step], Step, float]:
     """Follow the path from a robust start, by decreasing radii: each fit starts from that at the next larger radius.
 
-    All are scored with the same width of the loss. Returns the path, the chosen step and the scale. With ``unconstrained`` the
-    fit without a ball is chosen unless the best ball is clearly better.
+    The held-out losses of all fits are computed with the same sigma. Returns the path, the chosen step and the scale. With
+    ``unconstrained`` the fit without a ball is chosen unless the best ball is clearly better.
     """
     width = sigma or max(_inlier_scale(start, train, held_out), least)
     fitted: dict[float, Point] = {}
@@ -257,7 +257,7 @@ def mean_loss(loss: Loss, errors: np.ndarray, weights: np.ndarray | None) -> flo
 
 
 def clearly_positive(differences: np.ndarray, weights: np.ndarray | None) -> bool:
-    """Whether the weighted mean is above 1.5 times its standard error, which has a probability of 1/15 if the true mean is 0."""
+    """Whether the weighted mean is above 1.5 times its standard error. If the true mean is 0, this has a probability of 1/15."""
     weights = np.ones(len(differences)) if weights is None else weights
     mean = np.average(differences, weights=weights)
     variance = np.average((differences - mean) ** 2, weights=weights)
@@ -287,7 +287,7 @@ def best_step(steps: list[Step]) -> Step:
 
 
 def refine_path(steps: list[Step], fit: FitAndScore) -> list[Step]:
-    """Add radii to the path, in each round one on each side of the chosen radius: the geometric mean with its neighbour."""
+    """Add radii to the path: in each round, the geometric means of the chosen radius and its two neighbours."""
     for _ in range(REFINEMENT_ROUNDS):
         at = steps.index(best_step(steps))
         for above in (at + 1, at):
@@ -300,5 +300,5 @@ def refine_path(steps: list[Step], fit: FitAndScore) -> list[Step]:
 
 
 def increasing_radii(first: float) -> list[float]:
-    """Radii of the path in increasing order, from a quarter of the first one on."""
+    """Radii of the path in increasing order, starting at a quarter of ``first``."""
     return [first / 4 * RADIUS_RATIO**k for k in range(MAX_RADII)]

@@ -25,15 +25,16 @@ class Settings:
     """Constants of the search for a start."""
 
     rows_per_column: int = 4
-    """Minimum number of rows per coefficient: with fewer, half of the rows can be fitted nearly exactly by any candidate."""
+    """Minimum number of rows per coefficient: with fewer, a wrong candidate can also fit half of the rows nearly exactly."""
     max_rows: int = 5000
     """Maximum number of rows that are used; more would cost time and hardly change which candidate is the best."""
     max_columns: int = 500
     """Maximum number of coefficients: dense normal equations are solved in every iteration."""
     subsets: int = 200
-    """Number of random subsets with as many rows as coefficients: with 5 coefficients and 40 % outliers, 8 % are clean."""
+    """Number of random subsets with as many rows as coefficients. With 5 coefficients and 40 % outliers, 8 % of the subsets have
+    no outlier."""
     max_subset: int = 20
-    """Maximum number of coefficients for which subsets are drawn: larger subsets are hardly ever clean."""
+    """Maximum number of coefficients for which subsets are drawn: larger subsets nearly always have outliers."""
     refined: int = 5
     """Number of subsets that are refined: those with the smallest median error."""
     iterations: int = 30
@@ -48,7 +49,7 @@ BISQUARE = 1.547
 CLIP_SCALES, CLIPPED_DEVIATION = 2.5, 0.9546
 """Errors above 2.5 scales are excluded from a clipped standard deviation, which is 0.9546 for standard normal errors."""
 MIN_CLIPPED_SHARE = 0.4
-"""Lower bound on the clipped scale, relative to the median-based scale: 45 % of gross errors inflate that by a factor of 2.4."""
+"""Lower bound on the clipped scale, relative to the median-based scale. 45 % of gross errors increase the latter 2.4 times."""
 
 
 def supports_robust_start(rows: int, columns: int) -> bool:
@@ -73,9 +74,8 @@ def leverage_points(A: np.ndarray, weights: np.ndarray) -> np.ndarray:
     signs = X / np.where(length > 0, length, 1.0)[:, None]
     X = X @ np.linalg.eigh(signs.T @ (weights[:, None] * signs))[1]
     scale = 1.4826 * weighted_median(np.abs(X), weights)
-    scale = np.where(
-        scale > 0, scale, 1.2533 * np.average(np.abs(X), axis=0, weights=weights)
-    )  # most values are equal, as in 0/1 features
+    # the median is 0 if most values are equal, as in 0/1 features; then the mean absolute deviation replaces it
+    scale = np.where(scale > 0, scale, 1.2533 * np.average(np.abs(X), axis=0, weights=weights))
     used = scale > 1e-12 * scale.max(initial=0.0)
     squared = np.sum((X[:, used] / scale[used]) ** 2, axis=1)
     middle, freedom = _median(squared, weights), max(int(used.sum()), 1)
@@ -128,9 +128,9 @@ def contradicted_leverage(
 ) -> tuple[np.ndarray, int]:
     """Mask of the leverage points, and the number of them that W fits although the other rows contradict them.
 
-    The other rows are fitted separately. They contradict the leverage points that W fits if most of these are farther from that
-    fit than three times the standard error of a prediction there. Points along directions in which no other row varies can't be
-    contradicted, and are excluded.
+    The other rows are fitted separately. They contradict the leverage points that W fits if the median distance of these points
+    from the separate fit is more than three standard errors of a prediction. Points along directions in which no other row varies
+    can't be contradicted, and are excluded.
     """
     weights = np.ones(len(Y)) if weights is None else weights
     leverage = leverage_points(A, weights)
@@ -186,8 +186,8 @@ def _refine_to_s_estimate(
 ) -> tuple[np.ndarray, float]:
     """The coefficients after iterations that reduce the M-scale of their errors, and that scale.
 
-    Scales below ``floor`` (half a step, if y is quantized) are not compared: there, the mean of the bisquare at the floor,
-    times the floor, is minimised instead.
+    Scales below ``floor``, half of the quantization step of y, are not compared. For such coefficients, the number returned in
+    place of the scale is 2 floor mean(rho(error / floor)), with Tukey's bisquare rho. It equals ``floor`` if the scale does.
     """
     best, scale, criterion = w, *_criterion(A @ w - y, weights, floor, None)
     for _ in range(SETTINGS.iterations):
@@ -203,7 +203,7 @@ def _refine_to_s_estimate(
 
 
 def _criterion(errors: np.ndarray, weights: np.ndarray, floor: float, start: float | None) -> tuple[float, float]:
-    """The scale of the errors, at least the floor, and the number that is minimised: the scale, or a smaller one at the floor."""
+    """The scale of the errors, at least the floor, and the criterion that is minimised (see ``_refine_to_s_estimate``)."""
     scale = m_scale(errors, weights, start)
     if scale >= floor:
         return scale, scale

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
 STRATUM_SIZE = 5
-"""Rows of a stratum: with a held-out share of one fifth, one row of each is held out."""
+"""Number of rows of a stratum: if one fifth of all rows are held out, one row of each stratum is held out."""
 
 
 def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
@@ -17,7 +17,7 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if weights.min() < 0 or not weights.any():
         raise ValueError(
-            f"The weights of rows have the least value {weights.min():g} and the sum {weights.sum():g}, but weights of 0 or "
+            f"The smallest weight of a row is {weights.min():g} and the sum of all is {weights.sum():g}, but weights of 0 or "
             "more, not all 0, were expected: leave out rows that do not count."
         )
     return weights
@@ -26,9 +26,10 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
 def holdout_keys(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     """A key for each row; the rows with the smallest keys are held out.
 
-    Keys are random, equal for equal rows, and independent of the order of the rows and of units. Rows are ordered by Y, ties by
-    the features one after the other. Of each ``STRATUM_SIZE`` distinct rows in that order, one has a key among the smallest
-    fifth, one among the next, and so on, so that held-out rows have the same distribution of Y as the others.
+    Keys are random, equal for equal rows, and independent of the order of the rows and of units. Rows are sorted by Y, and rows
+    with equal Y by one feature after the other. Every ``STRATUM_SIZE`` distinct rows in this order are a stratum. One row of each
+    stratum has a key in the smallest fifth of all keys, one in the next fifth, and so on. So the held-out rows have the same
+    distribution of Y as the others.
     """
     order = RowOrder(len(Y))
     for column in Y.T:
@@ -87,7 +88,10 @@ def merge_equal_rows(weights: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray 
 
 
 def held_out_rows(keys: np.ndarray, weights: np.ndarray | None, share: float) -> np.ndarray:
-    """Mask of the held-out rows: those with the smallest keys, about this share of the weight, at least one row and not all."""
+    """Mask of the held-out rows: those with the smallest keys, with about this share of the total weight.
+
+    At least one row is held out, and at least one is not, unless there is only one row.
+    """
     order = np.argsort(keys, kind="stable")
     weight = np.cumsum(np.ones(len(keys)) if weights is None else weights[order])
     count = 1 + int(np.argmin(np.abs(weight - share * weight[-1])))
@@ -97,7 +101,7 @@ def held_out_rows(keys: np.ndarray, weights: np.ndarray | None, share: float) ->
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray | None) -> Any:
-    """Median of each column; with weights, each row counts as often as its weight says."""
+    """Median of each column; with weights, a row of weight 2 counts as two rows."""
     if weights is None:
         return np.median(values, axis=0)
     order = np.argsort(values, axis=0, kind="stable")

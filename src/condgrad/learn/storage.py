@@ -18,7 +18,7 @@ VERSION = 4
 
 
 def _is_fitted(name: str) -> bool:
-    """Whether an attribute is stored: a result of the fit, but for the trace and counts of its runs."""
+    """Whether an attribute is a result of the fit that is stored: all of them are, except ``result_``."""
     return name.endswith("_") and not name.startswith("_") and name != "result_"
 
 
@@ -28,12 +28,12 @@ class Storable:
     def save(self, path: str | Path) -> None:
         """Write the parameters and the fitted attributes to a file that can't run code when it is read.
 
-        A ``random_state`` that is no whole number is written as None.
+        A ``random_state`` that is not an integer is written as None.
 
         Parameters
         ----------
         path : path-like
-            The file. One that is there is replaced.
+            The file, which is replaced if it exists.
         """
         check_is_fitted(self)
         given = self.get_params(deep=False)  # type: ignore[attr-defined]
@@ -79,11 +79,11 @@ class Storable:
     def _set_fitted(self, fitted: dict[str, Any]) -> None:
         """Validate and set the fitted attributes."""
         if not all(map(_is_fitted, fitted)):
-            raise ValueError("it has attributes that no fit finds")
+            raise ValueError("it has attributes that are not results of a fit")
         vars(self).update(fitted, result_=None)
         for name, shape in self._shapes().items():
             check_array(fitted[name], shape, name, "iuf")
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the fitted numbers that predictions are made of, as far as one follows from another."""
+        """Shapes that the fitted attributes must have for predictions, derived from the attributes themselves."""
         raise NotImplementedError

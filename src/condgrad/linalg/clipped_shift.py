@@ -1,4 +1,4 @@
-"""Projection on a box cut by a plane: the sum of the entries is given."""
+"""Projection onto the part of a box in which the entries have a given sum."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 STEPS = 300
-"""Of Newton's method with bisection, which needs about ten."""
+"""Maximum number of steps of Newton's method with bisection. It usually needs about ten."""
 
 
 def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarray:
     """Return the point nearest to x with entries from ``low`` to ``high`` that sum to ``total``: clip(x - theta, low, high).
 
-    The sum falls in theta and is linear between the points where an entry reaches a bound. Newton's method on it ends after
-    finitely many steps; every third step halves the interval that holds theta.
+    The sum is a decreasing function of theta, and linear between the points where an entry reaches a bound. So Newton's method
+    for theta ends after finitely many steps; every third step is a bisection of the interval that contains theta.
 
     Parameters
     ----------
@@ -35,11 +35,11 @@ def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarra
     >>> clipped_shift(np.array([3.0, 1.0, 0.5]), 0.0, 1.0, 1.5)
     array([1. , 0.5, 0. ])
     """
-    x = x - x.max()  # changes nothing but theta, and keeps the sums below at the size of the bounds
+    x = x - x.max()  # changes theta only, and avoids large numbers in the sums below
     low = np.broadcast_to(np.asarray(low, dtype=float), x.shape)
     high = np.minimum(high, low + max(total - float(low.sum()), 0.0))
     x = x - _shift(x, low, high, total)
-    # the second shift is of small numbers, so that the sum keeps all of its digits
+    # the second shift corrects the rounding error of the first: x is near the result now, so the numbers in the sum are small
     return np.clip(x - _shift(x, low, high, total), low, high)
 
 

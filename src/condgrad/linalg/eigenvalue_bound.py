@@ -27,7 +27,7 @@ COLUMNS = 8
 SEED = 2**33
 """Prefix of the caller's seed, so that the start is independent of data drawn from the same seed."""
 MIN_BLOCKS, MAX_BLOCKS = 3, 60
-"""Blocks before Ritz vectors above the target are accurate enough to be useful, and the maximum number of blocks."""
+"""Minimum number of blocks for Ritz vectors that are accurate enough to be returned, and the maximum number of blocks."""
 TINY = 1e-300
 MAX_VECTORS = 16
 """Maximum number of Ritz vectors returned."""
@@ -37,7 +37,7 @@ Ritz values."""
 
 
 class EigenvalueBound(NamedTuple):
-    """Upper bound on the eigenvalues. If it is above the target, also Ritz vectors, those of the largest values first."""
+    """Upper bound on the eigenvalues, and, if it is above the target, Ritz vectors, those of the largest values first."""
 
     bound: float
     vectors: np.ndarray
@@ -71,7 +71,8 @@ def eigenvalue_bound(times: Times, known: np.ndarray, target: float, noise: Nois
 
 
 class _Basis:
-    """Block Lanczos basis: orthonormal rows Q, the known ones first. T = Q A Q': diagonal ``squares``, ``links`` below."""
+    """Block Lanczos basis: orthonormal rows Q, the known ones first. T = Q A Q' has the diagonal blocks ``squares`` and the
+    blocks ``links`` below them."""
 
     def __init__(self, known: np.ndarray, seed: int):
         n, k = known.shape
@@ -90,7 +91,7 @@ class _Basis:
 
     @property
     def shrinks(self) -> bool:
-        """The last block has lost columns: the Krylov space is nearly exhausted."""
+        """Whether the last block has lost columns: then the Krylov space is nearly exhausted."""
         return len(self.links[-1]) < len(self.squares[0])
 
     def grow(self, times: Times, noise: Noise) -> bool:
@@ -114,7 +115,7 @@ class _Basis:
             again = self.next - rows.T @ (rows @ self.next)
             again -= rows.T @ (rows @ again)
             Z, cosines, Yt = np.linalg.svd(again, full_matrices=False)
-            true = cosines > 0.5  # the others are rounding: they lie in the span of the rows
+            true = cosines > 0.5  # the others are rounding errors: they lie in the span of the rows
             self.next, link = np.ascontiguousarray(Z[:, true]), (cosines[true, None] * Yt[true]) @ link
             self.next = self.next - rows.T @ (rows @ self.next)
         self.links.append(link)
@@ -134,7 +135,7 @@ class _Basis:
         return values[::-1], self.Q[self.known : self.used].T @ E[:, : -MAX_VECTORS - 1 : -1]
 
     def bound(self, largest: float, spread: float) -> float:
-        """The smallest of some candidates above the largest Ritz value that is proven to be a bound; infinite if none is."""
+        """The smallest candidate above the largest Ritz value that is proven to be a bound; infinite if none is."""
         for candidate in largest + FALLBACK_BOUNDS * max(spread, self.noise):
             growth = _Growth(candidate)
             for square, link in zip(self.squares, [None, *self.links], strict=False):
@@ -179,7 +180,7 @@ class _Growth:
             self.product *= _norm2(np.linalg.solve(self.root, half.T))
 
     def proves(self, required_growth: float) -> bool:
-        """Whether no eigenvalue is larger than x, but for the probability of failure."""
+        """Whether it is proven that no eigenvalue is larger than x, up to the probability of failure."""
         return not self.ended and self.least >= required_growth
 
 

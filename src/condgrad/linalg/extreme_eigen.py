@@ -6,11 +6,11 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal, lapack
 
 BLOCK = 32
-"""Columns that LAPACK reduces together: the workspace that it asks for."""
+"""Block size of LAPACK's reduction, which determines the size of its workspace."""
 
 
 class Tridiagonal:
-    """Q T Q* = A with T real and tridiagonal. A reduction takes nearly all of the time; a few eigenvectors are cheap after it.
+    """Reduction A = Q T Q* with T real and tridiagonal. It takes nearly all of the time; a few eigenvectors are cheap after it.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ class Tridiagonal:
             self.diagonal, self.beside = A.real[0].copy(), np.zeros(0)
             return
         reduce, self._turn = (lapack.zhetrd, lapack.zunmqr) if np.iscomplexobj(A) else (lapack.dsytrd, lapack.dormqr)
-        # LAPACK reads columns. The transpose of a C-ordered array is in this order and is the same matrix, or its conjugate
+        # LAPACK expects arrays in column order. The transpose of a C-ordered array has that order without a copy. For a symmetric
+        # matrix it is the same matrix, for a Hermitian one the conjugate
         self._conjugate = np.iscomplexobj(A) and A.flags.c_contiguous
         columns = A.T if A.flags.c_contiguous else A
         lower, self.diagonal, self.beside, self._tau, info = reduce(columns, lower=1, lwork=BLOCK * self.n)
@@ -49,7 +50,7 @@ class Tridiagonal:
         )
 
     def eigenpairs(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same eigenvalues and orthonormal eigenvectors, one a column."""
+        """Return the same eigenvalues, and orthonormal eigenvectors as columns."""
         if self.n == 1:
             return self.diagonal.copy(), np.ones((1, 1))
         values, inner = eigh_tridiagonal(

@@ -1,4 +1,4 @@
-"""Fractional knapsacks: capacities that are filled in an order until a budget is used up."""
+"""Fractional knapsacks: capacities that are filled one after the other until a budget is used up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def filled_in_order(capacities: np.ndarray, budget: float) -> np.ndarray:
-    """Return how far each capacity is filled, the first one first, until the budget is used up.
+    """Fill capacities in their order until the budget is used up, and return how far each is filled.
 
     Examples
     --------
@@ -19,9 +19,9 @@ def filled_in_order(capacities: np.ndarray, budget: float) -> np.ndarray:
 
 
 def largest_square(capacities: np.ndarray, budget: float) -> float:
-    """Return the largest sum of squares of numbers from 0 to the capacities that sum to at most the budget.
+    """Return the maximum of sum x_i^2 subject to 0 <= x_i <= capacities_i and sum x_i <= budget.
 
-    Filling the largest capacities first majorises every other choice.
+    It is reached by filling the largest capacities first, because this choice majorises every other one.
 
     Examples
     --------

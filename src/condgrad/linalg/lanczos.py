@@ -1,4 +1,5 @@
-"""Extreme singular vectors and eigenvectors of a matrix by Lanczos methods: of arrays and of structured points, by products only.
+"""Extreme singular vectors and eigenvectors by Lanczos methods, which use products with a matrix only: an array or a structured
+point.
 
 ARPACK is not used: for equal singular values it restarts from random numbers that no seed controls, so two calls with the same
 matrix give different vectors (scipy 1.17, identity matrix).
@@ -24,11 +25,11 @@ MAX_RESTARTS = 40
 SECOND_TRY = 3
 """Factor on the number of Lanczos vectors of a second search, if the first did not converge within MAX_RESTARTS."""
 ACCURACY = 1e-13
-"""Relative accuracy of the value if none is asked for."""
+"""Relative accuracy of the value if no accuracy is asked for."""
 RESIDUAL = 1e-11
-"""Residual relative to the value at which the value has full precision."""
+"""A value has full precision if its residual, relative to the value, is below this."""
 SURE = 1e-10
-"""Residual relative to the value that is required if no accuracy is asked for: growth alone does not separate close values."""
+"""Maximum residual, relative to the value, if no accuracy is asked for: the growth of the value can't tell close values apart."""
 MAX_VECTORS = 16
 """Maximum number of singular triplets returned."""
 SPARE = 8
@@ -36,13 +37,13 @@ SPARE = 8
 FILL = 2**33
 """Seed of columns that fill up a block. No start has this seed, so these columns are independent of every start."""
 NOTHING = 1e-13
-"""Values below this, relative to the largest, are rounding."""
+"""Values below this, relative to the largest, are rounding errors."""
 RANDOM_PART = 0.5
 """Weight of the random part of a start that is biased towards given vectors."""
 
 
 class Triplets(NamedTuple):
-    """A right_i = value_i left_i, values in decreasing order. The first has the accuracy asked for, the others any."""
+    """A right_i = value_i left_i, values in decreasing order. The first has the accuracy asked for, the others may have any."""
 
     left: np.ndarray
     values: np.ndarray
@@ -106,7 +107,7 @@ class _Bidiagonal:
         self.rest = self.largest = 0.0
 
     def grow(self, accuracy: float) -> bool:
-        """Until the top triplet is accurate; False when the basis is full."""
+        """Extend the basis until the top triplet is accurate. False if the basis is full before that."""
         U, V, B = self.U, self.V, self.B
         looks: list[tuple[int, float]] = []
         next_look = self.j + 3
@@ -156,9 +157,8 @@ class _Bidiagonal:
         B = self.B[:j, : self.cols]
         left = eigh(B @ B.T, subset_by_index=(max(j - MAX_VECTORS, 0), j - 1), overwrite_a=True, check_finite=False)[1]
         left = left[:, ::-1]
-        right, R = np.linalg.qr(
-            B.T @ left
-        )  # R is nearly diagonal; the columns are orthonormal, also where values are 0
+        # R is nearly diagonal. By QR the columns are orthonormal even if values are 0
+        right, R = np.linalg.qr(B.T @ left)
         signed = np.diag(R)
         right = right * np.where(signed < 0, -1.0, 1.0)
         residual = self.rest * abs(float(left[-1, 0]))
@@ -190,7 +190,7 @@ def remaining_growth(looks: list[tuple[int, float]]) -> float:
 
 
 def biased(block: np.ndarray, near: np.ndarray | None) -> np.ndarray:
-    """A random block whose component in the span of ``near`` (orthonormal) is enlarged; independent of the basis of that span."""
+    """Enlarge the component of a random block in the span of ``near``, whose columns are orthonormal. Only the span matters."""
     lean = block[:, :0] if near is None else near @ (near.T @ block)
     return block * RANDOM_PART + lean / np.linalg.norm(lean, axis=0) if lean.any() else block
 
@@ -201,14 +201,16 @@ def length(vector: np.ndarray) -> float:
 
 
 def _orthogonal_part(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Component orthogonal to the rows of the basis. Rounding makes the second pass necessary; two are enough."""
+    """Component orthogonal to the rows of the basis. Rounding makes a second pass necessary; two are enough."""
     vector = vector - (basis @ vector) @ basis
     return vector - (basis @ vector) @ basis
 
 
 def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray:
-    """Orthonormal basis of the block's columns. Directions that are rounding only, because columns are linearly dependent, are
-    replaced by those of ``fresh``."""
+    """Orthonormal basis of the block's columns, with as many columns as the block.
+
+    If the columns are linearly dependent, ``fresh(n)`` provides n more columns for the missing directions.
+    """
     found = by_cholesky(block)
     if found is not None:
         return found[0]
@@ -223,13 +225,15 @@ def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray
 
 
 def rank_of(kept: np.ndarray) -> int:
-    """Number of values that are not rounding."""
+    """Number of values that are more than rounding errors."""
     return int(np.count_nonzero(kept > NOTHING * kept.max(initial=0.0)))
 
 
 def spare_columns(values: np.ndarray, k: int, spare: int) -> np.ndarray:
-    """Indices of the first k Ritz vectors, and of those of the next ``spare`` whose values are not rounding (the direction of the
-    others is arbitrary)."""
+    """Indices of the first k Ritz vectors, and of those among the next ``spare`` whose values are more than rounding errors.
+
+    The directions of the others are arbitrary.
+    """
     known = np.abs(values[: k + spare]) > NOTHING * np.abs(values).max(initial=0.0)
     known[:k] = True
     return np.flatnonzero(known)
@@ -240,7 +244,7 @@ Triple = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def singular_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
     """One pass of subspace iteration from the block W: left vectors, values in decreasing order, right vectors."""
-    if W.shape[1] == min(A.shape):  # the whole space: dependent columns must not count as directions
+    if W.shape[1] == min(A.shape):  # W must span the whole space, even if some of its columns are dependent
         W, AW = np.linalg.qr(W)[0], None
     Q = spanned(A @ W if AW is None else AW, lambda missing: A @ random_block(len(W), missing, FILL + W.shape[1]))
     right, R = qr(A.T @ Q)
@@ -265,7 +269,7 @@ def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed:
     multiplicity up to k. Ends when the residuals are below ``accuracy``, or the expected decrease of the sum of the k values is.
     """
     times = partial(symmetric_times, A)
-    if isinstance(A, np.ndarray):  # one product a step in place of two
+    if isinstance(A, np.ndarray):  # one product per step instead of two
         times = partial(matmul, A / 2 + A.T / 2)
     for room in (1, SECOND_TRY):
         basis = _Eigenbasis(times, k, biased(random_block(A.shape[0], k, seed), near), room)
@@ -288,7 +292,7 @@ class _Eigenbasis:
         self.residual, self.size = np.inf, 0.0
 
     def grow(self, accuracy: float) -> bool:
-        """Until the k lowest are accurate; False when the basis is full."""
+        """Extend the basis until the k lowest eigenvalues are accurate. False if the basis is full before that."""
         looks: list[tuple[int, float]] = []
         blocks, next_look = max(self.j // self.k, 1), max(self.j // self.k, 1) + 3
         while self.j + len(self.next) <= len(self.Q):
@@ -338,7 +342,7 @@ class _Eigenbasis:
 
 def _orthonormal(rows: np.ndarray, basis: np.ndarray, least: float) -> np.ndarray:
     """Orthonormal rows that span the component of ``rows`` orthogonal to the basis; singular values <= ``least`` count as 0."""
-    if len(rows) == 1:  # without the decompositions, which take longer than the products
+    if len(rows) == 1:  # without the decompositions below, which would take longer than the products
         row = rows[0] - (basis @ rows[0]) @ basis
         length = np.linalg.norm(row)
         if length <= least:

@@ -1,8 +1,9 @@
 r"""L-BFGS: minimisation of a smooth function of a vector from its values and gradients, one iteration at a time.
 
 The direction is -H g, where H is the inverse Hessian approximation of the last pairs (s, y) of differences of points and
-gradients (Nocedal 1980). The step size satisfies the weak Wolfe conditions, found by bisection and doubling (Lewis and Overton
-2013). If the decrease of the value is of the size of its rounding error, the slope decides in its place (Hager and Zhang 2005).
+gradients (Nocedal 1980). The step size satisfies the weak Wolfe conditions. It is doubled or, where the value is too high, taken
+from a parabola (a bracket as that of Lewis and Overton 2013). If the decrease of the value is of the size of its rounding error,
+the slope is compared in place of the value (Hager and Zhang 2005).
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ class Iterate(NamedTuple):
 
 
 def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20) -> Iterator[Iterate]:
-    """Yield the iterates after ``start``; ends if no step size is acceptable, which near a solution means rounding.
+    """Yield the iterates after ``start``. Ends if no step size is acceptable, which near a solution is due to rounding.
 
     Parameters
     ----------
     value : callable
         ``value(w)``, a float.
     grad : callable
-        ``grad(w)``, an array; called only at a point at which ``value`` was called last.
+        ``grad(w)``, an array; only called at the point of the last call of ``value``.
     start : Iterate
         The first point, with its value and gradient.
     pairs : int, default 20
@@ -52,7 +53,7 @@ def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20) -> Iterato
     Yields
     ------
     Iterate
-        Values never rise by more than their rounding error.
+        The value never increases by more than its rounding error.
 
     Examples
     --------
@@ -104,7 +105,10 @@ def times_inverse_hessian(known: deque[tuple[np.ndarray, np.ndarray, float]], g:
 def wolfe_step(
     value: Value, grad: Slope, now: Iterate, direction: np.ndarray, slope: float, first: float
 ) -> Iterate | None:
-    """Return the point of a step size with the weak Wolfe conditions, None if there is none among MAX_TRIALS."""
+    """Return the iterate at a step size that satisfies the weak Wolfe conditions.
+
+    If none of MAX_TRIALS step sizes does, return the last one that decreases the value sufficiently; None if there is none.
+    """
     low, high, t, noise = 0.0, inf, first, VALUE_ROUNDING * abs(now.fun)
     best: Iterate | None = None
     for _ in range(MAX_TRIALS):
@@ -121,7 +125,7 @@ def wolfe_step(
                 t = 2 * t if high == inf else (low + high) / 2
                 continue
         high = t
-        if isfinite(fun):  # the minimum of the parabola through both values and the slope, kept away from the ends
+        if isfinite(fun):  # minimum of the parabola through both values and the slope, not too near to the ends
             bend = fun - now.fun - t * slope
             guess = -slope * t**2 / (2 * bend) if bend > 0 else low
             t = min(max(guess, low + 0.1 * (high - low)), low + 0.5 * (high - low))

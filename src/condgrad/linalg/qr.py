@@ -11,8 +11,8 @@ SMALL = 2**14
 def qr(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Q with orthonormal columns and R with block = Q R.
 
-    Two rounds of Cholesky QR, which for many more rows than columns are several times as fast as Householder reflections; these
-    are used if the columns are nearly dependent or the block is small.
+    Two rounds of Cholesky QR, which for many more rows than columns are several times as fast as Householder reflections.
+    Householder reflections are used if the columns are nearly dependent or the block is small.
     """
     found = by_cholesky(block)
     return np.linalg.qr(block) if found is None else found

@@ -18,8 +18,8 @@ PIECE = 1 << 16
 ROW = 1 << 12
 """Number of entries in a row: to find the smallest entry of a long array, the minimum of each row is computed first."""
 SAMPLE, SAMPLE_RANK = 1 << 14, 64
-"""The k-th smallest entry of a long array is estimated from a sample with at least this many entries, in which its expected rank
-is at least SAMPLE_RANK."""
+"""The k-th smallest entry of a long array is estimated from a sample with at least SAMPLE entries. The sample is so large that
+the expected number of its entries below the k-th smallest is at least SAMPLE_RANK."""
 FEW = PIECE // 8
 """Maximum k for which the k smallest entries are selected piece by piece. For larger k, a copy of the whole array is faster."""
 
@@ -51,7 +51,7 @@ def index_of_smallest(x: np.ndarray) -> int:
 
 
 def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
-    """Return the flat indices of the smallest entry of each row of x along an axis; the first one, if several are smallest.
+    """Return, for each row of x along an axis, the flat index of its smallest entry; the first one, if several are smallest.
 
     Examples
     --------

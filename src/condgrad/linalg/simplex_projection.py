@@ -1,4 +1,4 @@
-"""Projection on the simplex."""
+"""Projection onto the simplex."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def onto_simplex(x: np.ndarray, radius: float) -> np.ndarray:
 
 
 def onto_simplices(x: np.ndarray, radius: float, axis: int) -> np.ndarray:
-    """The nearest array with entries >= 0 whose sums along an axis are ``radius``: :func:`onto_simplex` for each of them."""
+    """The nearest array with entries >= 0 whose sums along an axis are all ``radius``: :func:`onto_simplex` along that axis."""
     x = np.moveaxis(x, axis, -1)
     shifted = x - x.max(axis=-1, keepdims=True)
     falling = -np.sort(-shifted, axis=-1)

@@ -1,4 +1,8 @@
-"""The small quadratic programme of the corrective inner solver: min w' gram w / 2 - pull' w over the simplex."""
+"""The small quadratic programme of the corrective inner solver: min w' gram w / 2 - pull' w over the simplex.
+
+The variables w are the weights of atoms, ``gram`` is the Gram matrix of the atoms, and ``pull`` has their inner products with a
+point z. The minimiser gives the point nearest to z in the convex hull of the atoms.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,15 @@ from scipy.linalg.lapack import dpotrs, dtpqrt, dtrtrs
 from condgrad.storage.stored import check_array, stored
 
 INDEPENDENT = 1e-13
-"""The square of the distance of an atom from the affine hull of the others, relative to its own square, below which it depends on
-them as far as rounding can tell."""
+"""Atoms count as affinely dependent if the squared distance of one from the affine hull of the others is below this share of its
+own squared norm."""
 RIDGE = 1e-10
-"""Added to the diagonal for atoms that depend on each other, relative to the mean square of the atoms. A step with the factor is
-then shorter than the best one, the value still falls along it, and steps are repeated until it does not."""
+"""Number added to the diagonal for dependent atoms, relative to the mean squared norm of the atoms. It makes steps shorter than
+the best ones, but the value still decreases, and steps are repeated until it does not."""
 LARGER = 1e3
-"""For an atom whose square is larger than the shift by this factor, the shift is chosen again."""
+"""The shift is computed again when an atom is added whose squared norm is larger than the shift by this factor."""
 BLOCK = 8
-"""Block size of the QR factorisation by which an atom leaves a factor."""
+"""Block size of the QR factorisation that removes an atom from a factor."""
 EPS = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
@@ -30,16 +34,16 @@ def _validate(factor: Factor) -> None:
     check_array(factor.R, (n, n), "R")
     check_array([factor.shift, factor.ridge], (2,), "shift and ridge")
     if np.min(factor.index, initial=0) < 0 or len(np.unique(factor.index)) < n:
-        raise ValueError("the number of an atom is negative, or there twice")
+        raise ValueError("the index of an atom is negative, or occurs twice")
 
 
 @stored(validate=_validate)
 @dataclass(frozen=True)
 class Factor:
-    """R'R = gram + shift + ridge I over the atoms ``index``, in this order.
+    """Cholesky factor R'R = gram + shift + ridge I of the atoms with the indices ``index``, in this order.
 
-    Where weights sum to 1, adding the same number to every entry of the Gram matrix changes nothing; and it makes the matrix
-    positive definite for atoms that are affinely independent. For others there is a ridge.
+    ``shift`` is added to every entry of the Gram matrix. This does not change the minimiser, because the weights sum to 1, and it
+    makes the matrix positive definite if the atoms are affinely independent. If they are not, a ridge is added.
     """
 
     index: np.ndarray
@@ -48,7 +52,7 @@ class Factor:
     ridge: float = 0.0
 
     def with_atom(self, gram: np.ndarray, new: int) -> Factor:
-        """With one more atom, in the square of their number."""
+        """The factor with one more atom; the cost is quadratic in the number of atoms."""
         k = len(self.index)
         if gram[new, new] > LARGER * self.shift:
             return factored(gram, np.append(self.index, new))
@@ -62,7 +66,7 @@ class Factor:
         return Factor(np.append(self.index, new), R, self.shift, self.ridge)
 
     def without(self, j: int) -> Factor:
-        """Without the atom at place j of ``index``, in the square of their number."""
+        """The factor without the atom ``index[j]``; the cost is quadratic in the number of atoms."""
         k = len(self.index)
         R = np.zeros((k - 1, k - 1), order="F")
         R[:j, :j], R[:j, j:] = self.R[:j, :j], self.R[:j, j + 1 :]
@@ -71,7 +75,7 @@ class Factor:
         return Factor(np.delete(self.index, j), R, self.shift, self.ridge)
 
     def direction(self, slope: np.ndarray) -> np.ndarray:
-        """min d' gram d / 2 + slope' d subject to sum d = 0."""
+        """The minimiser d of d' gram d / 2 + slope' d subject to sum d = 0."""
         sides = np.ones((len(slope), 2), order="F")
         sides[:, 0] = slope
         solved = dpotrs(self.R, sides)[0]
@@ -80,7 +84,7 @@ class Factor:
 
 
 def factored(gram: np.ndarray, index: np.ndarray) -> Factor:
-    """The factor of the atoms ``index``."""
+    """The factor of the atoms ``index``, with a ridge if they are affinely dependent."""
     inside = gram[np.ix_(index, index)]
     shift = mean_square(inside)
     try:
@@ -93,12 +97,12 @@ def factored(gram: np.ndarray, index: np.ndarray) -> Factor:
 
 
 def mean_square(gram: np.ndarray) -> float:
-    """The mean of the squares of the atoms, above 0."""
+    """The mean squared norm of the atoms; TINY if that is 0."""
     return max(float(np.trace(gram)) / len(gram), TINY)
 
 
 def ridged(gram: np.ndarray, index: np.ndarray) -> Factor:
-    """The factor of the atoms ``index``, which depend on each other."""
+    """The factor of the atoms ``index`` with a ridge, for atoms that are affinely dependent."""
     inside = gram[np.ix_(index, index)]
     shift = mean_square(inside)
     ridge = RIDGE * shift * len(index)
@@ -112,9 +116,9 @@ def nearest_weights(
 ) -> tuple[np.ndarray, Factor]:
     """The minimiser, by an active-set method from the given weights (Wolfe 1976), and the factor of the atoms that it uses.
 
-    First the minimiser over the atoms in use. Then the atom with the steepest descent is taken up and the minimiser over the
-    affine hull of the atoms in use is found by a linear system; a weight that is negative in it is walked to and dropped; until
-    no atom descends. ``known`` is a factor from before: where it is that of the atoms in use, it is not computed again.
+    The active atoms are those with a positive weight. First the weights of the active atoms are optimised (:func:`walked`). Then
+    the atom along which the value decreases fastest becomes active, and the weights are optimised again, until the value
+    decreases along no atom. ``known`` is a factor from an earlier call. It is used if it is that of the active atoms.
     """
     used = np.flatnonzero(weights > 0)
     if known is None or not np.array_equal(np.sort(known.index), used):
@@ -127,7 +131,7 @@ def nearest_weights(
         level = float(slope @ w)
         value = (level - float(pull @ w)) / 2
         steepest = int(np.argmin(slope))
-        if slope[steepest] >= level - noise or value >= last:  # what still seems to descend is rounding
+        if slope[steepest] >= level - noise or value >= last:  # a smaller decrease is a rounding error
             return w, known
         last = value
         if w[steepest] == 0:
@@ -136,10 +140,11 @@ def nearest_weights(
 
 
 def walked(gram: np.ndarray, pull: np.ndarray, w: np.ndarray, known: Factor) -> tuple[np.ndarray, Factor]:
-    """From w to the minimiser over the atoms of the factor; those whose weight falls to 0 on the way are dropped.
+    """The minimiser over the atoms of the factor, reached from w; atoms whose weight becomes 0 on the way are dropped.
 
-    The step is computed from the slopes at w, of which only the differences count: so rounding in the factor changes its length
-    a little and not where the walk ends.
+    Each step goes towards the minimiser over the affine hull, found by a linear system, up to the first weight that becomes 0.
+    It is computed from the slopes at w. So rounding errors of the factor change the step a little, and not the point at which
+    the steps end.
     """
     w = w.copy()
     while len(known.index) > 1:
@@ -156,14 +161,14 @@ def walked(gram: np.ndarray, pull: np.ndarray, w: np.ndarray, known: Factor) -> 
         for j in np.flatnonzero(w[index] == 0)[::-1]:
             known = known.without(int(j))
     used = known.index
-    if not w[used].all():  # an atom whose weight is rounded to 0
+    if not w[used].all():  # a weight was rounded to 0
         for j in np.flatnonzero(w[used] == 0)[::-1]:
             known = known.without(int(j))
     return w / w.sum(), known
 
 
 def renumbered(factor: Factor, used: np.ndarray) -> Factor | None:
-    """The factor with the places in ``used``, which increase, for the numbers of its atoms; None if it has other atoms."""
+    """The factor after the atoms ``used`` (increasing indices) have been renumbered from 0; None if it has other atoms."""
     if not np.array_equal(np.sort(factor.index), used):
         return None
     return replace(factor, index=np.searchsorted(used, factor.index))

@@ -26,6 +26,7 @@ from condgrad.objectives.quadratic import Quadratic
 from condgrad.objectives.sums import Sampled, Sum
 from condgrad.objectives.synthetic import PaperData, paper_data
 from condgrad.objectives.user import Function, FunctionExpectation, FunctionSum
+from condgrad.objectives.values import FunctionValues
 from condgrad.protocols import FiniteSum, Objective, fits
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Function",
     "FunctionExpectation",
     "FunctionSum",
+    "FunctionValues",
     "GemanMcClure",
     "GraphMatching",
     "Huber",
@@ -106,6 +108,9 @@ _ENTRIES = (
     ObjectiveEntry("function-sum", FunctionSum, "(1/n) sum_i f_i(x)", _examples.function_sum, in_specs=False),
     ObjectiveEntry(
         "function-expectation", FunctionExpectation, "E f(x, xi)", _examples.function_expectation, in_specs=False
+    ),
+    ObjectiveEntry(
+        "function-values", FunctionValues, "value(x), no gradient", _examples.function_values, in_specs=False
     ),
 )
 OBJECTIVES: dict[str, ObjectiveEntry] = {entry.name: entry for entry in _ENTRIES}

@@ -11,6 +11,7 @@ from condgrad.objectives.losses import Sigmoid, Welsch
 from condgrad.objectives.quadratic import Quadratic
 from condgrad.objectives.synthetic import paper_data
 from condgrad.objectives.user import Function, FunctionExpectation, FunctionSum
+from condgrad.objectives.values import FunctionValues
 
 
 def quadratic() -> Quadratic:
@@ -56,6 +57,11 @@ def function_sum() -> FunctionSum:
     return FunctionSum(
         value, term_grads, 4, (3, 2), sizes.mean(), sizes.mean(), -6 * sizes.mean(), sizes.max(), mean_square
     )
+
+
+def function_values() -> FunctionValues:
+    """A quadratic, of which only values are known"""
+    return FunctionValues(lambda x: float(x @ x) / 2 - x[0], (2,), 1.0, 0.0)
 
 
 def function_expectation() -> FunctionExpectation:

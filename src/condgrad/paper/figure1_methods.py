@@ -103,7 +103,7 @@ FIGURE_1A = (
     line("NCGS II", OURS, drawn=False, name="ncgs-ii"),
     line("NCGS I, 1/N", PAPER, name="ncgs", inner="condg", schedule={"name": "theory", "steps": 100}),
     tuned("NCGS I, condg tuned", TUNED, "ncgs", CONDG, "1 step a prox, step 5/(2L)"),
-    tuned("NCGS II, condg tuned", TUNED, "ncgs-ii", CONDG, "2 steps a prox, step 5/(2L)"),
+    tuned("NCGS II, condg tuned", TUNED, "ncgs-ii", CONDG, "1 step a prox, step 5/(2L)"),
     rule("gap/C", "bounded"),
     tuned("FW, gap/C tuned", RIVAL, "frank-wolfe", GAP_FACTORS, "10 gap/C"),
     rule("line search", "line-search"),

@@ -1,4 +1,4 @@
-"""A point as a convex combination of atoms, which keep their identity."""
+"""A point as a convex combination of atoms, each of which is stored with its weight."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ def _validate(active: ActiveSet) -> None:
     check_array(active.gram, (n, n), "gram")
     check_array(active.weights, (n,), "weights")
     if active.factor is not None and np.max(active.factor.index, initial=-1) >= n:
-        raise ValueError("a factor of more atoms than there are")
+        raise ValueError("the factor has atoms that the active set does not have")
     if active.origin is not None and tuple(active.origin.shape) != active.atoms.shape:
-        raise ValueError("an origin of another shape than the atoms")
+        raise ValueError("the origin and the atoms have different shapes")
 
 
 @stored(validate=_validate)
 @dataclass(frozen=True, eq=False)
 class ActiveSet:
-    """A point as a convex combination of atoms, with their Gram matrix: what the corrective inner solver and methods
-    with away steps keep between steps.
+    """A point as a convex combination of atoms, with the Gram matrix of the atoms.
 
-    Build one with :meth:`at`. An active set is a value: each method returns a new one, which shares the atoms. Sparse atoms stay
-    sparse: the inner products of all of them with a point take time proportional to their entries.
+    The corrective inner solver and methods with away steps keep an active set between their steps. Build one with :meth:`at`.
+    It is immutable: each method returns a new one, which shares the atoms. Sparse atoms stay sparse: their inner products with a
+    point take time proportional to the number of their stored entries.
 
     Attributes
     ----------
     origin : Point or None
-        A point of the set, which is subtracted from every atom: the Gram matrix of atoms far from 0 would lose its digits. Only
-        where all atoms are arrays; else None.
+        A point of the set that is subtracted from every atom, because the Gram matrix of atoms far from 0 would lose digits. None
+        if an atom is a structured point: then nothing is subtracted.
     atoms : Stack
-        The atoms minus the origin, a sequence; :meth:`atom` adds it.
+        The sequence of the atoms minus the origin; :meth:`atom` adds the origin again.
     gram : ndarray of shape (n_atoms, n_atoms)
         Inner products of ``atoms``.
     weights : ndarray of shape (n_atoms,)
-        Not negative, with the sum 1.
+        Weights of the convex combination: not negative, with the sum 1.
     factor : Factor, default None
-        Cholesky factor of the Gram matrix of the atoms in use, with which the next :meth:`nearest` begins.
+        Cholesky factor of the Gram matrix of the atoms with a positive weight, with which the next :meth:`nearest` begins.
     x : Point, default None
-        The point that the weights stand for, where it is known; :meth:`point` computes it.
+        The convex combination, if it is known already; :meth:`point` computes it otherwise.
 
     Examples
     --------
@@ -71,15 +71,15 @@ class ActiveSet:
 
     @classmethod
     def at(cls, x: Any, origin: bool = True) -> ActiveSet:
-        """The point x as its only atom.
+        """The active set with x as its only atom.
 
         Parameters
         ----------
         x : Point
             An array or a structured point.
         origin : bool, default True
-            Whether an array x is subtracted from every atom. It is not once an atom is a structured point. With False, an array
-            of which few entries are not 0 becomes a sparse atom.
+            Whether x, if it is an array, becomes the origin, which is subtracted from every atom. The origin is dropped when a
+            structured atom is added. With False, an array with few nonzero entries is stored as a SparseArray.
 
         Returns
         -------
@@ -90,11 +90,11 @@ class ActiveSet:
         return cls(None, Stack.of(sparse_form(x)), np.full((1, 1), norm2(x)), np.ones(1), x=x)
 
     def atom(self, i: int) -> Any:
-        """The atom with the number i, as a point of the set."""
+        """Atom i as a point of the set: with the origin added."""
         return self.atoms[i] if self.origin is None else self.origin + self.atoms[i]
 
     def find(self, x: Any) -> int | None:
-        """Index of the atom that equals x after subtraction of the origin; None if there is none."""
+        """Index of the atom that equals x; None if there is none."""
         atom = self.from_origin(x)
         if (digest := key(atom)) is not None:
             return self._numbers().get(digest)
@@ -103,7 +103,7 @@ class ActiveSet:
         return next((int(i) for i in alike if norm2(self.atoms[i] - atom) == 0.0), None)
 
     def _numbers(self) -> dict[bytes | None, int]:
-        """The numbers of the atoms by their keys, kept once it is asked for."""
+        """Index of each atom by its key; computed at the first call, then kept."""
         numbers = vars(self).get("_by_key")
         if numbers is None:
             numbers = {key(atom): i for i, atom in reversed(list(enumerate(self.atoms)))}
@@ -111,22 +111,22 @@ class ActiveSet:
         return numbers
 
     def from_origin(self, x: Any) -> Any:
-        """x minus the origin, where there is one."""
+        """x minus the origin, if there is one."""
         return x if self.origin is None else x - self.origin
 
     def point(self) -> Any:
-        """The point that the weights stand for: an array, or a structured point where the atoms are."""
+        """The convex combination of the atoms: an array, or a structured point if the atoms are structured."""
         if self.x is not None:
             return self.x
         combined = self.atoms.combined(self.weights)
         return combined if self.origin is None else self.origin + combined
 
     def structured_point(self) -> Any:
-        """The same, sparse where the atoms are sparse and have few entries, also where the point is known as an array."""
+        """As :meth:`point`, but a SparseArray if all atoms are sparse, even if the stored ``x`` is an array."""
         return replace(self, x=None).point() if self.atoms.all_sparse else self.point()
 
     def with_atom(self, atom: Any) -> ActiveSet:
-        """The same with one more atom, the last one, of weight 0."""
+        """The active set with one more atom at the end, of weight 0."""
         if self.origin is not None and not isinstance(atom, np.ndarray):
             return self._without_origin().with_atom(atom)
         atom = self.from_origin(atom)
@@ -141,7 +141,7 @@ class ActiveSet:
         return made
 
     def _without_origin(self) -> ActiveSet:
-        """The same atoms with nothing subtracted."""
+        """The same point without an origin: nothing is subtracted from the atoms."""
         first, *rest = (self.atom(i) for i in range(len(self.atoms)))
         made = ActiveSet.at(first, origin=False)
         for atom in rest:
@@ -149,7 +149,7 @@ class ActiveSet:
         return replace(made, weights=self.weights, x=self.x)
 
     def with_weights(self, weights: Any) -> ActiveSet:
-        """The same atoms with other weights; those of weight 0 are dropped.
+        """The active set with other weights; atoms of weight 0 are dropped.
 
         Parameters
         ----------
@@ -163,13 +163,13 @@ class ActiveSet:
         given = np.asarray(weights, dtype=float)
         if given.shape != (len(self.atoms),) or not (given >= 0).all() or abs(given.sum() - 1) > 1e-9:
             raise ValueError(
-                f"The weights are {given}, one number of at least 0 for each of {len(self.atoms)} atoms was expected, "
-                "with the sum 1."
+                f"The weights are {given}, but {len(self.atoms)} numbers of at least 0 with the sum 1 were expected, one for "
+                "each atom."
             )
         return self._kept(given, None, np.flatnonzero(given))
 
     def products(self, direction: Any) -> np.ndarray:
-        """The inner products of all atoms, minus the origin, with a direction: one product.
+        """Inner products of a direction with all atoms minus the origin, computed together.
 
         Parameters
         ----------
@@ -183,18 +183,30 @@ class ActiveSet:
         return self.atoms.products(direction)
 
     def nearest(self, z: Any) -> ActiveSet:
-        """The point of the hull of the atoms that is nearest to z; atoms that it does not need are dropped."""
+        """The active set of the point nearest to z in the convex hull of the atoms; atoms of weight 0 are dropped."""
         return self.nearest_by_products(self.atoms.products(self.from_origin(z)))[0]
 
     def nearest_by_products(self, products: np.ndarray) -> tuple[ActiveSet, np.ndarray]:
-        """The same where the inner products of the atoms with z, both minus the origin, are known; and the numbers of the atoms
-        that were kept."""
+        """:meth:`nearest` for a point z of which only inner products are known.
+
+        Parameters
+        ----------
+        products : ndarray of shape (n_atoms,)
+            Inner products of ``atoms`` with z minus the origin.
+
+        Returns
+        -------
+        ActiveSet
+            As :meth:`nearest` returns it.
+        ndarray of int
+            Indices of the atoms that were kept.
+        """
         weights, factor = nearest_weights(self.gram, products, self.weights, self.factor)
         used = np.flatnonzero(weights)
         return self._kept(weights, factor, used), used
 
     def _kept(self, weights: np.ndarray, factor: Factor | None, used: np.ndarray) -> ActiveSet:
-        """The atoms ``used``, with new numbers."""
+        """The active set of the atoms with the indices ``used``, renumbered in this order."""
         if len(used) == len(self.atoms):
             made = ActiveSet(self.origin, self.atoms, self.gram, weights, factor)
             numbers = vars(self).get("_by_key")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 PIECE = 2**16
-"""Entries of large arrays that are subtracted at a time, where only the length of the difference is wanted."""
+"""Number of entries that are subtracted at a time if only the norm of the difference of large arrays is needed."""
 
 
 def inner(x: Any, y: Any) -> float:
@@ -42,21 +42,20 @@ def distance2(x: Any, y: Any) -> float:
         return y.distance2(x)
     if x.size <= PIECE or x.shape != y.shape:
         return norm2(x - y)
-    x, y = (
-        x.reshape(-1),
-        y.reshape(-1),
-    )  # in pieces that stay in the cache of the processor, without an array of their size
+    # in pieces that fit in the processor's cache, so that no array of the size of x is allocated
+    x, y = x.reshape(-1), y.reshape(-1)
     return sum(norm2(x[i : i + PIECE] - y[i : i + PIECE]) for i in range(0, x.size, PIECE))
 
 
 class Structured(ABC):
-    """Abstract: a point that is never written out, a value. Together with an array it becomes one.
+    """Abstract base class of points that are stored in a compressed form, not as an array of all entries.
 
-    A subclass has ``shape`` and the four abstract methods; ``+``, ``-``, ``*`` and ``/`` by numbers follow from them.
+    A structured point is immutable. Its sum with an array is an array. A subclass has ``shape`` and the four abstract methods
+    ``scaled``, ``plus``, ``inner`` and ``to_dense``; ``+``, ``-``, and ``*`` and ``/`` by numbers follow from them.
 
     Examples
     --------
-    A vector of few entries that are not 0:
+    A vector with few nonzero entries:
 
     >>> import numpy as np, condgrad as cg
     >>> class Sparse(cg.Structured):
@@ -87,7 +86,7 @@ class Structured(ABC):
     ('Sparse', array([0.4, 0.6, 0. , 0. ]))
     """
 
-    __array_ufunc__ = None  # so that array + structured asks __radd__ here
+    __array_ufunc__ = None  # so that array + structured calls __radd__ of this class
     shape: tuple[int, ...]
 
     @property
@@ -105,18 +104,18 @@ class Structured(ABC):
 
     @abstractmethod
     def inner(self, other: Any) -> float:
-        """<self, other>, of an array or another structured point."""
+        """<self, other>, where ``other`` is an array or another structured point."""
 
     @abstractmethod
     def to_dense(self) -> np.ndarray:
         """The point as an array."""
 
     def low_rank_part(self) -> Any:
-        """The LowRank in a matrix; only spectral sets ask for it."""
+        """The low-rank part of a matrix, as a LowRank. Only spectral sets need it."""
         raise TypeError(f"A {type(self).__name__} has no part of low rank, which spectral sets need: use another set.")
 
     def distance2(self, other: Any) -> float:
-        """Return |self - other|^2, of an array or another structured point."""
+        """Return |self - other|^2, where ``other`` is an array or another structured point."""
         return norm2(self - other)
 
     def __add__(self, other: Any) -> Any:

@@ -27,8 +27,8 @@ def _validate(x: Blocks) -> None:
 class Blocks(Structured):
     """A point made of blocks, such as a matrix and a vector, which keep their own structure.
 
-    Points of a :class:`condgrad.Product` are of this class. Sums, multiples and inner products are those of the blocks. As
-    an array it is the vector of all entries, one block after the other; together with such a vector it stays a ``Blocks``.
+    Points of a :class:`condgrad.Product` are of this class. Sums, multiples and inner products are computed block by block.
+    Converted to an array it is the vector of all entries, one block after the other. The sum with such a vector is a ``Blocks``.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Blocks(Structured):
 
     @classmethod
     def of(cls, blocks: tuple[Any, ...], names: tuple[str, ...] | None = None) -> Blocks:
-        """The point with these blocks, which must be arrays or structured points, without checks and copies."""
+        """The point with these blocks, arrays or structured points, which are neither checked nor copied."""
         made = cls.__new__(cls)
         made._set(blocks, names)
         return made
@@ -93,23 +93,23 @@ class Blocks(Structured):
 
     @property
     def dtype(self) -> np.dtype:
-        """The coarsest type of number in the blocks; float64 for structured ones."""
+        """The coarsest type of the blocks; a structured block without a dtype counts as float64."""
         types = [np.dtype(getattr(block, "dtype", float)) for block in self.blocks]
         return max(types, key=lambda one: float(np.finfo(one).eps))
 
     def map(self, function: Callable[[Any], Any]) -> Blocks:
-        """The point whose blocks are ``function`` of these blocks."""
+        """Apply a function to each block, and return the point with the results as its blocks."""
         return Blocks.of(tuple(map(function, self.blocks)), self.names)
 
     def like(self, given: Any, what: str = "The point") -> Blocks:
-        """Other numbers, which are copied, with this layout.
+        """Copy given numbers into a point with the layout of this one.
 
         Parameters
         ----------
         given : Blocks, sequence of blocks, mapping from names to blocks, or array of shape (N,)
             The numbers; blocks must have the shapes of the blocks here.
         what : str, default "The point"
-            What is given, for the message.
+            Name of the given numbers in messages.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class Blocks(Structured):
         Raises
         ------
         ValueError
-            If there are other blocks, or blocks of another shape.
+            If the given blocks have other names, another number or other shapes.
         """
         if isinstance(given, Mapping):
             if self.names is None or {*given} != {*self.names}:
@@ -144,11 +144,11 @@ class Blocks(Structured):
         return Blocks.of(tuple(filled), self.names)
 
     def split(self, flat: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The parts of a vector of all entries, in the shapes of the blocks: views."""
+        """Split a vector of all entries into views with the shapes of the blocks."""
         return split(flat, [tuple(block.shape) for block in self.blocks])
 
     def uncached(self) -> Blocks:
-        """The same point, with blocks whose caches are empty."""
+        """The same point as another object, with new objects for low-rank blocks, which runs change in place."""
         return self.map(lambda block: block.uncached() if hasattr(block, "uncached") else block)
 
     def scaled(self, factor: float) -> Blocks:
@@ -202,7 +202,7 @@ class Blocks(Structured):
 
 
 def split(flat: np.ndarray, shapes: list[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
-    """The parts of a vector in these shapes, one after the other: views."""
+    """Split a vector into consecutive views with these shapes."""
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     return tuple(part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True))
 

@@ -32,7 +32,7 @@ def _validate_factors(factors: Factors) -> None:
 
 @stored(fields=("U", "V", "base"), validate=_validate_factors)
 class Factors:
-    """Immutable product U V'. Its squared norm, distances and values on patterns are in the active cache."""
+    """Immutable product U V'. Its squared norm, distances and values on patterns are stored in the active cache, not here."""
 
     __slots__ = ("U", "V", "__weakref__", "base")
 
@@ -57,7 +57,7 @@ class Factors:
         return found
 
     def distance2(self, other: Factors) -> float:
-        """Return |self - other|^2: the length of a step is needed more than once."""
+        """Return |self - other|^2. It is cached, because the length of a step is needed more than once."""
         known = active().numbers
         found = known.get(self, other)
         if found is None:
@@ -83,7 +83,7 @@ class Factors:
         return self in active().values(pattern)
 
     def __reduce__(self) -> Any:
-        """State for pickle and copy: arrays are read-only again after it."""
+        """State for pickle and copy, by which the arrays of the new object are read-only too."""
         return Factors, (self.U, self.V, self.base)
 
 
@@ -98,11 +98,12 @@ def _validate_low_rank(x: LowRank) -> None:
 class LowRank(Structured):
     """Low-rank matrix X = U V', or a linear combination of a few such products, evaluated lazily.
 
-    Factors of float32 are kept; all others become float64, and so do both if one is. Everything that is computed from them
-    (products, norms, sums that are compressed) is computed in float64, so that float32 factors are exact.
+    If U and V are both float32 they stay float32; otherwise both become float64. Products, norms and compressed sums are computed
+    in float64 in both cases, so that the only rounding to float32 is that of U and V themselves.
 
-    Inner products and norms take O((m + n) r^2) and values on a pattern O(entries r). Those of a combination are combinations of
-    those of its terms. A combination of many terms is recompressed (QR and a small SVD) when its width has doubled.
+    Inner products and norms take O((m + n) r^2) operations, and values on a pattern O(entries r). For a linear combination they
+    are computed from those of its terms. A combination of many terms is recompressed (QR and a small SVD) when its number of
+    columns has doubled.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ class LowRank(Structured):
         self._set_terms(*state)
 
     def uncached(self) -> LowRank:
-        """Return the same point as another object, from which a run starts: it merges terms in place, and x0 must not change."""
+        """Return the same point as another object. A run merges the terms of its own points in place; this one stays as it is."""
         return LowRank._of(self.terms, self.shape)
 
     @classmethod
@@ -168,7 +169,7 @@ class LowRank(Structured):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 if all factors are, else float64; of 0, which has none, float64."""
+        """float32 if there are factors and all of them are float32, else float64."""
         return np.result_type(*(f.U.dtype for _, f in self.terms)) if self.terms else np.dtype(float)
 
     @property
@@ -193,17 +194,20 @@ class LowRank(Structured):
         return whole
 
     def merged_factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return U and V with X = U V'. A run first merges the terms into one, so that its cached products stay known."""
+        """Return U and V with X = U V'.
+
+        In a run, the terms are first merged into one, because products with a single term are cached.
+        """
         if self._should_merge():
             self._merge_terms()
         return self.factors()
 
     def svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return left singular vectors, singular values in decreasing order and right singular vectors, of the numerical rank."""
+        """Return the SVD, truncated to the numerical rank: left vectors, values in decreasing order, right vectors."""
         return svd(*self.factors())
 
     def compressed(self) -> LowRank:
-        """Return the same matrix as one term with as many columns as its numerical rank, and orthogonal factors."""
+        """Return the same matrix as one product U V' of orthogonal factors with as many columns as the numerical rank."""
         left, sigma, right = self.svd()
         return LowRank(left * sigma, right)
 
@@ -224,11 +228,14 @@ class LowRank(Structured):
         return total
 
     def _should_merge(self) -> bool:
-        """Return whether the terms are to be merged in place: only in a run, because other threads may share other points."""
+        """Return whether the terms are to be merged in place.
+
+        Only in a run, whose points are its own. Outside of runs, another thread may use the point at the same time.
+        """
         return in_run() and (len(self.terms) > 1 or (bool(self.terms) and self.terms[0][0] != 1.0))
 
     def _merge_terms(self) -> Factors:
-        """Rewrite the matrix as one term, recompressed if its width has grown to twice the rank."""
+        """Rewrite the matrix as one term, in place; recompress it if its number of columns is more than twice the rank."""
         base = max([16, *(f.base for _, f in self.terms)])
         if self.rank > 2 * base:
             left, sigma, right = self.svd()
@@ -242,9 +249,9 @@ class LowRank(Structured):
         return factors
 
     def cached_at(self, pattern: Pattern) -> np.ndarray:
-        """Return the entries on the pattern. A run caches them, and points computed from this one reuse the cached values.
+        """Return the entries on the pattern. In a run they are cached, and reused for points that are computed from this one.
 
-        In float32 nothing is cached: the rounding errors of values that are combined from rounded values would add up.
+        In float32 they are not cached: the rounding errors of values that are combined from rounded values would add up.
         """
         values = self.at(pattern)
         if pattern.dtype != np.float32 and self._should_merge():
@@ -268,7 +275,7 @@ class LowRank(Structured):
         return read_only(total)
 
     def at_entries(self, pattern: Pattern, entries: np.ndarray) -> np.ndarray:
-        """Return the values at the entries of the pattern with the given numbers, at a cost proportional to their number."""
+        """Return the values at some entries of the pattern, given by their indices, at a cost proportional to their number."""
         self.same_shape(pattern)
         total = np.zeros(len(entries))
         for c, f in self.terms:
@@ -325,7 +332,7 @@ def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) 
 
 
 def svd(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the SVD of U V': left vectors, values in decreasing order and right vectors, of the numerical rank."""
+    """Return the SVD of U V', truncated to the numerical rank: left vectors, values in decreasing order, right vectors."""
     (left, R), (right, S) = qr(wide(U)), qr(wide(V))
     P, sigma, Ot = np.linalg.svd(R @ S.T)
     k = int(np.sum(sigma > 1e-15 * max(len(U), len(V)) * sigma[0])) if sigma.size else 0

@@ -10,8 +10,8 @@ import numpy as np
 from condgrad import kernels
 
 MAX_STRIPE_COLUMNS = 5000
-"""Maximum number of columns in one stripe of the transposed product. Small enough that the stripe's part of the result stays
-in the processor's cache, large enough that its entries in a row are prefetched."""
+"""Maximum number of columns in one stripe of the transposed product. The stripe's part of the result must fit in the processor's
+cache. In narrower stripes, a row would have too few entries to be prefetched."""
 MAX_CACHED = 2
 """Maximum number of points whose values on the pattern are cached at the same time."""
 MANY_ENTRIES = 2**22
@@ -66,7 +66,7 @@ class Pattern:
         return self.indices
 
     def row_of(self, entries: np.ndarray) -> np.ndarray:
-        """Return the row indices of the entries with the given numbers."""
+        """Return the rows of some entries of the pattern, given by their indices."""
         return np.searchsorted(self.indptr, entries, side="right") - 1
 
     def sample(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -76,7 +76,7 @@ class Pattern:
         return kernels.sample(self.indptr, self.indices, U, V, self.dtype)
 
     def pieces(self, U: np.ndarray, V: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (U V')_ij in float64 for pieces of the entries, in order: the numbers of the entries and their values.
+        """Yield (U V')_ij in float64 for consecutive pieces of the entries: the slice of their indices, and their values.
 
         Runs in float32 use it to compute losses and products in float64 without storing the values at all entries.
         """
@@ -93,7 +93,7 @@ class Pattern:
             first = last
 
     def sample_at(self, entries: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return (U V')_ij at the entries with the given numbers, in the order given."""
+        """Return (U V')_ij at some entries of the pattern, given by their indices, in the order given."""
         self._check_rows(U, 0)
         self._check_rows(V, 1)
         return kernels.sample_at(self.row_of(entries), self.indices[entries], U, V)

@@ -3,13 +3,13 @@ r"""Bounds on the rounding errors of a gap and of a gradient mapping, which cert
 Let w be the computed gradient, p the witness, d the computed direction w + (p - x)/gamma, and v the answer of the linear
 oracle to d.
 
-- *Errors of a vector.* p is a witness for the gradient whose direction is exactly d. That gradient differs from F's by the
-  rounding of w, of p - x and of d, and the mapping is 1-Lipschitz in the gradient (a projection is non-expansive): so these
+- *Errors of a vector.* p is an exact witness for another gradient, d - (p - x)/gamma. This gradient differs from that of F by
+  the rounding of w, of p - x and of d. The mapping is 1-Lipschitz in the gradient (a projection is non-expansive), so these
   errors are added to the mapping's norm, without a square root. A projection and a singular value decomposition are exact for
   an input that differs by a few units in the last place, so the same sum covers them. The gradient oracle is assumed to be
   *stable*: up to a few units in the last place, w is the gradient at a point that differs from x by a few units in the last
-  place. This makes |w| + L |x| units, and L = 1/(2 gamma). The assumption fails if w is a sum of terms that nearly cancel: if
-  an objective states the norm of the terms (``grad_scale``), that norm is added.
+  place. So its error is a few units of |w| + L |x|, where L = 1/(2 gamma). The assumption fails if w is a sum of terms that
+  nearly cancel: if an objective states the norm of the terms (``grad_scale``), that norm is added.
 - *Errors of a number.* <d, p - v> is a sum of n products; v is a minimiser up to a few units of |d| |v|; p lies in the set up
   to a few units of |p|, which changes the gap by |d| |p| units. These errors are added to the gap, under the square root of
   Lemma 1.
@@ -89,8 +89,8 @@ def mapping_rounding(
     Parameters
     ----------
     grad, x, prox : arrays or structured points
-        A structured gradient may state a bound on the norm of its own rounding errors as ``rounding``. One in float32 does:
-        its values are computed in float64 and rounded once, so that bound is much smaller than one from ``precision``.
+        A structured gradient may state a bound on the norm of its own rounding errors as ``rounding``. One in float32 does.
+        Its values are computed in float64 and rounded once, so the stated bound is much smaller than one from ``precision``.
     gamma : float
         The smaller of the step sizes of the mapping and of the prox point.
     precision : float, default that of float64
@@ -108,7 +108,7 @@ def mapping_rounding(
 
 
 def stated_rounding(grad: Any) -> float:
-    """Return the bound on the norm of its rounding errors that a structured gradient in a coarser type states; else 0."""
+    """Return the bound that a structured gradient states on the norm of its own rounding errors; 0 if it states none."""
     return float(getattr(grad, "rounding", 0.0)) if isinstance(grad, Structured) else 0.0
 
 

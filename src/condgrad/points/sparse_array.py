@@ -1,4 +1,4 @@
-"""Arrays with few entries that are not 0, stored as indices and values: vertices of polytopes."""
+"""Arrays with few nonzero entries, stored as indices and values: used for vertices of polytopes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from condgrad.points.base import Structured
 from condgrad.storage.stored import check_array, stored
 
 CANCELLATION_RATIO = 1e-6
-"""A difference of two squares that is smaller than this share of the squares has lost digits, and is computed in another way."""
+"""A difference of two squares that is below this share of the larger one has lost digits, and is computed without subtraction."""
 
 SPARSE_SHARE = 1 / 8
-"""An array is kept as a SparseArray if at most this share of its entries is not 0."""
+"""An array is stored as a SparseArray if at most this share of its entries is nonzero."""
 
 
 def _validate(x: SparseArray) -> None:
@@ -28,7 +28,7 @@ def _validate(x: SparseArray) -> None:
 
 @stored(fields=("indices", "values", "shape"), validate=_validate)
 class SparseArray(Structured):
-    """An array of any shape with few entries that are not 0.
+    """An array of any shape with few nonzero entries.
 
     Sums, multiples and inner products take time proportional to the number of stored entries. The sum with an
     ndarray is an ndarray.
@@ -38,7 +38,7 @@ class SparseArray(Structured):
     indices : array_like of int, shape (k,)
         Flat (row-major) indices of the stored entries, in any order, without repeats.
     values : array_like of float, shape (k,) or scalar
-        The entries; a scalar stands for equal ones.
+        The entries; a scalar if all of them are equal.
     shape : tuple of int
         Shape of the array.
 
@@ -65,14 +65,14 @@ class SparseArray(Structured):
 
     @classmethod
     def _of(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
-        """The array with these increasing indices, without checks and copies."""
+        """The array with these indices, in increasing order, which are neither checked nor copied."""
         made = cls.__new__(cls)
         made.indices, made.values, made.shape = read_only(indices), read_only(values), shape
         return made
 
     @classmethod
     def of_entries(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
-        """The array whose entries are the sums of the values at each index, in any order and with repeats; zeros are left out."""
+        """The array with these entries, in any order. Values with the same index are added, and sums of 0 are left out."""
         indices, places = np.unique(indices, return_inverse=True)
         values = np.bincount(places, values, len(indices))
         kept = values != 0
@@ -110,7 +110,11 @@ class SparseArray(Structured):
         return float(self.values[mine] @ other.values[others])
 
     def distance2(self, other: Any) -> float:
-        """Return |self - other|^2. An ndarray is copied only if nearly all of its norm is in the stored entries of this point."""
+        """Return |self - other|^2.
+
+        The part of an ndarray outside of the stored indices is found by subtraction, without a copy. If that would lose digits,
+        it is summed from a copy.
+        """
         if not isinstance(other, np.ndarray):
             return super().distance2(other)
         self.same_shape(other)

@@ -39,9 +39,9 @@ FLOAT32_ROUNDOFF = float(np.finfo(np.float32).eps) / 2
 class SparsePlusLowRank(Structured):
     """The matrix scale S + X with S sparse and X of low rank: a gradient, or a point minus a step along a gradient.
 
-    ``D @ W`` and ``D.T @ Q`` read the entries once for all columns of the block. Values of float32 are kept; all others become
-    float64. Products and norms are computed in float64 from the values as they are; a block product is float32 if the block is
-    too.
+    ``D @ W`` and ``D.T @ Q`` read the entries once for all columns of the block. Values of float32 stay float32; all others
+    become float64. Products and norms are computed in float64. The product with a block is rounded to float32 if both the values
+    and the block are float32.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class SparsePlusLowRank(Structured):
         self.same_shape(self.low)
 
     def __reduce__(self) -> Any:
-        """State for pickle and copy: arrays are read-only again after it."""
+        """State for pickle and copy, by which the arrays of the new object are read-only too."""
         return SparsePlusLowRank, (self.pattern, self.values, self.low, self.scale, self.noise)
 
     @property
@@ -136,7 +136,11 @@ class SparsePlusLowRank(Structured):
         return sparse, mixed, self.low.inner(other.low)
 
     def _norm2(self) -> float:
-        """Return |self|^2. If its parts cancel, add the squares on the pattern and those of the low-rank part off the pattern."""
+        """Return |self|^2.
+
+        If its parts nearly cancel, it is computed as the sum of the squares on the pattern and those of the low-rank part off the
+        pattern.
+        """
         parts = self._parts(self)
         if sum(parts) > CANCELLATION_RATIO * max(parts):
             return sum(parts)
@@ -173,8 +177,9 @@ class SparsePlusLowRank(Structured):
     def _sparse_inner(self, factors: Factors) -> float:
         """Return <S, U V'>, and cache it: a step needs it again when the values of U V' on the pattern are no longer cached.
 
-        Computed from the values of U V' on the pattern, which are cached. If they are not cached yet, and the rank is one or
-        the entries are very many, it is computed as <U, S V>. So it is for S in float32: the values would be rounded.
+        It is computed from the values of U V' on the pattern, which are cached by this. It is computed as <U, S V> if S is
+        float32, because the values would be rounded; and also if the values are not cached yet and the rank is one or the entries
+        are very many.
         """
         found = active().numbers.get(self.values, factors)
         if found is None:

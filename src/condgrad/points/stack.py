@@ -1,4 +1,4 @@
-"""Points one above the other, so that their inner products with a point are one product."""
+"""A sequence of points that are stored together, so that their inner products with another point are one matrix product."""
 
 from __future__ import annotations
 
@@ -17,53 +17,56 @@ from condgrad.protocols import Point
 from condgrad.storage.stored import check_array, stored
 
 ROW_LIMIT = 4096
-"""Arrays of at most this many entries are rows of one matrix. Larger ones are kept apart: a product with each of them takes
-longer than its call from Python, and a matrix is copied whenever a row is added."""
+"""Arrays of at most this many entries are stored as rows of one matrix. Larger ones are stored one by one: the overhead of a
+Python call for each is small then, and the matrix would be copied whenever a row is added."""
 DENSE_SHARE = 1 / 4
-"""A sum of sparse points is an array if they have more entries than this share of its size."""
+"""A sum of sparse points is an array if the number of their stored entries is above this share of its size."""
 SPREAD_SHARE = 1 / 32
-"""For its products with sparse points a sparse point is written to an array if they have more entries than this share of its
-size: looking up an index takes longer than reading an entry."""
+"""If the sparse points of a stack have more stored entries than this share of the size of a point, another sparse point is
+converted to an array before its inner products with them are computed: searching for an index takes longer than reading an
+entry."""
 ROW, SPARSE, OTHER = 0, 1, 2
+"""Kinds of points, by the way in which they are stored."""
 
 
 def _validate(stack: Stack) -> None:
     n, stored_entries = len(stack.kinds), len(stack.indices)
     if stack.kinds.dtype != np.uint8 or stack.kinds.shape != (n,) or np.max(stack.kinds, initial=0) > OTHER:
-        raise ValueError("a kind of point that is not known")
+        raise ValueError("a point has an unknown kind")
     check_array(stack.rows, (int(np.sum(stack.kinds == ROW)), prod(stack.shape)), "rows")
     check_array(stack.values, (stored_entries,), "values")
     for numbers in (stack.owners, stack.indices):
         check_array(numbers, (stored_entries,), "the place of an entry", "i")
     if len(stack.others) != np.sum(stack.kinds == OTHER):
-        raise ValueError("other points than there are")
+        raise ValueError("the points and their kinds do not match")
     for numbers, limit in ((stack.owners, int(np.sum(stack.kinds == SPARSE))), (stack.indices, prod(stack.shape))):
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < limit:
-            raise ValueError("an entry outside of the stack")
+            raise ValueError("an entry lies outside of the stack")
     steps = np.diff(stack.owners)
     if np.any(steps < 0) or np.any((steps == 0) & (np.diff(stack.indices) <= 0)):
-        raise ValueError("entries in another order")
+        raise ValueError("the entries are not in order")
     if any(tuple(other.shape) != stack.shape for other in stack.others):
-        raise ValueError("points of another shape")
+        raise ValueError("the points have different shapes")
 
 
 @stored(validate=_validate)
 @dataclass(frozen=True, eq=False)
 class Stack(Sequence[Any]):
-    """A sequence of points of one shape: small arrays as rows of a matrix, sparse ones as the entries of all, others one by one.
+    """A sequence of points of one shape.
 
-    A stack is a value: each method returns a new one. Build the first with :meth:`of`.
+    Small arrays are rows of one matrix. The entries of all sparse points are in three common arrays. Other points are stored one
+    by one. A stack is immutable: each method returns a new one. Build the first with :meth:`of`.
 
     Attributes
     ----------
     shape : tuple of int
         Shape of the points.
     kinds : ndarray of uint8, shape (n,)
-        How each point is kept. Points of one kind are kept in their order.
+        Kind of each point: ROW, SPARSE or OTHER. Points of the same kind are stored in the order of the sequence.
     rows : ndarray of shape (n_rows, size)
         Arrays of at most ``ROW_LIMIT`` entries.
     owners, indices, values : ndarrays of shape (n_entries,)
-        The entries of sparse points: the number of the point among these, the flat index, the value.
+        The entries of the sparse points: the number of the point, counted among sparse points, the flat index, and the value.
     others : tuple of Points
         Larger arrays and other structured points.
     """
@@ -78,7 +81,7 @@ class Stack(Sequence[Any]):
 
     @classmethod
     def of(cls, x: Any) -> Stack:
-        """The stack of the point x alone."""
+        """The stack with x as its only point."""
         shape, none = tuple(x.shape), np.zeros(0, dtype=np.int64)
         empty = cls(shape, np.zeros(0, dtype=np.uint8), np.zeros((0, prod(shape))), none, none, np.zeros(0))
         return empty.with_point(x)
@@ -105,7 +108,7 @@ class Stack(Sequence[Any]):
         return bool((self.kinds == SPARSE).all())
 
     def with_point(self, x: Any) -> Stack:
-        """The stack with one more point, the last one."""
+        """The stack with one more point at the end."""
         kinds, rows, others = self.kinds, self.rows, self.others
         owners, indices, values = self.owners, self.indices, self.values
         if isinstance(x, SparseArray):
@@ -119,7 +122,7 @@ class Stack(Sequence[Any]):
         return Stack(self.shape, np.append(kinds, np.uint8(kind)), rows, owners, indices, values, others)
 
     def kept(self, used: np.ndarray) -> Stack:
-        """The points with the numbers ``used``, which increase."""
+        """The stack of the points with the indices ``used``, which are in increasing order."""
         if len(used) == len(self):
             return self
         keep = np.zeros(len(self), dtype=bool)
@@ -165,8 +168,10 @@ class Stack(Sequence[Any]):
         return np.bincount(self.owners, terms, n_sparse)
 
     def combined(self, weights: np.ndarray) -> Any:
-        """The sum of weights_i x_i: a SparseArray where all points with a weight are, and have few entries; else an array or a
-        structured point."""
+        """The sum of weights_i x_i.
+
+        It is a SparseArray if all points are sparse and have few entries; else an array or another structured point.
+        """
         total: Any = None
         sparse = weights[self.kinds == SPARSE]
         if sparse.any():
@@ -188,7 +193,7 @@ class Stack(Sequence[Any]):
 
 
 def key(x: Any) -> bytes | None:
-    """Equal for equal points, be they arrays or sparse; None for other structured points."""
+    """A hash of the entries, equal for an array and an equal SparseArray; None for other structured points."""
     if isinstance(x, np.ndarray):
         flat = x.reshape(-1)
         indices = np.flatnonzero(flat)

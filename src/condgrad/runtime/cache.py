@@ -1,11 +1,12 @@
-"""The cache of a run: what has been computed of points, and is needed again.
+"""The cache of a run: results of computations at points that may be needed again.
 
-Objectives and sets keep nothing between calls, so that threads and runs can share them. What is known of a point (F, the
+Objectives and sets store no results between calls, so that threads and runs can share them. What is known of a point (F, the
 gradient, its values on the observed entries, its distances to other points) is in the :class:`Cache` that is active in the
-current context. A run has its own, so its last bits depend on nothing that was computed before it or beside it. Outside of runs
-each thread has one.
+current context. A run has its own cache, so that its last bits do not depend on what was computed before it or in another thread.
+Outside of runs, each thread has a cache.
 
-A cache compares by identity and refers weakly to its keys: an entry is gone when a key is, and no point is kept alive.
+A cache finds entries by the identity of their keys, and refers to the keys weakly: an entry disappears with its key, and the
+cache keeps no point alive.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 MAX_EARLIER = 2
-"""Maximum number of evaluations before the last one that are known as long as something else holds their gradients."""
+"""Maximum number of earlier evaluations that stay known, as long as something else refers to their gradients."""
 MIN_PRUNED = 256
-"""Numbers of objects that are gone are removed when there are this many numbers, and whenever they have doubled since."""
+"""Numbers whose objects no longer exist are removed when there are this many numbers, then each time that they have doubled."""
 
 
 class Numbers:
-    """Numbers that belong to two objects, such as a distance or an inner product; to one object: give it twice."""
+    """Numbers that belong to two objects, such as a distance. For a number of one object, such as a norm, give it twice."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[ref[Any], ref[Any], float]] = {}
@@ -34,11 +35,11 @@ class Numbers:
     def get(self, a: Any, b: Any) -> float | None:
         """Return the number of a and b; None if it is not known."""
         found = self._known.get((id(a), id(b)))
-        # an id is used again after its object is gone
+        # Python may give the id of a deleted object to a new one
         return found[2] if found is not None and found[0]() is a and found[1]() is b else None
 
     def put(self, a: Any, b: Any, number: float) -> None:
-        """Keep the number of a and b."""
+        """Store the number of a and b."""
         if len(self._known) >= self._prune_at:
             self._known = {(id(a), id(b)): (ref(a), ref(b), number) for a, b, number in self}
             self._prune_at = max(2 * len(self._known), MIN_PRUNED)
@@ -50,10 +51,10 @@ class Numbers:
 
 
 class Recent(WeakKeyDictionary[Any, Any]):
-    """Arrays by the objects that they belong to, the one used last at the end."""
+    """Arrays by the objects that they belong to, ordered by their last use."""
 
     def use(self, key: Any) -> Any:
-        """Return the array of an object, which is now the one used last; None if it is not known."""
+        """Return the array of an object and mark it as used last; None if it is not known."""
         found = self.pop(key, None)
         if found is not None:
             self[key] = found
@@ -68,8 +69,8 @@ class Recent(WeakKeyDictionary[Any, Any]):
 class Evaluations:
     """The last evaluations of one objective: a point, F there, and the gradient if it was computed.
 
-    The gradient of the last one is kept. Earlier gradients may be as large as the data: those that something else still holds
-    are found, and need not be computed again.
+    The cache keeps the gradient of the last one. It does not keep earlier gradients, which may be as large as the data, but finds
+    those to which something else refers.
     """
 
     def __init__(self) -> None:
@@ -87,12 +88,12 @@ class Evaluations:
         return None
 
     def release(self) -> None:
-        """Free the last gradient if nothing else holds it; called before the next one is computed."""
+        """Stop keeping the last gradient; called before the next one is computed, to save memory."""
         self._last_gradient.clear()
         self._known = [item for item in self._known if item[0]() is not None and item[2]() is not None][:MAX_EARLIER]
 
     def put(self, x: Any, value: float, gradient: Any) -> None:
-        """Keep an evaluation as the last one; ``gradient`` is None if it was not computed."""
+        """Store an evaluation as the last one; ``gradient`` is None if it was not computed."""
         self._known.insert(0, (ref(x), value, NoneType if gradient is None else ref(gradient)))
         self._last_gradient[x] = gradient
 
@@ -101,7 +102,7 @@ class Evaluations:
 
 
 class Cache:
-    """What is known of points; see the module."""
+    """Known numbers, values and evaluations; see the description of this module."""
 
     def __init__(self) -> None:
         self.numbers = Numbers()
@@ -109,7 +110,7 @@ class Cache:
         self._evaluations: WeakKeyDictionary[Any, Evaluations] = WeakKeyDictionary()
 
     def values(self, pattern: Any) -> Recent:
-        """Values on the entries of a pattern, by factors."""
+        """Values of low-rank matrices on the entries of a pattern, by their ``Factors``."""
         return self._values.setdefault(pattern, Recent())
 
     def evaluations(self, objective: Any) -> Evaluations:
@@ -122,7 +123,7 @@ class Cache:
         Parameters
         ----------
         holds : callable
-            Whether the checkpoint holds an object by then. Entries of which a key is not held would be gone in the resumed run.
+            Whether the checkpoint contains an object. Entries with a key that it does not contain are left out.
         """
         evaluations = [
             (objective, x, value, gradient)
@@ -136,7 +137,7 @@ class Cache:
         yield [entry for entry in self.numbers if holds(entry[0]) and holds(entry[1])]
 
     def fill(self, evaluations: list[Any], values: list[Any], numbers: list[Any]) -> None:
-        """Add what :meth:`content` yielded."""
+        """Add the entries that :meth:`content` yielded."""
         for objective, x, value, gradient in evaluations:
             self.evaluations(objective).put(x, value, gradient)
         for pattern, key, array in values:
@@ -165,8 +166,21 @@ def in_run() -> bool:
 
 
 @contextmanager
+def outside_of_runs() -> Iterator[None]:
+    """Make the cache of the thread the active one inside the block, as outside of runs.
+
+    For a user's callback: its evaluations then change neither the cache of the run nor the way in which points are stored.
+    """
+    token = _ACTIVE.set(None)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+@contextmanager
 def caching(cache: Cache | None) -> Iterator[None]:
-    """Make a cache the active one inside the block; None: leave it as it is."""
+    """Make a cache the active one inside the block; None: the active cache does not change."""
     token = _ACTIVE.set(cache or _ACTIVE.get())
     try:
         yield

@@ -1,4 +1,4 @@
-"""Resident memory of this process, and how to return what is free of it."""
+"""Resident memory of this process, and a function that returns freed memory to the operating system."""
 
 from __future__ import annotations
 

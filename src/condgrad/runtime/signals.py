@@ -19,7 +19,10 @@ class InexactOracleWarning(UserWarning):
 
 
 class Inexact(NamedTuple):
-    """Report of an inexact answer: <direction, answer> is above the minimum by at most ``error``. No sentence: as expected."""
+    """Report of an inexact answer: <direction, answer> is above the minimum by at most ``error``.
+
+    The sentence is empty if the error is within the accuracy that the oracle states.
+    """
 
     error: float
     sentence: str
@@ -39,8 +42,8 @@ def receiving(
 ) -> Iterator[list[Inexact]]:
     """Receive the heartbeats and reports of this thread inside the block; reports are appended to the list that is yielded.
 
-    ``on_heartbeat`` may raise, which ends the computation. With ``alone``, receivers further out get nothing, as for a run
-    inside a run.
+    ``on_heartbeat`` may raise an exception, which ends the computation. With ``alone``, the receivers of enclosing blocks get
+    nothing, as for a run inside a run.
     """
     receiver = _Receiver(on_heartbeat, [] if reports is None else reports)
     token = _RECEIVERS.set((receiver,) if alone else (*_RECEIVERS.get(), receiver))
@@ -56,7 +59,7 @@ def worst(reports: list[Inexact]) -> float:
 
 
 def heartbeat() -> None:
-    """Called once a pass by loops that may run long without an oracle call."""
+    """Called in each pass of a loop that may run long without an oracle call."""
     for receiver in _RECEIVERS.get():
         if receiver.on_heartbeat is not None:
             receiver.on_heartbeat()
@@ -65,7 +68,7 @@ def heartbeat() -> None:
 def report_inexact(error: float, sentence: str) -> None:
     """Called by a linear oracle whose answer may be off by ``error``. Without a receiver it becomes a warning.
 
-    An empty sentence is for an error within the accuracy that the oracle states: certificates include it, and nobody is warned.
+    The sentence is empty if the error is within the accuracy that the oracle states: certificates include it without a warning.
     """
     receivers = _RECEIVERS.get()
     for receiver in receivers:

@@ -1,4 +1,5 @@
-"""What away-step, pairwise and blended pairwise Frank-Wolfe share: the state with its active set, and a step along a direction.
+"""What away-step, pairwise, blended pairwise and fully corrective Frank-Wolfe share: the state with its active set, and a step
+along a direction.
 
 A direction is own x + c s + ... with atoms of the active set, and the longest step along it is the one at which a weight falls to
 0. The step rules choose t in [0, 1] of the longest step.
@@ -7,26 +8,23 @@ A direction is own x + c s + ... with atoms of the active set, and the longest s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from condgrad.certificate import Certificate
-from condgrad.checks import choice
 from condgrad.inner.condg import like
 from condgrad.points import ActiveSet, distance2
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import Point, Problem, vertex_oracle
-from condgrad.solvers.evaluation import CachedObjective, grad_at, value_and_grad_at, value_at
+from condgrad.solvers.evaluation import CachedObjective, Evaluation, grad_at, value_and_grad_at, value_at
 from condgrad.solvers.frank_wolfe import slope
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
-from condgrad.solvers.step_rules import Direction, Rule, choose, needs_value
+from condgrad.solvers.step_rules import Direction, Rule, check_minimising_rule, rule_of
 from condgrad.storage.stored import stored
 
-ACTIVE_RULES = ("short", "adaptive", "line-search")
-"""Rules that minimise F or its upper bound along a direction, which linear convergence needs."""
 REFRESH = 64
 """Number of steps after which the iterate is computed again from its weights, so that rounding errors do not add up."""
 
@@ -80,14 +78,13 @@ def exchange(s: int, a: int, weight: float) -> Move:
 
 
 def check_active_rule(rule: Any, what: str = "rule") -> None:
-    """Raise ValueError if ``rule`` is neither a function nor a name from ``ACTIVE_RULES``."""
-    if not callable(rule):
-        choice(rule, ACTIVE_RULES, "rule of a method with an active set")
+    """Raise ValueError if ``rule`` does not minimise F or its upper bound along a direction, which linear convergence needs."""
+    check_minimising_rule(rule, "rule of a method with an active set")
 
 
 def first_state(problem: Problem, x0: Point, rule: str | Rule) -> ActiveState:
     """The state at x0, which is the only atom."""
-    _, fun, grad = (value_at if needs_value(rule) else value_and_grad_at)(problem.objective, x0)
+    _, fun, grad = (value_at if rule_of(rule).needs_value else value_and_grad_at)(problem.objective, x0)
     L = smoothness(problem, x0, grad)
     hull = ActiveSet.at(x0, origin=getattr(problem.domain, "atom", None) is None)
     return ActiveState(x=x0, L=L, curvature=L, hull=hull, fun=fun, grad=grad)
@@ -95,13 +92,30 @@ def first_state(problem: Problem, x0: Point, rule: str | Rule) -> ActiveState:
 
 def stepped(problem: Problem, state: ActiveState, rule: str | Rule, chosen: Any) -> ActiveState:
     """The state after one step along the direction ``chosen(view)``, a :class:`Move`."""
-    x, L, k = state.x, state.L, state.k + 1
-    objective = CachedObjective(problem.objective, state.known)
-    _, fun, grad = grad_at(objective, x)
-    s = vertex_oracle(problem.domain)(grad)
-    view = seen(state.hull, grad, s)
-    own, parts, longest = chosen(view)
+    known = grad_at(CachedObjective(problem.objective, state.known), state.x)
+    s = vertex_oracle(problem.domain)(known.grad)
+    view = seen(state.hull, known.grad, s)
+    gap, rounding = max(slope(known.grad, state.x, s), 0.0), gap_rounding(known.grad, state.x, s)
+    return moved_along(problem, state, rule, known, view, chosen(view), gap, rounding)
 
+
+def moved_along(
+    problem: Problem,
+    state: ActiveState,
+    rule: str | Rule,
+    known: Evaluation,
+    view: View,
+    move: Move,
+    gap: float,
+    rounding: float,
+) -> Any:
+    """The state after one step along ``move``, of the type of ``state``.
+
+    ``known`` has the gradient at x, ``gap`` is the Frank-Wolfe gap at x up to ``rounding``, infinite if it was not measured.
+    """
+    x, L, k, (own, parts, longest) = state.x, state.L, state.k + 1, move
+    _, fun, grad = known
+    objective = CachedObjective(problem.objective, state.known)
     points = tuple((longest * c, view.hull.atom(i)) for c, i in parts)
     falls = -longest * (own * view.level + sum(c * view.slopes[i] for c, i in parts))
     # of two atoms, or of x and an atom
@@ -119,23 +133,23 @@ def stepped(problem: Problem, state: ActiveState, rule: str | Rule, chosen: Any)
         curvature=state.curvature,
         evaluations={} if state.fun is None else {0.0: state.known},
     )
-    t, curvature = (0.0, state.curvature) if length2 == 0 else choose(rule, direction)
+    t, curvature = (0.0, state.curvature) if length2 == 0 else rule_of(rule).choose(direction)
     hull = view.hull.with_weights(moved(view.hull.weights, own, parts, longest, t))
     if k % REFRESH:
         x_next, fun_next, grad_next = direction.evaluations.get(t) or value_and_grad_at(objective, direction.at(t))
     else:
         x_next = like(x, hull.point())
-        _, fun_next, grad_next = (value_at if needs_value(rule) else value_and_grad_at)(objective, x_next)
+        _, fun_next, grad_next = (value_at if rule_of(rule).needs_value else value_and_grad_at)(objective, x_next)
 
-    gap, rounding = max(slope(grad, x, s), 0.0), gap_rounding(grad, x, s)
-    return ActiveState(
+    return replace(
+        state,
         k=k,
         x=x_next,
         L=L,
         curvature=curvature,
         hull=hull,
         certificate=Certificate(x, x, 1 / (2 * L), gap + rounding, noise=rounding),
-        descent=Descent(x, grad, x_next if rule == "short" else None),
+        descent=Descent(x, grad, x_next if rule_of(rule).uses_smoothness else None),
         fun=fun_next,
         grad=grad_next,
         descent_fun=fun,
@@ -170,9 +184,9 @@ class ActiveSetMethod(ABC):
 
     Parameters
     ----------
-    rule : str or callable, default "short"
-        "short", "adaptive", "line-search", or a function ``rule(direction) -> t`` of a :class:`condgrad.solvers.Direction`, with
-        t = 1 for the longest step.
+    rule : str, StepRule or callable, default "short"
+        "short", "adaptive", "line-search", "golden-section", "secant", or a function ``rule(direction) -> t`` of a
+        :class:`condgrad.solvers.Direction`, with t = 1 for the longest step.
     """
 
     rule: str | Rule = "short"
@@ -188,7 +202,7 @@ class ActiveSetMethod(ABC):
     @property
     def relies_on_smoothness(self) -> bool:
         """Whether the length of a step is computed from L."""
-        return self.rule == "short"
+        return rule_of(self.rule).uses_smoothness
 
     def init(self, problem: Problem, x0: Point) -> ActiveState:
         """Return the initial state at x0."""

@@ -17,12 +17,12 @@ from condgrad.certificate import Certificate
 from condgrad.points import SparseArray, distance2, inner
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import Point, Problem, vertex_oracle
-from condgrad.solvers.evaluation import CachedObjective, grad_at, value_and_grad_at, value_at
+from condgrad.solvers.evaluation import CachedObjective, Evaluation, grad_at, value_and_grad_at, value_at
 from condgrad.solvers.ncgs import check_step_scale
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
-from condgrad.solvers.step_rules import RULES_USING_L, Direction, Rule, check_rule, choose, needs_value
+from condgrad.solvers.step_rules import RULES, Direction, Rule, check_rule, rule_of
 from condgrad.storage.stored import stored
 
 
@@ -41,8 +41,9 @@ class FrankWolfe:
 
     Parameters
     ----------
-    rule : str or callable, default "open-loop"
-        A name from ``RULES``, or a function ``rule(direction) -> t`` of a :class:`Direction` that returns a number from 0 to 1.
+    rule : str, StepRule or callable, default "open-loop"
+        A name from ``RULES``, a value such as ``OpenLoop(4)``, or a function ``rule(direction) -> t`` of a :class:`Direction`
+        that returns a number from 0 to 1.
     step_scale : float, default 1.0
         Multiplies the gap in the rules ``short`` and ``bounded``; 1 or more.
     """
@@ -53,46 +54,33 @@ class FrankWolfe:
     def __post_init__(self) -> None:
         check_rule(self.rule)
         check_step_scale(self.step_scale)
-        if self.step_scale != 1 and self.rule not in RULES_USING_L:
+        if self.step_scale != 1 and not self.relies_on_smoothness:
+            those = " and ".join(name for name, rule in RULES.items() if rule.uses_smoothness)
             raise ValueError(
-                f"step_scale is for the rules {' and '.join(RULES_USING_L)}, {self.rule!r} has no step to multiply: leave it out."
+                f"step_scale is for the rules {those}, {self.rule!r} has no step to multiply: leave it out."
             )
 
     @property
     def relies_on_smoothness(self) -> bool:
         """Whether the length of a step is computed from L."""
-        return self.rule in RULES_USING_L
+        return rule_of(self.rule).uses_smoothness
 
     def init(self, problem: Problem, x0: Point) -> FrankWolfeState:
         """Return the initial state at x0."""
-        _, fun, grad = (value_at if needs_value(self.rule) else value_and_grad_at)(problem.objective, x0)
+        _, fun, grad = (value_at if rule_of(self.rule).needs_value else value_and_grad_at)(problem.objective, x0)
         L = smoothness(problem, x0, grad)
         return FrankWolfeState(x=x0, L=L, curvature=L, fun=fun, grad=grad)
 
     def step(self, problem: Problem, state: FrankWolfeState) -> FrankWolfeState:
         """Return the state after one step."""
         x, L = state.x, state.L
-        objective = CachedObjective(problem.objective, state.known)
-        _, fun, grad = grad_at(objective, x)
+        _, fun, grad = grad_at(CachedObjective(problem.objective, state.known), x)
         s = vertex_oracle(problem.domain)(grad)
         gap, length2 = max(slope(grad, x, s), 0.0), distance2(s, x)
 
-        direction = Direction(
-            problem=problem,
-            k=state.k,
-            x=x,
-            grad=grad,
-            own=-1.0,
-            parts=((1.0, s),),
-            gap=self.step_scale * gap,
-            length2=length2,
-            L=L,
-            curvature=state.curvature,
-            evaluations={} if state.fun is None else {0.0: state.known},
+        (x_next, fun_next, grad_next), curvature = advance(
+            self.rule, problem, state, grad, own=-1.0, parts=((1.0, s),), gap=self.step_scale * gap, length2=length2
         )
-        t, curvature = (0.0, state.curvature) if length2 == 0 else choose(self.rule, direction)
-        x_next, fun_next, grad_next = direction.evaluations.get(t) or value_and_grad_at(objective, direction.at(t))
-
         rounding = gap_rounding(grad, x, s)
         return FrankWolfeState(
             k=state.k + 1,
@@ -105,6 +93,39 @@ class FrankWolfe:
             grad=grad_next,
             descent_fun=fun,
         )
+
+
+def advance(
+    rule: str | Rule,
+    problem: Problem,
+    state: FrankWolfeState,
+    grad: Point,
+    own: float,
+    parts: tuple[tuple[float, Point], ...],
+    gap: float,
+    length2: float,
+) -> tuple[Evaluation, float]:
+    """Return what is known of F at x + t d, with t by the rule and d = own x + sum of c_i p_i, and the curvature estimate.
+
+    ``gap`` is -<grad, d> and ``length2`` is |d|^2; where it is 0, x stays.
+    """
+    direction = Direction(
+        problem=problem,
+        k=state.k,
+        x=state.x,
+        grad=grad,
+        own=own,
+        parts=parts,
+        gap=gap,
+        length2=length2,
+        L=state.L,
+        curvature=state.curvature,
+        evaluations={} if state.fun is None else {0.0: state.known},
+    )
+    t, curvature = (0.0, state.curvature) if length2 == 0 else rule_of(rule).choose(direction)
+    known = direction.evaluations.get(t)
+    objective = CachedObjective(problem.objective, state.known)
+    return known or value_and_grad_at(objective, direction.at(t)), curvature
 
 
 def slope(grad: Point, x: Point, s: Point) -> float:

@@ -25,9 +25,9 @@ class Pairwise(ActiveSetMethod):
 
     Parameters
     ----------
-    rule : str or callable, default "short"
-        "short", "adaptive", "line-search", or a function ``rule(direction) -> t`` of a :class:`condgrad.solvers.Direction`, with
-        t = 1 for the longest step.
+    rule : str, StepRule or callable, default "short"
+        "short", "adaptive", "line-search", "golden-section", "secant", or a function ``rule(direction) -> t`` of a
+        :class:`condgrad.solvers.Direction`, with t = 1 for the longest step.
     """
 
     @staticmethod

@@ -52,9 +52,10 @@ class PolishSettings:
     window : int, default 5
         Number of iterations over which the decrease of F is compared with that of the whole phase.
     slow : float, default 0.01
-        If the decrease over a window is below this share of that of the phase, the phase ends ...
+        The phase ends if the decrease over a window is below this share of the decrease over the whole phase.
     fallen : float, default 1e-3
-        ... unless the estimate of the squared mapping has fallen to this share: then the rank is right, and L-BFGS converges.
+        A slow decrease does not end the phase if the estimate of the squared mapping has fallen to this share of its first value:
+        then the rank is right, and L-BFGS converges.
     close : float, default 10.0
         A step with 1/(2L), which certifies the point, follows the phase at once if the squared length of the sliding step
         before it was at most this multiple of the tolerance. Else another sliding step first looks for missing singular
@@ -75,7 +76,7 @@ class PolishSettings:
 
 
 ENDS = (BudgetEnd, KeyboardInterrupt, MemoryError, *FAULTS)
-"""What ends a run inside a phase: attached to it as ``unfinished`` is the state that the phase has reached, for the result."""
+"""Exceptions that end a run inside a phase. The state that the phase has reached is attached to them, as ``unfinished``."""
 MIN_PAIRS = 3
 """Minimum number of pairs: with fewer, L-BFGS is hardly faster than steepest descent."""
 
@@ -202,7 +203,7 @@ def polishes(problem: Problem, wanted: bool | str, adaptive: bool, inner: Inner)
     Raises
     ------
     TypeError
-        If it is demanded and not possible.
+        If ``wanted`` is True and the phase is not possible.
     """
     owner = type(problem.domain).__name__
     offers = getattr(problem.domain, "factored", None) is not None

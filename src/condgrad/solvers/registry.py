@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from condgrad.checks import choice, not_negative, positive, whole, yes_or_no
+from condgrad.estimators.clipped import LEVEL_SAMPLES
 from condgrad.protocols import Expectation, FiniteSum, Objective, Problem, Projectable, Solver, fits
 from condgrad.solvers.accelerated_gradient import accelerated_gradient
 from condgrad.solvers.active_steps import check_active_rule
 from condgrad.solvers.away_step import away_step
 from condgrad.solvers.blended_pairwise import blended_pairwise
+from condgrad.solvers.boosted_frank_wolfe import boosted_frank_wolfe, check_boosted_rule, check_delta
 from condgrad.solvers.cgs import cgs
+from condgrad.solvers.clipped_sfw import check_level, check_tail, clipped_sfw
+from condgrad.solvers.dca_frank_wolfe import check_concave, dca_frank_wolfe
 from condgrad.solvers.frank_wolfe import frank_wolfe
+from condgrad.solvers.fully_corrective import fully_corrective
+from condgrad.solvers.igt_sfw import igt_sfw
+from condgrad.solvers.lazy_frank_wolfe import check_factor, lazy_frank_wolfe
 from condgrad.solvers.momentum_ncgs import momentum_ncgs
 from condgrad.solvers.momentum_sfw import momentum_sfw, one_sample_sfw
 from condgrad.solvers.ncgs import ncgs
@@ -24,6 +32,7 @@ from condgrad.solvers.ncgs_ii import ncgs_ii
 from condgrad.solvers.ncgs_spider import ncgs_spider
 from condgrad.solvers.ncgs_vr import ncgs_vr
 from condgrad.solvers.pairwise import pairwise
+from condgrad.solvers.parameter_free_frank_wolfe import parameter_free_frank_wolfe
 from condgrad.solvers.polish import Polished
 from condgrad.solvers.projected_gradient import projected_gradient
 from condgrad.solvers.sagafw import sagafw, sagafw_s
@@ -220,6 +229,40 @@ _ENTRIES = (
         "FO, LO", _ACTIVE_BOUND, "solvers/blended_pairwise.py", "Tsuji, Tanaka, Pokutta 2022", options=_ACTIVE_OPTIONS,
     ),
     Method(
+        "fully-corrective", "Fully corrective Frank-Wolfe", fully_corrective, "gradient", "F L-smooth", "FO, LO",
+        "FO 1/eps^2, LO 1/eps^2 (derived here)", "solvers/fully_corrective.py", "Lacoste-Julien, Jaggi 2015",
+        options={**_ACTIVE_OPTIONS, "share": Option(positive, 0.05)},
+    ),
+    Method(
+        "lazy-frank-wolfe", "Lazy Frank-Wolfe", lazy_frank_wolfe, "gradient", "F L-smooth", "FO, LO",
+        "FO 1/eps^2, LO at most 1/eps^2 (derived here)", "solvers/lazy_frank_wolfe.py", "Braun, Pokutta, Zink 2017",
+        options={
+            "rule": Option(lambda rule, what: check_rule(rule), "open-loop"), "factor": Option(check_factor, 6.0),
+            "cache": Option(lambda size, what: whole(size, what, least=0), 0),
+        },
+    ),
+    Method(
+        "boosted-frank-wolfe", "Boosted Frank-Wolfe", boosted_frank_wolfe, "gradient", "F L-smooth", "FO, LO",
+        "FO 1/eps^2, LO K/eps^2 (derived here)", "solvers/boosted_frank_wolfe.py", "Combettes, Pokutta 2020",
+        options={
+            "rule": Option(check_boosted_rule, "adaptive"), "rounds": Option(whole, 1), "delta": Option(check_delta, 0.5),
+        },
+    ),
+    Method(
+        "parameter-free-frank-wolfe", "Parameter-free Frank-Wolfe", parameter_free_frank_wolfe, "gradient",
+        "F L-smooth, L not known", "FO, LO", "FO 1/eps^2, LO 1/eps^2 (derived here)",
+        "solvers/parameter_free_frank_wolfe.py", "docs/methods/parameter-free.md", options={"first": Option(positive, 0.05)},
+    ),
+    Method(
+        "dca-frank-wolfe", "DCA-FW, for a difference of convex functions", dca_frank_wolfe, "gradient",
+        "F L-smooth, l-lower-smooth (or F + g convex)", "FO, LO", "FO 1/eps^2, LO 1/eps^2 (derived here)",
+        "solvers/dca_frank_wolfe.py", "Maskan, Hou, Sra, Yurtsever 2025",
+        options={
+            "concave": Option(check_concave, SimpleNamespace(grad=lambda x: 30.0 * x, smoothness=30.0)),
+            "share": Option(positive, 20.0),
+        },
+    ),
+    Method(
         "sfw", "SFW", sfw, "samples", "F L-smooth, gradients bounded", "SFO, LO", "SFO 1/eps^4, LO 1/eps^2",
         "solvers/sfw.py", _REDDI, output_law=random_iterate,
         options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE}, cost=lambda c: c.batch * c.steps,
@@ -277,6 +320,21 @@ _ENTRIES = (
         options={"batch": _BATCH, "sample": _SAMPLE, "initial_gap": _GAP, "replace": _REPLACE},
     ),
     Method(
+        "igt-sfw", "SFW with implicit gradient transport", igt_sfw, "samples",
+        "F L-smooth with Lipschitz Hessian, variance bounded", "SFO, LO", "SFO 1/eps^(7/2), LO 1/eps^(7/2) (derived here)",
+        "solvers/igt_sfw.py", "Jang, Lee 2026", output_law=random_iterate,
+        options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE}, cost=lambda c: c.batch * c.steps,
+    ),
+    Method(
+        "clipped-sfw", "SFW with clipped momentum", clipped_sfw, "samples", "F L-smooth, p-th moment of the noise bounded",
+        "SFO, LO", "SFO eps^(-(3p-2)/(p-1)), LO the same (derived here)", "solvers/clipped_sfw.py", "arXiv 2506.04192",
+        output_law=random_iterate, cost=lambda c: LEVEL_SAMPLES + c.batch * c.steps,
+        options={
+            "batch": _BATCH, "level": Option(check_level, 0.05), "tail": Option(check_tail, 1.5), "initial_gap": _GAP,
+            "replace": _REPLACE,
+        },
+    ),
+    Method(
         "cgs", "Conditional gradient sliding", cgs, "gradient", "F convex, L-smooth (restarts: strongly convex)",
         "FO, LO", "FO 1/sqrt(eps), LO 1/eps in F - F*", "solvers/cgs.py", "Lan, Zhou 2016", slides=True,
         convex=True, certifies=False,
@@ -297,12 +355,12 @@ _ENTRIES = (
 )  # fmt: skip
 
 CONTRACTS: dict[str, type] = {"gradient": Objective, "terms": FiniteSum, "samples": Expectation}
-"""What a method that sees this asks of an objective."""
+"""The contract that an objective must fit, by ``Method.sees``."""
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
 
 
 def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) -> Solver:
-    """The solver called ``name`` for this problem; what it needs and does not find is said in one sentence."""
+    """The solver called ``name`` for this problem; raises TypeError or ValueError if the problem or an option does not fit."""
     method = METHODS[choice(name, METHODS, "method")]
     require(method, problem)
     for option in options:
@@ -327,7 +385,7 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
 
 
 def require(method: Method, problem: Problem) -> None:
-    """Refuse a problem that the method cannot see, in a sentence that names both sides and a way out."""
+    """Raise TypeError or ValueError if the method can't be used for the problem. The message says why, and what to do."""
     objective, domain = problem.objective, problem.domain
     needed = {"gradient": "value and grad", "terms": "a finite sum", "samples": "samples (draw, grad_terms)"}
     if not fits(objective, CONTRACTS[method.sees]):

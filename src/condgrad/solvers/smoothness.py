@@ -39,6 +39,11 @@ def smoothness(problem: Problem, x: Point, grad: Point | None = None) -> float:
     """
     if problem.objective.smoothness:  # a linear F has L = 0, for which any positive L is valid
         return problem.objective.smoothness
+    return local_smoothness(problem, x, grad)
+
+
+def local_smoothness(problem: Problem, x: Point, grad: Point | None = None) -> float:
+    """Return the curvature between x and a point towards the linear oracle's answer, a positive number; arguments as above."""
     grad = problem.objective.grad(x) if grad is None else grad
     d = 1e-3 * (problem.domain.lmo(grad) - x)
     length = sqrt(norm2(d))
@@ -77,10 +82,10 @@ class Backtracking:
         problem = Problem(objective, problem.domain)
         new = self.solver.step(problem, state)
         if new.descent is None or state.L is None:
-            lacks = "the descent of its steps" if new.descent is None else "an L: take it from smoothness(problem, x0)"
+            lacks = "a descent" if new.descent is None else "an L, such as smoothness(problem, x0)"
             raise TypeError(
-                f"L is not known, and backtracking needs of the state of {type(self.solver).__name__} {lacks}; or give "
-                "smoothness= to minimize."
+                f"L is not known, and for backtracking the state of {type(self.solver).__name__} must have {lacks}: add it, or "
+                "give smoothness= to minimize."
             )
         if new.descent.y is None:  # the step does not rely on L
             return new

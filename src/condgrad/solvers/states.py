@@ -14,7 +14,7 @@ from condgrad.storage.stored import stored
 
 @stored
 class Descent(NamedTuple):
-    """Point x and gradient of a step, and the y for which the step relies on the descent inequality, None if there is none.
+    """The point x and the gradient of a step, and the point y at which the step relies on the descent inequality, if it does.
 
     The inequality is F(y) <= F(x) + <grad, y - x> + L/2 |y - x|^2.
     """
@@ -28,7 +28,7 @@ def _validate(state: State) -> None:
     whole(state.k, "k", least=0)
     positive(state.L, "L")
     if state.descent is None and state.descent_fun is not None:
-        raise ValueError("descent_fun is F at a point that is not there")
+        raise ValueError("descent_fun is given without descent")
 
 
 @stored(validate=_validate)

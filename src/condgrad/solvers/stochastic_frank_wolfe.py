@@ -2,22 +2,22 @@ r"""Stochastic Frank-Wolfe with a gradient estimator, as in Reddi, Sra, Poczos a
 
     v = an estimate of grad F(x),  s = lmo(v),  x = x + t (s - x)
 
-The methods differ in the estimate: see sfw.py, svfw.py, sagafw.py, spider_fw.py and momentum_sfw.py. Their theorems use the
-constant step t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly random iterate. L is
-the smoothness of F in the theorem of SFW, and that of every term (or sample) in those of the variance reduced methods. With
-momentum the step falls by another power of T.
+The methods differ in the estimate: see sfw.py, svfw.py, sagafw.py, spider_fw.py, momentum_sfw.py, igt_sfw.py and clipped_sfw.py.
+Their theorems use the constant step t = sqrt(h_0 / (T L D^2)) with h_0 >= F(x_0) - F* and D the diameter, and output a uniformly
+random iterate. L is the smoothness of F in the theorem of SFW, and that of every term (or sample) in those of the variance
+reduced methods. With momentum the step falls by another power of T.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
 
 from condgrad.points import inner
-from condgrad.protocols import Estimator, Objective, Point, Problem, fits
+from condgrad.protocols import Estimator, Objective, Point, Problem, fits, has
 from condgrad.solvers.schedules import Schedule, theory
 from condgrad.solvers.states import State
 from condgrad.storage.stored import stored
@@ -39,8 +39,8 @@ class StochasticFrankWolfe:
     """Stochastic Frank-Wolfe with a gradient estimator.
 
     The step is t = scale/T^``power`` in all T steps with the schedule ``theory``, and scale/(k + ``shift``)^``power`` in step k
-    with ``practical``, for runs of no fixed length. ``smoothness`` is the L of the step, by default that of F.
-    ``initial_gap`` is h_0, by default F(x_0) minus the objective's lower bound or, if it has none,
+    with ``practical``, for runs of no fixed length; scale is at most ``max_scale``. ``smoothness`` is the L of the step, by
+    default that of F. ``initial_gap`` is h_0, by default F(x_0) minus the objective's lower bound or, if it has none,
     max_x <grad F(x_0), x_0 - x> + L D^2/2, an upper bound by smoothness.
     """
 
@@ -51,13 +51,14 @@ class StochasticFrankWolfe:
     smoothness: float | None = None
     power: float = 1 / 2
     shift: int = 0
+    max_scale: float = inf
 
     def init(self, problem: Problem, x0: Point) -> StochasticFrankWolfeState:
         """Return the initial state at x0."""
         L, D = self.smoothness or problem.objective.smoothness, problem.domain.diameter
         h0 = self.initial_gap if self.initial_gap is not None else initial_gap(problem, x0, self.seed)
         scale = sqrt(h0 / (L * D**2)) if h0 > 0 and D > 0 else 0.0
-        memory = self.estimator.init(problem.objective, x0)
+        memory, scale = self.estimator.init(problem.objective, x0), min(scale, self.max_scale)
         return StochasticFrankWolfeState(x=x0, L=problem.objective.smoothness, memory=memory, scale=scale)
 
     def step(self, problem: Problem, state: StochasticFrankWolfeState) -> StochasticFrankWolfeState:
@@ -78,7 +79,7 @@ def initial_gap(problem: Problem, x0: Point, seed: int) -> float:
     """Return an upper bound on F(x_0) - F*."""
     objective, domain = problem.objective, problem.domain
     lower_bound = getattr(objective, "lower_bound", None)
-    if fits(objective, Objective) and lower_bound is not None:
+    if lower_bound is not None and has(objective, "value"):
         return objective.value(x0) - lower_bound
     if fits(objective, Objective):
         grad = objective.grad(x0)

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from condgrad import checks
+from condgrad import checks, kernels
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._graph import edge_list, incidence
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope, between_0_and_1
 
-THIN = 100
-"""Edges a layer below which a loop over single edges is faster than numpy's operations on layers."""
+MIN_COMPILED_EDGES = 2_000
+"""A sweep over fewer edges is a loop in Python, which takes less than a millisecond and compiles nothing."""
 
 
 class _Layer(NamedTuple):
@@ -114,48 +114,44 @@ class PathPolytope(ZeroOnePolytope):
         return math.sqrt(self._longest)
 
     def _chosen(self, direction: np.ndarray) -> np.ndarray:
-        costs, tails = direction[self._order], self._tails
-        if len(costs) < THIN * len(self._layers):
-            return self._chosen_one_by_one(costs.tolist())
-        distance = np.full(int(self.edges.max()) + 1, np.inf)
-        distance[self.source] = 0.0
-        for edges, starts, heads in self._layers:
-            distance[heads] = np.minimum.reduceat(distance[tails[edges]] + costs[edges], starts)
-        node, path = self.target, []
-        while node != self.source:
-            begin, end = self._into[node]
-            last = begin + int(np.argmin(distance[tails[begin:end]] + costs[begin:end]))
-            path.append(int(self._order[last]))
-            node = int(tails[last])
-        return np.array(path)
-
-    def _chosen_one_by_one(self, costs: list[float]) -> np.ndarray:
-        """The same path, by a loop over single edges: faster than numpy, if few of them lead into each layer."""
-        tails, nodes = self._lists
-        distance, last = [math.inf] * len(self._into), [0] * len(self._into)
-        distance[self.source] = 0.0
-        for node, begin, end in nodes:
-            best = math.inf
-            for edge in range(begin, end):
-                length = distance[tails[edge]] + costs[edge]
-                if length < best:
-                    best, last[node] = length, edge
-            distance[node] = best
-        node, path = self.target, []
+        costs = direction[self._order]
+        if len(costs) < MIN_COMPILED_EDGES:
+            last = self._last_edges(costs.tolist())
+        else:
+            last = kernels.shortest_paths(self.source, self._nodes, self._into, self._tails, costs).tolist()
+        tails, node, path = self._lists[0], self.target, []
         while node != self.source:
             path.append(last[node])
             node = tails[last[node]]
         return self._order[path]
+
+    def _last_edges(self, costs: list[float]) -> list[int]:
+        """The result of :func:`condgrad.kernels.shortest_paths`, without a compiler."""
+        tails, nodes = self._lists
+        distances, last = [math.inf] * len(self._into), [0] * len(self._into)
+        distances[self.source] = 0.0
+        for node, begin, end in nodes:
+            best = math.inf
+            for edge in range(begin, end):
+                length = distances[tails[edge]] + costs[edge]
+                if length < best:
+                    best, last[node] = length, edge
+            distances[node] = best
+        return last
 
     @cached_property
     def _tails(self) -> np.ndarray:
         return self.edges[self._order, 0]
 
     @cached_property
+    def _nodes(self) -> np.ndarray:
+        """The nodes behind the source, in topological order."""
+        return np.concatenate([layer.heads for layer in self._layers])
+
+    @cached_property
     def _lists(self) -> tuple[list[int], list[tuple[int, int, int]]]:
         """Tails of the sorted edges, and the nodes in this order with the first edge into each and the one after the last."""
-        nodes = np.concatenate([layer.heads for layer in self._layers])
-        return self._tails.tolist(), [(node, *self._into[node].tolist()) for node in nodes.tolist()]
+        return self._tails.tolist(), [(node, *self._into[node].tolist()) for node in self._nodes.tolist()]
 
     def _split(self, weights: np.ndarray) -> np.ndarray:
         """The flow that leaves each node over its edges in proportion to their weights."""

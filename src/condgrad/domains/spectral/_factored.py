@@ -44,16 +44,23 @@ class Scale:
 
 
 @dataclass(frozen=True, eq=False)
-class FactoredBall:
-    """X = c U V', for the nuclear ball of m x n matrices; ``w`` has the entries of U (m x r), then those of V (n x r)."""
+class _Factored:
+    """Abstract: the fields of both forms, in which a matrix X is a function of the vector ``w`` of the entries of its factors."""
 
     shape: tuple[int, int]
+    """Shape of X."""
     rank: int
+    """Number of columns of a factor."""
     scale: Scale
+    """The scalar c."""
     start: np.ndarray
     """The vector of the point that was given, up to rounding."""
     like: Point
-    """A point whose type the points have: structured or an array."""
+    """A point of the type that X has: structured or an array."""
+
+
+class FactoredBall(_Factored):
+    """X = c U V', for the nuclear ball of m x n matrices; ``w`` has the entries of U (m x r), then those of V (n x r)."""
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return U and V."""
@@ -86,15 +93,8 @@ class FactoredBall:
         return 2 * float(np.sum((squares(P) + squares(Q)) / np.maximum(squares(U) + squares(V), TINY)))
 
 
-@dataclass(frozen=True, eq=False)
-class FactoredSpectrahedron:
+class FactoredSpectrahedron(_Factored):
     """X = c U U', for positive semidefinite matrices of trace R, or of a trace up to R; ``w`` has the entries of U (n x r)."""
-
-    shape: tuple[int, int]
-    rank: int
-    scale: Scale
-    start: np.ndarray
-    like: Point
 
     def split(self, w: np.ndarray) -> np.ndarray:
         """Return U."""

@@ -2,7 +2,8 @@
 
 from condgrad.runtime.extras import needed_for
 
-with needed_for("Estimators"):  # here too: this package stays imported where the import of condgrad.learn fails
+# also here: Python keeps this package in sys.modules if the import of condgrad.learn fails
+with needed_for("Estimators"):
     from condgrad.learn.completion.estimator import RobustCompletion
 
 __all__ = ["RobustCompletion"]

@@ -10,8 +10,8 @@ from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.points import Pattern
 
 ROW_RIDGE, COLUMN_RIDGE = 3.0, 1.5
-"""Ridge penalties of row and column biases: 3.0 counts as much as three entries of weight 1. Column biases without row biases
-have no penalty."""
+"""Ridge penalties of row and column biases, in units of one entry of weight 1. Column biases have no penalty if there are no row
+biases."""
 TINY = 1e-150
 """Divisors (residuals and sums of weights) are replaced by this number if they are smaller, to avoid division by 0."""
 
@@ -31,8 +31,8 @@ def inlier_weights(loss: Loss, residuals: np.ndarray) -> np.ndarray:
 def loss_and_inlier_weights(
     loss: Loss, pattern: Pattern, residuals: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """The loss of residuals at the entries of a pattern, their inlier weights, and for each row the sum of the weights and the
-    sum of weight times residual."""
+    """The loss of residuals at the entries of a pattern and their inlier weights; then, for each row, the sum of the weights and
+    the sum of weight times residual."""
     value, slopes = value_and_deriv(loss, residuals, np.zeros_like(residuals), np.empty(0, residuals.dtype))
     return value, *kernels.inlier_weights(pattern.indptr, residuals, slopes, loss.smoothness)
 

@@ -18,12 +18,14 @@ MAX_MAGNITUDE, MIN_MAGNITUDE = 1e100, 1e-100
 MAX_FLOAT32_MAGNITUDE, MIN_FLOAT32_MAGNITUDE = 1e12, 1e-12
 """The same bounds for float32: a matrix whose largest absolute value is outside of them is converted to float64."""
 MAX_ID_PER_ENTRY = 4
-"""Whole-number ids up to this multiple of the number of entries are found with a mask, which is faster than sorting."""
+"""If no whole-number id exceeds this multiple of the number of entries, a mask finds the distinct ids, faster than sorting."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Values at positions (row, column); ``row_ids`` and ``col_ids`` are the sorted names of rows and columns, None if none.
+    """Values at positions (row, column).
+
+    ``row_ids`` and ``col_ids`` are the sorted names of rows and columns; None if they have no names.
 
     Values of float32 stay float32, unless products of them could overflow or underflow.
     """
@@ -71,8 +73,8 @@ class Entries:
         if 0 < self.magnitude < MIN_MAGNITUDE:
             k = np.flatnonzero(self.values)[0]
             raise ValueError(
-                f"Entry {self.name(k)} is {self.values[k]:g} and no other has a size of {MIN_MAGNITUDE:g} or more, as was "
-                "expected: multiply all values by the same number, as a change of units does."
+                f"Entry {self.name(k)} is {self.values[k]:g}, and all others are below {MIN_MAGNITUDE:g} too, but larger values "
+                "were expected: multiply all values by the same number, as a change of units does."
             )
         return self
 
@@ -113,13 +115,14 @@ def is_entry_list(X: Any, y: Any) -> bool:
     if width > 2 and hasattr(X, "columns"):
         if y is None:
             return _columns_by_role(X.columns, 3) is not None or (width == 3 and not _has_row_labels(X))
-        chosen = _columns_by_role(X.columns, 2)  # not a matrix with an ignored y and columns a, b, ... i, j
+        # names of one or two letters do not count: X may be a matrix with the columns a, b, ..., i, j, for which y is ignored
+        chosen = _columns_by_role(X.columns, 2)
         return chosen is not None and all(len(str(X.columns[place])) > 2 for place in chosen)
     return width == 2 and y is not None
 
 
 def _has_row_labels(X: Any) -> bool:
-    """Whether a DataFrame of numbers has names or times as row labels: then it is a matrix, as a list of entries has none."""
+    """Whether a DataFrame of numbers has names or times as row labels. Then it is a matrix: a list of entries has none."""
     labels = getattr(X, "index", None)
     numbers = all(getattr(dtype, "kind", "O") in "biuf" for dtype in getattr(X, "dtypes", ["O"]))
     return labels is not None and getattr(labels, "dtype", np.dtype(int)).kind not in "iufb" and numbers
@@ -142,7 +145,8 @@ def from_list(X: Any, y: Any = None) -> Entries:
         )
     row_ids, rows = _unique_ids(rows, "row")
     col_ids, cols = _unique_ids(cols, "column")
-    if y is None or hasattr(X, "columns"):  # scikit-learn's estimator checks pass arrays of any numbers with a y
+    # an array with a y is not checked: scikit-learn's estimator checks pass fractions as ids there
+    if y is None or hasattr(X, "columns"):
         _check_whole(row_ids, "row")
         _check_whole(col_ids, "column")
     return Entries(rows, cols, _as_numbers(values), (len(row_ids), len(col_ids)), row_ids, col_ids)
@@ -184,7 +188,10 @@ def from_matrix(X: Any) -> Entries:
 
 
 def table_columns(X: Any, needed: int) -> list[np.ndarray]:
-    """The columns of a table or an array in the order row, column, value. Of more columns, those with known names are used."""
+    """The columns of a table or an array in the order row, column, value.
+
+    If a table has more columns, those with known names are used.
+    """
     if hasattr(X, "columns"):
         chosen = _columns_by_role(X.columns, needed) if X.shape[1] > needed else None
         take = range(X.shape[1]) if chosen is None else chosen
@@ -205,7 +212,7 @@ def _columns_by_role(header: Any, needed: int) -> list[int] | None:
 
 
 def _ordered_columns(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
-    """Order the columns by known names, else by position. Raise ValueError if names or types of numbers contradict that.
+    """Order the columns by known names, else by position. Raise ValueError if the names or the types of numbers contradict this.
 
     Three columns of numbers without known names may also be a matrix, unless only the last one has fractions.
     """
@@ -245,13 +252,15 @@ def pair_positions(
 
 
 def positions(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
-    """Position of each id among the known ones, or itself if ``known`` is None; -1 if unknown."""
+    """Position of each id among the ``known`` ones; -1 if it is not among them. If ``known`` is None, ids are positions."""
     ids = np.atleast_1d(np.asarray(ids))
     if known is None:
         if ids.dtype.kind == "f" and (ids == np.floor(ids)).all():
             ids = ids.astype(np.int64)
         if ids.dtype.kind not in "iu":
-            raise TypeError(f"Rows and columns are known by their numbers, but got {ids.dtype}: give whole numbers.")
+            raise TypeError(
+                f"The rows and columns of the model have no names, but got {ids.dtype}: give their positions."
+            )
         return np.where((ids >= 0) & (ids < size), ids, -1)
     if known.dtype.kind == "U":
         ids = _as_strings(ids)
@@ -259,7 +268,7 @@ def positions(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
         try:
             ids = ids.astype(known.dtype)
         except (TypeError, ValueError):
-            raise TypeError("The ids are not numbers, but the model was fitted with numbers: give these.") from None
+            raise TypeError("The ids are not numbers, but those of the model are: give numbers.") from None
     if known.dtype.kind in "iuf" and _are_whole(known):
         _check_whole(ids, "row and column")
     found = np.minimum(np.searchsorted(known, ids), len(known) - 1)
@@ -267,7 +276,7 @@ def positions(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
 
 
 def merge(old: Entries, new: Entries) -> Entries:
-    """Union of the entries of both; an entry of both has its new value."""
+    """All entries of both; an entry that is in both has its new value."""
     if old.row_ids is None:
         shape, row_ids, col_ids = (max(old.shape[0], new.shape[0]), old.shape[1]), None, None
         rows, cols = np.concatenate([new.rows, old.rows]), np.concatenate([new.cols, old.cols])
@@ -283,12 +292,12 @@ def merge(old: Entries, new: Entries) -> Entries:
 def _merge_ids(
     old: np.ndarray | None, new: np.ndarray | None, old_places: np.ndarray, new_places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Union of the names, and the positions among them of the entries, new ones first."""
+    """All names, sorted, and the positions of the entries among them: first those of the new entries, then of the old ones."""
     assert old is not None and new is not None
     if old.dtype.kind == "U":
         new = _as_strings(new)
     elif new.dtype.kind == "U":
-        raise TypeError("The ids are strings, but the model was fitted with numbers: give these.")
+        raise TypeError("The ids are strings, but those of the model are numbers: give numbers.")
     ids = np.union1d(old, new)
     return ids, np.concatenate([np.searchsorted(ids, new)[new_places], np.searchsorted(ids, old)[old_places]])
 

@@ -76,7 +76,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         One record for each fit of the path, which does not use the held-out entries. Radii are compared by ``error``, a
         root mean square in which a held-out entry counts by its inlier weight under ``loss``. ``rmse`` and ``mae`` are
         those of the predictions at all held-out entries. ``free`` is True if the singular values are unshrunk: not
-        limited by the ball. Empty with a radius and a loss object.
+        limited by the ball. The list is empty if both a radius and a loss object are given.
     best_index_ : int or None
         Index into ``path_`` of the fit whose radius was chosen; None if nothing was held out.
     validation_rmse_, validation_mae_ : float or None
@@ -171,8 +171,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             (n, 2) with values y. If a DataFrame has more columns and exactly one known name for each of these three,
             such as userId, movieId and rating, its other columns are ignored. Any other DataFrame is a matrix, whose
             index and columns name its rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``,
-            ``partial_fit`` and ``fold_in``. Arrays with one number for each entry have the type of the values: float32 takes
-            less memory. The fitted attributes are float64.
+            ``partial_fit`` and ``fold_in``. If the values are float32, so are the large arrays of the fit, which then takes
+            less memory; the fitted attributes are float64.
         y : array-like of shape (n,), default None
             Values at the pairs X; ignored with a matrix.
 
@@ -331,7 +331,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return isinstance(value, str)
 
     def _read(self, X: Any, y: Any, reset: bool) -> Entries:
-        """Read the entries of X and y; scikit-learn validates a matrix first. ``reset`` in a new fit."""
+        """Read the entries of X and y; scikit-learn validates a matrix first. ``reset`` is True at the beginning of a fit."""
         X = entries.positions_as_matrix(X)
         if entries.is_entry_list(X, y):
             if not reset and self.row_ids_ is None:
@@ -350,7 +350,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return replace(given, index=index, columns=columns) if reset else self._align_rows(given, index, columns)
 
     def _align_rows(self, given: Entries, index: Any, columns: Any) -> Entries:
-        """The entries of a matrix, with the row numbers of the fitted one: matched by label if that was a DataFrame."""
+        """Number the rows of a matrix as in the fitted one: by their labels if a DataFrame was fitted, else by position."""
         if self.index_ is None:
             return given
         if index is None:

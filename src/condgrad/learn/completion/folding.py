@@ -10,13 +10,14 @@ from condgrad.learn.completion.biases import inlier_weights
 from condgrad.objectives.losses import Loss
 
 CONVEX_ITERATIONS, MAX_ITERATIONS = 10, 40
-"""Iterations of reweighted least squares with Huber's loss, before a loss that is not convex, and the maximum in all."""
+"""Number of iterations of reweighted least squares with Huber's loss that precede those with a loss that is not convex, and the
+maximum number of all iterations."""
 MAX_DOUBLINGS = 60
 """Maximum number of times the width of a loss is doubled."""
 MIN_PENALTY = 1e-12
 """Ridge penalty that is always added, relative to the size of the factors, so that the solution is unique."""
 MAX_BLOCK_ELEMENTS = 2**21
-"""Elements, about, of the regression matrices that are solved together, which bounds the memory needed."""
+"""Approximate number of elements of the regression matrices that are solved together. It bounds the memory needed."""
 
 
 def fold_in_rows(
@@ -30,10 +31,11 @@ def fold_in_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Biases and factors of m rows, given by entries (row, column, value minus mean minus column bias).
 
-    At a solution over a nuclear ball with multiplier ``penalty``, the row u of U = P S^(1/2) minimises
-    sum phi(b + <u, v_j>, t_j) + penalty |u|^2 / 2, v_j the rows of Q S^(1/2). So a row of the fitted matrix, folded in, gets the
-    factors that it had. Solved by reweighted least squares. ``penalty`` is a number, or an array with one for each component.
-    A bias b has the ridge penalty ``ridge``, in units of one entry; None: there is no bias.
+    At a solution P S Q' over a nuclear ball with multiplier ``penalty``, each row u of U = P S^(1/2) minimises
+    sum_j phi(b + <u, v_j>, t_j) + penalty |u|^2 / 2, where v_j are the rows of Q S^(1/2). New rows are solutions of the same
+    problem, found by reweighted least squares. So a row of the fitted matrix that is folded in gets the factors that it had.
+    ``penalty`` is a number, or an array with one number for each component. The bias b has the ridge penalty ``ridge``, in units
+    of one entry; None: there is no bias.
     """
     rows, cols, targets = entries
     order = np.argsort(rows, kind="stable")
@@ -62,9 +64,9 @@ def _robust_regressions(
 ) -> np.ndarray:
     """argmin over u of sum phi(A_i u, T_i) + <u, penalties u> / 2, for each i. Only the first ``counts[i]`` rows are nonzero.
 
-    With a loss that is not convex, the result depends on the start, which outliers would determine. So it starts from the
-    solution with Huber's loss, of the width of the row's median error. If that error is large, the loss is widened so that at
-    least half of the entries of a row count.
+    With a loss that is not convex, the result depends on the start, and outliers would determine a least-squares start. So the
+    iterations start from the solution with Huber's loss, whose width is the median error of the row. If that error is large, the
+    loss is widened so that at least half of the entries of the row have an inlier weight of 1/2 or more.
     """
     solutions, weights, width = np.zeros((len(A), A.shape[2])), np.ones_like(T), np.ones(len(A))
     first = 0 if loss.lower_smoothness == 0 else CONVEX_ITERATIONS

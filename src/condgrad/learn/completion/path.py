@@ -8,7 +8,7 @@ debiased: the model is refitted with the rank fixed and a ball that is not activ
 the radius is then the sum of the singular values. Such singular values are called unshrunk below.
 
 A bounded loss has bad local minima in which whole rows are outliers. So the path is first followed with Cauchy's loss, which
-gives every entry some weight, and rows that are mostly outliers nevertheless are refitted separately (see rescue.py).
+gives every entry some weight. Rows that are mostly outliers even so are then refitted separately (see rescue.py).
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ HELD_OUT_SHARE = 0.1
 RADIUS_GROWTH = 1.3
 """Ratio of each radius to the previous one."""
 FAST_RADIUS_GROWTH = 2.0
-"""The same on the way to a radius that is given, where nothing is compared."""
+"""The same ratio on the way to a given radius, where the fits are not compared."""
 STEPS_PER_ROUND = 2
 """Steps of the solver in a round, which ends with a refit of the biases."""
 REPEAT_BELOW = 0.95
 """A second round at the same radius follows if the ratio of the held-out error to the previous one is below this."""
 CONVEX_LOSS, REDESCENDING_LOSSES = "huber", ("welsch", "geman-mcclure", "cauchy")
-"""Convex loss for an intermediate refit after a redescending loss, which ignores rows of large magnitude."""
+"""A fit with a redescending loss may ignore rows of large magnitude, so it is followed by a refit with the convex loss."""
 PILOT_LOSS, BOUNDED_LOSSES = "cauchy", ("welsch", "geman-mcclure")
 """Loss with which the path is followed first, before a bounded loss."""
 PATIENCE, PATIENCE_IF_FEW, FEW_HELD_OUT = 2, 4, 1000
-"""Number of radii in a row without improvement that end the path; the second number if fewer entries than the third are held
-out, because their error is noisy."""
+"""The path ends after PATIENCE radii in a row without improvement; if fewer than FEW_HELD_OUT entries are held out, after
+PATIENCE_IF_FEW, because the error on few entries is noisy."""
 MAX_ROUNDS = 60
 """Maximum number of rounds at one radius, and of radii on the path."""
 MIN_SCALE_SHARE = 1e-2
-"""Lower bound on the scale of the loss, relative to the first scale: smaller errors need no robust loss."""
+"""Lower bound on the scale of the loss, relative to that of the first model: smaller errors need no robust loss."""
 MIN_SCALE_IN_STEPS = 0.5
 """Lower bound on the scale of the loss, relative to the quantization step of the values."""
 EXACT_ERROR = 0.01
@@ -66,13 +66,14 @@ MIN_GAP, MIN_EXTRA_VALUES = 5.0, 3
 """The k-th singular value is the last of the signal if it is at least MIN_GAP times the next one, and at least
 k + MIN_EXTRA_VALUES others follow it."""
 MIN_RELATIVE_VALUE = 0.03
-"""Added to the divisor in ratios of singular values, relative to the largest: the ball shrinks the last ones to any size."""
+"""Number, relative to the largest singular value, that is added to the divisor in ratios of singular values. Without it, a ratio
+could have any size, because the ball may shrink the last singular values to nearly 0."""
 ROUNDS_PER_VALIDATION = 2
 """Rounds between two validations of a model with unshrunk singular values."""
 MIN_UNSHRUNK_IMPROVEMENT, SETTLED_SCALE = 0.01, 0.95
-"""A fit with unshrunk singular values has converged when the relative decrease of the held-out loss is below the first number and
-the ratio of the scale to the previous one is above the second. One more singular value is kept if the held-out loss decreases by
-more than the first number."""
+"""A fit with unshrunk singular values has converged when the relative decrease of the held-out error is below
+MIN_UNSHRUNK_IMPROVEMENT and the ratio of the scale to the previous one is above SETTLED_SCALE. One more singular value is kept if
+it decreases the held-out error by more than MIN_UNSHRUNK_IMPROVEMENT."""
 
 
 ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
@@ -80,7 +81,7 @@ ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
 
 
 def path_phase(model: Model, radius: float) -> str:
-    """Name of the phase of a fit on the path, as it stands in the trace: its radius, or its rank if that is fixed."""
+    """Name of the phase of a fit on the path in the trace: its radius, or its rank if that is fixed."""
     return f"path, radius {radius:.4g}" if model.rank is None else f"path, rank {model.rank}"
 
 
@@ -106,7 +107,7 @@ class Fit:
     substitute: str | None = None
     """Loss that is used at present in place of the given one; None: the given one."""
     clip: bool = False
-    """Whether predictions are clipped to the range of the inliers, as the estimator's are."""
+    """Whether the estimator clips its predictions to the range of the inliers: then those of held-out entries are clipped too."""
     best_index: int | None = None
     """Index into ``path`` of the chosen fit; None if nothing was held out."""
     n_held_out: int = 0
@@ -126,8 +127,10 @@ class Fit:
         return replace(model, loss=self.named_loss(PATH_LOSS_WIDTH * model.sigma) or model.loss)
 
     def with_scale(self, model: Model, deviation: float) -> Model:
-        """The model with the loss for residuals of this standard deviation, or of the given sigma if that is larger: a loss as
-        narrow as the noise ignores data that are not fitted yet."""
+        """The model with the loss for residuals of this standard deviation, or of the given sigma if that is larger.
+
+        The given sigma alone is not used: a loss as narrow as the noise would ignore data that are not fitted yet.
+        """
         sigma = max(deviation, self.sigma or 0.0)
         loss = self.named_loss(sigma)
         return replace(model, loss=loss, sigma=sigma) if loss else model
@@ -150,7 +153,7 @@ class Fit:
         return model
 
     def first_radius(self, objective: Completion, model: Model) -> float:
-        """A quarter of the estimated norm of the best rank-one matrix, if its entries were all of the same magnitude."""
+        """A quarter of the estimated norm of the best rank-one matrix. The estimate assumes entries of the same magnitude."""
         objective = objective.replaced(self.without_biases(objective, model), model.loss)
         m, n = objective.pattern.shape
         counted = self.session.counted(Problem(objective, NuclearBall((m, n), 1.0)))
@@ -169,8 +172,8 @@ class Fit:
     def improve(self, objective: Completion, model: Model, radius: float, phase: str | None = None) -> Model:
         """One round: a few steps of the solver within this radius, with the biases fixed, then a refit of the biases.
 
-        The solver continues from its last state, step size and singular vectors included. That is valid because the state is a
-        value, and the problem has changed by no more than one step changes it.
+        The solver continues from its last state, step size and singular vectors included. That is possible because the problem
+        changes little from one round to the next.
         """
         current = objective.replaced(self.without_biases(objective, model), model.loss)
         problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), solver_for(model)
@@ -185,7 +188,7 @@ class Fit:
         return replace(model, biases=biases, value=value)
 
     def fit_up_to(self, radius: float) -> Model:
-        """Follow the path to this radius on all entries: for a loss object, which has its own width, none are held out."""
+        """Follow the path to this radius on all entries, for a loss of a given width: no entries are held out to estimate it."""
         model = self.biases_only(self.all_entries)
         now = self.first_radius(self.all_entries, model)
         while now < radius:
@@ -297,7 +300,7 @@ class Fit:
     def unshrink(
         self, train: Completion, held_out: HeldOut, now: Validated, best: Validated, min_gap: float
     ) -> Validated:
-        """Debias the singular values above the largest gap if that reduces the held-out error, then one more at a time.
+        """Debias the singular values above the largest gap, then one more at a time, as long as the held-out error decreases.
 
         Returns ``best`` if nothing is better. With ``min_gap`` 0 the largest gap may have any size.
         """
@@ -314,8 +317,10 @@ class Fit:
         return best
 
     def refit_with_convex_loss(self, train: Completion, held_out: HeldOut, best: Validated) -> Validated:
-        """The model after some rounds with a convex loss, if that reduces the held-out error: rows of large magnitude then
-        contribute to the columns, which they determine most accurately."""
+        """The model after some rounds with a convex loss, if that reduces the held-out error; else ``best``.
+
+        With a convex loss, rows of large magnitude contribute to the column factors, which they determine most accurately.
+        """
         if self.loss not in REDESCENDING_LOSSES:
             return best
         substitute, self.substitute = self.substitute, CONVEX_LOSS
@@ -359,7 +364,7 @@ class Fit:
     def finish(self, model: Model, steps: int, tol: float) -> Model:
         """Fit all entries until a round reduces the loss by less than the share ``tol``, or after ``steps`` steps.
 
-        The last steps are a run of the driver, whose result has a trace and counts.
+        The last steps are a run of the driver, so that there is a result with a trace and counts.
         """
         if self.sigma is not None and isinstance(self.loss, str):
             model = replace(model, loss=loss_for(self.loss, self.sigma), sigma=self.sigma)

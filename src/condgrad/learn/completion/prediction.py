@@ -55,7 +55,7 @@ class Predicting:
     _loss: Loss
 
     def _read(self, X: Any, y: Any, reset: bool) -> Entries:
-        """Read the entries of X and y; ``reset`` in a new fit."""
+        """Read the entries of X and y; ``reset`` is True at the beginning of a fit."""
         raise NotImplementedError
 
     def _biases(self) -> str | None:
@@ -184,7 +184,7 @@ class Predicting:
         return np.clip(predictions, *self.range_, out=predictions) if self.clip else predictions
 
     def _fold_in(self, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """Fold in m rows with these entries: their biases and factors."""
+        """Return the biases and factors of m new rows that have these entries."""
         residuals, ridge = values - self.mean_ - self.col_biases_[cols], ROW_RIDGE if self._biases() == "both" else None
         columns, entries = self.components_.T, (rows, cols, residuals)
         return fold_in_rows(columns, self.singular_values_, entries, m, self._loss, self.multiplier_, ridge)

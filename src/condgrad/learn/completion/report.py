@@ -89,7 +89,7 @@ def report_fit(
 
 
 def fit_sentences(found: Mapping[str, Any]) -> str:
-    """Sentences on the model and its errors. Sigma is called the typical error on held-out entries if there are any."""
+    """Sentences on the model and its errors. Sigma is described as the typical error, on held-out entries if there are any."""
     held_out = found["held-out entries"]
     typical = "The typical error is" if held_out is None else "The typical error on held-out entries is"
     return (
@@ -110,9 +110,8 @@ def validation_sentences(model: RobustCompletion) -> list[str]:
         f"To choose the radius, {counted(model.n_validation_, 'entry')} {_are(model.n_validation_)} held out. The chosen fit "
         f"(radius {chosen.radius:.4g}, rank {chosen.rank}), which does not use them, predicts half of them within "
         f"{chosen.median_error:.4g} (median absolute error). With all outliers included, the RMSE is {chosen.rmse:.4g} and the "
-        f"MAE {chosen.mae:.4g}. It was then refitted to all entries: that is the "
-        f"model that is saved, of rank {len(model.singular_values_)}; its radius differs slightly from the "
-        "one above."
+        f"MAE {chosen.mae:.4g}. It was then refitted to all entries. The refitted model, of rank "
+        f"{len(model.singular_values_)}, is the one that is saved; its radius differs slightly from that of the chosen fit."
     ]
 
 
@@ -138,7 +137,7 @@ def caveats(found: Mapping[str, Any]) -> list[str]:
         sentences.append("This share of outliers is unusual: sigma may be too small, or the data are not of low rank.")
     if found["entries"] < 3 * (found["rows"] + found["columns"]):
         sentences.append(
-            "There are fewer than three entries for each row and column: most parameters rest on very few."
+            "There are fewer than three entries for each row and column: most parameters depend on very few entries."
         )
     return sentences
 
@@ -202,7 +201,10 @@ def convergence(model: RobustCompletion) -> list[Block]:
     proof = model.result_.certificate
     note = MAPPING_NOTE
     if proof is not None:
-        note = f"At the end it lies between {proof.lower:.3g} and {proof.upper:.3g}, by a gradient and a linear oracle call."
+        note = (
+            f"At the end the squared mapping is between {proof.lower:.3g} and {proof.upper:.3g}, verified by another gradient "
+            "and another linear oracle call."
+        )
     certified = Plot(
         "convergence", "The certifying run", "squared gradient mapping, best so far", units, [curve], note=note
     )
@@ -222,7 +224,7 @@ def spectrum(model: RobustCompletion) -> list[Block]:
             "singular value",
             {"number": "index of the singular value"},
             [Curve("singular value", [{"number": numbers, "y": values}])],
-            note=f"The first {_leading_values(values)} of {len(values)} hold nine tenths of their sum of squares.",
+            note=f"The first {_leading_values(values)} of {len(values)} have nine tenths of the sum of squares of all.",
             as_given=True,
             scales=("linear", "log"),
         )
@@ -256,7 +258,7 @@ def outlier_table(model: RobustCompletion) -> list[Block]:
     rows = [[str(row), str(col), *numbers] for row, col, *numbers in outliers(model, MAX_LISTED_OUTLIERS)]
     remaining = len(model.outliers_) - len(rows)
     note = (
-        f"{remaining:,} more: the raw data have the first {MAX_STORED_OUTLIERS:,}, the model's outliers_ all."
+        f"There are {remaining:,} more: the raw data have the first {MAX_STORED_OUTLIERS:,} outliers, the model's outliers_ all."
         if remaining
         else ""
     )

@@ -31,7 +31,7 @@ MIN_SINGULAR_VALUE = 1e-100
 def rescue(objective: Completion, model: Model, which: str | None) -> Model:
     """Refit every row, then every column, for which the loss treats more than half of the entries as outliers.
 
-    ``which`` biases the model has: "both", "columns" or None.
+    ``which`` names the biases that the model has: "both", "columns" or None.
     """
     for axis, ridge in enumerate(RIDGES[which]):
         outlying = _outlying(objective, model, axis)
@@ -58,8 +58,8 @@ def _outlying(objective: Completion, model: Model, axis: int) -> np.ndarray:
 def _refit(objective: Completion, model: Model, axis: int, outlying: np.ndarray, ridge: float | None) -> Model:
     """Refit these rows (or columns) with the rest of the model fixed. Keep a refit that at least halves the median error.
 
-    The penalty is that of a normal prior for the factors with their present mean square: a row may differ from the others, but
-    must not fit a few of its entries with extreme factors.
+    The penalty corresponds to a normal prior for the factors, whose variance is their present mean square. So a row may differ
+    from the others, but must not fit a few of its entries with extreme factors.
     """
     pattern, across_axis = objective.pattern, 1 - axis
     P, values, Q = model.x.svd()
@@ -91,7 +91,7 @@ def _refit(objective: Completion, model: Model, axis: int, outlying: np.ndarray,
 
 
 def _median_errors(own: np.ndarray, errors: np.ndarray, parameters: int) -> np.ndarray:
-    """Median absolute error of each row without its smallest ``parameters`` errors: as many entries can be fitted exactly."""
+    """Median absolute error of each row, without its ``parameters`` smallest errors: that many entries can be fitted exactly."""
     order = np.lexsort((np.abs(errors), own))
     ends = np.searchsorted(own[order], np.arange(own.max() + 2))
     return np.abs(errors[order])[(ends[:-1] + parameters + ends[1:] - 1) // 2]

@@ -25,9 +25,10 @@ MIN_COMMON_SHARE = 1e-3
 """A value is common if at least this share of the entries, and more than one entry, have it: a common extreme value is a hard
 limit of the range and not a coincidence."""
 MAX_SPORADIC_SHARE = 0.15
-"""If most entries are equal and at most this share differ, all of these may be outliers, and do not define a step."""
+"""If most entries are equal and at most this share differ from them, those that differ may all be outliers. Then they do not
+define a quantization step."""
 MAX_SAMPLED_VALUES = 100_000
-"""Number of values, about, that are searched for a quantization step."""
+"""Approximate number of values that are searched for a quantization step."""
 OUTLIER_THRESHOLD = 3.0
 """Errors above this multiple of sigma are outliers."""
 MIN_SCALE = 1e-110

@@ -36,7 +36,7 @@ FIELDS = ("row", "column", "value", "predicted", "score")
 
 
 class StoredCompletion(Storable):
-    """Abstract: ``save`` and ``load`` of RobustCompletion. All but ``result_`` is stored, the observed entries too."""
+    """Abstract: ``save`` and ``load`` of RobustCompletion. Everything except ``result_`` is stored, the observed entries too."""
 
     result_: Any
 

@@ -13,7 +13,7 @@ import numpy as np
 from condgrad.learn.completion.entries import id_pairs
 
 TIMES = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)(, [\w/+:-]{1,60})?\]")
-"""Types of labels that are saved as whole numbers and their type; others that are neither numbers nor strings become strings."""
+"""Types of labels that are saved as integers and the name of the type. Other labels that are not numbers are saved as strings."""
 
 
 def labels_of(X: Any) -> tuple[Any, Any] | tuple[None, None]:
@@ -32,8 +32,8 @@ def to_frame(values: np.ndarray, index: Any, columns: Any) -> Any:
 
 
 def named_by(ids: np.ndarray | None, index: Any) -> np.ndarray | None:
-    """Array of the labels or names of rows (or columns); None if they have positions only. Labels that are all strings get a
-    string dtype."""
+    """Array of the labels or names of rows (or columns); None if they have positions only. If all labels are strings, the array
+    has a string dtype."""
     if index is None:
         return ids
     found = np.asarray(index)
@@ -45,7 +45,7 @@ def label_positions(ids: Any, index: Any, what: str) -> np.ndarray:
     """Positions of these labels in an index; -1 for labels that are not in it.
 
     Text is converted to the type of the index, such as times. Raises TypeError for labels that can't be converted, and for
-    numbers if the labels are no numbers: these may be meant as positions.
+    numbers if the labels of the index are not numbers: they may be meant as positions.
     """
     from pandas import Index, MultiIndex
 
@@ -60,7 +60,7 @@ def label_positions(ids: Any, index: Any, what: str) -> np.ndarray:
     given = labels.tolist()
     if wanted.dtype.kind in "iuf" and index.dtype.kind not in "iufb" and len(index):
         raise TypeError(
-            f"The {what} {given[0]!r} is a number, but the DataFrame's {what}s have labels such as {known!r}: give these."
+            f"The {what} {given[0]!r} is a number, but the DataFrame's {what}s have labels such as {known!r}: give labels."
         )
     if index.nlevels > 1:
         unlike = [label for label in given if not isinstance(label, tuple) or len(label) != index.nlevels]
@@ -138,7 +138,7 @@ def names_of(model: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
 
 
 def pack(index: Any) -> dict[str, Any] | None:
-    """Return an index as its kind, an array of its numbers or texts, and its name; None of None."""
+    """Return an index as its kind, an array of its numbers or texts, and its name; None if there is no index."""
     if index is None:
         return None
     labels, kind = np.asarray(index), str(index.dtype)

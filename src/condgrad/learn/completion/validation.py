@@ -16,8 +16,8 @@ from condgrad.storage.stored import stored
 MIN_IMPROVEMENT = 1e-4
 """Relative decrease of the held-out loss from which a model counts as better."""
 MAX_SCALE_DROP = 0.7
-"""Smallest ratio of the new scale of the loss to the old one. A faster decrease would treat rows that are fitted later than
-others as outliers before they are fitted."""
+"""Smallest ratio of the new scale of the loss to the old one. If the scale decreased faster, rows that need more steps than
+others would be treated as outliers before they are fitted."""
 
 
 def _validate(fit: Radius) -> None:
