@@ -85,7 +85,7 @@ class HullOfUnion(Combination):
         return max(map(max_norm_of, self.sets))
 
     def lmo(self, direction: Point) -> Point:
-        direction = self._passed_on(direction)
+        direction = self._direction(direction)
         answers = (vertex_oracle(one)(direction) for one in self.sets)
         return as_answer(min(answers, key=lambda vertex: inner(direction, vertex)))
 
