@@ -29,9 +29,9 @@ class Findings(NamedTuple):
     error: float = 0.0
     sentence: str = ""
     next_look: int = 1
-    """Step from which on membership in the set is checked again."""
+    """First step at which membership in the set is checked again."""
     next_rise: int = 0
-    """Step from which on values of F are compared again with the bound that L implies."""
+    """First step at which values of F are compared again with the bound that L implies."""
     along: float = 0.0
     """Lower bound on L from the values of F at the step of ``rise``."""
     vertices: tuple[Point, ...] = ()
@@ -48,11 +48,11 @@ class Reached:
     current: Certificate | None = None
     """The certificate that the measures of the last record come from."""
     current_k: int = 0
-    """Number of the step that ``current`` belongs to: the last one, or the one under way if its point is from inside a step."""
+    """Number of the step that ``current`` belongs to: the last finished one, or the one in which it was measured."""
     best: Certificate | None = None
     """The certificate with the smallest bound so far."""
     best_k: int = 0
-    """The step of ``best``, as ``current_k`` is that of ``current``."""
+    """Number of the step that ``best`` belongs to, counted as in ``current_k``."""
     lowest: Lowest | None = None
     """The iterate with the lowest known F."""
     unconfirmed: Reason | None = None
@@ -62,11 +62,11 @@ class Reached:
     idle: int = 0
     """Number of steps in a row that changed nothing."""
     next_check: int = 0
-    """Step from which on a claim of convergence is checked again."""
+    """First step at which a claim of convergence is checked again."""
     next_measure: int = 0
-    """Step from which on the driver measures the mapping again."""
+    """First step at which the driver measures the mapping again."""
     next_gap: int = 0
-    """Step from which on the driver measures the Frank-Wolfe gap again."""
+    """First step at which the driver measures the Frank-Wolfe gap again."""
     gap_noise: float = 0.0
     """The rounding error of the gap that was measured last."""
     findings: Findings = field(default_factory=Findings)
@@ -89,7 +89,7 @@ class Reached:
             self.lowest = Lowest(x, fun, k)
 
     def forget(self) -> None:
-        """Drop the known values of F at points that nothing else refers to."""
+        """Drop the known values of F except at the points of the state and of the two certificates."""
         held = [self.state.x, *(certificate.x for certificate in (self.current, self.best) if certificate)]
         self.known = [(point, fun) for point, fun in self.known if any(point is x for x in held)]
 

@@ -101,10 +101,10 @@ def estimate_smoothness(
     samples : int, default 20
         Number of random points of the set around which pairs are taken.
     rounds : int, default 3
-        Number of further pairs around each point. The second point of a pair lies towards a vertex: that of a random direction at
-        first, then the one farthest in the direction of the last change of the gradient, as in the power method. After the last
-        round the segment from the point to the last vertex is halved repeatedly: the half on which the gradient changes more is
-        kept, until the quotient stops growing. This finds curvature on a much smaller scale than that of the set.
+        Number of pairs around each point after the first. The second point of a pair lies towards the vertex that is farthest
+        in some direction: at first a random one, then that of the last change of the gradient, as in the power method. After the
+        last round the segment from the point to the last vertex is halved repeatedly: the half on which the gradient changes
+        more is kept, until the quotient stops growing. This finds curvature on a much smaller scale than that of the set.
     terms : int, default 100
         For a finite sum, the number of terms, drawn without replacement, whose gradients are compared one by one. For an
         expectation, the number of samples in the batch whose mean gradient replaces the gradient of F.

@@ -81,7 +81,7 @@ class _Linear(Storable, BaseEstimator):
         return holdout_keys(X, Y, check_random_state(self.random_state))
 
     def _split(self, problem: LinearProblem, keys: np.ndarray) -> tuple[LinearProblem, LinearProblem]:
-        """Problems of the training rows and of the held-out rows, with a larger tolerance. A single row is in both."""
+        """Problems of the training rows and of the held-out rows, with a larger tolerance. An only row is in both."""
         held_out = held_out_rows(keys, problem.weights, HELD_OUT_SHARE)
         rough, train = PATH_TOLERANCE_FACTOR * self.tol, ~held_out if len(held_out) > 1 else held_out
         return problem.select_rows(np.flatnonzero(train), rough), problem.select_rows(np.flatnonzero(held_out), rough)
@@ -167,8 +167,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         Divide each feature by its standard deviation (a sparse one by its largest absolute value) before the fit. The ball and
         its radius are those of the scaled coefficients; ``coef_`` is in the units of the features as given.
     tol : float, default 1e-6
-        A fit ends when the squared gradient mapping is certified to be at most this, in units in which y / sigma and X have
-        scale 1.
+        A fit ends when the squared gradient mapping is certified to be at most this, where y is measured in units of sigma and
+        X is scaled to 1.
     max_iter : int, default 2000
         Maximum number of steps of each fit.
     random_state : int, RandomState instance or None, default 0

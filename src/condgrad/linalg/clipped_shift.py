@@ -23,7 +23,7 @@ def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarra
     low, high : float or ndarray of float
         Bounds of the entries; ``high`` may be Inf.
     total : float
-        The sum, from the sum of ``low`` to the sum of ``high``.
+        The required sum of the entries, at least the sum of ``low`` and at most that of ``high``.
 
     Returns
     -------

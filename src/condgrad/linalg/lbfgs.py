@@ -1,9 +1,9 @@
 r"""L-BFGS: minimisation of a smooth function of a vector from its values and gradients, one iteration at a time.
 
 The direction is -H g, where H is the inverse Hessian approximation of the last pairs (s, y) of differences of points and
-gradients (Nocedal 1980). The step size satisfies the weak Wolfe conditions. It is doubled or, where the value is too high, taken
-from a parabola (a bracket as that of Lewis and Overton 2013). If the decrease of the value is of the size of its rounding error,
-the slope is compared in place of the value (Hager and Zhang 2005).
+gradients (Nocedal 1980). The step size satisfies the weak Wolfe conditions and is found by bracketing (Lewis and Overton 2013):
+it is doubled while the slope is too steep, and reduced to the minimum of a parabola where the value is too high. If the decrease
+of the value is of the size of its rounding error, the slope is compared in place of the value (Hager and Zhang 2005).
 """
 
 from __future__ import annotations

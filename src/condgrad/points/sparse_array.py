@@ -112,8 +112,8 @@ class SparseArray(Structured):
     def distance2(self, other: Any) -> float:
         """Return |self - other|^2.
 
-        The part of an ndarray outside of the stored indices is found by subtraction, without a copy. If that would lose digits,
-        it is summed from a copy.
+        If ``other`` is an ndarray, the sum of its squares outside of the stored indices is computed as a difference, which needs
+        no copy. If the difference would lose digits, the squares are summed from a copy.
         """
         if not isinstance(other, np.ndarray):
             return super().distance2(other)

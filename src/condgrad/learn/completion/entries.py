@@ -14,7 +14,7 @@ from condgrad.data import Observations
 from condgrad.data.delimited import role
 
 MAX_MAGNITUDE, MIN_MAGNITUDE = 1e100, 1e-100
-"""Bounds on the largest absolute value of a matrix: the solver computes products of three values, which must be finite."""
+"""Bounds on the largest absolute value of a matrix: products of three values must neither overflow nor underflow."""
 MAX_FLOAT32_MAGNITUDE, MIN_FLOAT32_MAGNITUDE = 1e12, 1e-12
 """The same bounds for float32: a matrix whose largest absolute value is outside of them is converted to float64."""
 MAX_ID_PER_ENTRY = 4
@@ -69,7 +69,7 @@ class Entries:
         return self
 
     def require_magnitude(self) -> Self:
-        """Raise ValueError if the largest absolute value is so small that its square underflows, unless it is 0."""
+        """Raise ValueError if the values are so small that products of three of them underflow. All values may be 0."""
         if 0 < self.magnitude < MIN_MAGNITUDE:
             k = np.flatnonzero(self.values)[0]
             raise ValueError(
@@ -212,9 +212,10 @@ def _columns_by_role(header: Any, needed: int) -> list[int] | None:
 
 
 def _ordered_columns(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
-    """Order the columns by known names, else by position. Raise ValueError if the names or the types of numbers contradict this.
+    """Order the columns by known names, else by position.
 
-    Three columns of numbers without known names may also be a matrix, unless only the last one has fractions.
+    Raise ValueError if the order by position contradicts a known name, or if fractions would be ids and whole numbers values; also
+    for three columns of numbers without known names, which may be a matrix, unless only the last one has fractions.
     """
     roles = [role(str(name)) for name in header]
     if sorted(roles, key=str) == list(range(len(found))):

@@ -5,10 +5,10 @@ between. The scale of the loss is that of the held-out residuals: it decreases a
 
 A nuclear ball shrinks all singular values, the large ones too. If the singular values have a gap, those above the gap are
 debiased: the model is refitted with the rank fixed and a ball that is not active. It is kept if the held-out error decreases;
-the radius is then the sum of the singular values. Such singular values are called unshrunk below.
+the radius is then the sum of the singular values. Singular values that were refitted in this way are called unshrunk below.
 
 A bounded loss has bad local minima in which whole rows are outliers. So the path is first followed with Cauchy's loss, which
-gives every entry some weight. Rows that are mostly outliers even so are then refitted separately (see rescue.py).
+gives every entry some weight. Rows that are mostly outliers even with that loss are refitted separately (see rescue.py).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
 
 
 def path_phase(model: Model, radius: float) -> str:
-    """Name of the phase of a fit on the path in the trace: its radius, or its rank if that is fixed."""
+    """Name under which the trace lists a fit on the path: by its radius, or by its rank if that is fixed."""
     return f"path, radius {radius:.4g}" if model.rank is None else f"path, rank {model.rank}"
 
 
@@ -188,7 +188,7 @@ class Fit:
         return replace(model, biases=biases, value=value)
 
     def fit_up_to(self, radius: float) -> Model:
-        """Follow the path to this radius on all entries, for a loss of a given width: no entries are held out to estimate it."""
+        """Follow the path to this radius on all entries. None are held out, as the width of the loss is given."""
         model = self.biases_only(self.all_entries)
         now = self.first_radius(self.all_entries, model)
         while now < radius:
@@ -234,7 +234,7 @@ class Fit:
         return best.model
 
     def record_choice(self, train: Completion, held_out: HeldOut, best: Validated) -> None:
-        """Record which point of the path was chosen, so that the validation errors are those of the chosen model."""
+        """Record which point of the path was chosen: its errors are reported as the validation errors of the model."""
         if train is self.all_entries:  # a single entry: nothing was held out
             return
         point = self.path_point(train, held_out, best)
@@ -294,7 +294,7 @@ class Fit:
 
     @cached_property
     def has_equal_values(self) -> bool:
-        """Whether any value occurs more than once: values without repetitions have no range to clip to."""
+        """Whether any value occurs more than once. If not, they are not taken to have bounds, as ratings have."""
         return bool((np.diff(np.sort(self.all_entries.values)) == 0).any())
 
     def unshrink(
@@ -351,7 +351,7 @@ class Fit:
         return best
 
     def split(self) -> tuple[Completion, HeldOut]:
-        """The entries to fit, and those held out. A single entry is both."""
+        """The entries to fit, and those held out. If there is only one entry, it is both."""
         all_entries, count = self.all_entries, self.all_entries.n_terms
         out = np.zeros(count, dtype=bool)
         out[self.rng.choice(count, max(int(HELD_OUT_SHARE * count), 1), replace=False)] = True
