@@ -214,8 +214,8 @@ def _columns_by_role(header: Any, needed: int) -> list[int] | None:
 def _ordered_columns(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
     """Order the columns by known names, else by position.
 
-    Raise ValueError if the order by position contradicts a known name, or if fractions would be ids and whole numbers values; also
-    for three columns of numbers without known names, which may be a matrix, unless only the last one has fractions.
+    Raise ValueError if the order by position contradicts a known name, or if fractions would be ids and whole numbers values;
+    also for three columns of numbers without known names, which may be a matrix, unless only the last one has fractions.
     """
     roles = [role(str(name)) for name in header]
     if sorted(roles, key=str) == list(range(len(found))):
