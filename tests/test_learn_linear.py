@@ -377,7 +377,7 @@ def test_weights_groups_and_a_random_state_are_saved(tmp_path):
             "radius=1.0 was given, but constraint=None means that there is no ball",
         ),
         (SigmoidClassifier("hinge"), "Unknown loss 'hinge'"),
-        (SigmoidClassifier(constraint=None), "Without a constraint separable classes"),
+        (SigmoidClassifier(constraint=None), "if the classes are separable, the best coefficients are infinite"),
     ],
 )
 def test_bad_parameters_get_a_sentence(model, message):

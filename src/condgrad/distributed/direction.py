@@ -42,6 +42,8 @@ class ShardedSlopes:
         The point.
     """
 
+    pattern: ShardedPattern
+    factors: Factors
     value: float
     """Sum of all losses."""
     product: float
