@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import condgrad as cg
 from condgrad.points import distance2, inner, norm2
@@ -17,7 +18,7 @@ pytest.importorskip("distributed")
 
 from distributed import Client, LocalCluster
 
-from condgrad.distributed import Loader, ParquetFolder, ShardedCompletion, ShardError
+from condgrad.distributed import EntryFolder, Loader, RowFolder, Sharded, ShardedCompletion, ShardedSum, ShardError
 from condgrad.distributed.cluster import Cluster
 
 SHAPE = (40, 30)
@@ -178,7 +179,7 @@ def test_parquet_files_in_any_order_give_the_bits_of_arrays(client: Any, tmp_pat
     for k in range(3):
         columns = {"i": rows[k::3], "j": cols[k::3], "y": values[k::3], "w": weights[k::3]}
         parquet.write_table(pa.table(columns), tmp_path / "data" / f"{k}.parquet")
-    folder = ParquetFolder(str(tmp_path / "data"), str(tmp_path / "scratch"), ("i", "j", "y", "w"))
+    folder = EntryFolder(str(tmp_path / "data"), str(tmp_path / "scratch"), ("i", "j", "y", "w"))
     stored = ShardedCompletion(folder, SHAPE, cg.Huber(), client=client, shards=3)
     arrays = ShardedCompletion((rows, cols, values, weights), SHAPE, cg.Huber(), client=client, shards=3)
     assert stored.pattern.summaries == arrays.pattern.summaries  # with the checksums of all entries
@@ -189,6 +190,143 @@ def test_parquet_files_in_any_order_give_the_bits_of_arrays(client: Any, tmp_pat
     (tmp_path / "data" / "bad.parquet").write_bytes(b"no parquet")
     with pytest.raises(ShardError, match=r"bad\.parquet could not be read"):
         ShardedCompletion(folder, SHAPE, client=client)
+
+
+def test_names_in_csv_files_and_in_a_dask_dataframe_give_the_bits_of_numbers(client: Any, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frames = pytest.importorskip("dask.dataframe")
+    rows, cols, values = entries()
+    users, items = np.unique(rows), np.unique(cols)
+    plain = ShardedCompletion(
+        (np.searchsorted(users, rows), np.searchsorted(items, cols), values),
+        (len(users), len(items)),
+        client=client,
+        shards=3,
+    )
+    table = pandas.DataFrame({"user": [f"u{i:03}" for i in rows], "item": cols + 7, "rating": values})
+    (tmp_path / "csv").mkdir()
+    for k in range(2):
+        table[k::2].to_csv(tmp_path / "csv" / f"{k}.csv", index=False)
+    columns = ("user", "item", "rating")
+    folders = [EntryFolder(str(tmp_path / "csv"), str(tmp_path), columns, names=True)]
+    folders.append(EntryFolder.from_dask(frames.from_pandas(table, npartitions=3), str(tmp_path), columns, names=True))
+    for folder in folders:
+        named = ShardedCompletion(folder, client=client, shards=3)
+        assert named.pattern.summaries == plain.pattern.summaries
+        assert named.row_names.tolist() == [f"u{i:03}" for i in users]
+        assert named.col_names.tolist() == (items + 7).tolist()
+    with pytest.raises(ValueError, match=r"The shape is \(3, 4\), but the files name .*: leave the shape out"):
+        ShardedCompletion(folders[0], (3, 4), client=client)
+    with pytest.raises(ValueError, match="The shape is missing"):
+        ShardedCompletion(EntryFolder(str(tmp_path / "csv"), str(tmp_path), columns), client=client)
+    with pytest.raises(ShardError, match=r"0\.csv could not be read .*whole numbers were expected: give names=True"):
+        ShardedCompletion(EntryFolder(str(tmp_path / "csv"), str(tmp_path), columns), SHAPE, client=client)
+    with pytest.raises(ValueError, match=r"There are no files \*\.parquet or \*\.csv"):
+        ShardedCompletion(EntryFolder(str(tmp_path), str(tmp_path)), SHAPE, client=client)
+
+
+# ---------------------------------------------------------------------------------------------------- linear models
+
+
+FEATURES = 6
+
+
+def samples(n: int = 90) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((n, FEATURES)) * (rng.random((n, FEATURES)) < 0.6)
+    return A, A @ np.array([1.0, -2.0, 0.0, 0.0, 1.0, 0.0]) + 0.1 * rng.standard_normal(n), rng.random(n) + 0.5
+
+
+def some_rows(number: int) -> tuple[np.ndarray, ...]:
+    return tuple(array[30 * number : 30 * (number + 1)] for array in samples()[:2])
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "float32", "weighted"])
+def test_a_sharded_sum_is_the_plain_linear_model(client: Any, kind: str, monkeypatch: Any) -> None:
+    A, y, weights = samples()
+    given: Any = {"sparse": csr_array(A), "float32": A.astype(np.float32)}.get(kind, A)
+    loss, omega = cg.Welsch(2.0), weights if kind == "weighted" else None
+    plain = cg.LinearModel(given, y, loss, weights=omega)
+    sharded = ShardedSum((given, y) if omega is None else (given, y, omega), loss, client=client, shards=4)
+    rng = np.random.default_rng(3)
+    x, batch = rng.standard_normal(FEATURES), rng.integers(len(y), size=25)
+    slopes = plain.term_rows(x, batch)
+    for name in ("smoothness", "lower_smoothness", "term_smoothness", "mean_square_smoothness", "lower_bound"):
+        assert close(getattr(sharded, name), getattr(plain, name)) or getattr(plain, name) == 0
+    assert (sharded.n_terms, sharded.shape) == (plain.n_terms, plain.shape)
+    assert close(sharded.value(x), plain.value(x))
+    assert close(sharded.grad(x), plain.grad(x))
+    assert close(sharded.term_rows(x, batch), slopes)
+    assert close(sharded.assemble(slopes, batch), plain.assemble(slopes, batch))
+    assert close(sharded.grad_terms(x, batch), plain.grad_terms(x, batch))
+    assert close(sharded.grad_scale(x), plain.grad_scale(x))
+    if kind == "weighted":  # the norm of many features is found from products
+        monkeypatch.setattr("condgrad.distributed.sum.SMALL", 2)
+        again = ShardedSum((given, y, omega), loss, client=client, shards=4)
+        assert again.smoothness == pytest.approx(plain.smoothness, rel=1e-5)
+        assert again.smoothness >= plain.smoothness
+
+
+@pytest.mark.parametrize("method", ["ncgs", "ncgs-vr", "sagafw", "spider-fw", "frank-wolfe"])
+def test_methods_take_the_same_steps_on_a_sharded_sum(client: Any, method: str) -> None:
+    A, y, _ = samples()
+    asked = {"method": method, "max_steps": 6, "tol": 1e-12, "output": "last"}
+    found = [
+        cg.minimize(F, cg.L1Ball(FEATURES, 3.0), **asked)
+        for F in (ShardedSum((A, y), cg.Welsch(2.0), client=client, shards=3), cg.LinearModel(A, y, cg.Welsch(2.0)))
+    ]
+    assert close(found[0].x, found[1].x)
+    assert {k: v for k, v in found[0].counts.items() if k in ("ifo", "lo")} == {
+        k: v for k, v in found[1].counts.items() if k in ("ifo", "lo")
+    }
+
+
+def test_rows_come_from_a_loader_and_from_files(client: Any, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    A, y, _ = samples()
+    arrays = ShardedSum((A, y), cg.Huber(), client=client, shards=3)
+    assert ShardedSum(Loader(some_rows, 3), cg.Huber(), client=client).summaries == arrays.summaries
+    table = pandas.DataFrame(A, columns=[f"a{j}" for j in range(FEATURES)]).assign(y=y)
+    for k in range(3):
+        table[30 * k : 30 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet")
+    assert ShardedSum(RowFolder(str(tmp_path), "y"), cg.Huber(), client=client).summaries == arrays.summaries
+    with pytest.raises(ShardError, match=r"Shard \d could not be loaded .*there is no column z among"):
+        ShardedSum(RowFolder(str(tmp_path), "z"), cg.Huber(), client=client)
+    with pytest.raises(ShardError, match=r"Shard \d has rows that can't be used .*Logistic needs labels"):
+        ShardedSum((A, y), cg.Logistic(), client=client)
+    with pytest.raises(ValueError, match=r"Rows are \(A, y\): .* but got shapes \(90, 6\), \(3,\)"):
+        ShardedSum((A, y[:3]), cg.Huber(), client=client)
+
+
+# ----------------------------------------------------------------------------------------------- an objective of one's own
+
+
+def centre(number: int) -> np.ndarray:
+    return np.full(3, float(number))
+
+
+def half_square(data: np.ndarray, x: np.ndarray) -> tuple[float, np.ndarray]:
+    return float((x - data) @ (x - data)) / 2, x - data
+
+
+def failing_for_2(data: np.ndarray, x: np.ndarray) -> Any:
+    return half_square(data, x) if data[0] < 2 else half_square(data, x)[0]
+
+
+def test_an_objective_of_ones_own_is_the_sum_over_the_shards(client: Any) -> None:
+    F = Sharded(centre, 4, half_square, 3, client=client)
+    x = np.array([0.5, 1.0, 2.0])
+    expected = [half_square(centre(i), x) for i in range(4)]
+    assert F.value(x) == pytest.approx(sum(value for value, _ in expected))
+    assert close(F.grad(x), sum(grad for _, grad in expected))
+    result = cg.minimize(F, cg.Box(np.zeros(3), np.full(3, 5.0)))
+    assert result.status == "converged"
+    assert np.abs(result.x - 1.5).max() < 1e-3
+    wrong = Sharded(centre, 4, failing_for_2, 3, client=client)
+    with pytest.raises(
+        ShardError, match=r"value_and_grad failed on shard [23] .*a pair \(value, gradient\) was expected"
+    ):
+        wrong.value(x)
 
 
 # -------------------------------------------------------------------------------------------- workers come and go
@@ -255,6 +393,23 @@ def test_a_killed_worker_changes_no_bit(client: Any, undisturbed: Any) -> None:
     assert killed
     assert np.asarray(again.x).tobytes() == np.asarray(undisturbed.x).tobytes()
     assert (again.fun, again.counts) == (undisturbed.fun, undisturbed.counts)
+
+
+def test_a_killed_worker_changes_no_bit_of_a_sharded_sum(client: Any) -> None:
+    F = ShardedSum(Loader(some_rows, 3), cg.Welsch(2.0), client=client)
+    asked = {"method": "ncgs-vr", "max_steps": 8, "tol": 1e-12}
+    before = cg.minimize(F, cg.L1Ball(FEATURES, 3.0), **asked)
+    killed: list[int] = []
+
+    def kill(record: Any, x: Any) -> None:
+        if record.k == 2 and not killed:
+            killed.extend(client.run(os.getpid).values())
+            os.kill(killed[0], signal.SIGKILL)
+
+    again = cg.minimize(F, cg.L1Ball(FEATURES, 3.0), callback=kill, **asked)
+    assert killed
+    assert again.x.tobytes() == before.x.tobytes()
+    assert (again.fun, again.counts) == (before.fun, before.counts)
 
 
 def test_arrays_are_sent_again_when_all_workers_were_killed(client: Any) -> None:

@@ -307,7 +307,7 @@ def test_a_linear_model_keeps_its_matrix(convert: Any, size: Any, weighted: bool
 
 
 def test_the_norm_of_a_large_float32_matrix_by_its_products(monkeypatch: Any) -> None:
-    monkeypatch.setattr(_matrices, "_SMALL", 5)
+    monkeypatch.setattr(_matrices, "SMALL", 5)
     A = np.random.default_rng(0).standard_normal((30, 20)).astype(F32)
     exact = float(np.linalg.norm(A.astype(float), 2))
     assert exact <= _matrices.spectral_norm(A) <= exact * (1 + 1e-5)

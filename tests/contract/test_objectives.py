@@ -191,7 +191,7 @@ def fails(*_, **__):
 
 @pytest.mark.parametrize("shape", [(60, 40), (40, 60)])
 def test_spectra_of_large_matrices_are_safe_bounds(shape, monkeypatch):
-    monkeypatch.setattr(_matrices, "_SMALL", 5)
+    monkeypatch.setattr(_matrices, "SMALL", 5)
     A = sp.random_array(shape, density=0.2, rng=2, data_sampler=np.random.default_rng(2).standard_normal).tocsr()
     exact = np.linalg.norm(A.toarray(), 2)
     assert exact <= _matrices.spectral_norm(A) <= exact * (1 + 2e-6)
@@ -203,7 +203,7 @@ def test_spectra_of_large_matrices_are_safe_bounds(shape, monkeypatch):
 
 @pytest.mark.parametrize("shift", [0.0, -20.0, 20.0])
 def test_curvature_of_large_matrices_is_a_safe_bound(shift, monkeypatch):
-    monkeypatch.setattr(_matrices, "_SMALL", 5)
+    monkeypatch.setattr(_matrices, "SMALL", 5)
     A = sp.random_array((60, 60), density=0.1, rng=2)
     Q = (A + A.T + shift * sp.eye_array(60)).tocsr()
     eigenvalues = np.linalg.eigvalsh(Q.toarray())

@@ -25,11 +25,11 @@ class ShardedCompletion:
 
     Parameters
     ----------
-    source : tuple of arrays, Loader or ParquetFolder
+    source : tuple of arrays, Loader or EntryFolder
         The entries: (rows, cols, values) or (rows, cols, values, weights) in memory, a function that loads a shard, or files
         that the workers read.
-    shape : tuple of two ints
-        Shape of the matrix.
+    shape : tuple of two ints, default None
+        Shape of the matrix. None: found from the names of rows and columns, for an EntryFolder with names.
     loss : Loss, default None
         The loss phi; None: ``Welsch()``.
     client : distributed.Client
@@ -65,17 +65,18 @@ class ShardedCompletion:
     def __init__(
         self,
         source: tuple[Any, ...] | Source,
-        shape: tuple[int, int],
+        shape: tuple[int, int] | None = None,
         loss: Loss | None = None,
         *,
         client: Client,
         shards: int | None = None,
         timeout: float | None = None,
     ):
-        given = checks.as_shape(shape, "ShardedCompletion")
-        if len(given) != 2:
-            raise ValueError(f"ShardedCompletion is about matrices, but got shape {given}: give (rows, columns).")
-        self.shape = given[0], given[1]
+        if shape is not None:
+            given = checks.as_shape(shape, "ShardedCompletion")
+            if len(given) != 2:
+                raise ValueError(f"ShardedCompletion is about matrices, but got shape {given}: give (rows, columns).")
+            shape = given[0], given[1]
         self.loss = Welsch() if loss is None else loss
         if shards is not None:
             checks.whole(shards, "The number of shards")
@@ -87,10 +88,16 @@ class ShardedCompletion:
             source = Arrays(tuple(source))
         elif not hasattr(source, "open"):
             raise TypeError(
-                f"The source is of type {type(source).__name__}: give (rows, cols, values), a Loader or a ParquetFolder."
+                f"The source is of type {type(source).__name__}: give (rows, cols, values), a Loader or an EntryFolder."
             )
         cluster = Cluster(client, timeout)
-        self.pattern = ShardedPattern(cluster, source.open(cluster, self.shape, shards), self.shape, self.loss)
+        opened: Any = source.open(cluster, shape, shards)
+        found: Any = getattr(opened, "shape", shape)  # files with names tell the shape
+        self.shape: tuple[int, int] = found
+        names: Any = getattr(opened, "names", None) or (None, None)
+        self.row_names, self.col_names = names
+        """Names of the rows and columns of an EntryFolder with names, in the order of their numbers; else None."""
+        self.pattern = ShardedPattern(cluster, opened, self.shape, self.loss)
 
     @property
     def _max_weight(self) -> float:

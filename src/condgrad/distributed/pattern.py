@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from condgrad.distributed import shards
-from condgrad.distributed.cluster import Cluster, Future, Held, lost
+from condgrad.distributed.cluster import Cluster, Future
+from condgrad.distributed.held import HeldShards
 from condgrad.distributed.sources import Opened
 from condgrad.objectives.losses import Loss
 
 
 class ShardedPattern:
     """Observed entries of a matrix, divided by rows into shards that are on the workers.
-
-    Shards are loaded at once, and again if the worker that holds one dies. The number of shards and what is in each is a function
-    of the data, so that no result depends on the workers.
 
     Parameters
     ----------
@@ -36,12 +35,9 @@ class ShardedPattern:
     """
 
     def __init__(self, cluster: Cluster, opened: Opened, shape: tuple[int, int], loss: Loss):
-        self._cluster, self._opened, self.loss = cluster, opened, loss
-        self._shards: Held = [None] * opened.n_shards
-        self.shape, self.n_shards = shape, opened.n_shards
-        self.summaries: tuple[shards.ShardSummary, ...] = tuple(
-            cluster.results(lambda: cluster.map(shards.summarise, self.shards()))
-        )
+        self._held = HeldShards(cluster, opened, partial(shards.build, shape=shape, loss=loss))
+        self.shape, self.loss, self.n_shards = shape, loss, opened.n_shards
+        self.summaries: tuple[shards.ShardSummary, ...] = tuple(self._held.each(shards.summarise))
         self.size = sum(summary.entries for summary in self.summaries)
         self._check()
 
@@ -53,7 +49,7 @@ class ShardedPattern:
     @property
     def cluster(self) -> Cluster:
         """The workers."""
-        return self._cluster
+        return self._held.cluster
 
     def _check(self) -> None:
         before = self.summaries[0]
@@ -75,50 +71,20 @@ class ShardedPattern:
 
     def shards(self) -> list[Future]:
         """Return the shards; those that are lost are loaded again."""
-        if any(map(lost, self._shards)):
-            workers = self._cluster.workers()
-            for i, future in enumerate(self._shards):
-                if lost(future):
-                    worker = workers[i % len(workers)]
-                    self._shards[i] = self._opened.submit(self._cluster, i, self.shape, self.loss, worker)
-        return [future for future in self._shards if future is not None]
+        return self._held.futures()
 
     def each(
         self,
         function: Callable[..., Any],
         *,
-        common: Sequence[np.ndarray] = (),
         by_rows: Sequence[np.ndarray] = (),
+        common: Sequence[np.ndarray] = (),
         last: tuple[Any, ...] = (),
         held: Callable[[], list[list[Future]]] = list,
     ) -> list[Any]:
         """Return ``function(shard, *by_rows, *common, *last, *held)`` of all shards, in their order.
 
-        Parameters
-        ----------
-        function : callable
-        common : sequence of ndarray
-            Arrays that every shard needs.
-        by_rows : sequence of ndarray
-            Arrays of which every shard needs its rows.
-        last : tuple
-            Further, small arguments.
-        held : callable
-            Returns lists with what the workers hold for each shard; called again if something is lost.
+        ``by_rows`` are arrays of which every shard needs its rows. The other arguments are those of :meth:`HeldShards.each`.
         """
-        return self._cluster.results(lambda: self.start(function, common, by_rows, last, held))
-
-    def start(
-        self,
-        function: Callable[..., Any],
-        common: Sequence[np.ndarray] = (),
-        by_rows: Sequence[np.ndarray] = (),
-        last: tuple[Any, ...] = (),
-        held: Callable[[], list[list[Future]]] = list,
-    ) -> list[Future]:
-        """Submit the tasks of :meth:`each`."""
-        cluster, here, parts = self._cluster, self.shards(), held()
-        shared = [[block] * self.n_shards for block in cluster.send(common, copies=self.n_shards)]
-        local = [cluster.send(self.rows(block)) for block in by_rows]
-        small = [[argument] * self.n_shards for argument in last]
-        return cluster.map(function, here, *local, *shared, *small, *parts)
+        local = [self.rows(block) for block in by_rows]
+        return self._held.each(function, by_shard=local, common=common, last=last, held=held)

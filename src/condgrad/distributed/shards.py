@@ -75,6 +75,9 @@ def explain(error: BaseException) -> str:
 def build(number: int, data: Any, shape: tuple[int, int], loss: Loss) -> Shard:
     """Return the shard of the entries (rows, cols, values) or (rows, cols, values, weights); raise ShardError for bad data."""
     try:
+        data = tuple(data)
+        if len(data) not in (3, 4):
+            raise ValueError(f"there are {len(data)} arrays, not (rows, cols, values) or (rows, cols, values, weights)")
         rows, cols, values, weights = (*data, None) if len(data) == 3 else data
         rows = np.asarray(rows)
         if rows.size and (rows.min() < 0 or rows.max() >= shape[0]):
@@ -87,17 +90,15 @@ def build(number: int, data: Any, shape: tuple[int, int], loss: Loss) -> Shard:
     return Shard(number, first, entries.pattern, entries.values, entries.weights)
 
 
-def load(number: int, loader: Any, shape: tuple[int, int], loss: Loss) -> Shard:
-    """Return the shard that ``loader(number)`` reads; an exception of the loader becomes a ShardError."""
+def load(number: int, loader: Any, build: Any) -> Any:
+    """Return the shard of the data that ``loader(number)`` reads; an exception of the loader becomes a ShardError."""
     try:
-        data = tuple(loader(number))
-        if len(data) not in (3, 4):
-            raise ValueError(f"it gave {len(data)} arrays, but (rows, cols, values) or (rows, cols, values, weights)")
+        data = loader(number)
     except Exception as error:
         raise ShardError(
             f"Shard {number} could not be loaded ({explain(error)}): correct the loader or its data."
         ) from None
-    return build(number, data, shape, loss)
+    return build(number, data)
 
 
 def summarise(shard: Shard) -> ShardSummary:

@@ -1,4 +1,4 @@
-"""Where the entries of a sharded matrix come from: arrays in memory, a function that loads a shard, or Parquet files."""
+"""Where sharded data come from: arrays in memory, or a function that loads a shard. Files are in folders.py."""
 
 from __future__ import annotations
 
@@ -10,36 +10,42 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.distributed.cluster import Cluster, Future
-from condgrad.distributed.shards import build, load
-from condgrad.objectives.losses import Loss
+from condgrad.distributed.shards import load
+from condgrad.objectives._matrices import is_sparse
 
 SHARD_ENTRIES = 2**21
 """Number of entries of a shard by default: about 50 MB with its slopes."""
+SHARD_ROWS = 2**18
+"""Number of rows of a linear model in a shard by default."""
 MIN_SHARDS = 8
 """Minimum number of shards by default, so that a few workers share small data too."""
 
 
-class Source(Protocol):
-    """Protocol: entries that are divided into shards by rows."""
+Build = Callable[[int, Any], Any]
+"""``build(number, data)`` makes a shard of what was loaded; it raises ShardError for data that can't be used."""
 
-    def open(self, cluster: Cluster, shape: tuple[int, int], shards: int | None) -> Opened:
-        """Divide the entries into shards."""
+
+class Source(Protocol):
+    """Protocol: data that are divided into shards by rows."""
+
+    def open(self, cluster: Cluster, shape: tuple[int, int] | None, shards: int | None) -> Opened:
+        """Divide the data into shards; ``shape`` is that of a matrix with entries, if it is known."""
 
 
 class Opened(Protocol):
-    """Protocol: entries that have been divided into shards."""
+    """Protocol: data that have been divided into shards."""
 
     @property
     def n_shards(self) -> int:
         """Number of shards."""
 
-    def submit(self, cluster: Cluster, number: int, shape: tuple[int, int], loss: Loss, worker: str) -> Future:
-        """Start to load a shard; called again if the worker that held it has died."""
+    def submit(self, cluster: Cluster, number: int, build: Build, worker: str) -> Future:
+        """Start to load a shard and to build it; called again if the worker that held it has died."""
 
 
-def default_shards(entries: int, rows: int) -> int:
+def default_shards(entries: int, rows: int, size: int = SHARD_ENTRIES) -> int:
     """Return the number of shards for this number of entries: a function of the data, whatever the cluster."""
-    return max(1, min(rows, max(MIN_SHARDS, -(-entries // SHARD_ENTRIES))))
+    return max(1, min(rows, max(MIN_SHARDS, -(-entries // size))))
 
 
 def balanced(counts: np.ndarray, parts: int) -> np.ndarray:
@@ -56,9 +62,10 @@ class Loader:
     Parameters
     ----------
     load : callable
-        ``load(i)`` returns the entries of shard i as (rows, cols, values) or (rows, cols, values, weights), with the rows and
-        columns of the whole matrix. It runs on a worker, and again on another one if that worker dies. The rows of shard i come
-        before those of shard i + 1: no row is in two shards.
+        ``load(i)`` returns the data of shard i. For :class:`ShardedCompletion`: (rows, cols, values) or (rows, cols, values,
+        weights), with the rows and columns of the whole matrix; the rows of shard i come before those of shard i + 1, and no row
+        is in two shards. For :class:`ShardedSum`: (A, y) or (A, y, weights). It runs on a worker, and again on another one if
+        that worker dies: it must return the same data.
     shards : int
         Number of shards.
     """
@@ -73,13 +80,13 @@ class Loader:
     def n_shards(self) -> int:
         return self.shards
 
-    def open(self, cluster: Cluster, shape: tuple[int, int], shards: int | None) -> Opened:
+    def open(self, cluster: Cluster, shape: tuple[int, int] | None, shards: int | None) -> Opened:
         if shards is not None and shards != self.shards:
-            raise ValueError(f"The Loader has {self.shards} shards, but shards={shards} was asked for: leave it out.")
+            raise ValueError(f"The source has {self.shards} shards, but shards={shards} was asked for: leave it out.")
         return self
 
-    def submit(self, cluster: Cluster, number: int, shape: tuple[int, int], loss: Loss, worker: str) -> Future:
-        return cluster.submit(load, number, self.load, shape, loss)
+    def submit(self, cluster: Cluster, number: int, build: Build, worker: str) -> Future:
+        return cluster.submit(load, number, self.load, build)
 
 
 class Arrays:
@@ -96,7 +103,9 @@ class Arrays:
         if self.data[0].dtype.kind not in "iu":
             raise ValueError(f"Rows must be whole numbers, but got dtype {self.data[0].dtype}: pass integers.")
 
-    def open(self, cluster: Cluster, shape: tuple[int, int], shards: int | None) -> Opened:
+    def open(self, cluster: Cluster, shape: tuple[int, int] | None, shards: int | None) -> Opened:
+        if shape is None:
+            raise ValueError("The shape is missing: give the number of rows and columns of the matrix.")
         rows, n_rows = self.data[0], shape[0]
         if rows.min() < 0 or rows.max() >= n_rows:
             raise ValueError(
@@ -110,10 +119,31 @@ class Arrays:
 
 
 class _OpenedArrays:
-    def __init__(self, data: tuple[np.ndarray, ...], ends: np.ndarray):
+    def __init__(self, data: tuple[Any, ...], ends: np.ndarray):
         self.data, self.ends, self.n_shards = data, ends, len(ends) - 1
 
-    def submit(self, cluster: Cluster, number: int, shape: tuple[int, int], loss: Loss, worker: str) -> Future:
+    def submit(self, cluster: Cluster, number: int, build: Build, worker: str) -> Future:
         part = slice(self.ends[number], self.ends[number + 1])
         sent = cluster.client.scatter(tuple(array[part] for array in self.data), workers=[worker], hash=False)
-        return cluster.submit(build, number, list(sent), shape, loss)
+        return cluster.submit(build, number, list(sent))
+
+
+class Rows:
+    """Rows of a linear model in the driver's memory, which keeps them: shards of a worker that dies are sent again."""
+
+    def __init__(self, data: tuple[Any, ...]):
+        if len(data) not in (2, 3):
+            raise ValueError(f"Got {len(data)} arrays of rows: give (A, y) or (A, y, weights).")
+        given: Any = data[0]
+        A: Any = given.tocsr() if is_sparse(given) else np.asarray(given)
+        self.data = (A, *(np.asarray(array) for array in data[1:]))
+        if A.ndim != 2 or not A.shape[0] or any(array.shape != A.shape[:1] for array in self.data[1:]):
+            raise ValueError(
+                "Rows are (A, y): a matrix with at least one row and a number for each of its rows, but got shapes "
+                f"{', '.join(str(array.shape) for array in self.data)}."
+            )
+
+    def open(self, cluster: Cluster, shape: tuple[int, int] | None, shards: int | None) -> Opened:
+        n = self.data[0].shape[0]
+        parts = default_shards(n, n, SHARD_ROWS) if shards is None else shards
+        return _OpenedArrays(self.data, np.linspace(0, n, parts + 1).astype(int))

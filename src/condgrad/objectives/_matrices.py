@@ -19,7 +19,7 @@ from condgrad import checks
 Matrix = Any
 """A dense array or a csr_array."""
 
-_SMALL = 500
+SMALL = 500
 """Up to this size dense eigenvalues are cheap."""
 _ACCURACY = 1e-8
 _SAFE = 1 + 1e-6
@@ -30,15 +30,20 @@ PIECE_ENTRIES = 2**20
 
 def as_matrix(values: Any, what: str) -> Matrix:
     """A finite matrix of our own, float32 or float64: a read-only array, or a csr_array where any scipy-sparse one was given."""
-    matrix: Matrix = values if _is_sparse(values) else checks.finite_array(values, what, keep_float32=True)
+    matrix: Matrix = values if is_sparse(values) else checks.finite_array(values, what, keep_float32=True)
     if matrix.ndim != 2:
         raise ValueError(f"{what} must be a matrix, but has shape {matrix.shape}: reshape it to (rows, columns).")
-    if not _is_sparse(matrix):
+    if not is_sparse(matrix):
         return matrix
     stored = csr_array(matrix, copy=True)
     stored.sum_duplicates()
     data = checks.finite_array(stored.data, f"{what} (the list of its stored entries)", keep_float32=True)
     return csr_array((data, stored.indices, stored.indptr), shape=stored.shape)
+
+
+def arrays_of(matrix: Matrix) -> tuple[np.ndarray, ...]:
+    """The arrays that hold a matrix: the matrix itself, or those of a csr_array."""
+    return (matrix.data, matrix.indices, matrix.indptr) if is_sparse(matrix) else (matrix,)
 
 
 def is_single(matrix: Matrix) -> bool:
@@ -90,14 +95,29 @@ def spectral_norm(matrix: Matrix, row_scales: np.ndarray | None = None) -> float
         return 0.0
     matrix = matrix / scale
     n, d = matrix.shape
-    if min(n, d) <= _SMALL:
-        gram = matrix @ matrix.T if n <= d else matrix.T @ matrix
-        return float(scale * math.sqrt(np.linalg.eigvalsh(_dense(gram))[-1]))
+    if min(n, d) <= SMALL:
+        products = matrix @ matrix.T if n <= d else matrix.T @ matrix
+        return float(scale * math.sqrt(np.linalg.eigvalsh(_dense(products))[-1]))
     try:
         top = svds(matrix, k=1, v0=_start(min(n, d)), tol=_ACCURACY, return_singular_vectors=False)[0]
         return float(scale * top * _SAFE)
     except ArpackError:
         return float(scale * math.sqrt(abs(matrix).sum(axis=0).max() * abs(matrix).sum(axis=1).max()))
+
+
+def gram(matrix: Matrix, row_scales: np.ndarray) -> np.ndarray:
+    """The product of the transpose with the matrix, each row times its scale, in float64; a few rows at a time."""
+    total = np.zeros((matrix.shape[1], matrix.shape[1]))
+    for i, rows in pieces(matrix):
+        part = row_scales[i, None] * _dense(rows)
+        total += part.T @ part
+    return total
+
+
+def largest_eigenvalue(product: Any, size: int) -> float:
+    """The largest eigenvalue, or a little more, of a positive semidefinite matrix known by its products with vectors."""
+    operator = LinearOperator((size, size), matvec=product, dtype=float)
+    return _SAFE * float(eigsh(operator, k=1, which="LA", v0=_start(size), tol=_ACCURACY, return_eigenvectors=False)[0])
 
 
 def _spectral_norm_of_single(matrix: Matrix, row_scales: np.ndarray) -> float:
@@ -107,15 +127,11 @@ def _spectral_norm_of_single(matrix: Matrix, row_scales: np.ndarray) -> float:
     if largest == 0.0:
         return 0.0
     scales = row_scales / largest
-    if d <= _SMALL:
-        gram = np.zeros((d, d))
-        for i, rows in pieces(matrix):
-            part = scales[i, None] * _dense(rows)
-            gram += part.T @ part
-        return float(largest * math.sqrt(np.linalg.eigvalsh(gram)[-1]))
-    if n <= _SMALL:
-        gram = np.column_stack([times(matrix, _dense(matrix[[i]]).astype(float).ravel()) for i in range(n)])
-        return float(largest * math.sqrt(np.linalg.eigvalsh(scales[:, None] * gram * scales)[-1]))
+    if d <= SMALL:
+        return float(largest * math.sqrt(np.linalg.eigvalsh(gram(matrix, scales))[-1]))
+    if n <= SMALL:
+        products = np.column_stack([times(matrix, _dense(matrix[[i]]).astype(float).ravel()) for i in range(n)])
+        return float(largest * math.sqrt(np.linalg.eigvalsh(scales[:, None] * products * scales)[-1]))
     product = LinearOperator(
         (n, d),
         matvec=lambda x: scales * times(matrix, x.ravel()),
@@ -136,7 +152,7 @@ def _spectral_norm_of_single(matrix: Matrix, row_scales: np.ndarray) -> float:
 def curvature(symmetric: Matrix) -> tuple[float, float]:
     """(L, l) of x'Qx/2: the largest |eigenvalue|, and how far the smallest lies below 0; or a little more."""
     n, symmetric = symmetric.shape[0], symmetric.astype(float) if is_single(symmetric) else symmetric
-    if n <= _SMALL or not _is_sparse(symmetric):
+    if n <= SMALL or not is_sparse(symmetric):
         eigenvalues = np.linalg.eigvalsh(_dense(symmetric))
         lowest, highest = eigenvalues[0], eigenvalues[-1]
     else:
@@ -163,9 +179,9 @@ def _start(size: int) -> np.ndarray:
 
 
 def _dense(matrix: Matrix) -> np.ndarray:
-    return matrix.toarray() if _is_sparse(matrix) else matrix
+    return matrix.toarray() if is_sparse(matrix) else matrix
 
 
-def _is_sparse(matrix: Any) -> bool:
+def is_sparse(matrix: Any) -> bool:
     """issparse, without its type guard: that narrows to a base class with hardly any members."""
     return issparse(matrix)

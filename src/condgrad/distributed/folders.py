@@ -1,0 +1,320 @@
+"""Folders of Parquet or CSV files as the source of sharded data: the workers read them, and the driver never holds the data.
+
+Entries of a matrix are in the files in any order. Each file is read twice, by one worker: once to count the entries of ranges of
+rows, from which the shards are cut, and once to write its entries to a file for each shard. A shard is loaded from these files.
+If rows and columns have names, the files are read once before, to list the names. Rows of a linear model are not reordered: each
+file is a shard.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from condgrad import checks
+from condgrad.distributed.cluster import Cluster, Future
+from condgrad.distributed.shards import ShardError, explain, load
+from condgrad.distributed.sources import Build, Loader, Opened, balanced, default_shards
+from condgrad.runtime.extras import needed_for
+from condgrad.storage.atomic import replacing
+
+BATCH_ROWS = 2**20
+"""Number of lines of a Parquet file that are in memory at a time while they are counted."""
+CSV_BLOCK_BYTES = 2**24
+"""Number of bytes of a CSV file that are in memory at a time while they are counted."""
+MAX_RANGES = 4096
+"""Maximum number of ranges of rows whose entries are counted: shards begin at the bounds of ranges."""
+FORMATS = (".parquet", ".csv")
+
+
+def files_in(path: str) -> list[str]:
+    """Return the Parquet or CSV files of a folder in the order of their names; raise ValueError if there are none, or both."""
+    with needed_for("Folders of Parquet or CSV files"):
+        import pyarrow  # noqa: F401
+    found = {ending: sorted(str(file) for file in Path(path).glob(f"*{ending}")) for ending in FORMATS}
+    given = [files for files in found.values() if files]
+    if len(given) != 1:
+        what = "both Parquet and CSV files" if given else "no files *.parquet or *.csv"
+        raise ValueError(f"There are {what} in {path}: name a folder with files of one format.")
+    return given[0]
+
+
+@dataclass(frozen=True)
+class EntryFolder:
+    """A folder of Parquet or CSV files with one entry of the matrix in each line, in any order.
+
+    Parameters
+    ----------
+    path : str
+        The folder. Its files ``*.parquet`` or ``*.csv`` are read, in the order of their names.
+    scratch : str
+        An existing folder with room for all entries (16 to 32 bytes each). A folder of its own is made in it, and removed with
+        the objective. All workers and the driver must see both folders under these names.
+    columns : tuple of str, default ("row", "col", "value")
+        Names of the columns with the row, the column and the value of an entry; a fourth one has weights.
+    names : bool, default False
+        Whether rows and columns have names: any numbers or strings. False: they are numbers, counted from 0.
+    """
+
+    path: str
+    scratch: str
+    columns: tuple[str, ...] = ("row", "col", "value")
+    names: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.columns) not in (3, 4):
+            raise ValueError(
+                f"EntryFolder has {len(self.columns)} columns, 3 or 4 were expected: row, column, value, weight."
+            )
+
+    @classmethod
+    def from_dask(
+        cls, frame: Any, scratch: str, columns: tuple[str, ...] = ("row", "col", "value"), names: bool = False
+    ) -> EntryFolder:
+        """Write a Dask DataFrame with one entry in each line to a folder in ``scratch``: the workers do, a partition at a time.
+
+        Parameters
+        ----------
+        frame : dask.dataframe.DataFrame
+        scratch, columns, names
+            As for the class.
+
+        Returns
+        -------
+        EntryFolder
+            Its files are removed when it is gone, which may be as soon as the objective has been made.
+        """
+        if not hasattr(frame, "to_parquet") or not hasattr(frame, "npartitions"):
+            raise TypeError(f"The frame is of type {type(frame).__name__}, a Dask DataFrame was expected.")
+        path = tempfile.mkdtemp(prefix="condgrad-entries-", dir=scratch)
+        folder = cls(path, scratch, columns, names)
+        weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
+        frame[list(columns)].to_parquet(path, write_index=False)
+        return folder
+
+    def open(self, cluster: Cluster, shape: tuple[int, int] | None, shards: int | None) -> Opened:
+        files, names = files_in(self.path), None
+        if self.names:
+            found = cluster.results(lambda: [cluster.submit(names_in, file, self.columns) for file in files])
+            names = tuple(np.unique(np.concatenate(lists)) for lists in zip(*found, strict=True))
+            known = len(names[0]), len(names[1])
+            if shape not in (None, known):
+                raise ValueError(f"The shape is {shape}, but the files name {known}: leave the shape out.")
+            shape = known
+        if shape is None:
+            raise ValueError("The shape is missing: give it, or names=True if rows and columns have names.")
+        n_rows, width = shape[0], -(-shape[0] // MAX_RANGES)
+        sent = [] if names is None else list(cluster.client.scatter(list(names), hash=False))
+
+        def each(function: Any, *args: Any) -> list[Any]:
+            """Return the results of a function of each file."""
+            return cluster.results(
+                lambda: [
+                    cluster.submit(function, file, number, self.columns, *args, *sent)
+                    for number, file in enumerate(files)
+                ]
+            )
+
+        counts = np.asarray(sum(each(count, n_rows, width)))
+        checks.whole(int(counts.sum()), f"The number of entries in {self.path}")
+        parts = default_shards(int(counts.sum()), n_rows) if shards is None else shards
+        cuts = np.minimum(balanced(counts, parts) * width, n_rows)
+        folder = tempfile.mkdtemp(prefix="condgrad-shards-", dir=self.scratch)
+        opened = Partitioned(folder, len(files), parts, shape, names)
+        each(partition, cuts, folder)
+        return opened
+
+
+class Partitioned:
+    """Entries on disk, with files for each shard; they are removed when this object is gone."""
+
+    def __init__(self, folder: str, files: int, n_shards: int, shape: tuple[int, int], names: Any):
+        self.folder, self.files, self.n_shards, self.shape, self.names = folder, files, n_shards, shape, names
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+    def submit(self, cluster: Cluster, number: int, build: Build, worker: str) -> Future:
+        return cluster.submit(load, number, partial(read_parts, self.folder, self.files), build)
+
+
+@dataclass(frozen=True)
+class RowFolder:
+    """A folder of Parquet or CSV files with one row of a linear model in each line. Each file is a shard.
+
+    Parameters
+    ----------
+    path : str
+        The folder, which all workers see under this name. Its files ``*.parquet`` or ``*.csv`` are read, in the order of their
+        names.
+    target : str
+        Name of the column with the targets y.
+    features : sequence of str, default None
+        Names of the columns of A; None: all columns but the target and the weights, in the order of the first file.
+    weight : str, default None
+        Name of the column with the weights; None: all rows count the same.
+    single : bool, default False
+        Whether A is float32, in half of the memory.
+    """
+
+    path: str
+    target: str
+    features: tuple[str, ...] | None = None
+    weight: str | None = None
+    single: bool = False
+
+    def open(self, cluster: Cluster, shape: tuple[int, int] | None, shards: int | None) -> Opened:
+        files = files_in(self.path)
+        others = {self.target, self.weight}
+        features = self.features or tuple(name for name in column_names(files[0]) if name not in others)
+        if not features:
+            raise ValueError(f"The files in {self.path} have no columns but {self.target}: features are missing.")
+        read = partial(read_rows, files, tuple(features), self.target, self.weight, self.single)
+        return Loader(read, len(files)).open(cluster, shape, shards)
+
+
+def column_names(file: str) -> list[str]:
+    """Return the names of the columns of a file."""
+    if file.endswith(".csv"):
+        from pyarrow import csv
+
+        with csv.open_csv(file) as opened:
+            return list(opened.schema.names)
+    from pyarrow.parquet import read_schema
+
+    return list(read_schema(file).names)
+
+
+def read_rows(
+    files: list[str], features: tuple[str, ...], target: str, weight: str | None, single: bool, number: int
+) -> tuple[np.ndarray, ...]:
+    """Return (A, y) or (A, y, weights) of a file."""
+    columns = (*features, target, *([weight] if weight else []))
+    parts = [[column.astype(float, copy=False) for column in found] for found in batches(files[number], columns)]
+    data = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)] or [np.zeros(0)] * len(columns)
+    d = len(features)
+    A = np.empty((len(data[d]), d), np.float32 if single else float)
+    for j in range(d):
+        A[:, j] = data[j]
+    return (A, *data[d:])
+
+
+def batches(file: str, columns: Sequence[str]) -> Iterator[list[np.ndarray]]:
+    """Yield the columns of a file, a batch of lines at a time."""
+    names = column_names(file)
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise ValueError(f"there is no column {missing[0]} among {', '.join(names)}")
+    for batch in _read_csv(file, columns) if file.endswith(".csv") else _read_parquet(file, columns):
+        found = [batch.column(name) for name in columns]
+        if any(column.null_count for column in found):
+            raise ValueError("a line has an empty cell")
+        yield [column.to_numpy(zero_copy_only=False) for column in found]
+
+
+def _read_csv(file: str, columns: Sequence[str]) -> Iterator[Any]:
+    from pyarrow import csv
+
+    reading = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False)
+    with csv.open_csv(file, reading, convert_options=csv.ConvertOptions(include_columns=list(columns))) as opened:
+        yield from opened
+
+
+def _read_parquet(file: str, columns: Sequence[str]) -> Iterator[Any]:
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(file) as opened:
+        yield from opened.iter_batches(batch_size=BATCH_ROWS, columns=list(columns))
+
+
+def entries_in(file: str, columns: Sequence[str], row_names: Any = None, col_names: Any = None) -> Iterator[list[Any]]:
+    """Yield the columns of a file with entries, a batch at a time; names of rows and columns are replaced by their numbers."""
+    for found in batches(file, columns):
+        for k, names in enumerate((row_names, col_names)[: len(found)]):
+            if names is not None:
+                found[k] = np.searchsorted(names, found[k].astype(names.dtype))
+        yield found
+
+
+def names_in(file: str, columns: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the names of the rows and of the columns in a file, each once."""
+    try:
+        found: tuple[list[Any], list[Any]] = [], []
+        for parts in batches(file, columns[:2]):
+            for k, names in enumerate(parts):
+                names = names.astype(str) if names.dtype.kind == "O" else names
+                found[k].append(np.unique(names))
+        return np.unique(np.concatenate(found[0])), np.unique(np.concatenate(found[1]))
+    except Exception as error:
+        raise ShardError(f"The file {file} could not be read ({explain(error)}): correct it.") from None
+
+
+def count(
+    file: str,
+    number: int,
+    columns: Sequence[str],
+    n_rows: int,
+    width: int,
+    row_names: Any = None,
+    col_names: Any = None,
+) -> np.ndarray:
+    """Return the number of entries of each range of ``width`` rows; raise ShardError if the file can't be used."""
+    counts = np.zeros(-(-n_rows // width), np.int64)
+    try:
+        for (rows,) in entries_in(file, columns[:1], row_names):
+            if rows.dtype.kind not in "iu":
+                raise ValueError(
+                    f"the column {columns[0]} holds {rows.dtype}, whole numbers were expected: give names=True for names"
+                )
+            if rows.size and (rows.min() < 0 or rows.max() >= n_rows):
+                raise ValueError(f"rows go from {rows.min()} to {rows.max()}, but the matrix has {n_rows}")
+            counts += np.bincount(rows // width, minlength=len(counts))
+    except Exception as error:
+        raise ShardError(f"The file {file} could not be read ({explain(error)}): correct it.") from None
+    return counts
+
+
+def part(folder: str, shard: int, number: int) -> Path:
+    """Return the name of the file with the entries of a shard from one of the given files."""
+    return Path(folder) / f"shard-{shard:06d}-part-{number:06d}.npz"
+
+
+def partition(
+    file: str,
+    number: int,
+    columns: Sequence[str],
+    cuts: np.ndarray,
+    folder: str,
+    row_names: Any = None,
+    col_names: Any = None,
+) -> None:
+    """Write the entries of a file to a file for each shard. It may run twice: files are replaced as a whole."""
+    try:
+        found = list(entries_in(file, columns, row_names, col_names))
+        data = [np.concatenate(column) for column in zip(*found, strict=True)] or [np.zeros(0, int)] * len(columns)
+        shard = np.searchsorted(cuts[1:-1], data[0], side="right")
+        order = np.argsort(shard, kind="stable")
+        ends = np.searchsorted(shard[order], np.arange(len(cuts)))
+        for i in range(len(cuts) - 1):
+            kept = order[ends[i] : ends[i + 1]]
+            with replacing(part(folder, i, number)) as stream:
+                np.savez(stream, *(column[kept] for column in data))
+    except Exception as error:
+        raise ShardError(
+            f"The entries of {file} could not be written to {folder} ({explain(error)}): check the file and the room on the disk."
+        ) from None
+
+
+def read_parts(folder: str, files: int, shard: int) -> tuple[Any, ...]:
+    """Return the entries of a shard, from its files."""
+    parts = []
+    for number in range(files):
+        with np.load(part(folder, shard, number), allow_pickle=False) as saved:
+            parts.append([saved[f"arr_{k}"] for k in range(len(saved.files))])
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))

@@ -1,0 +1,86 @@
+"""Shards of data on the workers: they are loaded at once, and again on another worker if the one that holds them dies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from condgrad.distributed.cluster import Cluster, Future, Held, lost
+from condgrad.distributed.sources import Build, Opened
+
+
+class HeldShards:
+    """The shards of an objective, each on one worker.
+
+    The number of shards and what is in each is a function of the data, so that no result depends on the workers.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    opened : Opened
+        The data, divided into shards.
+    build : callable
+        ``build(number, data)`` makes a shard of the data that were loaded. It runs on a worker.
+
+    Raises
+    ------
+    ShardError
+        By the first computation, if a shard can't be loaded.
+    """
+
+    def __init__(self, cluster: Cluster, opened: Opened, build: Build):
+        self.cluster, self.n_shards = cluster, opened.n_shards
+        self._opened, self._build = opened, build
+        self._futures: Held = [None] * opened.n_shards
+
+    def futures(self) -> list[Future]:
+        """Return the shards; those that are lost are loaded again."""
+        if any(map(lost, self._futures)):
+            workers = self.cluster.workers()
+            for i, future in enumerate(self._futures):
+                if lost(future):
+                    worker = workers[i % len(workers)]
+                    self._futures[i] = self._opened.submit(self.cluster, i, self._build, worker)
+        return [future for future in self._futures if future is not None]
+
+    def each(
+        self,
+        function: Callable[..., Any],
+        *,
+        by_shard: Sequence[Sequence[np.ndarray]] = (),
+        common: Sequence[np.ndarray] = (),
+        last: tuple[Any, ...] = (),
+        held: Callable[[], list[list[Future]]] = list,
+        only: Sequence[int] | None = None,
+    ) -> list[Any]:
+        """Return ``function(shard, *by_shard, *common, *last, *held)`` of all shards, in their order.
+
+        Parameters
+        ----------
+        function : callable
+        by_shard : sequence of lists of ndarray, default ()
+            Lists with one array for each shard.
+        common : sequence of ndarray, default ()
+            Arrays that every shard needs.
+        last : tuple, default ()
+            Further, small arguments.
+        held : callable, default list
+            Returns lists with what the workers hold for each shard; called again if something is lost.
+        only : sequence of int, default None
+            Numbers of the shards to compute with; None: all.
+        """
+
+        def start() -> list[Future]:
+            shards, parts = self.futures(), held()
+            if only is not None:
+                shards, parts = [shards[i] for i in only], [[part[i] for i in only] for part in parts]
+            many = len(shards)
+            local = [self.cluster.send(blocks) for blocks in by_shard]
+            shared = [[block] * many for block in self.cluster.send(common, copies=many)]
+            return self.cluster.map(
+                function, shards, *local, *shared, *([argument] * many for argument in last), *parts
+            )
+
+        return self.cluster.results(start)
