@@ -112,8 +112,8 @@ def _validate_direction(x: ShardedDirection) -> None:
 class ShardedDirection(Structured):
     """The matrix c_1 S_1 + ... + X with sparse S on the workers and X of low rank here.
 
-    ``D @ W`` takes each row from the one shard that has it; ``D.T @ Q`` adds the products of the shards in their order. So the
-    bits depend neither on the number of workers nor on which worker has computed what.
+    ``D @ W`` takes each row from the one shard that has it; ``D.T @ Q`` is added up by the workers in an order that depends on
+    the number of shards alone. So the bits depend neither on the number of workers nor on which worker has computed what.
 
     Parameters
     ----------
@@ -198,13 +198,12 @@ class ShardedDirection(Structured):
 
     def _each(self, function: Any, by_rows: Any = (), common: Any = ()) -> list[Any]:
         """Return a function of each shard and its values."""
-        return self.pattern.each(
-            function,
-            common=common,
-            by_rows=by_rows,
-            last=(tuple(c for c, _ in self.terms),),
-            held=lambda: [slopes.futures() for _, slopes in self.terms],
-        )
+        return self.pattern.each(function, common=common, by_rows=by_rows, **self._values())
+
+    def _values(self) -> dict[str, Any]:
+        """Return the arguments of a function of each shard that stand for the sparse part."""
+        coefficients = tuple(c for c, _ in self.terms)
+        return {"last": (coefficients,), "held": lambda: [slopes.futures() for _, slopes in self.terms]}
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
         block, vector = _block(W)
@@ -223,8 +222,7 @@ class ShardedDirection(Structured):
         block, vector = _block(Q)
         out = np.zeros((self.shape[1], block.shape[1]))
         if self.terms:
-            for part in self._each(shards.transposed_times, by_rows=[block]):
-                out += part
+            out += self.pattern.total(shards.transposed_times, by_rows=[block], **self._values())
         if self.low.terms:
             U, V = map(wide, self.low.factors())
             out += V @ (U.T @ block)

@@ -10,6 +10,9 @@ import numpy as np
 from condgrad.distributed.cluster import Cluster, Future, Held, lost
 from condgrad.distributed.sources import Build, Opened
 
+FAN_IN = 8
+"""Number of arrays that one task adds up."""
+
 
 class HeldShards:
     """The shards of an objective, each on one worker.
@@ -72,15 +75,48 @@ class HeldShards:
             Numbers of the shards to compute with; None: all.
         """
 
-        def start() -> list[Future]:
-            shards, parts = self.futures(), held()
-            if only is not None:
-                shards, parts = [shards[i] for i in only], [[part[i] for i in only] for part in parts]
-            many = len(shards)
-            local = [self.cluster.send(blocks) for blocks in by_shard]
-            shared = [[block] * many for block in self.cluster.send(common, copies=many)]
-            return self.cluster.map(
-                function, shards, *local, *shared, *([argument] * many for argument in last), *parts
-            )
+        return self.cluster.results(lambda: self._start(function, by_shard, common, last, held, only))
 
-        return self.cluster.results(start)
+    def total(
+        self,
+        function: Callable[..., np.ndarray],
+        *,
+        by_shard: Sequence[Sequence[np.ndarray]] = (),
+        common: Sequence[np.ndarray] = (),
+        last: tuple[Any, ...] = (),
+        held: Callable[[], list[list[Future]]] = list,
+        only: Sequence[int] | None = None,
+    ) -> np.ndarray:
+        """Return the sum of what :meth:`each` returns. The workers add it up, so that one array reaches the driver.
+
+        Groups of consecutive shards are added, then groups of these sums: a tree that depends on the number of shards alone, so
+        the bits of the sum do not depend on the workers.
+        """
+
+        def start() -> list[Future]:
+            parts = self._start(function, by_shard, common, last, held, only)
+            while len(parts) > 1:
+                parts = [self.cluster.submit(added, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+            return parts
+
+        return self.cluster.results(start)[0]
+
+    def _start(
+        self, function: Any, by_shard: Any, common: Any, last: Any, held: Any, only: Sequence[int] | None
+    ) -> list[Future]:
+        """Submit a task for each shard."""
+        shards, parts = self.futures(), held()
+        if only is not None:
+            shards, parts = [shards[i] for i in only], [[part[i] for i in only] for part in parts]
+        many = len(shards)
+        local = [self.cluster.send(blocks) for blocks in by_shard]
+        shared = [[block] * many for block in self.cluster.send(common, copies=many)]
+        return self.cluster.map(function, shards, *local, *shared, *([argument] * many for argument in last), *parts)
+
+
+def added(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the sum of arrays, added in their order."""
+    out = parts[0].copy()
+    for part in parts[1:]:
+        out += part
+    return out

@@ -88,3 +88,14 @@ class ShardedPattern:
         """
         local = [self.rows(block) for block in by_rows]
         return self._held.each(function, by_shard=local, common=common, last=last, held=held)
+
+    def total(
+        self,
+        function: Callable[..., np.ndarray],
+        *,
+        by_rows: Sequence[np.ndarray] = (),
+        last: tuple[Any, ...] = (),
+        held: Callable[[], list[list[Future]]] = list,
+    ) -> np.ndarray:
+        """Return the sum of what :meth:`each` returns, added up by the workers."""
+        return self._held.total(function, by_shard=[self.rows(block) for block in by_rows], last=last, held=held)

@@ -22,9 +22,9 @@ from condgrad.objectives.sums import Sum
 class ShardedSum(Sum):
     """F(w) = (1/n) sum_i omega_i phi(a_i'w, y_i), as :class:`condgrad.LinearModel`, with the rows a_i on workers.
 
-    The driver holds the point w and runs the solver. Full gradients are the sums of those of the shards, in their order; of a
-    batch every worker gets the numbers of its own rows and computes the sum of their gradients. Results do not depend on the
-    number of workers, to the last bit, and a worker that dies costs time only: its shards are loaded again on another one.
+    The driver holds the point w and runs the solver. Full gradients are the sums of those of the shards, which the workers add
+    up. Of a batch every worker gets the numbers of its own rows, and computes the sum of their gradients. Results do not depend
+    on the number of workers, to the last bit, and a worker that dies costs time only: its shards are loaded again on another one.
 
     Parameters
     ----------
@@ -133,11 +133,9 @@ class ShardedSum(Sum):
         """Return the largest eigenvalue of sum_i c_i a_i a_i'; ``by_norm`` as in :func:`rows.gram_matrix`."""
         (d,) = self.shape
         if d <= SMALL:
-            total = sum(self._shards.each(rows.gram_matrix, last=(by_norm,)))
+            total = self._shards.total(rows.gram_matrix, last=(by_norm,))
             return max(float(np.linalg.eigvalsh(total)[-1]), 0.0)
-        return largest_eigenvalue(
-            lambda x: sum(self._shards.each(rows.gram_times, common=[x.ravel()], last=(by_norm,))), d
-        )
+        return largest_eigenvalue(lambda x: self._shards.total(rows.gram_times, common=[x.ravel()], last=(by_norm,)), d)
 
     def value(self, x: np.ndarray) -> float:
         """Return F(x)."""
@@ -146,8 +144,8 @@ class ShardedSum(Sum):
 
     def grad(self, x: np.ndarray) -> np.ndarray:
         """Return the gradient at x."""
-        parts = self._shards.each(rows.gradient_sum, common=[self._point(x)], last=(self.loss,))
-        return sum(parts) / self._total_weight
+        total = self._shards.total(rows.gradient_sum, common=[self._point(x)], last=(self.loss,))
+        return total / self._total_weight
 
     def grad_scale(self, x: np.ndarray) -> float:
         """Return an upper bound of the size of the terms that are summed to the gradient at x, for its rounding errors."""
@@ -170,16 +168,16 @@ class ShardedSum(Sum):
     def assemble(self, slopes: np.ndarray, batch: np.ndarray) -> np.ndarray:
         """Return the mean gradient of the terms of a batch with these slopes."""
         numbers, places, chosen = self._divided(batch)
-        parts = self._shards.each(rows.assembled, by_shard=[chosen, [slopes[place] for place in places]], only=numbers)
-        return sum(parts) / len(batch)
+        parts = [slopes[place] for place in places]
+        return self._shards.total(rows.assembled, by_shard=[chosen, parts], only=numbers) / len(batch)
 
     def grad_terms(self, x: np.ndarray, batch: np.ndarray) -> np.ndarray:
         """Return the mean gradient of the terms of a batch at x: in one round, where slopes stay on the workers."""
         numbers, _, chosen = self._divided(batch)
-        parts = self._shards.each(
+        total = self._shards.total(
             rows.term_gradients, by_shard=[chosen], common=[self._point(x)], last=(self.loss,), only=numbers
         )
-        return sum(parts) * (self.n_terms / self._total_weight / len(batch))
+        return total * (self.n_terms / self._total_weight / len(batch))
 
     def _point(self, x: Any) -> np.ndarray:
         return checks.point(x, self.shape, "ShardedSum")
