@@ -8,7 +8,7 @@ FUZZ := .venv-fuzz
 # Tests and benchmarks start many processes, each of which would compile every module that it imports again without bytecode files.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets
+.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets bench-scale-out
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
 # the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
@@ -88,6 +88,9 @@ bench-sets: $(VENV)/ready  ## linear oracles against the best alternative that a
 
 bench-inner: $(VENV)/ready  ## linear minimisations of every inner solver on every set, to a relative gap of 1e-8
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.inner_solvers --check
+
+bench-scale-out: $(VENV)/ready  ## completion on a Dask cluster of processes: bits, killed workers, traffic, 100 million entries
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale_out --check
 
 soak: $(VENV)/ready  ## 1,000 solves in one process: memory flat, nothing left
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --check
