@@ -126,7 +126,7 @@ def integers(column: Any) -> np.ndarray | None:
     if not len(column):
         return np.empty(0, dtype=np.int64)
     text = _buffers(column)[1]
-    if text[:1].tobytes() not in DIGITS or text.max() > ord("9"):
+    if not len(text) or text[0] not in DIGITS or text.max() > ord("9"):
         return None
     try:
         numbers: np.ndarray = column.cast(pa.int64()).to_numpy()
