@@ -21,7 +21,7 @@ from condgrad.data.labels import INTEGER
 from condgrad.data.lines import LineReader
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-CASES = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+CASES = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp"]), min_size=1, max_size=8)
@@ -111,7 +111,7 @@ sound = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 
 
 
 @pytest.mark.parametrize("options", [{}, {"ids": False}, {"values": False}, {"strict": True}, {"delimiter": " "}])
-@settings(CASES, max_examples=100)
+@settings(CASES, max_examples=40)
 @given(odd=anything, lines=sound, seed=st.randoms(use_true_random=False))
 def test_the_fast_reader_walks_with_the_careful_one(
     tmp_path: Path, odd: list[str], lines: list[Any], seed: Any, options: dict[str, Any]

@@ -81,7 +81,7 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
     foreign = not type(unwrapped(target)).__module__.startswith("condgrad.")
     terms = ("ifo" if has(target, "n_terms") else "sfo") if "terms" in oracle.counters else None
     users_set = (foreign or isinstance(target, Compared)) and not {"lo", "po"}.isdisjoint(oracle.counters)
-    shape = target.shape if users_set else None
+    shape = getattr(target, "shape", None) if users_set else None
     each = 1
     if terms and has(target, "values_per_sample"):  # its sample gradients are differences of values
         terms, each = "values", target.values_per_sample
