@@ -22,7 +22,7 @@ from condgrad.solvers import Setup, build
 from condgrad.solvers import ncgs as library
 from condgrad.solvers.smoothness import VALUE_NOISE, smoothness
 
-quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 SETS = {
     "simplex": lambda n, r: cg.Simplex(n, r),
     "l1": lambda n, r: cg.L1Ball(n, r),

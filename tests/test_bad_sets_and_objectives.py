@@ -460,6 +460,9 @@ WRONG_MEMBERS = {
     "start ": (lambda: (1.0, 0.0), f"is of type tuple, {an_array}"),
     "start  ": (lambda: np.ones(3), "The start of Own has shape (3,), but (2,) was expected"),
     "project ": (lambda x: [0.5, 0.5], f"The projection of Own is of type list, {an_array}"),
+    "project  ": (lambda x: np.ones(3) / 3, "The projection of Own has shape (3,), but (2,) was expected"),
+    "precision": ("x", "The precision of Own must be a finite real number, but got 'x'."),
+    "remembered": (3, f"Own has remembered = 3, {a_function}remembered(...)."),
 }
 
 
@@ -471,9 +474,17 @@ def test_members_that_are_there_but_wrong_are_refused_in_one_sentence(name, sent
     assert sentence in str(refusal.value) and "\n" not in str(refusal.value)
 
 
-def test_an_oracle_that_answers_a_list_later_is_refused():
-    part = Own(start=lambda: np.array([1.0, 0.0]), lmo=lambda g: [1.0, 0.0], contains=lambda x, tolerance: True)
-    with pytest.raises(TypeError, match="The linear oracle's answer of Own is of type list, but an array"):
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        ([1.0, 0.0], TypeError, "is of type list, but an array"),
+        (np.array([None, None]), TypeError, "is an array of object, but an array"),
+        (np.ones(3), ValueError, r"has shape \(3,\), but \(2,\) was expected"),
+    ],
+)
+def test_a_wrong_answer_of_an_oracle_later_is_refused(answer, error, said):
+    part = Own(start=lambda: np.array([1.0, 0.0]), lmo=lambda g: answer, contains=lambda x, tolerance: True)
+    with pytest.raises(error, match=f"The linear oracle's answer of Own {said}"):
         minimize(part, part, method="frank-wolfe", max_steps=3)
 
 

@@ -102,7 +102,7 @@ def cases(draw: Any, names: tuple[str, ...] = tuple(SETS)) -> Case:
 # ------------------------------------------------------------------------------------------------------------ Lemma 1
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(case=cases())
 def test_any_point_of_the_set_is_a_witness(case: Case) -> None:
     certificate = witness(case.problem, case.x, case.point(), case.gamma)
@@ -110,7 +110,7 @@ def test_any_point_of_the_set_is_a_witness(case: Case) -> None:
     case.assert_between(certificate)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(case=cases())
 def test_a_point_is_its_own_witness(case: Case) -> None:
     """|g|^2 <= gap / gamma, with the Frank-Wolfe gap."""
@@ -123,7 +123,7 @@ def test_a_point_is_its_own_witness(case: Case) -> None:
     assert sqrt(certificate.upper) == pytest.approx(sqrt(certificate.wolfe_gap / case.gamma) + certificate.rounding)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(case=cases())
 def test_the_exact_prox_point_leaves_no_interval(case: Case) -> None:
     exact = case.problem.domain.project(case.x - case.gamma * case.w)
@@ -136,7 +136,7 @@ def test_the_exact_prox_point_leaves_no_interval(case: Case) -> None:
 
 
 @pytest.mark.parametrize("inner", [cg.CondG(50), cg.CondG(1), cg.Corrective(20), cg.Corrective(1), cg.Exact()], ids=str)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(case=cases(), accuracy=st.floats(-8, 1).map(lambda e: 10.0**e), scale_free=st.booleans())
 def test_every_inner_solver_reports_a_gap_that_holds(inner: Any, case: Case, accuracy: float, scale_free: bool) -> None:
     domain = case.problem.domain
@@ -148,7 +148,7 @@ def test_every_inner_solver_reports_a_gap_that_holds(inner: Any, case: Case, acc
 
 
 @pytest.mark.parametrize("inner", [cg.Spectral(), cg.Spectral(1), cg.Spectral(4, 1.25)], ids=str)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(case=cases(SPECTRAL), accuracy=st.floats(-8, 1).map(lambda e: 10.0**e), scale_free=st.booleans())
 def test_the_spectral_solver_reports_a_gap_that_holds(
     inner: Any, case: Case, accuracy: float, scale_free: bool
@@ -161,7 +161,7 @@ def test_the_spectral_solver_reports_a_gap_that_holds(
     case.assert_between(Certificate(case.x, point, case.gamma, gap).verify(case.problem))
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(case=cases(), stretch=st.floats(0, 4).map(lambda e: 10.0**e), near=st.booleans())
 def test_a_witness_for_a_longer_step_is_one_for_a_shorter(case: Case, stretch: float, near: bool) -> None:
     """|g| falls as the step size grows, and times the step size it rises: any point, or the exact prox point of the longer."""
@@ -177,7 +177,7 @@ def test_a_witness_for_a_longer_step_is_one_for_a_shorter(case: Case, stretch: f
     )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(case=cases(POLYTOPES), accuracy=st.floats(-6, 0).map(lambda e: 10.0**e))
 def test_a_set_that_does_not_project_is_measured_with_an_interval(case: Case, accuracy: float) -> None:
     """A polytope without its projection: the interval holds, and is a tenth of the norm or of sqrt(eps)."""

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from scipy import io, sparse
 
 from condgrad.data import BadData, Limits, Observations, arrow_columns, load, load_labelled
+from condgrad.data.labels import INTEGER
 from condgrad.data.lines import LineReader
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-CASES = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+CASES = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp"]), min_size=1, max_size=8)
@@ -110,7 +111,7 @@ sound = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 
 
 
 @pytest.mark.parametrize("options", [{}, {"ids": False}, {"values": False}, {"strict": True}, {"delimiter": " "}])
-@settings(CASES, max_examples=100)
+@settings(CASES, max_examples=40)
 @given(odd=anything, lines=sound, seed=st.randoms(use_true_random=False))
 def test_the_fast_reader_walks_with_the_careful_one(
     tmp_path: Path, odd: list[str], lines: list[Any], seed: Any, options: dict[str, Any]
@@ -129,6 +130,22 @@ def test_the_fast_reader_walks_with_the_careful_one(
         return found.rows.tolist(), found.cols.tolist(), values, found.shape, ids, found.cleanup
 
     assert_readers_agree(outcome)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        *(["7"], ["0", "-5", "12"], ["9" * 18], ["-" + "9" * 18, "3"]),
+        *([""], ["", ""], ["1", ""], ["007"], ["0", "00"], ["+7"], ["-0"], ["1", "-"], [" 7"], ["7 "], ["0x7"]),
+        *(["7", "1.0"], ["9" * 19], ["1" + "0" * 18], ["-1" + "0" * 18], ["é"]),
+    ],
+    ids=str,
+)
+def test_integers_are_those_that_python_writes(cells: list[str]) -> None:
+    pa = pytest.importorskip("pyarrow")
+    found = arrow_columns.integers(pa.array(["x", *cells], pa.string())[1:])
+    written = all(map(INTEGER.fullmatch, cells))
+    assert (None if found is None else found.tolist()) == ([int(cell) for cell in cells] if written else None)
 
 
 token = st.sampled_from(

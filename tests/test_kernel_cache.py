@@ -59,6 +59,22 @@ def run(code: str, cache: Path, sources: Path = SOURCES) -> str:
     return error
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+    """Name and content of the file with the kernel of ADD."""
+    folder = tmp_path_factory.mktemp("compiled")
+    assert run(ADD, folder).startswith(COMPILING)
+    (kept,) = (folder / "condgrad-kernels").iterdir()
+    return kept.name, kept.read_bytes()
+
+
+def damaged(folder: Path, name: str, content: bytes) -> str:
+    """What a process says that finds this content in the place of the kernel of ADD."""
+    (folder / "condgrad-kernels").mkdir(exist_ok=True)
+    (folder / "condgrad-kernels" / name).write_bytes(content)
+    return run(ADD, folder)
+
+
 def test_compilation_is_announced_and_another_clone_does_not_compile(tmp_path: Path) -> None:
     cache, clone = tmp_path / "cache", tmp_path / "clone"
     cold = run(ADD, cache)
@@ -87,23 +103,19 @@ def test_processes_that_compile_at_the_same_time_do_not_meet(tmp_path: Path) -> 
     assert kept.name.startswith("add-") and kept.suffix == ".bin"
 
 
-@pytest.mark.parametrize("damage", [b"", b"cut short", None], ids=["empty", "short", "one bit"])
-def test_a_damaged_file_is_compiled_again(damage: bytes | None, tmp_path: Path) -> None:
-    run(ADD, tmp_path)
-    (kept,) = (tmp_path / "condgrad-kernels").iterdir()
-    whole = kept.read_bytes()
-    kept.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]) if damage is None else damage)
-    assert run(ADD, tmp_path).startswith(COMPILING)
-    assert run(ADD, tmp_path) == ""
+def test_a_whole_file_is_not_compiled_again(compiled: tuple[str, bytes], tmp_path: Path) -> None:
+    assert damaged(tmp_path, *compiled) == ""
 
 
-def test_a_whole_file_that_is_of_no_use_is_compiled_again(tmp_path: Path) -> None:
-    run(ADD, tmp_path)
-    (kept,) = (tmp_path / "condgrad-kernels").iterdir()
-    for code in (pickle.dumps(("too", "few")), b"no pickle"):
-        kept.write_bytes(hashlib.sha256(code).digest() + code)
-        assert run(ADD, tmp_path).startswith(COMPILING)
-    assert run(ADD, tmp_path) == ""
+@pytest.mark.parametrize("damage", ["empty", "short", "one bit", "too few", "no pickle"])
+def test_a_damaged_file_is_compiled_again(damage: str, compiled: tuple[str, bytes], tmp_path: Path) -> None:
+    name, whole = compiled
+    content = {"empty": b"", "short": b"cut short", "one bit": whole[:-1] + bytes([whole[-1] ^ 1])}
+    for title, code in (("too few", pickle.dumps(("too", "few"))), ("no pickle", b"no pickle")):
+        content[title] = hashlib.sha256(code).digest() + code  # whole, and of no use
+    assert damaged(tmp_path, name, content[damage]).startswith(COMPILING)
+    if damage == "one bit":
+        assert run(ADD, tmp_path) == ""
 
 
 def test_a_folder_that_can_not_be_written_is_said_and_kernels_work(tmp_path: Path) -> None:

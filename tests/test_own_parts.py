@@ -144,8 +144,7 @@ def a_sum(n: int = 60, d: int = 6, seed: int = 0, scale: float = 1.0) -> tuple[c
     return own, known
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(("scale", "seed"), [(1e-3, 0), (1.0, 1), (1.0, 2), (1e3, 3)])
 @pytest.mark.parametrize("domain", [cg.L2Ball(6), cg.L1Ball(6, 5.0), cg.Box(-np.ones(6), np.ones(6)), cg.Simplex(6)])
 def test_the_estimate_is_a_lower_bound_times_the_safety_factor(domain: Any, scale: float, seed: int) -> None:
     own, known = a_sum(seed=seed, scale=scale)

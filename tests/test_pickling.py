@@ -150,7 +150,7 @@ def _solved(F: cg.Completion, seed: int) -> cg.Result:
     return run(F, method="ncgs-vr", seed=seed)
 
 
-@pytest.mark.parametrize("way", ["loky", "spawn", "forkserver"])
+@pytest.mark.parametrize("way", ["loky", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
 def test_runs_in_other_processes(way: str) -> None:
     F = completion()
     alone = [bits(_solved(F, seed)) for seed in range(2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar
@@ -247,6 +248,21 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
         TypeError,
         "but a function that builds one was expected",
     ),
+    "an example that can't be built": (
+        lambda: cg.register("set", "a", Corners, example=lambda: Corners("x")),
+        TypeError,
+        "The examples of 'a' can't be built (ValueError: ",
+    ),
+    "sets as its examples": (
+        lambda: cg.register("set", "a", Corners, examples=[Corners(3)]),
+        TypeError,
+        "but a function that builds one was expected",
+    ),
+    "examples without labels": (
+        lambda: cg.register("set", "a", Corners, examples=lambda: [Corners(3)]),
+        TypeError,
+        "The examples of 'a' are of type list, but a dict of sets was expected.",
+    ),
     "auto": (lambda: cg.register("method", "auto", halving), ValueError, "is not 'auto'"),
     "no name": (lambda: cg.register("method", "", halving), ValueError, "The name of the method is ''"),
     "no factory": (lambda: cg.register("set", "a", 3), TypeError, "The factory of 'a' is 3, a class or a function"),  # type: ignore[arg-type]
@@ -294,6 +310,11 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
         lambda: cg.register("method", "a", Halving, options={}),
         TypeError,
         "The method 'a' is built by Halving(share): make(problem, setup, **options) was expected",
+    ),
+    "a method without a name of its own": (
+        lambda: cg.register("method", "a", partial(Halving), options={}),
+        TypeError,
+        "make(problem, setup, **options) was expected",
     ),
     "options that are not described": (
         lambda: cg.register("method", "a", halving),

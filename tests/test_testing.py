@@ -263,6 +263,8 @@ def test_a_gradient_in_a_reused_buffer_is_noted() -> None:
     buffer = np.empty(3)
     found = check_objective(F(grad=lambda x: np.matmul(Q, x, out=buffer)))
     assert [finding.check for finding in found.notes] == ["an answer of grad is a value"]
+    wrong = check_objective(F(grad=lambda x: np.matmul(Q, x, out=buffer), smoothness=1e-3))
+    failed(wrong, "smoothness", "it is 0.001, but gradients change by")
 
 
 def test_a_right_objective_passes_with_what_it_has() -> None:

@@ -120,7 +120,12 @@ def _set(name: str, factory: Callable[..., Any], details: dict[str, Any]) -> Dom
         example = details.pop("example")
         details["examples"] = lambda: {"": example()}
     entry: DomainEntry = _made(DomainEntry, "set", name, factory, details, needed="example", field="examples")
-    for label, built in entry.examples().items():
+    found = _built(entry.examples, "examples", name)
+    if not isinstance(found, dict):
+        raise TypeError(
+            f"The examples of {name!r} are of type {type(found).__name__}, but a dict of sets was expected."
+        )
+    for label, built in found.items():
         _complete(built, f"set {name!r}{f' ({label})' if label else ''}", Domain)
     return entry
 
@@ -130,7 +135,7 @@ def _objective(name: str, factory: Callable[..., Any], details: dict[str, Any]) 
     entry: ObjectiveEntry = _made(
         ObjectiveEntry, "objective", name, factory, details, needed="example", field="example"
     )
-    _complete(entry.example(), f"objective {name!r}", Objective, Expectation)
+    _complete(_built(entry.example, "example", name), f"objective {name!r}", Objective, Expectation)
     return entry
 
 
@@ -152,7 +157,7 @@ def _method(name: str, make: Callable[..., Any], details: dict[str, Any]) -> Met
     options = [p.name for p in parameters[2:]]
     if len(parameters) < 2 or any(p.default is p.empty for p in parameters[2:]):
         raise TypeError(
-            f"The method {name!r} is built by {make.__name__}({', '.join(p.name for p in parameters)}): "
+            f"The method {name!r} is built by {getattr(make, '__name__', make)}({', '.join(p.name for p in parameters)}): "
             "make(problem, setup, **options) was expected, with a default for each option."
         )
     if options != list(entry.options):
@@ -177,9 +182,10 @@ def _made(
     entry: Any, kind: str, name: str, factory: Any, details: dict[str, Any], needed: str = "", field: str = ""
 ) -> Any:
     """Build the entry; raises ValueError or TypeError for a detail that is unknown, missing or of the wrong type."""
-    if needed in details and not callable(details[needed]):
-        found = type(details[needed]).__name__
-        raise TypeError(f"The {needed} of {name!r} is of type {found}, but a function that builds one was expected.")
+    for key in {needed, field} & set(details):
+        if not callable(details[key]):
+            found = type(details[key]).__name__
+            raise TypeError(f"The {key} of {name!r} is of type {found}, but a function that builds one was expected.")
     known = [key for key in inspect.signature(entry).parameters if key not in ("name", "factory")]
     for key in details:
         choice(key, known, "detail", f" of the {_said(kind)} {name!r}")
@@ -189,6 +195,15 @@ def _made(
         )
     given = details if factory is None else {"factory": factory, **details}
     return entry(name=name, **given)
+
+
+def _built(example: Callable[[], Any], what: str, name: str) -> Any:
+    try:
+        return example()
+    except Exception as error:  # the function is the user's
+        raise TypeError(
+            f"The {what} of {name!r} can't be built ({type(error).__name__}: {error}): give a function without parameters."
+        ) from error
 
 
 def _default(kind: str, name: str, factory: Callable[..., Any]) -> Any:

@@ -27,11 +27,12 @@ WALKS = [
     pytest.param(
         *(method.name, problem, schedule, inner),
         id=f"{method.name}-{problem}-{schedule}-{name}",
-        marks=[pytest.mark.slow] if (problem, schedule) == ("completion", "theory") and inner != "spectral" else [],
+        marks=[pytest.mark.slow] if problem == "completion" and name in ("condg", "corrective") and not quick else [],
     )
     for method in METHODS.values()
     for problem in INNERS
     for schedule in ("practical", "theory")
+    for quick in [schedule == "practical" and method.name in ("ncgs", "ncgs-vr")]
     for name, inner in (INNERS[problem].items() if method.slides else [("", "auto")])
 ]
 

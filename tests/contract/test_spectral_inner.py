@@ -72,9 +72,11 @@ def centres(domain, rng):
 
 
 def cases(domain, seed=0, sizes=SIZES):
+    """Every spectrum from every centre, in one size each: the sizes take turns, so that each spectrum and each centre has all."""
     rng = np.random.default_rng(seed)
-    pairs = product(gradients(domain, rng).items(), centres(domain, rng).items(), sizes)
-    return [(f"{spectrum}, {centre}, {size}", size * g, u) for (spectrum, g), (centre, u), size in pairs]
+    pairs = product(enumerate(gradients(domain, rng).items()), enumerate(centres(domain, rng).items()))
+    sized = [(*spectrum, *centre, sizes[(i + j) % len(sizes)]) for (i, spectrum), (j, centre) in pairs]
+    return [(f"{spectrum}, {centre}, {size}", size * g, u) for spectrum, g, centre, u, size in sized]
 
 
 def least(domain, direction):
@@ -245,7 +247,7 @@ def test_points_of_low_rank_are_the_arrays_that_they_stand_for(domain, seed):
 def test_many_equal_values_from_zero():
     """The proof goes through many narrow blocks."""
     domain = cg.NuclearBall((51, 95), 3.0)
-    for seed in range(40):
+    for seed in range(15):
         rng = np.random.default_rng(seed)
         g = with_values(domain, rng.choice([0.0, 0.99, 1.0], 51), rng)
         p, gap, _ = solved(cg.Spectral(), domain, g, np.zeros(domain.shape), absolute(-1.0))

@@ -125,23 +125,22 @@ def integers(column: Any) -> np.ndarray | None:
 
     if not len(column):
         return np.empty(0, dtype=np.int64)
-    bounds, text = _buffers(column)
-    if text[:1].tobytes() not in DIGITS:
+    text = _buffers(column)[1]
+    if not len(text) or text[0] not in DIGITS or text.max() > ord("9"):
         return None
-    length, start = bounds[1:] - bounds[:-1], bounds[:-1]
-    # for a byte below "0" the difference, in uint8, wraps around to a large number
-    signs = np.count_nonzero(text - ord("0") > 9)
-    if signs == len(text) or length.min() == 0 or length.max() > MAX_DIGITS:
+    try:
+        numbers: np.ndarray = column.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
         return None
-    if signs:
-        minus = text[start] == ord("-")
-        if np.count_nonzero(minus) != signs or (length[minus] == 1).any():
-            return None
-        start = start + minus
-    zero = np.flatnonzero(text[start] == ord("0"))
-    if (length[zero] > 1).any():
+    low, high = int(numbers.min()), int(numbers.max())
+    largest = max(-low, high)
+    if largest >= 10**MAX_DIGITS:
         return None
-    return column.cast(pa.int64()).to_numpy()
+    # any other way to write a number, such as 007, +7 or -0, is longer than Python's
+    sizes = np.abs(numbers) if low < 0 else numbers
+    length = len(numbers) + (np.count_nonzero(numbers < 0) if low < 0 else 0)
+    length += sum(np.count_nonzero(sizes >= 10**k) for k in range(1, len(str(largest))))
+    return numbers if length == len(text) else None
 
 
 def _buffers(column: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -163,6 +162,8 @@ def filled(column: Any) -> np.ndarray:
     """Mask of the cells that are not empty and do not begin with a blank."""
     bounds, text = _buffers(column)
     full = bounds[1:] > bounds[:-1]
+    if full.all():
+        return text[bounds[:-1]] > ord(" ")
     return full & (text[np.minimum(bounds[:-1], len(text) - 1)] > ord(" ")) if len(text) else full
 
 

@@ -100,7 +100,7 @@ class _Reader(LineReader):
     def count(self) -> int:
         return self.labels.size + self.values.size
 
-    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
+    def _by_library(self, lines: np.ndarray, data: np.ndarray, quotes: bool) -> np.ndarray:
         """Parse the tokens, each put on a line of its own, as a table with the columns index and value. A label has no index."""
         text = single_blanks(data)
         ends = text[(text == ord(" ")) | (text == ord("\n"))] == ord("\n")

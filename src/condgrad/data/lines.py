@@ -109,8 +109,8 @@ class LineReader(ABC):
         """Number of entries so far."""
 
     @abstractmethod
-    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        """Add the lines that a library parses without doubt. Returns their mask."""
+    def _by_library(self, lines: np.ndarray, data: np.ndarray, quotes: bool) -> np.ndarray:
+        """Add the lines that a library parses without doubt; ``quotes``: cells may be quoted. Returns their mask."""
 
     @abstractmethod
     def _add(self, line: int, text: str) -> None:
@@ -144,10 +144,12 @@ class LineReader(ABC):
     def _plain(self, lines: np.ndarray, text: bytes, data: np.ndarray) -> np.ndarray:
         """Add all plain lines of a text together; ``data`` are its bytes. Returns their mask."""
         done = ~self._odd(text, data, len(lines))
+        quotes = self.layout.delimiter != BLANKS and b'"' in text
         if done.all():
-            return self._by_library(lines, data) if len(lines) else done
+            return self._by_library(lines, data, quotes) if len(lines) else done
         if done.any():
-            done[done] = self._by_library(lines[done], data[np.repeat(done, np.diff(_ends(data), prepend=-1))])
+            data = data[np.repeat(done, np.diff(_ends(data), prepend=-1))]
+            done[done] = self._by_library(lines[done], data, quotes)
         return done
 
     def _odd(self, text: bytes, data: np.ndarray, lines: int) -> np.ndarray:
@@ -218,8 +220,8 @@ class TableReader(LineReader):
     def _cells(self, lines: np.ndarray, cells: dict[int, Any]) -> np.ndarray:
         """Add the lines whose cells need no careful reading. Returns their mask."""
 
-    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        layout, quotes = self.layout, has_quotes(data, self.layout)
+    def _by_library(self, lines: np.ndarray, data: np.ndarray, quotes: bool) -> np.ndarray:
+        layout = self.layout
         data = single_blanks(data) if layout.delimiter == BLANKS else data
         cells, done = columns.parse(data, layout.delimiter, layout.width, self.wanted, quotes, number=layout.value)
         if done.all():
@@ -306,11 +308,6 @@ def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, bytes, i
     full = np.logical_or.reduceat(~np.isin(data, [*b" \t\n\r\f\v"]), np.concatenate([[0], ends[:-1] + 1]))
     numbers = first + np.flatnonzero(full)
     return numbers, data[np.repeat(full, np.diff(ends, prepend=-1))].tobytes(), lines - len(numbers)
-
-
-def has_quotes(data: np.ndarray, layout: Layout) -> bool:
-    """Whether cells may be quoted. With blanks as a delimiter, quotes are not supported."""
-    return layout.delimiter != BLANKS and bool((data == QUOTE).any())
 
 
 def single_blanks(data: np.ndarray) -> np.ndarray:

@@ -163,20 +163,17 @@ def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
 
 def _repeated(i: np.ndarray, j: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (earlier, later): the numbers of entries at the same place, each with the next entry at that place."""
-    if int(i.max() + 1) * max(n, 1) < 2**63:  # a place fits in one integer, which is fastest to sort
-        place = i * n
-        place += j
-        if not _has_repeats(place):
+    places = int(i.max() + 1) * max(n, 1)
+    if places < 2**63:  # a place fits in one integer, which is fastest to sort
+        place = i.astype(np.int32 if places < 2**31 else np.int64)
+        place *= n
+        np.add(place, j, out=place, casting="same_kind")
+        place.sort()
+        if not (place[1:] == place[:-1]).any():
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     order = np.lexsort((j, i))
     again = np.flatnonzero((np.diff(i[order]) == 0) & (np.diff(j[order]) == 0))
     return order[again], order[again + 1]
-
-
-def _has_repeats(numbers: np.ndarray) -> bool:
-    """Whether a number occurs twice among numbers from 0."""
-    in_order = np.sort(numbers.astype(np.int32) if numbers.max() < 2**31 else numbers)
-    return bool((in_order[1:] == in_order[:-1]).any())
 
 
 def _last_of_each(

@@ -23,7 +23,6 @@ from condgrad.data.lines import (
     Layout,
     LineReader,
     fields_of,
-    has_quotes,
     number_of,
     single_blanks,
 )
@@ -183,8 +182,8 @@ class WideReader(LineReader):
             )
         return replace(found, title=self.header[0] or found.title)
 
-    def _by_library(self, lines: np.ndarray, data: np.ndarray) -> np.ndarray:
-        delimiter, width, quotes = self.layout.delimiter, self.layout.width, has_quotes(data, self.layout)
+    def _by_library(self, lines: np.ndarray, data: np.ndarray, quotes: bool) -> np.ndarray:
+        delimiter, width = self.layout.delimiter, self.layout.width
         data = single_blanks(data) if delimiter == BLANKS else data
         names, cells, done = first_and_others(data, delimiter, width, quotes)
         if not done.any():

@@ -80,6 +80,8 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
     owner, finite = type(target).__name__, oracle.finite
     foreign = not type(unwrapped(target)).__module__.startswith("condgrad.")
     terms = ("ifo" if has(target, "n_terms") else "sfo") if "terms" in oracle.counters else None
+    users_set = (foreign or isinstance(target, Compared)) and not {"lo", "po"}.isdisjoint(oracle.counters)
+    shape = getattr(target, "shape", None) if users_set else None
     each = 1
     if terms and has(target, "values_per_sample"):  # its sample gradients are differences of values
         terms, each = "values", target.values_per_sample
@@ -95,7 +97,7 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
         for noun, of in finite:
             part = of(answer)
             if not isinstance(part, float):
-                check_point(part, f"{noun} of {owner}")
+                check_point(part, f"{noun} of {owner}", shape)
             if not isfinite(part if isinstance(part, float) else norm2(part)):
                 raise NonFinite(f"{noun} of {owner} {found(part)}.")
         return answer

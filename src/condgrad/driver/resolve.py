@@ -46,7 +46,8 @@ INSIDE = 1e-6
 DIGITS = 1e-12
 """Additional tolerance relative to the norm of the points, for their rounding: in a small set far from 0 the norm of a point is
 much larger than the diameter."""
-FUNCTIONS = ("draw", "assemble", "start", "contains", "low_rank_start", "shrink", "grad_scale")
+FUNCTIONS = ("draw", "assemble", "mean_grad", "start", "contains", "low_rank_start", "shrink", "grad_scale", "factored")
+FUNCTIONS += ("remembered", "remember")
 """Members of an objective or a set that are functions, but not oracles."""
 NUMBERS: dict[str, Callable[[Any, str], Any]] = {
     "smoothness": not_negative,
@@ -56,6 +57,7 @@ NUMBERS: dict[str, Callable[[Any, str], Any]] = {
     "lower_bound": real,
     "diameter": not_negative,
     "max_norm": not_negative,
+    "precision": not_negative,
     "n_terms": whole,
 }
 """Members of an objective or a set that are numbers, and the function that checks each."""
@@ -188,12 +190,16 @@ def uncached(x0: Point) -> Point:
     return x0.uncached() if hasattr(x0, "uncached") else x0
 
 
-def check_point(answer: Any, what: str) -> None:
-    """Refuse an answer that is neither an array nor a structured point."""
-    if not isinstance(answer, np.ndarray) and not hasattr(answer, "inner"):
-        raise TypeError(
-            f"{what} is of type {type(answer).__name__}, but an array was expected: return numpy.array(..., dtype=float)."
-        )
+def check_point(answer: Any, what: str, shape: tuple[int, ...] | None = None) -> None:
+    """Refuse an answer that is neither an array of numbers nor a structured point, or that has another shape."""
+    found = f"of type {type(answer).__name__}"
+    if isinstance(answer, np.ndarray) and answer.dtype.kind not in "biufc":
+        found = f"an array of {answer.dtype}"
+    elif isinstance(answer, np.ndarray) or hasattr(answer, "inner"):
+        if shape is not None:
+            same_shape(tuple(answer.shape), tuple(shape), what)
+        return
+    raise TypeError(f"{what} is {found}, but an array was expected: return numpy.array(..., dtype=float).")
 
 
 def counts_as_inside(domain: Any) -> float:

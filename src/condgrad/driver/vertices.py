@@ -73,7 +73,7 @@ class Compared:
         """The answer of the oracle, after the comparison with known points and earlier answers."""
         with receiving() as reports:
             vertex = oracle(read_only(direction))
-        check_point(vertex, f"The linear oracle's answer of {type(self._domain).__name__}")
+        check_point(vertex, f"The linear oracle's answer of {type(self._domain).__name__}", self._domain.shape)
         self.precision = max(self.precision, precision_of(vertex), getattr(self._domain, "precision", 0.0))
         known, value = self.remembered, inner(direction, vertex)
         if not np.isfinite(value):  # the caller refuses it
