@@ -1,6 +1,6 @@
 """Linear oracles against the best alternative that a user has: numpy, scipy, HiGHS, POT, networkx. Run by `make bench-sets`.
 
-python -m benchmarks.sets [--quick] [--check] [--out DIR] [--largest N] [--seconds S]
+python -m benchmarks.sets [--quick] [--check] [--out DIR] [--largest N] [--seconds S] [--only SET ...]
 
 A row is a set, a size and an alternative; both answer the same random directions in turn. The table has the smallest CPU time of
 each, and the median ratio over the rounds (for linear programs the mean over changing directions, and its ratio). ``passes`` is
@@ -766,11 +766,14 @@ KEYS = ("set", "variables", "alternative", "oracle", "atom", "other", "speed", "
 def options(parser: Any) -> None:
     parser.add_argument("--largest", type=float, default=1e7, metavar="N", help="leave larger sizes out")
     parser.add_argument("--seconds", type=float, default=0.2, metavar="S", help="CPU time for each figure")
+    parser.add_argument(
+        "--only", nargs="+", default=(), metavar="SET", choices=DOMAINS, help="the rows of these sets only"
+    )
 
 
 def main() -> None:
     args = arguments(__doc__, options)
-    known = [case for case in CASES if case.name in DOMAINS]
+    known = [case for case in CASES if case.name in (args.only or DOMAINS)]
     seconds = 0.01 if args.quick else args.seconds
     jobs = [
         Job(1.0, lambda case=case, n=n: [measured(case, n, seconds)])  # type: ignore[misc]
@@ -779,7 +782,11 @@ def main() -> None:
         if n <= args.largest
     ]
     rows = work_off("Sets", jobs)
-    missing = {name: WITHOUT_RIVAL[name] for name in sorted(set(DOMAINS) - {case.name for case in known})}
+    missing = (
+        {}
+        if args.only
+        else {name: WITHOUT_RIVAL[name] for name in sorted(set(DOMAINS) - {case.name for case in known})}
+    )
     table(
         "Linear oracles and alternatives: CPU seconds",
         ("set", "variables", "alternative", "oracle", "atom", "other", "times as fast", "passes", "verdict", "agree"),
