@@ -37,11 +37,11 @@ def test_a_projection_is_that_of_a_quadratic_programme(domain):
         assert np.allclose(domain.project(x), polytopes.projection(domain, x), rtol=0, atol=1e-9 * width)
 
 
-@pytest.mark.parametrize("name", ["ellipsoid", "ellipsoid with a full matrix", "k-support-ball"])
+@pytest.mark.parametrize("name", ["ellipsoid", "ellipsoid with a full matrix"])
 def test_a_projection_on_a_curved_set_is_that_of_a_convex_programme(name):
-    """SLSQP with the norm as a constraint, where it is smooth at the solution."""
+    """SLSQP with the norm as a constraint, which is smooth."""
     domain = EXAMPLES[name]
-    for seed in range(1 if name == "k-support-ball" else 3):
+    for seed in range(3):
         x = 1.5 * domain.max_norm * np.random.default_rng(seed).standard_normal(domain.shape)
         room = {"type": "ineq", "fun": lambda p: domain.radius - domain.norm(p.reshape(domain.shape))}
         found = minimize(
@@ -51,6 +51,18 @@ def test_a_projection_on_a_curved_set_is_that_of_a_convex_programme(name):
         p = domain.project(x)
         assert domain.norm(p) == pytest.approx(domain.radius, rel=1e-12)
         assert np.allclose(p.ravel(), found.x, rtol=0, atol=2e-5 * domain.max_norm)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_projection_on_the_k_support_ball_is_optimal(seed):
+    """p is the projection of x if no point of the ball has a larger product with x - p than p: the maximum is r times the norm
+    of the k largest entries of x - p."""
+    domain = EXAMPLES["k-support-ball"]
+    x = 1.5 * domain.max_norm * np.random.default_rng(seed).standard_normal(domain.shape)
+    p = domain.project(x)
+    normal = np.sort(np.abs(x - p).ravel())[-domain.k :]
+    assert domain.norm(p) == pytest.approx(domain.radius, rel=1e-12)
+    assert np.vdot(x - p, p) == pytest.approx(domain.radius * np.linalg.norm(normal), rel=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(8))

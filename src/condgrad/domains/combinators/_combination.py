@@ -21,6 +21,9 @@ from condgrad.runtime.signals import heartbeat
 
 MEMBERSHIP_CALLS = 500
 """Maximum number of linear oracle calls by which a set that has nothing else finds out whether it contains a point."""
+MAX_IDLE_CALLS = 4
+"""A membership test ends after this number of vertices in a row that bring the hull no nearer: what remains is rounding. One or
+two such vertices may come before others that do."""
 SMALLEST, LARGEST = 1e-100, 1e100
 """Directions with a largest entry outside of these are scaled before they are combined with others."""
 DIGITS = 1e-14
@@ -172,7 +175,7 @@ def reached(domain: Any, x: Point, room: float) -> bool:
     x = np.asarray(x, dtype=float)
     if not np.isfinite(norm2(x)):
         return False
-    atoms, last = np.zeros((x.size, 0)), inf
+    atoms, nearest, idle = np.zeros((x.size, 0)), inf, 0
     v = domain.lmo(-x)
     for _ in range(MEMBERSHIP_CALLS):
         heartbeat()
@@ -182,9 +185,10 @@ def reached(domain: Any, x: Point, room: float) -> bool:
             return True
         d = d.reshape(x.shape)
         v = domain.lmo(in_range(d))
-        if inner(d, v - x) > room * distance or not distance < last:
+        idle = 0 if distance < nearest else idle + 1
+        if inner(d, v - x) > room * distance or idle == MAX_IDLE_CALLS:
             return False
-        last = distance
+        nearest = min(nearest, distance)
     return False
 
 
