@@ -30,7 +30,9 @@ def direction(grad, lmo, x, K, delta):
 
 
 def promise(grad, g, L):
-    t = min(1.0, -inner(grad, g) / (L * inner(g, g))) if inner(grad, g) < 0 else 0.0  # at a vertex rounding decides its sign
+    t = (
+        min(1.0, -inner(grad, g) / (L * inner(g, g))) if inner(grad, g) < 0 else 0.0
+    )  # at a vertex rounding decides its sign
     return -t * inner(grad, g) - L / 2 * t**2 * inner(g, g), t
 
 

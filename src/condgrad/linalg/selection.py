@@ -24,6 +24,8 @@ MARGIN = 5.0
 """Standard deviations by which the estimate is above the k-th smallest entry of an array in random order, so that it is too low
 about once in a million calls; a selection from the whole array then follows."""
 
+NARROW = 32
+"""Number of columns up to which the minima of the rows of a matrix are found column by column."""
 SHORT = 1 << 13
 """Number of entries in a piece of which several temporary arrays are made: they fit in the second-level cache together."""
 PACKED = 8_000
@@ -66,6 +68,12 @@ def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
     (array([1, 2]), array([0, 1]))
     """
     width, after = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    if after == 1 and width <= NARROW:
+        rows, height = x.reshape(-1, width), max(1, PIECE // width)
+        flat = np.empty(len(rows), np.int64)
+        for i in range(0, len(rows), height):
+            np.add(_smallest_of_narrow_rows(rows[i : i + height]), i * width, out=flat[i : i + height])
+        return flat
     blocks = x.reshape(-1, width, after)
     found = np.empty((len(blocks), after), np.int64)
     rows, columns = max(1, PIECE // (width * after)), max(64, PIECE // width)
@@ -76,7 +84,21 @@ def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
         found *= after
         found += np.arange(after)
     found += np.arange(0, x.size, width * after)[:, None]
-    return found.reshape(-1)
+    found = found.reshape(-1)
+    finite_size(x.reshape(-1)[found])  # NaN is the smallest entry of its row
+    return found
+
+
+def _smallest_of_narrow_rows(rows: np.ndarray) -> np.ndarray:
+    """The same for the rows of a matrix with few columns, by minima of whole columns: ``argmin`` takes its time for each row."""
+    least, found = rows[:, 0].copy(), np.zeros(len(rows), np.int8)
+    for j in range(1, rows.shape[1]):
+        below = (rows[:, j] < least).view(np.int8)
+        below *= np.int8(j)
+        np.maximum(found, below, out=found)
+        np.minimum(least, rows[:, j], out=least)
+    finite_size(least)
+    return np.arange(0, rows.size, rows.shape[1]) + found
 
 
 def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> int:
@@ -112,11 +134,12 @@ def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> i
             if size > top:
                 found, top = start, size
         return found + int(np.abs(flat[found : found + PIECE]).argmax())
-    for start, piece in _pieces(flat):
-        sizes = np.abs(piece) / weights.reshape(-1)[start : start + PIECE]
-        size = _finite(float(sizes.max()))
-        if size > top:
-            found, top = start + int(sizes.argmax()), size
+    for start, piece in _pieces(flat, 2 * SHORT):
+        sizes = np.abs(piece)
+        sizes /= weights.reshape(-1)[start : start + 2 * SHORT]
+        best = int(sizes.argmax())
+        if _finite(sizes[best]) > top:
+            found, top = start + best, float(sizes[best])
     if not top > 1e-290:  # small quotients are rounded, perhaps to 0: the order may be wrong
         size = finite_size(flat)
         if 0 < size < 1:

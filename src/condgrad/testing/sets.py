@@ -279,8 +279,8 @@ class _Set:
 
     def repeats(self) -> None:
         for g, v in self.answers[:10]:
-            again = self.lmo(g)
-            require(np.array_equal(again, v), "two answers to {}: {} and {}", g, v, again)
+            for again in (self.lmo(g), self.lmo(g)):
+                require(np.array_equal(again, v), "two answers to {}: {} and {}", g, v, again)
         buffer = np.empty(self.shape)
         for g, v in self.answers[:4]:  # one array with other numbers in it each time, as a program may reuse it
             buffer[...] = g
