@@ -49,6 +49,46 @@ def alternating() -> Any:
     return lmo
 
 
+def scribbling_politely(g: Any) -> Any:
+    answer = SIMPLEX.lmo(g)
+    if g.flags.writeable:
+        g *= 2
+    return answer
+
+
+def projecting_in_place(x: Any) -> Any:
+    nearest = SIMPLEX.project(x).copy()
+    if x.flags.writeable:
+        x[:] = nearest
+    return nearest
+
+
+def stale() -> Any:
+    """Answers to the direction before."""
+    asked = [np.ones(4)]
+
+    def lmo(g: Any) -> Any:
+        asked.append(np.array(g))
+        return SIMPLEX.lmo(asked.pop(0))
+
+    return lmo
+
+
+def remembering_arrays() -> Any:
+    known: dict[int, Any] = {}
+    seen: list[Any] = []
+
+    def lmo(g: Any) -> Any:
+        seen.append(g)  # so that no other array gets its id
+        return known.setdefault(id(g), SIMPLEX.lmo(g)).copy()
+
+    return lmo
+
+
+WRITES = "lmo, contains and project do not write into their arguments"
+NUMBERS = "lmo answers with an array of float64 or a structured point"
+
+
 def normalising(g: Any) -> Any:
     return -g / np.sqrt(np.sum(g * g))
 
@@ -89,12 +129,64 @@ SETS: dict[str, tuple[Any, str, str]] = {
         "shape (3,)",
     ),
     "NaN": (Own(lmo=lambda g: np.full(4, np.nan)), "lmo answers with a finite point of the shape", "NaN or Inf"),
-    "writes into the direction": (Own(lmo=scribbling), "lmo answers with a finite point of the shape", "read-only"),
-    "changes its mind": (
-        Own(lmo=alternating()),
-        "lmo repeats its answers and does not write into directions",
-        "two answers to",
+    "writes into the direction": (Own(lmo=scribbling), WRITES, "lmo writes into its argument"),
+    "writes where it may": (Own(lmo=scribbling_politely), WRITES, "lmo writes into its argument"),
+    "projects in place": (Own(project=projecting_in_place), WRITES, "project writes into its argument"),
+    "changes its mind": (Own(lmo=alternating()), "lmo repeats its answers", "two answers to"),
+    "is stale": (
+        Own(lmo=stale()),
+        "lmo is no worse than its answers to other directions",
+        "its own answer",
     ),
+    "remembers arrays, not numbers": (
+        Own(lmo=remembering_arrays()),
+        "lmo repeats its answers",
+        "in an array that was used before it answered",
+    ),
+    "is second best": (
+        Own(lmo=lambda g: np.eye(4)[np.argsort(g, kind="stable")[1]]),
+        "lmo is no worse than its answers to other directions",
+        "is better by",
+    ),
+    "is second best where one entry counts": (
+        Own(lmo=lambda g: SIMPLEX.lmo(g if np.count_nonzero(g) > 1 else -g)),
+        "tied directions",
+        "another answer is better by",
+    ),
+    "answers with a list": (Own(lmo=lambda g: SIMPLEX.lmo(g).tolist()), NUMBERS, "answered with a list, an array"),
+    "answers with a pair": (Own(lmo=lambda g: (SIMPLEX.lmo(g), 0.0)), NUMBERS, "answered with a tuple, an array"),
+    "answers with nothing": (Own(lmo=lambda g: None), NUMBERS, "answered with a NoneType, an array"),
+    "answers with a mask": (
+        Own(lmo=lambda g: np.ma.masked_equal(SIMPLEX.lmo(g), 0)),
+        NUMBERS,
+        "a MaskedArray, an array",
+    ),
+    "answers in float16": (Own(lmo=lambda g: SIMPLEX.lmo(g).astype(np.float16)), NUMBERS, "numbers of type float16"),
+    "answers with truth values": (Own(lmo=lambda g: SIMPLEX.lmo(g) > 0), NUMBERS, "numbers of type bool"),
+    "answers with complex numbers": (Own(lmo=lambda g: SIMPLEX.lmo(g) + 0j), NUMBERS, "numbers of type complex128"),
+    "answers with words": (Own(lmo=lambda g: SIMPLEX.lmo(g).astype(str)), NUMBERS, "numbers of type <U32"),
+    "answers with a column": (
+        Own(lmo=lambda g: SIMPLEX.lmo(g)[:, None]),
+        "lmo answers with a finite point of the shape",
+        "answered with shape (4, 1), (4,) was expected",
+    ),
+    "takes -0.0 for less than 0": (
+        Own(lmo=lambda g: SIMPLEX.lmo(np.where(np.signbit(g) & (g == 0), -3.0, g))),
+        "entries that are -0.0",
+        "with 0.0 for -0.0 it is",
+    ),
+    "divides by -0.0": (
+        Own(lmo=lambda g: SIMPLEX.lmo(g) * (np.nan if np.any(np.signbit(g) & (g == 0)) else 1.0)),
+        "entries that are -0.0",
+        "answered [nan",
+    ),
+    "contains in part": (
+        Own(contains=lambda x, tolerance=1e-9: x >= 0),
+        "contains",
+        "answers with a ndarray, not True",
+    ),
+    "a diameter that is not a number": (Own(diameter=np.nan), "diameter", "it is nan, a finite number of at least 0"),
+    "an infinite norm": (Own(max_norm=np.inf), "max_norm", "it is inf, a finite number of at least 0"),
     "reuses its buffer": (
         Own(lmo=reusing(SIMPLEX.lmo)),
         "answers of lmo and project are values",
@@ -173,6 +265,11 @@ def test_a_right_set_passes_with_what_it_has() -> None:
     assert bare.passed and {"start", "contains", "diameter", "max_norm", "project"} < skipped
     careless = check_domain(Own(lmo=lambda g: np.eye(4)[np.argmin(np.ravel(g)) % 4]))
     assert careless.passed and [finding.check for finding in careless.notes] == ["directions of another shape"]
+    single = check_domain(Own(lmo=lambda g: SIMPLEX.lmo(g).astype(np.float32)))
+    assert single.passed and "answers are of type float32" in single.notes[0].detail
+    table = np.eye(4)
+    kept = check_domain(Own(lmo=lambda g: table[np.argmax(SIMPLEX.lmo(g))]))
+    assert kept.passed and "who writes into an answer of lmo changes the set" in kept.notes[0].detail
     known = check_domain(Own(), least=lambda _, g: g.min(), vertices=lambda _: np.eye(4))
     assert known.passed
     skipped = {finding.check for finding in known.findings if finding.outcome == "not checked"}

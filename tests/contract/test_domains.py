@@ -31,6 +31,7 @@ from condgrad.domains import (
     user_set,
 )
 from condgrad.domains.polytopes import box
+from condgrad.domains.spectral import _spectra
 from condgrad.linalg import lanczos
 from condgrad.points import Structured
 from condgrad.protocols import Domain, Projectable, fits
@@ -172,6 +173,7 @@ def test_projecting_a_far_point_keeps_the_sum():
 @pytest.mark.parametrize("steps", [100, 12], ids=["by Lanczos", "with restarts"])
 def test_nuclear_ball_of_large_matrices(shape, steps, monkeypatch):
     monkeypatch.setattr(lanczos, "STEPS", steps)
+    monkeypatch.setattr(_spectra, "MAX_GRAM_SIZE", 0)
     restarts, restart = [], lanczos._Bidiagonal.restart
     monkeypatch.setattr(lanczos._Bidiagonal, "restart", lambda self: (restarts.append(1), restart(self)))
     D, ball = np.random.default_rng(5).standard_normal(shape), NuclearBall(shape, 2.0)
@@ -195,9 +197,11 @@ SPECIAL = {
 }
 
 
+@pytest.mark.parametrize("gram", [400, 0], ids=["by a Gram matrix", "by Lanczos"])
 @pytest.mark.parametrize("D", SPECIAL.values(), ids=SPECIAL.keys())
-def test_nuclear_ball_where_singular_values_meet(D):
+def test_nuclear_ball_where_singular_values_meet(D, gram, monkeypatch):
     """Where the minimiser is not unique, the answer is one of them, and always the same one."""
+    monkeypatch.setattr(_spectra, "MAX_GRAM_SIZE", gram)
     ball = NuclearBall(D.shape)
     v = ball.lmo(D)
     assert ball.contains(v)

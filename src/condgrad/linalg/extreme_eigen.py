@@ -57,7 +57,9 @@ class Tridiagonal:
             self.diagonal, self.beside, select="i", select_range=(first, last), check_finite=False
         )
         rest = inner[1:].astype(self._reflectors.dtype)
-        turned, _, info = self._turn("L", "N", self._reflectors, self._tau, rest, BLOCK * max(rest.shape))
+        # a product with one vector is faster without blocks
+        workspace = 1 if rest.shape[1] == 1 else BLOCK * max(rest.shape)
+        turned, _, info = self._turn("L", "N", self._reflectors, self._tau, rest, workspace)
         if info:
             raise np.linalg.LinAlgError(f"LAPACK refused argument {-info} of a product with reflections.")
         vectors = np.vstack([inner[:1], turned])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import NotGiven, as_shape
+from condgrad.points.base import Structured
 from condgrad.protocols import Domain, has, missing
 from condgrad.testing.report import Check, CheckReport, Noted, Skipped, report, require
 
@@ -16,6 +17,9 @@ SCALES = (1e-300, 1e-200, 1e-8, 1e8, 1e200, 1e300)
 """Factors of a direction that must not change which points minimise it."""
 POINTS = 20
 """Random points of the set that one answer is compared with."""
+
+FEW = 3
+"""Entries that are looked at one by one, in directions that are 0 elsewhere."""
 
 ASCENTS = 300
 """Steps of the search for the farthest pair of points: a power method, where the set is an ellipsoid."""
@@ -94,20 +98,30 @@ class _Set:
     ):
         self.domain, self.given_sample, self.least, self.vertices = domain, sample, least, vertices
         self.exact_diameter, self.tolerance, self.trials, self.seed = exact_diameter, tolerance, trials, seed
+        self.unusable = False
+        """Whether the answers of lmo are no points, so that nothing else can be checked."""
 
     def checks(self) -> Iterator[Check]:
         yield "members", self.members
         if missing(self.domain, Domain):
             return
+        yield "lmo answers with an array of float64 or a structured point", self.answers_are_numbers
+        if self.unusable:
+            return
         yield "lmo answers with a finite point of the shape", self.answers_are_points
+        if self.unusable:
+            return
         yield "lmo answers with points of the set", self.answers_are_inside
         yield "lmo is no worse than its answers to other directions", self.no_worse_than_remembered
         yield "lmo is minimal over random points of the set", self.minimal
         yield "lmo reaches the known minimum", self.known_minimum
         yield "lmo answers with vertices", self.answers_are_vertices
-        yield "lmo repeats its answers and does not write into directions", self.repeats
+        yield "lmo repeats its answers", self.repeats
+        yield "lmo, contains and project do not write into their arguments", self.arguments
         yield "answers of lmo and project are values", self.buffers
+        yield "answers are not kept by the set", self.kept
         yield "zero direction", self.zero
+        yield "entries that are -0.0", self.negative_zero
         yield "tied directions", self.tied
         yield "tiny and huge directions", self.homogeneous
         yield "directions in float32", self.single_precision
@@ -131,10 +145,11 @@ class _Set:
         return np.random.default_rng((self.seed, *numbers))
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        return np.asarray(self.domain.lmo(direction), dtype=float)
+        """The answer as an array; to a copy of the direction, as what writes into it has a check of its own."""
+        return np.asarray(self.domain.lmo(direction.copy()), dtype=float)
 
     def directions(self) -> Iterator[np.ndarray]:
-        """Normal ones, and ones with many zeros and ties; read-only, so that an oracle that writes into them fails."""
+        """Normal ones, and ones with many zeros and ties."""
         for i in range(self.trials):
             rng = self.rng(1, i)
             g = rng.standard_normal(self.shape) if i % 2 else rng.integers(-2, 3, self.shape).astype(float)
@@ -151,18 +166,20 @@ class _Set:
         """The largest norm of a point: stated, or seen."""
         seen = max(float(np.linalg.norm(v)) for _, v in self.answers)
         try:
-            return float(self.domain.max_norm) if has(self.domain, "max_norm") else seen
+            stated = float(self.domain.max_norm) if has(self.domain, "max_norm") else seen
         except NotGiven:
             return seen
+        return stated if 0 <= stated < np.inf else seen
 
     @cached_property
     def width(self) -> float:
         first = self.answers[0][1]
         seen = max(float(np.linalg.norm(v - first)) for _, v in self.answers)
         try:
-            return float(self.domain.diameter) if has(self.domain, "diameter") else seen
+            stated = float(self.domain.diameter) if has(self.domain, "diameter") else seen
         except NotGiven:
             return seen
+        return stated if 0 <= stated < np.inf else seen
 
     def sample(self, rng: np.random.Generator) -> np.ndarray:
         if self.given_sample is not None:
@@ -175,9 +192,13 @@ class _Set:
         if not has(self.domain, "contains"):
             raise Skipped("the set has no contains")
         try:
-            return bool(self.domain.contains(x, tolerance))
+            found = self.domain.contains(x.copy(), tolerance)
         except NotGiven:
             raise Skipped("the set was given neither contains nor project") from None
+        require(
+            isinstance(found, bool | np.bool_), f"contains answers with a {type(found).__name__}, not True or False"
+        )
+        return bool(found)
 
     # -------------------------------------------------------------------------------------------------------- checks
 
@@ -185,9 +206,30 @@ class _Set:
         lacking = missing(self.domain, Domain)
         require(not lacking, f"it has no {' and no '.join(lacking)}")
 
+    def answers_are_numbers(self) -> None:
+        """No list, no tuple of several things, no numbers of another kind."""
+        self.unusable = True
+        narrow = ""
+        for g in list(self.directions())[:4]:
+            found = self.domain.lmo(g.copy())
+            advice = "return np.array(x, dtype=float), or use user_set(lmo, shape), which converts it"
+            plain = isinstance(found, np.ndarray) and not isinstance(found, np.ma.MaskedArray)
+            is_point = plain or isinstance(found, Structured)
+            require(is_point, f"answered with a {type(found).__name__}, an array was expected: {advice}")
+            kind = np.asarray(found).dtype
+            usable = kind.kind in "iu" or (kind.kind == "f" and kind.itemsize > 2)
+            require(usable, f"answered with numbers of type {kind}, float64 was expected: {advice}")
+            narrow = str(kind) if kind != np.float64 else narrow
+        self.unusable = False
+        if narrow:
+            raise Noted(f"answers are of type {narrow}; float64 is what methods work with")
+
     def answers_are_points(self) -> None:
-        for g, v in self.answers:
+        self.unusable = True
+        for _, v in self.answers:
             require(v.shape == self.shape, f"answered with shape {v.shape}, {self.shape} was expected")
+        self.unusable = False
+        for g, v in self.answers:
             require(np.isfinite(v).all(), "answered with NaN or Inf to the direction {}", g)
 
     def answers_are_inside(self) -> None:
@@ -237,13 +279,56 @@ class _Set:
 
     def repeats(self) -> None:
         for g, v in self.answers[:10]:
-            again = self.domain.lmo(g.copy())
-            require(np.array_equal(np.asarray(again), v), "two answers to {}: {} and {}", g, v, np.asarray(again))
-            shared = isinstance(again, np.ndarray) and np.shares_memory(self.domain.lmo(g), g)
-            require(not shared, "the answer shares its memory with the direction")
+            for again in (self.lmo(g), self.lmo(g)):
+                require(np.array_equal(again, v), "two answers to {}: {} and {}", g, v, again)
+        buffer = np.empty(self.shape)
+        for g, v in self.answers[:4]:  # one array with other numbers in it each time, as a program may reuse it
+            buffer[...] = g
+            again = np.array(self.domain.lmo(buffer), dtype=float)
+            require(
+                np.array_equal(again, v), "to {} in an array that was used before it answered {}, not {}", g, again, v
+            )
+
+    def arguments(self) -> None:
+        """Arguments that may be written, and read-only ones, which runs use."""
+        points = {"lmo": [g for g, _ in self.answers[:3]]}
+        beyond = [v - self.size * g for g, v in self.answers[:3]]
+        points |= {name: beyond for name in ("contains", "project") if has(self.domain, name)}
+        for name, given in points.items():
+            ask = getattr(self.domain, name)
+            for x in given:
+                for writeable in (True, False):
+                    argument = x.copy()
+                    argument.setflags(write=writeable)
+                    try:
+                        answer = ask(argument)
+                    except NotGiven:
+                        continue
+                    except ValueError as error:
+                        require(writeable or "read-only" not in str(error), f"{name} writes into its argument: {error}")
+                        raise
+                    require(
+                        np.array_equal(argument, x), f"{name} writes into its argument: " + "{} became {}", x, argument
+                    )
+                    same = isinstance(answer, np.ndarray) and name == "lmo" and np.shares_memory(answer, argument)
+                    require(not same, "the answer of lmo shares its memory with the direction")
+
+    def kept(self) -> None:
+        """Whether an answer of lmo, or of start, that is written into changes the next one."""
+        g = self.answers[0][0]
+        for name, ask in (("lmo", lambda: self.domain.lmo(g.copy())), ("start", getattr(self.domain, "start", None))):
+            given = ask() if ask is not None else None
+            if not isinstance(given, np.ndarray) or not given.flags.writeable:
+                continue
+            before = given.copy()
+            given[...] = before + 1
+            changed = not np.array_equal(np.asarray(ask()), before)
+            given[...] = before
+            if changed:
+                raise Noted(f"who writes into an answer of {name} changes the set: return a copy, or a read-only array")
 
     def buffers(self) -> None:
-        (g, _), (h, _) = self.answers[:2]
+        (g, _), (h, _) = ((g.copy(), v) for g, v in self.answers[:2])
         for name in ("lmo", "project") if has(self.domain, "project") else ("lmo",):
             ask = getattr(self.domain, name)
             given = ask(g)
@@ -260,12 +345,24 @@ class _Set:
         require(v.shape == self.shape and np.isfinite(v).all(), "answered {}, a point of the set was expected", v)
         require(not has(self.domain, "contains") or self.member(v), "answered {}, which contains does not accept", v)
 
+    def negative_zero(self) -> None:
+        """-0.0 is 0: an answer to it is a minimiser too."""
+        for g in (-np.zeros(self.shape), *(np.where(g == 0, -0.0, g) for g, _ in self.answers[:6:2])):
+            v = self.lmo(g)
+            require(v.shape == self.shape and np.isfinite(v).all(), "answered {} to {}", v, g)
+            value, known = float(np.vdot(g, v)), float(np.vdot(g, self.lmo(g + 0.0)))
+            off, slack = abs(value - known), max(self.tolerance, 1e-9) * float(np.linalg.norm(g)) * self.size
+            require(off <= slack, "to {} its value is {:.6g}, with 0.0 for -0.0 it is {:.6g}", g, value, known)
+
     def tied(self) -> None:
-        """All entries equal, of either sign, and two of them."""
+        """All entries equal, of either sign, two of them, and all but one."""
+        few = np.eye(FEW, int(np.prod(self.shape))).reshape(-1, *self.shape)
         for g in (
             np.ones(self.shape),
             -np.ones(self.shape),
             np.arange(np.prod(self.shape)).reshape(self.shape) // 2 * 1.0,
+            *few[: np.prod(self.shape)],
+            *-few[: np.prod(self.shape)],
         ):
             v = self.lmo(g)
             require(v.shape == self.shape and np.isfinite(v).all(), "answered {} to {}", v, g)
@@ -356,6 +453,7 @@ class _Set:
             stated = float(self.domain.diameter)
         except NotGiven:
             raise Skipped("the set was given no diameter") from None
+        require(0 <= stated < np.inf, f"it is {stated:g}, a finite number of at least 0 was expected")
         pairs = [(self.lmo(g), self.lmo(-g)) for g, _ in self.answers]
         pairs += [(self.sample(self.rng(4, i)), self.sample(self.rng(5, i))) for i in range(self.trials)]
         seen = max(float(np.linalg.norm(x - y)) for x, y in pairs)
@@ -390,6 +488,7 @@ class _Set:
             stated = float(self.domain.max_norm)
         except NotGiven:
             raise Skipped("the set was given no diameter") from None
+        require(0 <= stated < np.inf, f"it is {stated:g}, a finite number of at least 0 was expected")
         points = [v for _, v in self.answers] + [self.sample(self.rng(6, i)) for i in range(self.trials)]
         seen = max(float(np.linalg.norm(x)) for x in points)
         require(seen <= stated * (1 + 1e-9), f"it is {stated:.6g}, but a point has the norm {seen:.6g}")

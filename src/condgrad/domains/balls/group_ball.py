@@ -10,10 +10,11 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape, is_safe
-from condgrad.domains.balls._groups import group_numbers
+from condgrad.domains.balls._groups import group_numbers, members, rows_are_groups
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 from condgrad.linalg.selection import finite_size, largest_size
 from condgrad.linalg.simplex_projection import onto_simplex
+from condgrad.points.sparse_array import SparseArray
 
 
 @final
@@ -51,8 +52,7 @@ class GroupBall(Ball):
     def __post_init__(self) -> None:
         self._settle()
         groups = group_numbers(self.groups, self.shape, "GroupBall")
-        by_row = bool(np.array_equal(groups.reshape(len(groups), -1)[:, 0], np.arange(len(groups))))
-        checks.settle(self, groups=groups, _by_row=by_row)
+        checks.settle(self, groups=groups, _by_row=rows_are_groups(groups))
 
     def _norms(self, x: np.ndarray) -> np.ndarray:
         """|x_g| for each group, scaled so that no square overflows or vanishes."""
@@ -75,7 +75,7 @@ class GroupBall(Ball):
     def max_norm(self) -> float:
         return self.radius
 
-    def lmo(self, direction: np.ndarray) -> np.ndarray:
+    def atom(self, direction: np.ndarray) -> SparseArray:
         direction = self._point(direction)
         with np.errstate(over="ignore", invalid="ignore"):
             squares = self._squares(direction)
@@ -85,10 +85,12 @@ class GroupBall(Ball):
             direction = direction / top if top > 0 else np.ones(self.shape)
             squares = self._squares(direction)
             largest = int(np.argmax(squares))
-        chosen = largest if self._by_row else self.groups == largest
-        vertex = np.zeros(self.shape)
-        vertex[chosen] = -self.radius / math.sqrt(squares[largest]) * direction[chosen]
-        return vertex
+        chosen = members(self.groups, largest, self._by_row)
+        values = -self.radius / math.sqrt(squares[largest]) * direction.reshape(-1)[chosen]
+        return SparseArray(chosen, values, self.shape)
+
+    def lmo(self, direction: np.ndarray) -> np.ndarray:
+        return self.atom(direction).to_dense()
 
     def project(self, x: np.ndarray) -> np.ndarray:
         x = self._point(x)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 
 from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape
-from condgrad.domains.balls._groups import group_numbers
+from condgrad.domains.balls._groups import group_numbers, members, rows_are_groups
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
-from condgrad.linalg.selection import finite_size
+from condgrad.linalg.selection import SHORT, finite_size
+from condgrad.points.sparse_array import SparseArray
 
 
 @final
@@ -48,10 +49,12 @@ class GroupLinfBall(Ball):
     shape: Shape
     radius: float = 1.0
     groups: Any = None
+    _by_row: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._settle()
-        checks.settle(self, groups=group_numbers(self.groups, self.shape, "GroupLinfBall"))
+        groups = group_numbers(self.groups, self.shape, "GroupLinfBall")
+        checks.settle(self, groups=groups, _by_row=rows_are_groups(groups))
 
     def norm(self, x: np.ndarray) -> float:
         size = np.abs(x).ravel()
@@ -64,11 +67,28 @@ class GroupLinfBall(Ball):
     def max_norm(self) -> float:
         return self.radius * math.sqrt(int(np.bincount(self.groups.ravel()).max()))
 
-    def lmo(self, direction: np.ndarray) -> np.ndarray:
+    def atom(self, direction: np.ndarray) -> SparseArray:
         direction = self._point(direction)
-        size = np.abs(direction) / (finite_size(direction) or 1.0)
-        largest = np.argmax(np.bincount(self.groups.ravel(), size.ravel()))
-        return np.where(self.groups == largest, -np.copysign(self.radius, direction), 0.0)
+        with np.errstate(over="ignore"):
+            sums = self._sums(direction)
+        if not math.isfinite(sums.max()):
+            sums = self._sums(direction / finite_size(direction))
+        chosen = members(self.groups, int(np.argmax(sums)), self._by_row)
+        return SparseArray(chosen, -np.copysign(self.radius, direction.reshape(-1)[chosen]), self.shape)
+
+    def lmo(self, direction: np.ndarray) -> np.ndarray:
+        return self.atom(direction).to_dense()
+
+    def _sums(self, x: np.ndarray) -> np.ndarray:
+        """|x_g|_1 for each group."""
+        if not self._by_row:
+            return np.bincount(self.groups.ravel(), np.abs(x).ravel())
+        rows = x.reshape(len(x), -1)
+        sums, ones = np.empty(len(rows)), np.ones(rows.shape[1])
+        height = max(1, SHORT // rows.shape[1])
+        for i in range(0, len(rows), height):
+            np.dot(np.abs(rows[i : i + height]), ones, out=sums[i : i + height])
+        return sums
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """Entries are cut off at a height for each group, so that each group above height 0 loses theta in the l1 norm.

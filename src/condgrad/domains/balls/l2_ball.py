@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -46,10 +47,15 @@ class L2Ball(Ball):
         return self.radius
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
+        return self.minimum_and_vertex(direction)[1]()
+
+    def minimum_and_vertex(self, direction: np.ndarray) -> tuple[float, Callable[[], np.ndarray]]:
+        """Return the minimum of <direction, x> (NaN if it may overflow or vanish), and a function that returns the minimiser."""
         direction, square = checks.direction_and_square(direction, self.shape, "L2Ball")
-        if is_safe(square):
-            return -self.radius / math.sqrt(square) * direction
-        return -self._onto_sphere(direction)
+        if not is_safe(square):
+            return math.nan, lambda: -self._onto_sphere(direction)
+        length = math.sqrt(square)
+        return -self.radius * length, lambda: -self.radius / length * direction
 
     def project(self, x: np.ndarray) -> np.ndarray:
         x = self._point(x)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
 from condgrad import checks
-from condgrad.domains.balls._ball import Ball, Shape
+from condgrad.domains.balls._ball import Ball, Shape, is_safe
 from condgrad.domains.entry import DomainEntry, Examples, sparse_normal
 from condgrad.linalg.selection import finite_size, largest_size
 from condgrad.points.sparse_array import SparseArray
@@ -62,8 +63,14 @@ class LatentGroupBall(Ball):
     weights: Any = None
     _numbers: np.ndarray = field(init=False, repr=False)
     _indices: np.ndarray = field(init=False, repr=False)
+    _runs: np.ndarray = field(init=False, repr=False)
+    """The first index of each run of neighbours that are in the same groups."""
+    _members: Any = field(init=False, repr=False)
+    """Sparse matrix with a row for each group and a column for each run: (min w / w)^2 for the runs of the group."""
 
     def __post_init__(self) -> None:
+        import scipy.sparse as sp
+
         self._settle()
         size = math.prod(self.shape)
         groups = tuple(_group(group, number, size) for number, group in enumerate(self.groups))
@@ -82,11 +89,36 @@ class LatentGroupBall(Ball):
             )
         numbers = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
         checks.settle(self, groups=groups, weights=weights)
-        checks.settle(self, _numbers=checks.read_only(numbers), _indices=checks.read_only(np.concatenate(groups)))
+        indices = np.concatenate(groups)
+        apart = np.flatnonzero((np.diff(indices) != 1) | (np.diff(numbers) > 0))  # before a gap, or the end of a group
+        begins = np.zeros(size + 1, bool)
+        begins[0], begins[indices[apart] + 1], begins[indices[apart + 1]], begins[indices[-1] + 1] = (True,) * 4
+        runs = np.flatnonzero(begins[:-1])
+        first = begins[indices]  # of the indices of a group, those that begin a run
+        entries = (
+            ((weights.min() / weights) ** 2)[numbers[first]],
+            (numbers[first], np.searchsorted(runs, indices[first])),
+        )
+        checks.settle(self, _runs=runs, _members=sp.csr_array(entries, shape=(len(groups), len(runs))))
+        checks.settle(self, _numbers=checks.read_only(numbers), _indices=checks.read_only(indices))
+
+    def _squares(self, z: np.ndarray) -> np.ndarray:
+        """(|z_g|_2 min w / w_g)^2 for each group; z is flat. A run is summed once, for all of its groups."""
+        if self._equal_runs:
+            rows = z.reshape(len(self._runs), -1)
+            sums = np.einsum("ij,ij->i", rows, rows)
+        else:
+            sums = np.add.reduceat(np.square(z), self._runs)
+        return self._members @ sums
+
+    @cached_property
+    def _equal_runs(self) -> bool:
+        """Whether all runs have the same length."""
+        return bool(np.all(np.diff(np.append(self._runs, math.prod(self.shape))) == self._runs[1:2].sum()))
 
     def _dual(self, z: np.ndarray) -> np.ndarray:
         """|z_g|_2 / w_g for each group; z is flat."""
-        return np.sqrt(np.bincount(self._numbers, z[self._indices] ** 2)) / self.weights
+        return np.sqrt(self._squares(z)) / self.weights.min()
 
     def norm(self, x: np.ndarray) -> float:
         """An upper bound of the norm, which is exact to about 1e-12."""
@@ -153,12 +185,16 @@ class LatentGroupBall(Ball):
 
     def atom(self, direction: np.ndarray) -> SparseArray:
         flat = self._point(direction).reshape(-1)
-        top = finite_size(flat)
-        steep = flat / top if top > 0 else np.ones(flat.size)
-        norms = self._dual(steep)
-        best = int(np.argmax(norms))
-        group, w = self.groups[best], self.weights[best]
-        return SparseArray(group, -self.radius / (w * w * norms[best]) * steep[group], self.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self._squares(flat)
+        if not is_safe(squares.max()):  # as it is with NaN and Inf
+            top = finite_size(flat)
+            flat = flat / top if top > 0 else np.ones(flat.size)
+            squares = self._squares(flat)
+        best = int(np.argmax(squares))
+        group = self.groups[best]
+        kept = flat[group]
+        return SparseArray(group, -self.radius / (self.weights[best] * float(np.linalg.norm(kept))) * kept, self.shape)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         return self.atom(direction).to_dense()

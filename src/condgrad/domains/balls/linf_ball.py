@@ -47,7 +47,8 @@ class LinfBall(Ball):
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         # not -r sign(direction): where the direction is 0 that is no vertex, and active sets live on vertices
-        return np.where(self._direction(direction) > 0, -self.radius, self.radius)
+        vertex = 0.0 - self._direction(direction)
+        return np.copysign(self.radius, vertex, out=vertex)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return np.clip(self._point(x), -self.radius, self.radius)

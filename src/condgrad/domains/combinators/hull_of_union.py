@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls import L1Ball, L2Ball
 from condgrad.domains.combinators._combination import (
+    LARGEST,
+    SMALLEST,
     Combination,
     as_answer,
     check_sets,
@@ -85,9 +88,17 @@ class HullOfUnion(Combination):
         return max(map(max_norm_of, self.sets))
 
     def lmo(self, direction: Point) -> Point:
-        direction = self._direction(direction)
-        answers = (vertex_oracle(one)(direction) for one in self.sets)
-        return as_answer(min(answers, key=lambda vertex: inner(direction, vertex)))
+        direction = self._passed_on(direction)
+        offers = [_offer(one, direction) for one in self.sets]
+        values = [abs(value) for value, _ in offers]
+        if not (
+            all(map(isfinite, values)) and SMALLEST < max(values) < LARGEST
+        ):  # some may have overflowed or vanished
+            direction = self._direction(direction)
+            offers = [
+                (inner(direction, vertex()), vertex) for vertex in (_offer(one, direction)[1] for one in self.sets)
+            ]
+        return as_answer(min(offers, key=lambda offer: offer[0])[1]())
 
     def start(self) -> Point:
         """The mean of the starts."""
@@ -102,6 +113,14 @@ class HullOfUnion(Combination):
         if any(has(one, "contains") and contained(one, x, tolerance) for one in self.sets):
             return True
         return reached(self, x, tolerance * self.max_norm)
+
+
+def _offer(domain: Any, direction: Point) -> tuple[float, Callable[[], Point]]:
+    """The minimum of <direction, x> over a set, and a function that returns a minimiser; without one where that saves time."""
+    if isinstance(domain, L2Ball) and isinstance(direction, np.ndarray):
+        return domain.minimum_and_vertex(direction)
+    vertex = vertex_oracle(domain)(direction)
+    return inner(direction, vertex), lambda: vertex
 
 
 def hull_of_union(sets: Any) -> HullOfUnion:

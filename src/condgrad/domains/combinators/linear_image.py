@@ -24,7 +24,8 @@ from condgrad.domains.combinators._combination import (
 from condgrad.domains.combinators._examples import a_point_of, known_minimum
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.simplices import Simplex
-from condgrad.protocols import Point, Projectable, fits
+from condgrad.points import SparseArray
+from condgrad.protocols import Point, Projectable, fits, vertex_oracle
 
 ISOMETRY = 1e-12
 """A'A may differ from a multiple of the identity by this, relative to the multiple: rounding."""
@@ -122,6 +123,8 @@ class LinearImage(Combination):
         return self._stretch * max_norm_of(self.domain)
 
     def _image(self, x: Point) -> np.ndarray:
+        if isinstance(x, SparseArray) and isinstance(self.matrix, np.ndarray):
+            return self.matrix[:, x.indices] @ x.values
         return np.asarray(self.matrix @ np.asarray(x, dtype=float).ravel())
 
     def _preimage(self, x: np.ndarray) -> np.ndarray:
@@ -129,7 +132,7 @@ class LinearImage(Combination):
 
     def lmo(self, direction: Point) -> np.ndarray:
         direction = np.asarray(self._direction(direction))
-        return self._image(self.domain.lmo(self._preimage(self.matrix.T @ direction)))
+        return self._image(vertex_oracle(self.domain)(self._preimage(self.matrix.T @ direction)))
 
     @only_if(lambda image: image._isometry and fits(image.domain, Projectable))
     def project(self, x: Point) -> np.ndarray:

@@ -18,10 +18,25 @@ FEASIBLE = 1e-10
 """Tolerance of HiGHS, the smallest one that it accepts."""
 TIED = 1e-9
 """A variable with a reduced cost below this share of the largest cost may move without a change of the value."""
+LEAN = 2.0**-20
+"""Share of the fixed random cost in the cost of the first run after a tie. If the vertex is minimal for the direction alone too,
+it is the one that the random cost chooses among the minimal ones: on these the direction is constant."""
 AT_BOUND = 1e-9
 """Distance, relative to the size of the polytope, below which a variable or a row is at its bound."""
+STEPS = 20
+"""Steps of the simplex method for each row and column, after which a cycle is suspected."""
+ROBUST = (
+    ("simplex_strategy", 4, 1),
+    ("simplex_scale_strategy", 0, 2),
+    ("primal_simplex_bound_perturbation_multiplier", 0.0, 1.0),
+)
+"""Options of HiGHS, their usual values, and those of a second run from scratch if the first one found no minimum."""
 DENSE = 128
 """Systems with at most as many unknowns are solved by dense factorisations."""
+
+
+NEARLY_SINGULAR = 1e-12
+"""Reciprocal condition number of a system below which it has no unique solution up to rounding."""
 
 
 class EmptySet(ValueError):
@@ -36,7 +51,7 @@ class LinearProgram:
     """min <cost, x> over {x : row_lower <= M x <= row_upper, lower <= x <= upper}, for one cost after another.
 
     HiGHS keeps the model, and each call starts from the basis that was optimal in the call before. The answer is made
-    independent of that: where several points are minimal, a fixed random cost chooses one vertex among them by a second run, and
+    independent of that: where several points are minimal, a fixed random cost chooses one vertex among them, by another run, and
     the vertex is computed from the constraints that are active there, not from the basis. So answers are reproducible, in a
     resumed run, a copy and another thread too. A lock lets one thread in at a time.
 
@@ -89,9 +104,10 @@ class LinearProgram:
     def _forget(self) -> None:
         self._lock = threading.Lock()
         self._highs: Any = None
+        self._after_tie = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key not in ("_lock", "_highs")}
+        return {key: value for key, value in vars(self).items() if key not in ("_lock", "_highs", "_after_tie")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -112,10 +128,22 @@ class LinearProgram:
     def minimiser(self, cost: np.ndarray) -> np.ndarray:
         """The vertex that minimises <cost, x>; the entries of the cost are at most 1 in size."""
         with self._lock:
+            if (
+                self._after_tie
+            ):  # a start that is minimal for a cost near this one, and the one to choose if this one is tied
+                self._run(COST * (cost + LEAN * self._choice))
             columns, rows, column_duals, row_duals = self._run(COST * cost)
-            if self._tied(column_duals, row_duals):
+            settled = self._after_tie and self._highs.getInfo().simplex_iteration_count == 0
+            self._after_tie = self._tied(column_duals, row_duals)
+            if self._after_tie and not settled:
                 columns, rows = self._break_tie(columns, rows, column_duals, row_duals)
         return self._exact(columns, rows)
+
+    @cached_property
+    def _choice(self) -> np.ndarray:
+        """The fixed random cost that chooses one of several minimal vertices."""
+        n = len(self.lower)
+        return np.random.default_rng((0, n)).standard_normal(n)
 
     @cached_property
     def middle(self) -> np.ndarray:
@@ -145,6 +173,9 @@ class LinearProgram:
             "output_flag": False, "threads": 1, "parallel": "off", "presolve": "off", "solver": "simplex",
             "simplex_strategy": 4,  # primal: the last basis stays feasible under another cost
             "primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE,
+            # the rows are scaled already. Perturbed bounds take more steps, and cycles without them end at the limit of steps
+            "simplex_scale_strategy": 0, "primal_simplex_bound_perturbation_multiplier": 0.0,
+            "simplex_iteration_limit": STEPS * (m + n),
         }  # fmt: skip
         for name, value in options.items():
             highs.setOptionValue(name, value)
@@ -166,10 +197,12 @@ class LinearProgram:
         status = highs.getModelStatus()
         if status not in (known.kOptimal, known.kInfeasible, known.kUnbounded):
             highs.clearSolver()
-            highs.setOptionValue("simplex_strategy", 1)
+            for name, _, robust in ROBUST:
+                highs.setOptionValue(name, robust)
             highs.run()
-            highs.setOptionValue("simplex_strategy", 4)
             status = highs.getModelStatus()
+            for name, usual, _ in ROBUST:
+                highs.setOptionValue(name, usual)
         if status == known.kInfeasible:
             raise EmptySet(f"{self.owner} is an empty set: no point satisfies its constraints; relax them.")
         if status in (known.kUnbounded, known.kUnboundedOrInfeasible):
@@ -200,7 +233,7 @@ class LinearProgram:
         self, columns: np.ndarray, rows: np.ndarray, column_duals: np.ndarray, row_duals: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """The minimiser of a fixed random cost among all minimisers: those that agree where the reduced cost is not 0."""
-        highs, n = self._solver(), len(columns)
+        highs = self._solver()
         basis = highs.getBasis()
         changes = []
         for values, duals, lower, upper, change in (
@@ -213,7 +246,7 @@ class LinearProgram:
                 change(held.size, held, value, value)
                 changes.append((change, held, lower[held], upper[held]))
         try:
-            columns, rows, *_ = self._run(np.random.default_rng((0, n)).standard_normal(n))
+            columns, rows, *_ = self._run(self._choice)
         finally:
             for change, held, below, above in changes:
                 change(held.size, held, below, above)
@@ -276,6 +309,16 @@ def whole(x: np.ndarray) -> bool:
     return bool(np.all(np.abs(x - np.rint(x)) <= 1e-6))
 
 
+def solve_square(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """The solution of a system with a square matrix; None if it is singular, or nearly so."""
+    from scipy.linalg import lapack
+
+    size = float(np.abs(matrix).sum(axis=0).max())
+    factors, pivots, _ = lapack.dgetrf(matrix)
+    share, _ = lapack.dgecon(factors, size)
+    return lapack.dgetrs(factors, pivots, right)[0] if share > NEARLY_SINGULAR else None
+
+
 def solve_full_rank(
     i: np.ndarray, j: np.ndarray, values: np.ndarray, m: int, n: int, right: np.ndarray
 ) -> np.ndarray | None:
@@ -285,9 +328,11 @@ def solve_full_rank(
     if n <= DENSE and m <= 4 * DENSE:
         matrix = np.zeros((m, n))
         matrix[i, j] = values
+        if m == n:
+            return solve_square(matrix, right)
         q, r = np.linalg.qr(matrix)
         diagonal = np.abs(np.diag(r))
-        return np.linalg.solve(r, q.T @ right) if diagonal.min() > 1e-12 * diagonal.max() else None
+        return np.linalg.solve(r, q.T @ right) if diagonal.min() > NEARLY_SINGULAR * diagonal.max() else None
     import scipy.sparse as sp
     from scipy.sparse.linalg import splu
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.domains.entry import DomainEntry, Examples
+from condgrad.linalg.selection import by_sign
 
 
 @final
@@ -47,7 +48,7 @@ class Box:
         return float(np.linalg.norm(np.maximum(np.abs(self.lower), np.abs(self.upper))))
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        return np.where(checks.direction(direction, self.shape, "Box") > 0, self.lower, self.upper)
+        return by_sign(checks.direction(direction, self.shape, "Box"), self.lower, self.upper)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return np.clip(checks.point(x, self.shape, "Box"), self.lower, self.upper)

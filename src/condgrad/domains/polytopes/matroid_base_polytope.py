@@ -24,8 +24,9 @@ from condgrad.linalg.selection import increasing_order
 class MatroidBasePolytope(ZeroOnePolytope):
     """{x : x >= 0, x(E) = rank(E), x(S) <= rank(S) for all S}, the convex hull of the bases of a matroid on E = {0, ..., n - 1}.
 
-    The linear oracle is the greedy algorithm: elements in the order of the direction, each taken where it raises the rank; exact,
-    by n calls of the rank function.
+    The linear oracle is the greedy algorithm: elements in the order of the direction, each taken where it raises the rank. It is
+    exact, and calls ``rank`` for blocks of elements: once, if the first ones of the order are independent, and at most about 2 n
+    times; or it calls ``prefixes`` once.
 
     Parameters
     ----------
@@ -33,6 +34,9 @@ class MatroidBasePolytope(ZeroOnePolytope):
         Number n of elements.
     rank : callable
         ``rank(chosen)``, the rank of an array of different elements: the size of its largest independent subset.
+    prefixes : callable, default None
+        ``prefixes(order)``, the ranks of the first 1, 2, ..., n elements of an order of all elements, where that costs less than
+        many calls of ``rank``.
 
     Examples
     --------
@@ -49,6 +53,7 @@ class MatroidBasePolytope(ZeroOnePolytope):
 
     shape: Any
     rank: Callable[[np.ndarray], Any]
+    prefixes: Callable[[np.ndarray], Any] | None = None
     size: int = field(init=False)
     """Number of elements of a base."""
 
@@ -78,19 +83,37 @@ class MatroidBasePolytope(ZeroOnePolytope):
         return math.sqrt(self.size)
 
     def _chosen(self, direction: np.ndarray) -> np.ndarray:
-        taken: list[int] = []
-        for element in increasing_order(direction).tolist():
-            if len(taken) == self.size:
-                break
-            rank = self._rank(np.array([*taken, element]))
-            if rank > len(taken):
-                taken.append(element)
-        if len(taken) < self.size:
+        order = increasing_order(direction)
+        taken = self._by_blocks(order) if self.prefixes is None else self._by_prefixes(order)
+        if len(taken) != self.size:
             raise checks.BadOracle(
                 f"The answers of rank are not those of a matroid: it is {self.size} for all elements, but the greedy algorithm "
                 f"ends with {len(taken)}."
             )
-        return np.array(taken, dtype=np.int64)
+        return taken
+
+    def _by_prefixes(self, order: np.ndarray) -> np.ndarray:
+        ranks = checks.answer(self.prefixes(order), self.shape, "prefixes")  # type: ignore[misc]
+        steps = np.diff(ranks, prepend=0.0)
+        if np.any((steps != 0) & (steps != 1)):
+            raise checks.BadOracle(
+                "The answers of prefixes are not ranks: from one element to the next they grow by 0 or 1."
+            )
+        return order[steps == 1]
+
+    def _by_blocks(self, order: np.ndarray) -> np.ndarray:
+        """A block of elements is taken if all of them raise the rank, left out if none does, and halved otherwise."""
+        taken, at, block = order[:0], 0, max(self.size, 1)
+        while len(taken) < self.size and at < len(order):
+            block = min(block, self.size - len(taken), len(order) - at)
+            tried = np.concatenate([taken, order[at : at + block]])
+            more = self._rank(tried) - len(taken)
+            if block > 1 and 0 < more < block:
+                block //= 2
+                continue
+            taken = tried if more == block else taken
+            at, block = at + block, 2 * block
+        return taken
 
     def start(self) -> np.ndarray:
         """The mean of the bases that the orders up, down and each element first give (for at most 100 elements)."""

@@ -6,7 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -17,6 +17,18 @@ from condgrad.domains.polytopes._graph import edge_list
 from condgrad.domains.polytopes._membership import is_within
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope, between_0_and_1
 from condgrad.linalg.selection import increasing_order
+
+
+class _Pairs(NamedTuple):
+    """The pairs of nodes that edges connect, in the order of a sparse matrix."""
+
+    order: np.ndarray
+    """The edges, by their pairs."""
+    first: np.ndarray
+    """Where the edges of each pair begin among them."""
+    columns: np.ndarray
+    begins: np.ndarray
+    """Where the pairs of each row begin, and where the last ones end."""
 
 
 @final
@@ -45,22 +57,25 @@ class SpanningTreePolytope(ZeroOnePolytope):
     """
 
     edges: Any
-    _ends: Any = field(init=False, repr=False)
+    _pairs: _Pairs = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         import scipy.sparse as sp
         from scipy.sparse.csgraph import connected_components
 
         edges = edge_list(self.edges, "SpanningTreePolytope")
-        ends = checks.read_only(np.sort(edges, axis=1))
-        nodes = int(edges.max()) + 1
-        graph = sp.coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(nodes, nodes))
+        nodes, keys = int(edges.max()) + 1, np.sort(edges, axis=1) @ [int(edges.max()) + 1, 1]
+        order = np.argsort(keys, kind="stable")
+        _, first = np.unique(keys[order], return_index=True)
+        low, high = np.divmod(keys[order][first], nodes)
+        pairs = _Pairs(order, first, high.astype(np.int32), np.searchsorted(low, np.arange(nodes + 1)).astype(np.int32))
+        graph = sp.csr_matrix((np.ones(len(first)), pairs.columns, pairs.begins), shape=(nodes, nodes))
         parts, _ = connected_components(graph, directed=False)
         if parts > 1:
             raise ValueError(
                 f"SpanningTreePolytope is an empty set: the graph of {nodes} nodes has {parts} parts; connect them by edges."
             )
-        checks.settle(self, edges=edges, _ends=ends)
+        checks.settle(self, edges=edges, _pairs=pairs)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -85,12 +100,14 @@ class SpanningTreePolytope(ZeroOnePolytope):
         import scipy.sparse as sp
         from scipy.sparse.csgraph import minimum_spanning_tree
 
-        order = increasing_order(direction)
-        nodes = self._size + 1
-        _, first = np.unique(self._ends[order] @ [nodes, 1], return_index=True)  # the cheapest of parallel edges
-        kept = self._ends[order[first]]
-        ranks = sp.csr_matrix((first + 1.0, (kept[:, 0], kept[:, 1])), shape=(nodes, nodes))
-        return order[minimum_spanning_tree(ranks).data.astype(np.int64) - 1]
+        order, pairs, nodes = increasing_order(direction), self._pairs, self._size + 1
+        ranks = np.empty(len(order))
+        ranks[order] = np.arange(1.0, len(order) + 1)
+        ranks = ranks[pairs.order]
+        if len(pairs.first) < len(ranks):  # the cheapest of parallel edges
+            ranks = np.minimum.reduceat(ranks, pairs.first)
+        tree = minimum_spanning_tree(sp.csr_matrix((ranks, pairs.columns, pairs.begins), shape=(nodes, nodes)))
+        return order[tree.data.astype(np.int64) - 1]
 
     def start(self) -> np.ndarray:
         """The mean of the trees that are minimal for all edges in order, in reverse order, and for each edge alone."""

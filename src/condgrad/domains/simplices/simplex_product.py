@@ -12,7 +12,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
-from condgrad.linalg.selection import finite_size, indices_of_smallest_along
+from condgrad.linalg.selection import indices_of_smallest_along
 from condgrad.linalg.simplex_projection import onto_simplices
 from condgrad.points.sparse_array import SparseArray
 
@@ -82,11 +82,7 @@ class SimplexProduct:
         return vertex
 
     def _smallest(self, direction: np.ndarray) -> np.ndarray:
-        """Flat indices; NaN is the smallest entry of its row, so that the smallest entries tell whether there is one."""
-        direction = checks.entries(direction, self.shape, "SimplexProduct")
-        found = indices_of_smallest_along(direction, self.axis)
-        finite_size(direction.reshape(-1)[found])
-        return found
+        return indices_of_smallest_along(checks.entries(direction, self.shape, "SimplexProduct"), self.axis)
 
     def project(self, x: np.ndarray) -> np.ndarray:
         return onto_simplices(checks.point(x, self.shape, "SimplexProduct"), self.radius, self.axis)

@@ -28,6 +28,9 @@ from condgrad.runtime.signals import heartbeat, report_inexact
 
 Shrink = Callable[[np.ndarray], np.ndarray]
 
+USUAL = (1e-60, 1e60)
+"""Largest absolute entries of matrices whose products and decompositions neither overflow nor lose digits."""
+
 
 def square_shape(shape: Shape, owner: str) -> tuple[int, int]:
     """Return the shape (n, n), given as (n, n) or as n; raise ValueError for any other shape."""
@@ -57,9 +60,16 @@ def scaled_to_unit(matrix: np.ndarray) -> np.ndarray:
     return matrix / (finite_size(matrix) or 1.0)
 
 
+def moderate(matrix: np.ndarray) -> np.ndarray:
+    """Return the matrix, scaled as by :func:`scaled_to_unit` only if its largest absolute entry is outside of USUAL."""
+    size = finite_size(matrix)
+    return matrix if USUAL[0] < size < USUAL[1] else matrix / (size or 1.0)
+
+
 def symmetric_part(matrix: np.ndarray) -> np.ndarray:
     """Return the symmetric part; the antisymmetric part is orthogonal to every symmetric matrix."""
-    return matrix / 2 + matrix.T / 2
+    half = matrix / 2
+    return half + half.T
 
 
 def eigenvalues(x: Point, tolerance: float) -> np.ndarray | None:
@@ -104,18 +114,16 @@ MAX_DENSE_SIZE = 64
 MAX_DENSE_EIGEN_SIZE, MAX_DENSE_BLOCK_SIZE = 400, 640
 """Maximum number of rows of an array for which one eigenvector at an end of the spectrum, or several, are found as fast by LAPACK
 as by a Lanczos method that no block warm-starts; for a spectrum without gaps, which is its worst case."""
+MAX_GRAM_SIZE = 400
+"""The same for a pair of singular vectors, as an eigenvector of a Gram matrix: the smaller one of the two sizes of the array."""
 
 
 def dense_if_small(A: Point) -> np.ndarray | None:
-    """Return a small matrix as an array with largest absolute entry 1; None for a large one.
+    """Return a small matrix as an array, scaled if it is huge or tiny; None for a large one.
 
     So the answer for a small matrix does not depend on whether it is an array or structured.
     """
-    return (
-        scaled_to_unit(np.asarray(A))
-        if min(A.shape) <= MAX_DENSE_SIZE and max(A.shape) <= 16 * MAX_DENSE_SIZE
-        else None
-    )
+    return moderate(np.asarray(A)) if min(A.shape) <= MAX_DENSE_SIZE and max(A.shape) <= 16 * MAX_DENSE_SIZE else None
 
 
 def as_matrix(x: Any, shape: tuple[int, ...], owner: str) -> Point:
@@ -136,7 +144,7 @@ def start_seed(near: np.ndarray | None) -> int:
 
 
 class Vectors(NamedTuple):
-    """Left and right vectors and their values, the best first.
+    """Left and right vectors and their values, the best first; values of a multiple of the matrix, if that is huge or tiny.
 
     ``error`` bounds how much the sum of the values of the first k, which were asked for, can be improved; 0 if they have the
     accuracy asked for.
@@ -153,6 +161,8 @@ def top_vectors(A: Point, near: np.ndarray | None, accuracy: float) -> Vectors:
     if (whole := dense_if_small(A)) is not None:
         left, values, right = np.linalg.svd(whole, full_matrices=False)
         return Vectors(left, right.T, values)
+    if near is None and isinstance(A, np.ndarray) and min(A.shape) <= MAX_GRAM_SIZE:
+        return _by_gram_matrix(moderate(A))
     size = 1.0 if isinstance(A, Structured) else finite_size(A) or 1.0
     A = A / size
     left, values, right, residual, accurate = top_singular(A, near, accuracy / size, start_seed(near))
@@ -160,20 +170,32 @@ def top_vectors(A: Point, near: np.ndarray | None, accuracy: float) -> Vectors:
     return Vectors(left, right, size * values, size * error)
 
 
+def _by_gram_matrix(A: np.ndarray) -> Vectors:
+    """The top pair from the eigenvector of A A' or A'A, the smaller one.
+
+    The largest eigenvalue of a Gram matrix has full relative precision, unlike the others, and so has its square root.
+    """
+    rows = A if A.shape[0] <= A.shape[1] else A.T
+    last = len(rows) - 1
+    short = Tridiagonal(rows @ rows.T).eigenpairs(last, last)[1]
+    long = rows.T @ short
+    value = float(np.linalg.norm(long))
+    long = long / value if value > 0 else np.eye(len(long), 1)
+    left, right = (short, long) if rows is A else (long, short)
+    return Vectors(left, right, np.array([value]))
+
+
 def lowest_vectors(A: Point, k: int, near: np.ndarray | None, accuracy: float) -> Vectors:
     """Return the k lowest eigenvectors of the symmetric part, possibly followed by others."""
     if (whole := dense_if_small(A)) is not None:
         values, vectors = np.linalg.eigh(symmetric_part(whole))
         return Vectors(vectors, vectors, values)
+    most = MAX_DENSE_EIGEN_SIZE if k == 1 else MAX_DENSE_BLOCK_SIZE
+    if near is None and isinstance(A, np.ndarray) and len(A) <= most:
+        values, vectors = Tridiagonal(symmetric_part(moderate(A))).eigenpairs(0, k - 1)
+        return Vectors(vectors, vectors, values)
     size = 1.0 if isinstance(A, Structured) else finite_size(A) or 1.0
     A = A / size
-    if (
-        near is None
-        and isinstance(A, np.ndarray)
-        and len(A) <= (MAX_DENSE_EIGEN_SIZE if k == 1 else MAX_DENSE_BLOCK_SIZE)
-    ):
-        values, vectors = Tridiagonal(symmetric_part(A)).eigenpairs(0, k - 1)
-        return Vectors(vectors, vectors, size * values)
     vectors, values, residual, accurate = lowest_eigen(A, k, near, accuracy / size, start_seed(near))
     lowest = vectors[:, :k]
     error = 0.0 if accurate else value_error("eigen", -1.0 * A, lowest, lowest, -values[:k], residual)

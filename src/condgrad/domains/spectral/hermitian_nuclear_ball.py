@@ -10,7 +10,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball
-from condgrad.domains.spectral._spectra import scaled_to_unit
+from condgrad.domains.spectral._spectra import moderate
 from condgrad.domains.spectral.symmetric_nuclear_ball import larger_end, onto_l1_ball
 
 
@@ -82,7 +82,7 @@ class HermitianNuclearBall(Ball):
         return self.radius
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        X = self.to_complex(scaled_to_unit(self._point(direction)))
+        X = self.to_complex(moderate(self._point(direction)))
         v, sign = larger_end(X / 2 + X.conj().T / 2)
         vertex = (sign * self.radius * v) @ v.conj().T
         return np.stack([vertex.real, vertex.imag])

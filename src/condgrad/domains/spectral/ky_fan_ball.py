@@ -14,8 +14,8 @@ from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 from condgrad.domains.spectral._spectra import (
     check_count,
     check_matrix_shape,
+    moderate,
     onto_top_sum,
-    scaled_to_unit,
     shrink_singular,
     singular_values,
 )
@@ -47,7 +47,7 @@ class KyFanBall(Ball):
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """The dual norm is max(sigma_1, sum sigma / k), and one kind of extreme point goes with each of the two."""
-        left, sigma, right = np.linalg.svd(scaled_to_unit(self._point(direction)), full_matrices=False)
+        left, sigma, right = np.linalg.svd(moderate(self._point(direction)), full_matrices=False)
         if self.k * sigma[0] >= sigma.sum():
             return np.outer(-self.radius * left[:, 0], right[0])
         return -self.radius / self.k * (left @ right)

@@ -12,7 +12,7 @@ from condgrad import checks
 from condgrad.domains.balls import LpBall
 from condgrad.domains.balls._ball import Ball, Shape, entrywise_norm
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
-from condgrad.domains.spectral._spectra import check_matrix_shape, scaled_to_unit, singular_values
+from condgrad.domains.spectral._spectra import check_matrix_shape, moderate, singular_values
 
 _OWN_CLASS = {1.0: "NuclearBall", 2.0: "L2Ball", math.inf: "SpectralBall"}
 
@@ -68,8 +68,7 @@ class SchattenBall(Ball):
         return self.radius * min(self.shape) ** max(0.0, 0.5 - 1 / self.p)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        direction = checks.finite_direction(self._point(direction), "SchattenBall")
-        left, sigma, right = np.linalg.svd(scaled_to_unit(direction), full_matrices=False)
+        left, sigma, right = np.linalg.svd(moderate(self._point(direction)), full_matrices=False)
         return (left * LpBall(sigma.size, self.p, self.radius).lmo(sigma)) @ right
 
 

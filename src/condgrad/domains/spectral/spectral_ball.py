@@ -10,7 +10,7 @@ import numpy as np
 
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
-from condgrad.domains.spectral._spectra import check_matrix_shape, scaled_to_unit, shrink_singular, singular_values
+from condgrad.domains.spectral._spectra import check_matrix_shape, moderate, shrink_singular, singular_values
 
 
 @final
@@ -35,7 +35,7 @@ class SpectralBall(Ball):
         return self.radius * math.sqrt(min(self.shape))
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        left, _, right = np.linalg.svd(scaled_to_unit(self._point(direction)), full_matrices=False)
+        left, _, right = np.linalg.svd(moderate(self._point(direction)), full_matrices=False)
         return -self.radius * (left @ right)
 
     def shrink(self, values: np.ndarray) -> np.ndarray:

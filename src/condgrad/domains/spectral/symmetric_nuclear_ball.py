@@ -16,8 +16,8 @@ from condgrad.domains.spectral._spectra import (
     dense_if_small,
     eigenvalues,
     lowest_vectors,
+    moderate,
     report_unconverged,
-    scaled_to_unit,
     square_shape,
     symmetric_part,
 )
@@ -90,7 +90,7 @@ class SymmetricNuclearBall(Ball):
     def lmo(self, direction: Point) -> Point:
         direction = as_matrix(direction, self.shape, "SymmetricNuclearBall")
         dense = isinstance(direction, np.ndarray) and len(direction) <= MAX_DENSE_EIGEN_SIZE
-        whole = scaled_to_unit(np.asarray(direction)) if dense else dense_if_small(direction)
+        whole = moderate(np.asarray(direction)) if dense else dense_if_small(direction)
         if whole is not None:
             v, sign = larger_end(symmetric_part(whole))
         else:

@@ -84,8 +84,7 @@ class UnfoldingBall(Ball):
         return self.radius
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        direction = checks.finite_direction(self._point(direction), "UnfoldingBall")
-        return self.folded(self._ball.lmo(self.unfolded(direction)))
+        return self.folded(self._ball.lmo(self.unfolded(self._point(direction))))
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """The array whose unfolding is the projection of the unfolding of x onto the nuclear norm ball."""
