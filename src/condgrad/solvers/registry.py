@@ -43,7 +43,9 @@ from condgrad.solvers.spider_fw import sarah_fw, spider_fw, zero_sarah_fw
 from condgrad.solvers.step_rules import check_rule
 from condgrad.solvers.stochastic_frank_wolfe import random_iterate
 from condgrad.solvers.stochastic_ncgs import stochastic_ncgs, stopping_index
+from condgrad.solvers.storc import phases, storc
 from condgrad.solvers.svfw import svfw, svfw_s
+from condgrad.solvers.universal_cgs import universal_cgs
 from condgrad.solvers.warm_start import WarmStart
 
 
@@ -342,6 +344,17 @@ _ENTRIES = (
             "strong_convexity": Option(not_negative, 2.0),
             "initial_gap": Option(positive, 0.3, needs={"strong_convexity": 1.5}),
         },
+    ),
+    Method(
+        "universal-cgs", "Universal conditional gradient sliding", universal_cgs, "gradient", "F convex, L-smooth, L not known",
+        "FO, LO", "FO 1/sqrt(eps), LO log(1/eps)/eps in F - F* (derived here)", "solvers/universal_cgs.py",
+        "docs/methods/universal-cgs.md", slides=True, convex=True, certifies=False, options={"first": Option(positive, 0.05)},
+    ),
+    Method(
+        "storc", "STORC, stochastic variance-reduced sliding", storc, "terms", "F convex, each term L-smooth", "IFO, LO",
+        "IFO n log(1/eps) + 1/eps^(3/2), LO 1/eps in F - F*", "solvers/storc.py", "Hazan, Luo 2016", slides=True, convex=True,
+        options={"strong_convexity": Option(not_negative, 2.0), "batch": _BATCH, "replace": _REPLACE},
+        cost=lambda c: phases(c.steps) * c.n + 2 * c.batch * c.steps,
     ),
     Method(
         "projected-gradient", "Projected gradient", projected_gradient, "gradient", "F L-smooth, set projects", "FO, PO",
