@@ -494,7 +494,7 @@ def test_the_bound_of_universal_cgs(first: float | None) -> None:
 def test_universal_cgs_refuses_a_gradient_that_does_not_match() -> None:
     """Values that grow from call to call: no step is short enough."""
     calls = count(1)
-    problem = cg.Problem(cg.Function(lambda x: next(calls), lambda x: 2 * x, 3), cg.Simplex(3))
+    problem = cg.Problem(cg.Function(lambda x: 1e-6 * next(calls), lambda x: 200 * x, 3), cg.Simplex(3))
     solver = build("universal-cgs", problem, Setup(cg.practical(), cg.CondG(), 1), {})
     with pytest.raises(BadOracle, match="gradient does not match"):
         solver.step(problem, solver.init(problem, np.array([0.5, 0.3, 0.2])))
