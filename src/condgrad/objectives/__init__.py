@@ -26,7 +26,7 @@ from condgrad.objectives.quadratic import Quadratic
 from condgrad.objectives.sums import Sampled, Sum
 from condgrad.objectives.synthetic import PaperData, paper_data
 from condgrad.objectives.user import Function, FunctionExpectation, FunctionSum
-from condgrad.objectives.values import FunctionValues
+from condgrad.objectives.values import FunctionValues, FunctionValuesExpectation, FunctionValuesSum
 from condgrad.protocols import FiniteSum, Objective, fits
 
 __all__ = [
@@ -38,6 +38,8 @@ __all__ = [
     "FunctionExpectation",
     "FunctionSum",
     "FunctionValues",
+    "FunctionValuesExpectation",
+    "FunctionValuesSum",
     "GemanMcClure",
     "GraphMatching",
     "Huber",
@@ -111,6 +113,20 @@ _ENTRIES = (
     ),
     ObjectiveEntry(
         "function-values", FunctionValues, "value(x), no gradient", _examples.function_values, in_specs=False
+    ),
+    ObjectiveEntry(
+        "function-values-sum",
+        FunctionValuesSum,
+        "(1/n) sum_i f_i(x), no gradients",
+        _examples.function_values_sum,
+        in_specs=False,
+    ),
+    ObjectiveEntry(
+        "function-values-expectation",
+        FunctionValuesExpectation,
+        "E f(x, xi), no gradients",
+        _examples.function_values_expectation,
+        in_specs=False,
     ),
 )
 OBJECTIVES: dict[str, ObjectiveEntry] = {entry.name: entry for entry in _ENTRIES}

@@ -13,6 +13,7 @@ import numpy as np
 from condgrad.checks import choice, not_negative, positive, whole, yes_or_no
 from condgrad.estimators.clipped import LEVEL_SAMPLES
 from condgrad.protocols import Expectation, FiniteSum, Objective, Problem, Projectable, Solver, fits
+from condgrad.solvers.acc_szofw import acc_szofw, acc_szofw_star
 from condgrad.solvers.accelerated_gradient import accelerated_gradient
 from condgrad.solvers.active_steps import check_active_rule
 from condgrad.solvers.away_step import away_step
@@ -335,6 +336,18 @@ _ENTRIES = (
             "batch": _BATCH, "level": Option(check_level, 0.05), "tail": Option(check_tail, 1.5), "initial_gap": _GAP,
             "replace": _REPLACE,
         },
+    ),
+    Method(
+        "acc-szofw", "Acc-SZOFW", acc_szofw, "terms", "terms L-smooth in the mean square", "IFO, LO",
+        "IFO n + sqrt(n)/eps^2, LO 1/eps^2 (derived here)", "solvers/acc_szofw.py", "Huang, Tao, Chen 2020",
+        output_law=random_iterate, cost=lambda c: recursive_cost(c, c.n),
+        options={"epoch": _EPOCH, "batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE},
+    ),
+    Method(
+        "acc-szofw-star", "Acc-SZOFW*", acc_szofw_star, "samples", "each sample L-smooth, variance bounded", "SFO, LO",
+        "SFO 1/eps^3, LO 1/eps^3 (derived here)", "solvers/acc_szofw.py", "Huang, Tao, Chen 2020",
+        output_law=random_iterate, cost=lambda c: c.sample + 2 * c.batch * (c.steps - 1),
+        options={"batch": _BATCH, "sample": _SAMPLE, "initial_gap": _GAP, "replace": _REPLACE},
     ),
     Method(
         "cgs", "Conditional gradient sliding", cgs, "gradient", "F convex, L-smooth (restarts: strongly convex)",

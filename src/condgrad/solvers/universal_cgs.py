@@ -26,7 +26,7 @@ from typing import Any
 from condgrad.checks import BadOracle
 from condgrad.points import inner
 from condgrad.protocols import Inner, Point, Problem
-from condgrad.solvers.evaluation import grad_at
+from condgrad.solvers.evaluation import CachedObjective, grad_at
 from condgrad.solvers.schedules import Schedule, Setup, theory
 from condgrad.solvers.smoothness import MAX_DOUBLINGS, curvature_along, descent_holds, local_smoothness
 from condgrad.solvers.states import Descent, State
@@ -78,6 +78,7 @@ class UniversalCGS:
     def init(self, problem: Problem, x0: Point) -> UniversalCGSState:
         """Return the initial state at x0."""
         _, fun, grad = grad_at(problem.objective, x0)
+        fun = problem.objective.value(x0) if fun is None else fun
         estimate = local_smoothness(problem, x0, grad)
         gap = inner(grad, x0 - problem.domain.lmo(grad)) if isinstance(self.schedule, theory) else 0.0
         return UniversalCGSState(
@@ -88,15 +89,19 @@ class UniversalCGS:
             M=self.first or estimate,
             first_gap=gap,
             fun=fun,
+            grad=grad,
         )
 
     def step(self, problem: Problem, state: UniversalCGSState) -> UniversalCGSState:
         """Return the state after one step."""
-        objective, y, x, A, M = problem.objective, state.x, state.inner_x, state.A, state.M
+        objective = CachedObjective(
+            problem.objective, state.known
+        )  # the first z is x_0, also where the step is repeated
+        y, x, A, M = state.x, state.inner_x, state.A, state.M
         for _ in range(MAX_DOUBLINGS):
             a = (1 + sqrt(1 + 8 * M * A)) / (4 * M)
             g = a / (A + a)
-            z = (1 - g) * y + g * x
+            z = (1 - g) * y + g * x if A else x
             _, fun, grad = grad_at(objective, z)
             fun = objective.value(z) if fun is None else fun
             accuracy = self.schedule.accuracy(gamma=a, share=SHARE, eta=lambda: self.eta(state))
@@ -120,7 +125,7 @@ class UniversalCGS:
             L=state.L,
             inner_x=x_next,
             memory=memory,
-            M=M / 2 if curvature_along(step, fun, fun_next)[0] <= M / 4 else M,
+            M=M / 2 if sum(curvature_along(step, fun, fun_next)) <= M / 4 else M,  # with the noise of F's values
             first_gap=state.first_gap,
             A=A + a,
             slope=slope,
