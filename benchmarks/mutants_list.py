@@ -347,7 +347,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("sqrt(1 + 8 * M * A)", "sqrt(1 + 4 * M * A)", "a does not solve its equation"),
         ("z = (1 - g) * y + g * x if A else x", "z = y", "the gradient at y"),
         ("M = 2 * M", "M = 4 * M", "M grows by four"),
-        ("<= M / 4 else M", "<= M / 2 else M", "M falls too soon"),
+        ("rho + noise <= M / 4", "rho + noise <= M / 2", "M falls too soon"),
         ("a * (fun - inner(grad, z))", "a * fun", "minorants that do not touch F"),
         ("/ (A + a)\n        return", "/ A\n        return", "the lower bound divided by the sum without the last weight"),
         ("lower=max(state.lower, lower)", "lower=lower", "a lower bound that may fall"),

@@ -29,7 +29,7 @@ def run(f, grad, lmo, prox, x0, M, eta, N):
         x, y, z = [*x, x_k], [*y, y_k], [*z, z_k]
         lower.append(max(lower[-1], (offset + np.sum(slope * lmo(slope))) / sum(weights)))
         noise = 1e-12 * (abs(f(y_k)) + abs(f(z_k)) + abs(np.sum(g_k * d)))
-        if not d.any() or 2 * (rises + noise) <= M / 4 * np.sum(d**2):
+        if 0 < 2 * (rises + noise) <= M / 4 * np.sum(d**2):
             M = M / 2
     return {"x": x, "y": y, "z": z, "lower": lower}
 

@@ -116,6 +116,7 @@ class UniversalCGS:
                 "F rises by more than its gradient allows, however short the step: the gradient does not match the function, "
                 "or F is not smooth there (compare grad with differences of value)."
             )
+        rho, noise = curvature_along(step, fun, fun_next)  # both 0 where the point did not move
         slope = a * grad if state.slope is None else state.slope + a * grad
         offset = state.offset + a * (fun - inner(grad, z))
         lower = (offset + inner(slope, problem.domain.lmo(slope))) / (A + a)
@@ -125,7 +126,7 @@ class UniversalCGS:
             L=state.L,
             inner_x=x_next,
             memory=memory,
-            M=M / 2 if sum(curvature_along(step, fun, fun_next)) <= M / 4 else M,  # with the noise of F's values
+            M=M / 2 if 0 < rho + noise <= M / 4 else M,
             first_gap=state.first_gap,
             A=A + a,
             slope=slope,
