@@ -39,6 +39,8 @@ FIRST: dict[str, tuple[str, ...]] = {
     "certificate.py": (BY_HAND, CERTIFICATES),
     "solvers/accelerated_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k accelerated", TRUTH),
     "solvers/cgs.py": (f"{LOCKSTEP} tests/test_baselines.py -k 'cgs and not ncgs'",),
+    "solvers/boosted_sfw.py": (f"{LOCKSTEP} tests/contract/test_estimators.py -k boosted-sfw",),
+    "estimators/by_name.py": ("tests/contract/test_estimators.py",),
     "solvers/acc_szofw.py": (f"{LOCKSTEP} -k acc-szofw", "tests/test_theorems.py -k acc"),
     "objectives/values.py": ("tests/test_function_values.py", "tests/contract/test_objectives.py -k values"),
     "solvers/storc.py": (f"{LOCKSTEP} tests/test_theorems.py -k storc", "tests/contract/test_counts.py -k storc"),
@@ -311,6 +313,15 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("state.k - start >= N", "state.k - start > N", "restarts one step late"),
         ("phase + 1, y", "phase + 1, x", "restarts from x, not from y"),
         ("grad_at(problem.objective, z)", "grad_at(problem.objective, y)", "the gradient at y, not z"),
+    ],
+    "solvers/boosted_sfw.py": [
+        ("< model_decrease(towards, t, state.L)", "> model_decrease(towards, t, state.L)", "takes the worse direction"),
+        ("x_next: Any = (1 - t) * x", "x_next: Any = x", "leaves the set"),
+        ("t * g.gap - t**2 * L / 2 * g.length2", "t * g.gap", "a model without its curvature"),
+    ],
+    "estimators/by_name.py": [
+        ('getattr(given, "sample", 0) is None', "False", "full gradients of an expectation are not refused"),
+        ('getattr(given, "replace", True) is False', "False", "different terms of an expectation are not refused"),
     ],
     "solvers/acc_szofw.py": [
         ("x = x + (1 + theta) * eta * (w - x)", "x = x + eta * (w - x)", "x without its longer step"),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.checks import choice, not_negative, positive, whole, yes_or_no
+from condgrad.estimators import check_estimator
 from condgrad.estimators.clipped import LEVEL_SAMPLES
 from condgrad.protocols import Expectation, FiniteSum, Objective, Problem, Projectable, Solver, fits
 from condgrad.solvers.acc_szofw import acc_szofw, acc_szofw_star
@@ -19,6 +20,7 @@ from condgrad.solvers.active_steps import check_active_rule
 from condgrad.solvers.away_step import away_step
 from condgrad.solvers.blended_pairwise import blended_pairwise
 from condgrad.solvers.boosted_frank_wolfe import boosted_frank_wolfe, check_boosted_rule, check_delta
+from condgrad.solvers.boosted_sfw import boosted_sfw
 from condgrad.solvers.cgs import cgs
 from condgrad.solvers.clipped_sfw import check_level, check_tail, clipped_sfw
 from condgrad.solvers.dca_frank_wolfe import check_concave, dca_frank_wolfe
@@ -158,6 +160,7 @@ def recursive_cost(c: Cost, restart: int) -> int:
     return restarts * restart + 2 * c.batch * (c.steps - restarts)
 
 
+_ESTIMATOR = Option(check_estimator, "momentum")
 _BATCH, _EPOCH, _SAMPLE = Option(whole, 4), Option(whole, 3), Option(whole, 7)
 _GAP, _LAM, _STRETCH, _SCALE = (
     Option(positive, 0.3),
@@ -187,7 +190,7 @@ _ENTRIES = (
     Method(
         "stochastic-ncgs", "Stochastic NCGS", stochastic_ncgs, "samples", "F L-smooth, variance bounded", "SFO, LO",
         "SFO 1/eps^2, LO 1/eps^2", "solvers/stochastic_ncgs.py", f"{_NCGS_PAPER}, Algorithm 3", slides=True,
-        output_law=stopping_index, options={"batch": Option(batch_or_law, 5), "replace": _REPLACE},
+        output_law=stopping_index, options={"batch": Option(batch_or_law, 5), "replace": _REPLACE, "estimator": _ESTIMATOR},
         cost=lambda c: c.batch * c.steps,
     ),
     Method(
@@ -268,7 +271,17 @@ _ENTRIES = (
     Method(
         "sfw", "SFW", sfw, "samples", "F L-smooth, gradients bounded", "SFO, LO", "SFO 1/eps^4, LO 1/eps^2",
         "solvers/sfw.py", _REDDI, output_law=random_iterate,
-        options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE}, cost=lambda c: c.batch * c.steps,
+        options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE, "estimator": _ESTIMATOR},
+        cost=lambda c: c.batch * c.steps,
+    ),
+    Method(
+        "boosted-sfw", "Boosted stochastic Frank-Wolfe", boosted_sfw, "samples", "F L-smooth, gradients bounded", "SFO, LO",
+        "SFO 1/eps^4, LO K/eps^2 (derived here)", "solvers/boosted_sfw.py", "Combettes, Pokutta 2020; arXiv 2605.25255",
+        output_law=random_iterate, cost=lambda c: c.batch * c.steps,
+        options={
+            "batch": _BATCH, "rounds": Option(whole, 1), "delta": Option(check_delta, 0.5), "initial_gap": _GAP,
+            "replace": _REPLACE, "estimator": _ESTIMATOR,
+        },
     ),
     Method(
         "svfw", "SVFW", svfw, "terms", "each term L-smooth", "IFO, LO", "IFO n + n^(2/3)/eps^2, LO 1/eps^2",
