@@ -39,6 +39,8 @@ FIRST: dict[str, tuple[str, ...]] = {
     "certificate.py": (BY_HAND, CERTIFICATES),
     "solvers/accelerated_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k accelerated", TRUTH),
     "solvers/cgs.py": (f"{LOCKSTEP} tests/test_baselines.py -k 'cgs and not ncgs'",),
+    "objectives/envelopes.py": ("tests/contract/test_losses.py -k 'envelope or smoothed or mcp or scad'",),
+    "objectives/penalized.py": ("tests/contract/test_losses.py tests/contract/test_objectives.py -k penalized",),
     "solvers/boosted_sfw.py": (f"{LOCKSTEP} tests/contract/test_estimators.py -k boosted-sfw",),
     "estimators/by_name.py": ("tests/contract/test_estimators.py",),
     "solvers/acc_szofw.py": (f"{LOCKSTEP} -k acc-szofw", "tests/test_theorems.py -k acc"),
@@ -313,6 +315,16 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("state.k - start >= N", "state.k - start > N", "restarts one step late"),
         ("phase + 1, y", "phase + 1, x", "restarts from x, not from y"),
         ("grad_at(problem.objective, z)", "grad_at(problem.objective, y)", "the gradient at y, not z"),
+    ],
+    "objectives/envelopes.py": [
+        ("if not loss.mu < largest_mu:", "if not loss.mu <= largest_mu:", "an envelope of infinite curvature"),
+        ("(end - t) / (self.gamma - self.mu)", "(end - t) / self.gamma", "the slope of MCP itself"),
+        ("return 1 / (self.a - 1 - self.mu)", "return 1 / (self.a - 1)", "the weak convexity of SCAD, not of its envelope"),
+        ("/ 2 * self.gamma / (self.gamma + self.mu)", "/ 2", "a bound in place of the largest difference"),
+    ],
+    "objectives/penalized.py": [
+        ("own + self.strength * getattr", "own + getattr", "constants without the strength"),
+        ("self.objective.grad(x) + self.strength *", "self.objective.grad(x) +", "a gradient without the strength"),
     ],
     "solvers/boosted_sfw.py": [
         ("< model_decrease(towards, t, state.L)", "> model_decrease(towards, t, state.L)", "takes the worse direction"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from condgrad.objectives.completion import Completion
+from condgrad.objectives.envelopes import MCP
 from condgrad.objectives.graph_matching import GraphMatching
 from condgrad.objectives.linear_model import LinearModel
 from condgrad.objectives.losses import Sigmoid, Welsch
+from condgrad.objectives.penalized import Penalized
 from condgrad.objectives.quadratic import Quadratic
 from condgrad.objectives.synthetic import paper_data
 from condgrad.objectives.user import Function, FunctionExpectation, FunctionSum
@@ -57,6 +59,11 @@ def function_sum() -> FunctionSum:
     return FunctionSum(
         value, term_grads, 4, (3, 2), sizes.mean(), sizes.mean(), -6 * sizes.mean(), sizes.max(), mean_square
     )
+
+
+def penalized() -> Penalized:
+    """A quadratic with a penalty on each of its three variables"""
+    return Penalized(Quadratic(np.diag([1.0, 2.0, -1.0]), np.ones(3)), MCP(0.5, 3.0, 0.4), 2.0)
 
 
 def function_values() -> FunctionValues:
