@@ -108,7 +108,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "random output of a deterministic method": (
         lambda: solve(output="random"),
         ValueError,
-        "Method 'ncgs' is deterministic, it has no random output: use output='best' or 'last'.",
+        "Method 'ncgs' has no random output in its theorem: use output='best' or 'last'.",
     ),
     "a negative batch": (
         lambda: solve(SUM, method="sfw", batch=-3),

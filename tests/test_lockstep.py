@@ -25,6 +25,8 @@ from tests.reference import (
     recursive,
     stochastic_frank_wolfe,
     stochastic_ncgs,
+    storc,
+    universal_cgs,
 )
 
 import condgrad as cg
@@ -250,6 +252,32 @@ def walk_cgs(example, schedule, strong_convexity=0.0, initial_gap=None):
     return {"inner_x": out["x"], "x": out["y"], "descent.x": out["z"]}
 
 
+def walk_storc(example, schedule, strong_convexity=0.0, batch=None):
+    f = example.objective
+    L = f.term_smoothness if schedule is THEORY else f.smoothness
+    sizes = storc.sizes(example, schedule is THEORY, L, strong_convexity, batch)
+
+    def prox(l, u, lam, eta):
+        return condg.condg(example.domain.lmo, l, u, lam, accurate(schedule, lam, 1 / 6, eta), MAX_CALLS)[0]
+
+    w0, N, m, D2 = sizes
+    out = storc.storc(example.term_grad, f.n_terms, prox, w0, L, N, m, D2, STEPS, SEED)
+    return {"inner_x": out["x"], "x": out["y"]}
+
+
+def walk_universal_cgs(example, schedule, first=None):
+    f, lmo, x0 = example.objective, example.domain.lmo, example.x0
+    g = f.grad(x0)
+    e = np.sum(g * (x0 - lmo(g))) / STEPS**2
+
+    def prox(l, u, lam, eta):
+        return condg.condg(lmo, l, u, lam, accurate(schedule, lam, 1 / 2, eta), MAX_CALLS)[0]
+
+    M = first or universal_cgs.first_curvature(f.grad, lmo, x0)
+    out = universal_cgs.run(f.value, f.grad, lmo, prox, x0, M, e, STEPS)
+    return {"inner_x": out["x"], "x": out["y"], "descent.x": out["z"], "lower": [None, *out["lower"][1:]]}
+
+
 def walk_projected_gradient(example, schedule):
     f = example.objective
     return {"x": projected.projected_gradient(f.grad, example.project, example.x0, 1 / (2 * f.smoothness), STEPS)}
@@ -340,6 +368,13 @@ WALKS = {
         DETERMINISTIC,
         SCHEDULES,
         [{}, {"strong_convexity": 1.5}, {"strong_convexity": 1.5, "initial_gap": 3.0}],
+    ),
+    "universal-cgs": (walk_universal_cgs, DETERMINISTIC, SCHEDULES, [{}, {"first": 0.1}, {"first": 50.0}]),
+    "storc": (
+        walk_storc,
+        SUMS,
+        SCHEDULES,
+        [{}, {"batch": 4}, {"strong_convexity": 3.0, "batch": 5}],
     ),
     "projected-gradient": (walk_projected_gradient, PROJECTABLE, ONCE, [{}]),
     "accelerated-gradient": (walk_accelerated_gradient, PROJECTABLE, ONCE, [{}]),

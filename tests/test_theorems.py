@@ -6,8 +6,8 @@ the run, the starting point itself violates it for the longest run, so a method 
 
 from __future__ import annotations
 
-from itertools import pairwise
-from math import sqrt
+from itertools import count, islice, pairwise
+from math import ceil, sqrt
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from tests.minima import (
 )
 
 import condgrad as cg
+from condgrad.checks import BadOracle
 from condgrad.solvers import NCGS, NCGSII, Setup, build
 from condgrad.solvers.ncgs_vr import epoch_and_batch, step_size
 from condgrad.solvers.stochastic_frank_wolfe import random_iterate
@@ -336,9 +337,24 @@ def transport_bound(known: Known, T: int) -> float:
     return (known.h0 / tau + 2 * D * sqrt(noise(known)) + L * D**2 * tau / 2) * T ** (-2 / 7)
 
 
+def accelerated_bound(known: Known, T: int) -> float:
+    F, D, h0 = known.objective, known.domain.diameter, known.h0
+    C = 1.35 * F.term_smoothness + 0.92 * F.smoothness
+    assert sqrt(h0 / (C * D**2 * T)) <= 2 / 3
+    return 2 * D * sqrt(C * h0 / T) + 1.26 * D * steepest(known) / T
+
+
+def accelerated_storm_bound(known: Known, T: int) -> float:
+    Kh, D = known.objective.term_smoothness * known.h0, known.domain.diameter
+    first = D * (1.92 * sqrt(Kh) + sqrt(3 * noise(known) + 3.7 * Kh)) * T ** (-1 / 3)
+    return first + 1.26 * D * steepest(known) / T
+
+
 @pytest.mark.parametrize(
     ("method", "bound"),
     [
+        ("acc-szofw", accelerated_bound),
+        ("acc-szofw-star", accelerated_storm_bound),
         ("igt-sfw", transport_bound),
         ("spider-fw", recursive_bound),
         ("sarah-fw", recursive_bound),
@@ -360,9 +376,8 @@ def test_the_bound_of_clipped_sfw_where_the_variance_is_infinite(p: float) -> No
     known, T, index = sum_on_box(1, in_common=20.0), 400, p + 0.1
     F, D = known.objective, known.domain.diameter
     sigma = (index / (index - p)) ** (1 / p)  # E R^p = index/(index - p) for a Pareto length R >= 1
-    steepest = max(float(np.linalg.norm(F.grad(x))) for x in corners(known))
     q = 1 / (3 * p - 2)
-    level = max(sigma, 2 * steepest * T**-q)
+    level = max(sigma, 2 * steepest(known) * T**-q)
 
     def draw(size: int, rng: np.random.Generator) -> np.ndarray:
         direction = rng.standard_normal((size, 4))
@@ -379,6 +394,11 @@ def test_the_bound_of_clipped_sfw_where_the_variance_is_infinite(p: float) -> No
     mean, upper = mean_and_upper_99(means)
     assert mean <= upper <= D * (2.5 * sqrt(F.smoothness * known.h0) + 4 * level) * T ** (-(p - 1) * q)
     assert frank_wolfe_gap(known, known.x0) > 2 * mean, "a method that does not move would be found out"
+
+
+def steepest(known: Known) -> float:
+    """The largest norm of a gradient."""
+    return max(float(np.linalg.norm(known.objective.grad(x))) for x in corners(known))
 
 
 def corners(known: Known) -> list[np.ndarray]:
@@ -441,3 +461,59 @@ def test_epoch_and_batch_for_every_n() -> None:
         m, b = epoch_and_batch(n)
         assert 1 <= m * m <= b <= n
         assert m == round(n ** (1 / 3)) if round(n ** (1 / 3)) ** 3 == n else m**3 < n < (m + 1) ** 3
+
+
+# ------------------------------------------------------------------------------------------ sliding for convex functions
+
+
+def convex_sum(n: int, strong: bool) -> tuple[cg.LinearModel, cg.L1Ball, float, float]:
+    """A least-squares problem over an l1 ball whose minimum is on its boundary, its minimum, and its strong convexity."""
+    rng, d = np.random.default_rng(n), 4
+    A = rng.standard_normal((n, d)) if strong else rng.standard_normal((n, 2)) @ rng.standard_normal((2, d))
+    objective, domain = cg.LinearModel(A, A @ [2.0, -2.0, 1.0, 0.0], cg.Squared()), cg.L1Ball(d, 1.0)
+    best = cg.minimize(objective, domain, method="projected-gradient", tol=1e-12, max_steps=1000)
+    return objective, domain, best.fun, float(np.linalg.eigvalsh(A.T @ A / n)[0]) if strong else 0.0
+
+
+@pytest.mark.parametrize("strong", [False, True])
+def test_the_bound_of_storc(strong: bool) -> None:
+    """E F(y) - F* <= L D^2 / 2^(t+1) after phase t, with the theorem's full gradients and with small batches."""
+    objective, domain, least, alpha = convex_sum(200, strong)
+    L, D = objective.term_smoothness, domain.diameter
+    length = (lambda t: ceil(sqrt(32 * L / alpha))) if strong else (lambda t: ceil(2 ** (t / 2 + 2)))
+    ends = np.cumsum([length(t) for t in range(1, 6 if strong else 9)])
+    for batch in (None, 40):
+        options = {"strong_convexity": alpha, "batch": batch}
+        runs = []
+        for seed in range(3 if batch else 1):
+            solver = build("storc", cg.Problem(objective, domain), Setup(cg.theory(1), cg.Exact(), 1, seed), options)
+            states = list(islice(cg.iterate(cg.Problem(objective, domain), solver, domain.start()), int(ends[-1]) + 1))
+            assert [states[k].restart for k in ends] == list(range(1, len(ends) + 1))
+            runs.append([objective.value(states[k].x) - least for k in ends])
+        for t, mean in enumerate(np.mean(runs, axis=0), 1):
+            assert mean <= L * D**2 / 2 ** (t + 1)
+    assert L * D**2 / 2 ** (len(ends) + 1) < objective.value(domain.start()) - least, "the bound says something"
+
+
+@pytest.mark.parametrize("first", [None, 1e-3, 30.0])
+def test_the_bound_of_universal_cgs(first: float | None) -> None:
+    """F(y_N) - (lower bound) <= 4 M D^2/N^2 + gap_0/N^2 with M the largest estimate, at most max(M_0, 2L); told nothing."""
+    objective, domain, least, _ = convex_sum(200, strong=True)
+    L, D, x0 = objective.smoothness, domain.diameter, np.array([0.0, 0.0, 0.0, 1.0])
+    gap = objective.grad(x0) @ (x0 - domain.lmo(objective.grad(x0)))
+    for N in (1, 5, 20, 80):
+        problem = cg.Problem(cg.Function(objective.value, objective.grad, 4), domain)
+        solver = build("universal-cgs", problem, Setup(cg.theory(N), cg.CondG(), N), {"first": first})
+        last = list(islice(cg.iterate(problem, solver, x0), N + 1))[-1]
+        assert last.lower - 1e-12 <= least <= objective.value(last.x)
+        assert last.certified_gap <= 4 * max(2 * L, first or 0.0) * D**2 / N**2 + gap / N**2
+    assert last.certified_gap < 0.1 * (objective.value(x0) - least)
+
+
+def test_universal_cgs_refuses_a_gradient_that_does_not_match() -> None:
+    """Values that grow from call to call: no step is short enough."""
+    calls = count(1)
+    problem = cg.Problem(cg.Function(lambda x: 1e-6 * next(calls), lambda x: 200 * x, 3), cg.Simplex(3))
+    solver = build("universal-cgs", problem, Setup(cg.practical(), cg.CondG(), 1), {})
+    with pytest.raises(BadOracle, match="gradient does not match"):
+        solver.step(problem, solver.init(problem, np.array([0.5, 0.3, 0.2])))

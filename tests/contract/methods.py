@@ -46,7 +46,6 @@ every_walk = pytest.mark.parametrize(
 deterministic = [method for method in METHODS.values() if method.deterministic]
 every_deterministic = pytest.mark.parametrize("method", deterministic, ids=[m.name for m in deterministic])
 stochastic = [method for method in METHODS.values() if not method.deterministic]
-every_stochastic = pytest.mark.parametrize("method", stochastic, ids=[m.name for m in stochastic])
 
 
 def solver_of(method, problem, inner="condg", schedule=None, seed=0, options=None):

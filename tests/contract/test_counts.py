@@ -64,7 +64,7 @@ def test_term_gradients_by_the_formula(method, problem):
         T, n, **SIZES, distinct=lambda size: sum(len(np.unique(second_batch(size, k))) for k in range(1, T + 1))
     )
     assert tally["ifo" if n else "sfo"] == method.cost(cost)
-    assert method.slides or tally["lo"] == T
+    assert method.slides or tally["lo"] == T or ("rounds" in method.options and tally["lo"] > T)
 
 
 def second_batch(n, k):

@@ -55,6 +55,8 @@ def test_a_resumed_run_is_the_same_run(method, problem, schedule, inner, tmp_pat
         {"method": "frank-wolfe", "output": "lowest", "every": 2},
         {"method": "ncgs-vr", "store": True, "epoch": 3, "replace": False},
         {"method": "stochastic-ncgs", "output": "random", "batch": 5},
+        {"method": "stochastic-ncgs", "estimator": "spider"},
+        {"method": "boosted-sfw", "estimator": "zero-sarah"},
         {"method": "svfw", "stop": cg.Calls(700, "ifo") | cg.Gap(1e-9)},
     ],
     ids=str,

@@ -86,8 +86,11 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
     if terms and has(target, "values_per_sample"):  # its sample gradients are differences of values
         terms, each = "values", target.values_per_sample
     fixed = {counter: 1 for counter in oracle.counters if counter != "terms"}
-    if "fo" in fixed and has(target, "n_terms"):
-        fixed["ifo"] = target.n_terms
+    if has(target, "n_terms"):
+        if has(target, "values_per_sample"):  # counted in values of terms
+            fixed = {"values": target.n_terms * (target.values_per_sample if "fo" in fixed else 1)}
+        elif "fo" in fixed:
+            fixed["ifo"] = target.n_terms
 
     def call(*args: Any) -> Any:
         price = fixed if terms is None else {terms: each * len(args[1])}

@@ -260,9 +260,7 @@ def minimize(
     rule: Rule = stop if stop is not None else Mapping(tol) | Steps(steps)
     if output == "random":
         if law is None:
-            raise ValueError(
-                f"Method '{method}' is deterministic, it has no random output: use output='best' or 'last'."
-            )
+            raise ValueError(f"Method '{method}' has no random output in its theorem: use output='best' or 'last'.")
         R = law(max(steps, 1), np.random.default_rng((seed, 0, 1)))
         rule = RandomIndex(R, steps) if stop is None else stop | RandomIndex(R, steps)
 

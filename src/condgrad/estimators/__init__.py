@@ -1,5 +1,6 @@
 """Gradient estimators of the stochastic methods."""
 
+from condgrad.estimators.by_name import ESTIMATORS, check_estimator, estimator_for
 from condgrad.estimators.clipped import Clipped
 from condgrad.estimators.minibatch import Minibatch, growing
 from condgrad.estimators.momentum import Momentum
@@ -9,4 +10,17 @@ from condgrad.estimators.svrg import SVRG
 from condgrad.estimators.transport import Transport
 from condgrad.estimators.zero_sarah import ZeroSARAH
 
-__all__ = ["SAGA", "SPIDER", "SVRG", "Clipped", "Minibatch", "Momentum", "Transport", "ZeroSARAH", "growing"]
+__all__ = [
+    "ESTIMATORS",
+    "SAGA",
+    "SPIDER",
+    "SVRG",
+    "Clipped",
+    "Minibatch",
+    "Momentum",
+    "Transport",
+    "ZeroSARAH",
+    "check_estimator",
+    "estimator_for",
+    "growing",
+]

@@ -8,6 +8,7 @@ from typing import Any
 
 from condgrad.objectives import _examples
 from condgrad.objectives.completion import Completion
+from condgrad.objectives.envelopes import MCP, SCAD, SmoothedAbsolute, SmoothedHinge
 from condgrad.objectives.graph_matching import GraphMatching
 from condgrad.objectives.linear_model import LinearModel
 from condgrad.objectives.losses import (
@@ -22,22 +23,27 @@ from condgrad.objectives.losses import (
     Squared,
     Welsch,
 )
+from condgrad.objectives.penalized import Penalized
 from condgrad.objectives.quadratic import Quadratic
 from condgrad.objectives.sums import Sampled, Sum
 from condgrad.objectives.synthetic import PaperData, paper_data
 from condgrad.objectives.user import Function, FunctionExpectation, FunctionSum
-from condgrad.objectives.values import FunctionValues
+from condgrad.objectives.values import FunctionValues, FunctionValuesExpectation, FunctionValuesSum
 from condgrad.protocols import FiniteSum, Objective, fits
 
 __all__ = [
     "LOSSES",
+    "MCP",
     "OBJECTIVES",
+    "SCAD",
     "Cauchy",
     "Completion",
     "Function",
     "FunctionExpectation",
     "FunctionSum",
     "FunctionValues",
+    "FunctionValuesExpectation",
+    "FunctionValuesSum",
     "GemanMcClure",
     "GraphMatching",
     "Huber",
@@ -47,9 +53,12 @@ __all__ = [
     "LossEntry",
     "ObjectiveEntry",
     "PaperData",
+    "Penalized",
     "Quadratic",
     "Sampled",
     "Sigmoid",
+    "SmoothedAbsolute",
+    "SmoothedHinge",
     "Squared",
     "Sum",
     "Welsch",
@@ -104,6 +113,7 @@ _ENTRIES = (
         _examples.graph_matching,
         arrays=("A", "B", "similarity"),
     ),
+    ObjectiveEntry("penalized", Penalized, "F(x) + strength sum_j phi(x_j, 0)", _examples.penalized, in_specs=False),
     ObjectiveEntry("function", Function, "value(x)", _examples.function, in_specs=False),
     ObjectiveEntry("function-sum", FunctionSum, "(1/n) sum_i f_i(x)", _examples.function_sum, in_specs=False),
     ObjectiveEntry(
@@ -111,6 +121,20 @@ _ENTRIES = (
     ),
     ObjectiveEntry(
         "function-values", FunctionValues, "value(x), no gradient", _examples.function_values, in_specs=False
+    ),
+    ObjectiveEntry(
+        "function-values-sum",
+        FunctionValuesSum,
+        "(1/n) sum_i f_i(x), no gradients",
+        _examples.function_values_sum,
+        in_specs=False,
+    ),
+    ObjectiveEntry(
+        "function-values-expectation",
+        FunctionValuesExpectation,
+        "E f(x, xi), no gradients",
+        _examples.function_values_expectation,
+        in_specs=False,
     ),
 )
 OBJECTIVES: dict[str, ObjectiveEntry] = {entry.name: entry for entry in _ENTRIES}

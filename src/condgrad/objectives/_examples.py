@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from condgrad.objectives.completion import Completion
+from condgrad.objectives.envelopes import MCP
 from condgrad.objectives.graph_matching import GraphMatching
 from condgrad.objectives.linear_model import LinearModel
 from condgrad.objectives.losses import Sigmoid, Welsch
+from condgrad.objectives.penalized import Penalized
 from condgrad.objectives.quadratic import Quadratic
 from condgrad.objectives.synthetic import paper_data
 from condgrad.objectives.user import Function, FunctionExpectation, FunctionSum
-from condgrad.objectives.values import FunctionValues
+from condgrad.objectives.values import FunctionValues, FunctionValuesExpectation, FunctionValuesSum
 
 
 def quadratic() -> Quadratic:
@@ -59,9 +61,38 @@ def function_sum() -> FunctionSum:
     )
 
 
+def penalized() -> Penalized:
+    """A quadratic with a penalty on each of its three variables"""
+    return Penalized(Quadratic(np.diag([1.0, 2.0, -1.0]), np.ones(3)), MCP(0.5, 3.0, 0.4), 2.0)
+
+
 def function_values() -> FunctionValues:
     """A quadratic, of which only values are known"""
     return FunctionValues(lambda x: float(x @ x) / 2 - x[0], (2,), 1.0, 0.0)
+
+
+def function_values_sum() -> FunctionValuesSum:
+    """(1/4) sum_i |x - c_i|^2 s_i / 2, of which only the values of the terms are known"""
+    sizes, centres = np.array([1.0, 2.0, 0.5, 3.0]), np.arange(8.0).reshape(4, 2) / 4
+
+    def term_values(x: np.ndarray, batch: np.ndarray) -> np.ndarray:
+        return sizes[batch] * np.sum((x - centres[batch]) ** 2, axis=1) / 2
+
+    constants = 1.001 * np.array(
+        [sizes.mean(), sizes.max(), np.sqrt(np.mean(sizes**2))]
+    )  # differences have rounding errors
+    return FunctionValuesSum(term_values, 4, (2,), constants[0], 0.0, 0.0, constants[1], constants[2])
+
+
+def function_values_expectation() -> FunctionValuesExpectation:
+    """E |x - xi|^2 / 2 for normal xi around (1, 2), of which only the values of samples are known"""
+    return FunctionValuesExpectation(
+        lambda size, rng: rng.normal((1.0, 2.0), size=(size, 2)),
+        lambda x, xi: float((x - xi) @ (x - xi)) / 2,
+        (2,),
+        1.0,
+        0.0,
+    )
 
 
 def function_expectation() -> FunctionExpectation:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol, final
 import numpy as np
 
 from condgrad import checks, kernels
+from condgrad.objectives.envelopes import MCP, SCAD, SmoothedAbsolute, SmoothedHinge
 from condgrad.storage.stored import stored
 
 
@@ -319,6 +320,25 @@ _ENTRIES = (
     LossEntry("logistic", Logistic, "log(1 + exp(-y z))", "L = 1/4", lambda z, y: math.log(1 + math.exp(-y * z))),
     LossEntry(
         "sigmoid", Sigmoid, "1 / (1 + exp(y z))", "L = l = 1 / (6 sqrt(3))", lambda z, y: 1 / (1 + math.exp(y * z))
+    ),
+    LossEntry(
+        "smoothed-absolute", SmoothedAbsolute, "Moreau envelope of |z - y|", "L = 1 / mu",
+        lambda z, y: (z - y) ** 2 if abs(z - y) <= 0.5 else abs(z - y) - 0.25,
+    ),
+    LossEntry(
+        "smoothed-hinge", SmoothedHinge, "Moreau envelope of max(0, 1 - y z)", "L = 1 / mu",
+        lambda z, y: max(0.0, 1 - y * z) ** 2 if 1 - y * z <= 0.5 else 0.75 - y * z,
+    ),
+    LossEntry(
+        "mcp", MCP, "Moreau envelope of lam t - t^2/(2 gamma), t = |z - y| up to gamma lam",
+        "L = max(1 / mu, l), l = 1 / (gamma - mu)",
+        lambda z, y: abs(z - y) ** 2 if abs(z - y) <= 0.5 else 1.5 - max(0.0, 3 - abs(z - y)) ** 2 / 5,
+    ),
+    LossEntry(
+        "scad", SCAD, "Moreau envelope of the penalty with slope min(lam, (a lam - t)/(a - 1)), t = |z - y| up to a lam",
+        "L = max(1 / mu, l), l = 1 / (a - 1 - mu)",
+        lambda z, y: abs(z - y) ** 2 if abs(z - y) <= 0.5 else
+        (abs(z - y) - 0.25 if abs(z - y) <= 1.5 else 2.35 - max(0.0, 3.7 - abs(z - y)) ** 2 / 4.4),
     ),
 )  # fmt: skip
 LOSSES: dict[str, LossEntry] = {entry.name: entry for entry in _ENTRIES}

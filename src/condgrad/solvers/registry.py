@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from condgrad.checks import choice, not_negative, positive, whole, yes_or_no
+from condgrad.estimators import check_estimator
 from condgrad.estimators.clipped import LEVEL_SAMPLES
 from condgrad.protocols import Expectation, FiniteSum, Objective, Problem, Projectable, Solver, fits
+from condgrad.solvers.acc_szofw import acc_szofw, acc_szofw_star
 from condgrad.solvers.accelerated_gradient import accelerated_gradient
 from condgrad.solvers.active_steps import check_active_rule
 from condgrad.solvers.away_step import away_step
 from condgrad.solvers.blended_pairwise import blended_pairwise
 from condgrad.solvers.boosted_frank_wolfe import boosted_frank_wolfe, check_boosted_rule, check_delta
+from condgrad.solvers.boosted_sfw import boosted_sfw
 from condgrad.solvers.cgs import cgs
 from condgrad.solvers.clipped_sfw import check_level, check_tail, clipped_sfw
 from condgrad.solvers.dca_frank_wolfe import check_concave, dca_frank_wolfe
@@ -43,7 +46,9 @@ from condgrad.solvers.spider_fw import sarah_fw, spider_fw, zero_sarah_fw
 from condgrad.solvers.step_rules import check_rule
 from condgrad.solvers.stochastic_frank_wolfe import random_iterate
 from condgrad.solvers.stochastic_ncgs import stochastic_ncgs, stopping_index
+from condgrad.solvers.storc import phases, storc
 from condgrad.solvers.svfw import svfw, svfw_s
+from condgrad.solvers.universal_cgs import universal_cgs
 from condgrad.solvers.warm_start import WarmStart
 
 
@@ -155,6 +160,7 @@ def recursive_cost(c: Cost, restart: int) -> int:
     return restarts * restart + 2 * c.batch * (c.steps - restarts)
 
 
+_ESTIMATOR = Option(check_estimator, "momentum")
 _BATCH, _EPOCH, _SAMPLE = Option(whole, 4), Option(whole, 3), Option(whole, 7)
 _GAP, _LAM, _STRETCH, _SCALE = (
     Option(positive, 0.3),
@@ -184,7 +190,7 @@ _ENTRIES = (
     Method(
         "stochastic-ncgs", "Stochastic NCGS", stochastic_ncgs, "samples", "F L-smooth, variance bounded", "SFO, LO",
         "SFO 1/eps^2, LO 1/eps^2", "solvers/stochastic_ncgs.py", f"{_NCGS_PAPER}, Algorithm 3", slides=True,
-        output_law=stopping_index, options={"batch": Option(batch_or_law, 5), "replace": _REPLACE},
+        output_law=stopping_index, options={"batch": Option(batch_or_law, 5), "replace": _REPLACE, "estimator": _ESTIMATOR},
         cost=lambda c: c.batch * c.steps,
     ),
     Method(
@@ -265,7 +271,17 @@ _ENTRIES = (
     Method(
         "sfw", "SFW", sfw, "samples", "F L-smooth, gradients bounded", "SFO, LO", "SFO 1/eps^4, LO 1/eps^2",
         "solvers/sfw.py", _REDDI, output_law=random_iterate,
-        options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE}, cost=lambda c: c.batch * c.steps,
+        options={"batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE, "estimator": _ESTIMATOR},
+        cost=lambda c: c.batch * c.steps,
+    ),
+    Method(
+        "boosted-sfw", "Boosted stochastic Frank-Wolfe", boosted_sfw, "samples", "F L-smooth, gradients bounded", "SFO, LO",
+        "SFO 1/eps^4, LO K/eps^2 (derived here)", "solvers/boosted_sfw.py", "Combettes, Pokutta 2020; arXiv 2605.25255",
+        output_law=random_iterate, cost=lambda c: c.batch * c.steps,
+        options={
+            "batch": _BATCH, "rounds": Option(whole, 1), "delta": Option(check_delta, 0.5), "initial_gap": _GAP,
+            "replace": _REPLACE, "estimator": _ESTIMATOR,
+        },
     ),
     Method(
         "svfw", "SVFW", svfw, "terms", "each term L-smooth", "IFO, LO", "IFO n + n^(2/3)/eps^2, LO 1/eps^2",
@@ -335,6 +351,18 @@ _ENTRIES = (
         },
     ),
     Method(
+        "acc-szofw", "Acc-SZOFW", acc_szofw, "terms", "terms L-smooth in the mean square", "IFO, LO",
+        "IFO n + sqrt(n)/eps^2, LO 1/eps^2 (derived here)", "solvers/acc_szofw.py", "Huang, Tao, Chen 2020",
+        output_law=random_iterate, cost=lambda c: recursive_cost(c, c.n),
+        options={"epoch": _EPOCH, "batch": _BATCH, "initial_gap": _GAP, "replace": _REPLACE},
+    ),
+    Method(
+        "acc-szofw-star", "Acc-SZOFW*", acc_szofw_star, "samples", "each sample L-smooth, variance bounded", "SFO, LO",
+        "SFO 1/eps^3, LO 1/eps^3 (derived here)", "solvers/acc_szofw.py", "Huang, Tao, Chen 2020",
+        output_law=random_iterate, cost=lambda c: c.sample + 2 * c.batch * (c.steps - 1),
+        options={"batch": _BATCH, "sample": _SAMPLE, "initial_gap": _GAP, "replace": _REPLACE},
+    ),
+    Method(
         "cgs", "Conditional gradient sliding", cgs, "gradient", "F convex, L-smooth (restarts: strongly convex)",
         "FO, LO", "FO 1/sqrt(eps), LO 1/eps in F - F*", "solvers/cgs.py", "Lan, Zhou 2016", slides=True,
         convex=True, certifies=False,
@@ -342,6 +370,17 @@ _ENTRIES = (
             "strong_convexity": Option(not_negative, 2.0),
             "initial_gap": Option(positive, 0.3, needs={"strong_convexity": 1.5}),
         },
+    ),
+    Method(
+        "universal-cgs", "Universal conditional gradient sliding", universal_cgs, "gradient", "F convex, L-smooth, L not known",
+        "FO, LO", "FO 1/sqrt(eps), LO log(1/eps)/eps in F - F* (derived here)", "solvers/universal_cgs.py",
+        "docs/methods/universal-cgs.md", slides=True, convex=True, certifies=False, options={"first": Option(positive, 0.05)},
+    ),
+    Method(
+        "storc", "STORC, stochastic variance-reduced sliding", storc, "terms", "F convex, each term L-smooth", "IFO, LO",
+        "IFO n log(1/eps) + 1/eps^(3/2), LO 1/eps in F - F*", "solvers/storc.py", "Hazan, Luo 2016", slides=True, convex=True,
+        options={"strong_convexity": Option(not_negative, 2.0), "batch": _BATCH, "replace": _REPLACE},
+        cost=lambda c: phases(c.steps) * c.n + 2 * c.batch * c.steps,
     ),
     Method(
         "projected-gradient", "Projected gradient", projected_gradient, "gradient", "F L-smooth, set projects", "FO, PO",

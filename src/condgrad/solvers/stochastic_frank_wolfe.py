@@ -68,11 +68,13 @@ class StochasticFrankWolfe:
 
         v, memory = self.estimator.estimate(problem.objective, x, state.memory, k, rng)
         s = problem.domain.lmo(v)
-        t = min(
-            1.0,
-            state.scale / (self.schedule.steps if isinstance(self.schedule, theory) else k + self.shift) ** self.power,
-        )
+        t = self.step_size(state.scale, k)
         return StochasticFrankWolfeState(k=k, x=x + t * (s - x), L=state.L, memory=memory, scale=state.scale)
+
+    def step_size(self, scale: float, k: int) -> float:
+        """Return the t of step k."""
+        T = self.schedule.steps if isinstance(self.schedule, theory) else k + self.shift
+        return min(1.0, scale / T**self.power)
 
 
 def initial_gap(problem: Problem, x0: Point, seed: int) -> float:

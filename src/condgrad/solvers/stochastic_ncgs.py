@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from condgrad.estimators import Minibatch, growing
-from condgrad.protocols import Inner, Point, Problem
+from condgrad.protocols import Estimator, Inner, Point, Problem
 from condgrad.solvers.ncgs_ii import two_steps
 from condgrad.solvers.schedules import Schedule, Setup
+from condgrad.solvers.sfw import other_estimator
 from condgrad.solvers.states import State
 from condgrad.storage.stored import stored
 
@@ -31,6 +32,8 @@ class StochasticNCGSState(State):
     theta: Point
     theta_ag: Point
     memory: tuple[Any, Any]
+    estimate: Any = None
+    """State of the estimator."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +42,15 @@ class StochasticNCGS:
 
     schedule: Schedule
     inner: Inner
-    estimator: Minibatch
+    estimator: Estimator
     seed: int = 0
 
     def init(self, problem: Problem, x0: Point) -> StochasticNCGSState:
         """Return the initial state at x0."""
         memory = self.inner.init(problem.domain, x0)
         L = problem.objective.smoothness
-        return StochasticNCGSState(x=x0, theta=x0, theta_ag=x0, L=L, memory=(memory, memory))
+        estimate = self.estimator.init(problem.objective, x0)
+        return StochasticNCGSState(x=x0, theta=x0, theta_ag=x0, L=L, memory=(memory, memory), estimate=estimate)
 
     def step(self, problem: Problem, state: StochasticNCGSState) -> StochasticNCGSState:
         """Return the state after one step."""
@@ -55,15 +59,27 @@ class StochasticNCGS:
         rng = np.random.default_rng((self.seed, k))
 
         theta_md = (1 - alpha) * state.theta_ag + alpha * state.theta
-        G, _ = self.estimator.estimate(problem.objective, theta_md, None, k, rng)
+        G, estimate = self.estimator.estimate(problem.objective, theta_md, state.estimate, k, rng)
         theta, theta_ag, memory = two_steps(self, problem, k, G, state.theta, theta_md, beta, state.memory)
-        return StochasticNCGSState(k=k, x=theta_md, L=L, theta=theta.point, theta_ag=theta_ag.point, memory=memory)
+        return StochasticNCGSState(
+            k=k, x=theta_md, L=L, theta=theta.point, theta_ag=theta_ag.point, memory=memory, estimate=estimate
+        )
 
 
 def stochastic_ncgs(
-    problem: Problem, setup: Setup, batch: int | Callable[[int], int] = growing, replace: bool = True
+    problem: Problem,
+    setup: Setup,
+    batch: int | Callable[[int], int] = growing,
+    replace: bool = True,
+    estimator: str | Estimator | None = None,
 ) -> StochasticNCGS:
-    """Build the method with ``batch`` samples in each step, or ``batch(k)`` in step k; by default the theorem's m_k = k."""
+    """Build the method with ``batch`` samples in each step, or ``batch(k)`` in step k; by default the theorem's m_k = k.
+
+    ``estimator`` replaces the batches: a name of :data:`condgrad.estimators.ESTIMATORS` or an estimator.
+    """
+    if estimator is not None:
+        chosen = other_estimator(problem, setup, "stochastic-ncgs", estimator, batch is growing and replace)
+        return StochasticNCGS(setup.schedule, setup.inner, chosen, setup.seed)
     size = batch if callable(batch) else lambda k: batch
     return StochasticNCGS(setup.schedule, setup.inner, Minibatch(size, replace), setup.seed)
 

@@ -21,7 +21,7 @@ from condgrad.driver import Mapping as Tolerance
 from condgrad.driver import Steps, iterate, minimize, run
 from condgrad.driver.resolve import completed, unwrapped, with_smoothness
 from condgrad.inner import CondG, Spectral
-from condgrad.objectives import FunctionExpectation, LinearModel, Quadratic, Welsch
+from condgrad.objectives import FunctionExpectation, LinearModel, Quadratic, Squared, Welsch
 from condgrad.points import LowRank, SparsePlusLowRank, inner, norm2
 from condgrad.protocols import COUNTERS, FiniteSum, Problem, Solver, fits, missing
 from condgrad.registration import known
@@ -75,7 +75,7 @@ def check_method(
 
 
 def small_problems() -> dict[str, Problem]:
-    """An indefinite quadratic, a convex one, a finite sum and an expectation."""
+    """A convex and an indefinite quadratic, a finite sum, a convex one, and an expectation."""
     rng = np.random.default_rng(5)
     A = rng.standard_normal((6, 6))
     Q = A + A.T
@@ -89,6 +89,7 @@ def small_problems() -> dict[str, Problem]:
         "convex quadratic": Problem(Quadratic(Q + (1 - lowest) * np.eye(6), rng.standard_normal(6)), Simplex(6, 2.0)),
         "indefinite quadratic": Problem(Quadratic(Q, rng.standard_normal(6)), Simplex(6, 2.0)),
         "finite sum": Problem(LinearModel(features, labels, Welsch(2.0)), L1Ball(5, 2.0)),
+        "convex finite sum": Problem(LinearModel(features, labels, Squared()), L1Ball(5, 2.0)),
         "expectation": Problem(expectation, Simplex(5, 2.0)),
     }
 
@@ -109,7 +110,7 @@ class _Method:
     def suits(self, label: str, problem: Problem) -> bool:
         if self.entry is None:
             return label != "expectation"
-        convex = not self.entry.convex or label == "convex quadratic"
+        convex = not self.entry.convex or label.startswith("convex")
         return convex and fits(problem.objective, CONTRACTS[self.entry.sees])
 
     def built(self, problem: Problem, options: dict[str, Any] | None = None) -> Any:
