@@ -14,7 +14,7 @@ FILES = sorted(SRC.rglob("*.py"))
 
 LAYERS = (
     {"cli", "_api"},
-    {"paper", "learn", "testing"},
+    {"comparison", "paper", "learn", "testing"},
     {"spec"},
     {"own_parts", "report"},
     {"driver"},
@@ -98,7 +98,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert not outside["matplotlib"], "matplotlib is imported at module level"
     for table in {"pandas", "pyarrow"} & set(outside):
         rooms = ("driver/trace.py", "data/arrow_columns.py", "data/parquet.py", "distributed/parquet.py")
-        rooms += ("learn/completion/table_labels.py",)
+        rooms += ("learn/completion/table_labels.py", "comparison/costs.py")
         assert where(path) in rooms
         assert not outside[table], f"{table} is imported at module level"
     if "PIL" in outside:

@@ -17,7 +17,7 @@ from condgrad.paper import runs as module
 from condgrad.paper.cache import Cache, code_versions, source_digest
 from condgrad.paper.pool import Progress, make_all
 from condgrad.paper.runs import Outcome, Run, perform
-from condgrad.paper.worker import error_message
+from condgrad.runtime.workers import error_message, send
 from condgrad.storage.atomic import replacing
 
 
@@ -202,7 +202,7 @@ def test_a_worker_has_one_thread(tmp_path: Path) -> None:
     worker = pool.start_worker(tmp_path)
     try:
         assert worker.stdin and worker.stdout
-        pool.send_run(worker.stdin, worker.stdout, small())  # it has begun
+        send(worker.stdin, worker.stdout, small())  # it has begun
         environment = Path(f"/proc/{worker.pid}/environ")
         if environment.exists():
             settings = environment.read_text().split("\0")
@@ -251,7 +251,7 @@ def test_the_time_left_follows_from_runs_like_those_left(monkeypatch: pytest.Mon
     clock = iter([0.0, 3.0, 10.0])
     monkeypatch.setattr("condgrad.runtime.progress.monotonic", lambda: next(clock))
     runs = [small(seed=0), {**small(seed=0), "stop": {"cpu": 5.0}}, small(seed=1), small(seed=2)]
-    progress = Progress("runs", 9, list(runs), jobs=2)
+    progress = Progress("runs", 9, list(runs), 2, pool.kind, pool.expected_seconds)
     assert progress.finished == 5 and progress.remaining_seconds() == (0.5 + 10 + 0.5 + 0.5) / 2
     progress.done(runs[0])  # took 3 s of two workers
     assert progress.finished == 6 and progress.remaining_seconds() == (10 + 6 + 6) / 2

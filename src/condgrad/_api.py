@@ -1,6 +1,7 @@
 """The public names of condgrad, which `condgrad` itself loads from here on first use."""
 
 from condgrad.certificate import Certificate
+from condgrad.comparison import ComparedRun, Comparison, compare
 from condgrad.domains import (
     DOMAINS,
     BipartiteMatchingPolytope,
@@ -61,9 +62,11 @@ from condgrad.domains import (
     user_set,
 )
 from condgrad.driver import (
+    Auto,
     Calls,
     Checkpoint,
     CheckpointWarning,
+    Choice,
     CpuSeconds,
     Gap,
     GradientCheck,
@@ -127,6 +130,7 @@ __all__ = [
     "OBJECTIVES",
     "SCAD",
     "ActiveSet",
+    "Auto",
     "BadArchive",
     "BipartiteMatchingPolytope",
     "Birkhoff",
@@ -140,6 +144,9 @@ __all__ = [
     "Certificate",
     "Checkpoint",
     "CheckpointWarning",
+    "Choice",
+    "ComparedRun",
+    "Comparison",
     "Completion",
     "CondG",
     "ConvexHull",
@@ -232,6 +239,7 @@ __all__ = [
     "WeightedL1Ball",
     "Welsch",
     "check_gradient",
+    "compare",
     "estimate_smoothness",
     "iterate",
     "minimize",

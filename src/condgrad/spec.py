@@ -9,7 +9,7 @@ name = "simplex"               # see `condgrad sets`, or your own: "module:name"
                                # sets made from others have these as tables: [set.domain], [[set.sets]], [set.blocks.NAME]
 
 [method]
-name = "ncgs"                  # see `condgrad methods`, which lists each one's options
+name = "ncgs"                  # or "auto"; see `condgrad methods`, which lists each one's options
 inner = { name = "condg", max_calls = 100 }  # or its name alone; schedule likewise
 
 [stop]                         # whichever comes first
@@ -133,7 +133,8 @@ def build(raw: dict[str, Any], folder: Path) -> Spec:
     problem_name, set_name = problem.get("objective"), domain.get("name")
     objective = make_objective(problem, folder)
     name = take(method, "name", "method")
-    known = [*RUN, *METHODS[choice(name, METHODS, "method")].options]
+    own = {} if name == "auto" else METHODS[choice(name, [*METHODS, "auto"], "method")].options
+    known = [*RUN, *own]
     for key in method:
         choice(key, known, "key", " in [method]")
     # a name, or a table that has one and parameters: inner = { name = "condg", max_calls = 100 }

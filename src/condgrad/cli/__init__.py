@@ -8,7 +8,7 @@ import warnings
 from typing import NoReturn
 
 from condgrad import __version__
-from condgrad.cli import complete, listings, solve, warm_up
+from condgrad.cli import compare, complete, listings, solve, warm_up
 from condgrad.cli.exit_codes import BAD_INPUT, INTERRUPTED
 from condgrad.cli.terminal import say
 from condgrad.runtime.interruption import describe_interruption, raise_on_sigterm
@@ -68,6 +68,6 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(prog="condgrad", description="Projection-free, non-convex optimisation.")
     top.add_argument("--version", action="version", version=f"condgrad {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for group in (complete, solve, listings, warm_up):
+    for group in (complete, solve, compare, listings, warm_up):
         group.add(commands)
     return top

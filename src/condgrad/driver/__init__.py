@@ -2,6 +2,7 @@
 
 from condgrad.driver.audit import SmoothnessWarning
 from condgrad.driver.checkpoint import Checkpoint, CheckpointWarning
+from condgrad.driver.chooser import Auto, Choice
 from condgrad.driver.gradient_check import GradientCheck, check_gradient
 from condgrad.driver.metrics import mapping, value, wolfe_gap
 from condgrad.driver.minimize import minimize
@@ -13,9 +14,11 @@ from condgrad.driver.stopping import Calls, CpuSeconds, Gap, Mapping, Memory, Se
 from condgrad.driver.trace import Trace
 
 __all__ = [
+    "Auto",
     "Calls",
     "Checkpoint",
     "CheckpointWarning",
+    "Choice",
     "CpuSeconds",
     "Gap",
     "GradientCheck",

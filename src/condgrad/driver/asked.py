@@ -32,7 +32,7 @@ class Asked:
     name: str
     every: int = 1
     output: str = "best"
-    measure: bool = False
+    measure: bool | float = False
     listeners: Sequence[Listener] = ()
     callback: Callback | None = None
     seed: int = 0

@@ -16,6 +16,7 @@ import numpy as np
 from condgrad.certificate import Certificate
 from condgrad.checks import not_negative, positive, real, whole
 from condgrad.driver.asked import Asked
+from condgrad.driver.chooser import Choice
 from condgrad.driver.counting import Counts
 from condgrad.driver.fingerprint import Fingerprint, differences
 from condgrad.driver.reached import Reached
@@ -256,6 +257,19 @@ def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
     if not isinstance(data, dict) or set(data) != DATA:
         raise BadArchive(f"{path} can't be used: it does not hold what a checkpoint does.")
     return data, arrays
+
+
+def chosen_before(path: str | os.PathLike[str]) -> Choice | None:
+    """The choice of the method that the run of a checkpoint made; None if there is no checkpoint, or its method was given."""
+    older = archive.previous(Path(path))
+    for file in (Path(path), older):
+        try:
+            found = _read(file)[0]["problem"]
+        except (FileNotFoundError, BadArchive):  # the run itself reports a damaged file, or uses the older one
+            continue
+        with refusing(file):
+            return Choice.stored(found)
+    return None
 
 
 def _shared(objective: Any) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""`minimize`: checks the arguments, chooses the solver and runs it."""
+"""`minimize`: checks the arguments, builds the solver and runs it."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -14,7 +16,8 @@ import numpy as np
 from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
 from condgrad.driver import gradient_check
 from condgrad.driver.asked import OUTPUTS, Callback
-from condgrad.driver.checkpoint import Checkpoint
+from condgrad.driver.checkpoint import Checkpoint, chosen_before
+from condgrad.driver.chooser import Auto, Choice, choose, first_vertex
 from condgrad.driver.progress import Progress
 from condgrad.driver.resolve import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.result import Result
@@ -23,11 +26,11 @@ from condgrad.driver.smoothness_estimate import SmoothnessEstimate
 from condgrad.driver.stopping import Mapping, Rule, Steps
 from condgrad.inner import INNERS, Spectral, inner_solver, suits
 from condgrad.points import LowRank
-from condgrad.protocols import FiniteSum, Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
+from condgrad.protocols import Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
 from condgrad.registration import known
-from condgrad.runtime.interruption import ACTIONS, default_action, raise_on_sigterm
+from condgrad.runtime.interruption import ACTIONS, attach, default_action, raise_on_sigterm
 from condgrad.runtime.progress import switched_off
-from condgrad.solvers import METHODS, Schedule, Setup, build, cheapest_for_sum, practical, theory
+from condgrad.solvers import METHODS, Schedule, Setup, build, practical, theory
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +45,7 @@ def minimize(
     domain: Any,
     x0: Point | None = None,
     *,
-    method: str | Solver = "ncgs",
+    method: str | Solver | Auto = "ncgs",
     tol: float = 1e-6,
     max_steps: int = 1000,
     stop: Rule | None = None,
@@ -54,7 +57,7 @@ def minimize(
     output: str | None = None,
     seed: int = 0,
     every: int = 1,
-    measure: bool = False,
+    measure: bool | float = False,
     validate: int = 10_000,
     callback: Callback | None = None,
     progress: bool | None = None,
@@ -81,12 +84,13 @@ def minimize(
     x0 : Point of the shape of the set, default None
         Starting point; it is not changed. None: ``domain.start()``. For a ``user_set`` with neither ``contains`` nor
         ``project``, up to 10 linear oracle calls, which are not counted, check that x0 is not outside.
-    method : str or Solver, default "ncgs"
+    method : str, Solver or Auto, default "ncgs"
         A name from ``condgrad.METHODS``, a solver object, or "auto". A solver object has ``init(problem, x0)`` and
         ``step(problem, state)``. It has its own schedule, inner solver and options, so that none of these may be given
-        here. "auto" is ncgs for a plain function and stochastic-ncgs for an expectation. For a finite sum of known
-        smoothness it is stochastic-ncgs or ncgs-vr, whichever needs fewer term gradients for this ``tol`` by its
-        theorem.
+        here. "auto": chosen by :func:`condgrad.driver.chooser.choose` from what the objective and the set offer and from
+        the measured CPU time of their oracles, among all methods that fit the problem and accept the given options;
+        ``result.choice`` and ``result.message`` say which, and why. A resumed run keeps the choice of its checkpoint.
+        ``Auto(clock=False)`` measures no time, so that the choice is the same on every machine.
     tol : float, default 1e-6
         Stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most ``tol``. It has the
         unit F^2 / x^2 of a squared gradient: if F is multiplied by 10, it becomes 100 times as large; if x is multiplied
@@ -127,10 +131,11 @@ def minimize(
         Seed of all random numbers.
     every : int, default 1
         Record every ``every``-th step in the trace, with the value of F.
-    measure : bool, default False
+    measure : bool or float, default False
         Have the driver measure the mapping of the iterates, at growing intervals and with the clock paused, in place of
         the bound that the method computes. For comparisons of methods. Matrices of up to 512 x 512 are measured by a
-        full SVD.
+        full SVD. A number is the constant L of the measured mapping, gamma = 1/(2L), the same for all methods that are
+        compared; True: the L of the method, which differs between methods that estimate it.
     validate : int, default 10_000
         Number of samples of an expectation on which iterates are measured.
     callback : callable, default None
@@ -161,7 +166,7 @@ def minimize(
     Returns
     -------
     Result
-        With attributes ``x, fun, status, message, certificate, counts, trace, inner, lowest``.
+        With attributes ``x, fun, status, message, certificate, counts, trace, inner, lowest, choice``.
 
     Raises
     ------
@@ -176,39 +181,149 @@ def minimize(
     >>> result.status, result.x.round(6)
     ('converged', array([0., 1., 0.]))
     """
-    whole(seed, "The seed", least=0)
     whole(every, "every")
-    whole(max_steps, "max_steps", least=0)
     whole(validate, "validate")
-    positive(tol, "tol")
-    if polish != "auto":
-        yes_or_no(polish, "polish")
-    yes_or_no(measure, "measure")
     if callback is not None and not callable(callback):
         raise TypeError(f"The callback is {callback!r}, a function of (record, x) was expected.")
-    if stop is not None and not isinstance(stop, Rule):
-        raise TypeError(f"stop is {stop!r}, a rule was expected, such as Mapping(1e-6) | Seconds(60).")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
     if resume and checkpoint is None:
         raise TypeError("resume=True continues from a checkpoint: give its path, checkpoint=PATH.")
     on_interrupt = default_action() if on_interrupt is None else choice(on_interrupt, ACTIONS, "on_interrupt")
+    made = chosen_before(checkpoint.path) if resume and checkpoint is not None and is_auto(method) else None
+    ready = plan(
+        objective,
+        domain,
+        x0,
+        method=method,
+        tol=tol,
+        max_steps=max_steps,
+        stop=stop,
+        schedule=schedule,
+        inner=inner,
+        warm_start=warm_start,
+        polish=polish,
+        smoothness=smoothness,
+        output=output,
+        seed=seed,
+        measure=measure,
+        options=options,
+        chosen=made,
+    )
+    if yes_or_no(check_gradient, "check_gradient"):
+        compared = gradient_check.check_gradient(ready.problem.objective, ready.problem.domain, ready.start, seed=seed)
+        if not compared.matches:
+            raise BadOracle(f"{compared} Correct {type(objective).__name__}, or leave check_gradient out.")
+
+    shown = (sys.stderr.isatty() if progress is None else progress) and not switched_off()
+    picked = {} if ready.choice is None else {"choice": ready.choice.summary()}
+    bar = Progress(ready.name if ready.choice is None else f"{ready.name} (chosen)", ready.rule)
+    with raise_on_sigterm(deliver=True), closing(bar), told(ready.choice):
+        result = run(
+            ready.problem,
+            ready.solver,
+            ready.start,
+            ready.rule,
+            name=ready.name,
+            every=every,
+            output="last" if ready.output == "random" else ready.output,
+            measure=measure,
+            validate=validate,
+            seed=seed,
+            callback=callback,
+            listeners=[bar] if shown else [],
+            checkpoint=checkpoint,
+            resume=resume,
+            options={"options": options, "output": ready.output, **picked},
+            on_interrupt=on_interrupt,
+        )
+    result = with_choice(result, ready.choice)
+    level = logging.DEBUG if progress is False else logging.INFO
+    logger.log(level, "%s: %s after %d steps. %s", ready.name, result.status, result.steps, result.message)
+    return result
+
+
+@contextmanager
+def told(made: Choice | None) -> Iterator[None]:
+    """Context that adds the choice of the method to the result of an interrupted run."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        if made is not None and isinstance(found := vars(interruption).get("result"), Result):
+            attach(interruption, result=with_choice(found, made))
+        raise
+
+
+def with_choice(result: Result, made: Choice | None) -> Result:
+    """The result with the choice of its method, and with the reason as the last sentence of its message."""
+    return result if made is None else replace(result, choice=made, message=f"{result.message} {made.reason}")
+
+
+# ----------------------------------------------------------------------------------------------- before the first step
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A run that is ready to begin: what ``minimize`` finds out before the first step."""
+
+    problem: Problem
+    solver: Solver
+    start: Point
+    rule: Rule
+    name: str
+    output: str
+    choice: Choice | None
+    """The choice of the method, if it was left to the library."""
+
+
+def plan(
+    objective: Any,
+    domain: Any,
+    x0: Point | None = None,
+    *,
+    method: str | Solver | Auto = "ncgs",
+    tol: float = 1e-6,
+    max_steps: int = 1000,
+    stop: Rule | None = None,
+    schedule: str | Schedule = "practical",
+    inner: str | Inner = "auto",
+    warm_start: int | None = None,
+    polish: bool | str = "auto",
+    smoothness: float | str | None = None,
+    output: str | None = None,
+    seed: int = 0,
+    measure: bool | float = False,
+    options: dict[str, Any] | None = None,
+    chosen: Choice | None = None,
+) -> Plan:
+    """Check the arguments of :func:`minimize` and build the run, without a step.
+
+    ``chosen`` is an earlier choice of the method to repeat, with ``method="auto"``. Raises TypeError or ValueError, with one
+    sentence, if the method does not fit the problem or the settings.
+    """
+    whole(seed, "The seed", least=0)
+    whole(max_steps, "max_steps", least=0)
+    positive(tol, "tol")
+    if polish != "auto":
+        yes_or_no(polish, "polish")
+    if not isinstance(measure, bool):
+        positive(measure, "measure, where it is a smoothness constant,")
+    if stop is not None and not isinstance(stop, Rule):
+        raise TypeError(f"stop is {stop!r}, a rule was expected, such as Mapping(1e-6) | Seconds(60).")
+    options = options or {}
     problem = check_problem(Problem(objective, domain))
     objective, domain = problem.objective, problem.domain
     if smoothness is not None:
         of_terms = smoothness.of_terms if isinstance(smoothness, SmoothnessEstimate) else {}
         objective = with_smoothness(objective, given_smoothness(smoothness), **of_terms)
-    if method == "auto":
-        method = auto_method(objective, tol)
-    if not isinstance(method, str):
+    problem = Problem(objective, domain)
+    if not isinstance(method, str | Auto):
         settings = {"schedule": schedule != "practical", "inner": inner != "auto", "warm_start": warm_start is not None}
         settings |= {"polish": polish != "auto"}
         settings |= {"smoothness='estimate'": smoothness == "estimate", "output='random'": output == "random"}
         check_solver(method, [*(name for name, given in settings.items() if given), *options])
-    name = method if isinstance(method, str) else type(method).__name__
-    entry = None
-    if isinstance(method, str):
-        entry = METHODS[choice(method, [*known("method", method), "auto"], "method")]
+    elif not is_auto(method):
+        choice(method, [*known("method", method), "auto"], "method")
     if isinstance(inner, str) and inner != "auto":
         known("inner", inner)
 
@@ -225,31 +340,45 @@ def minimize(
         raise TypeError(f"inner is {inner!r}: give 'auto', one of {', '.join(INNERS)}, or an inner solver.")
     else:
         suits(inner, domain)
-    watched = stop is None or stop.tolerance() is not None
-    if watched and entry and isinstance(schedule, practical):
-        objective = not_vacuous(objective, domain, entry, eps)
-    problem = Problem(objective, domain)
-    start = check_start(problem, x0)
-    if polish == "auto" and not isinstance(start, LowRank):
-        polish = False
-    if yes_or_no(check_gradient, "check_gradient"):
-        compared = gradient_check.check_gradient(objective, domain, start, seed=seed)
-        if not compared.matches:
-            raise BadOracle(f"{compared} Correct {type(objective).__name__}, or leave check_gradient out.")
-    if warm_start is None:
-        from_nothing = x0 is None and isinstance(schedule, practical) and isinstance(inner, Spectral)
-        warm_start = WARM_START if from_nothing and fits(objective, Objective) else 0
-    elif whole(warm_start, "warm_start", least=0) and not fits(domain, SpectralSet):
+    if warm_start is not None and whole(warm_start, "warm_start", least=0) and not fits(domain, SpectralSet):
         raise TypeError(
             f"warm_start is for spectral sets such as NuclearBall, {type(domain).__name__} is none: leave it out."
         )
-    elif warm_start and entry and not entry.slides:
-        raise TypeError(f"warm_start is for methods that slide, '{method}' does not: leave it out.")
-    elif warm_start and not fits(objective, Objective):
-        raise TypeError(f"warm_start takes full gradients, {type(objective).__name__} has none: leave it out.")
-    setup = Setup(schedule, inner, max(steps, 1), seed, warm_start, polish, certify=not measure)
-    solver = build(method, problem, setup, options) if isinstance(method, str) else method
-    law = entry.output_law if entry else None
+    start = check_start(problem, x0)
+    if polish == "auto" and not isinstance(start, LowRank):
+        polish = False
+    from_nothing = x0 is None and isinstance(schedule, practical) and isinstance(inner, Spectral)
+    warm = warm_start
+    if warm is None:
+        warm = WARM_START if from_nothing and fits(objective, Objective) else 0
+    setup = Setup(schedule, inner, max(steps, 1), seed, warm, polish, certify=not measure)
+    watched = eps if stop is None or stop.tolerance() is not None else None
+    built = partial(build_checked, problem=problem, setup=setup, options=options, eps=watched, warm_start=warm_start)
+    made = None
+    if is_auto(method):
+        fitting, refusals = {}, {}
+        for entry in known("method").values():
+            try:
+                fitting[entry.name] = built(entry.name)
+            except (TypeError, ValueError) as error:
+                refusals[entry.name] = str(error)
+        if not fitting:
+            raise ValueError(no_method(options, refusals))
+        clock = method.clock if isinstance(method, Auto) else True
+        if chosen is None:
+            entries = [METHODS[name] for name in fitting]
+            made, start = choose(problem, start, eps, entries, clock, free_start=x0 is None)
+        else:
+            made, start = chosen, first_vertex(problem, start) if chosen.at_vertex else start
+        choice(made.method, fitting, "method")
+        problem, solver = fitting[made.method]
+        method = made.method
+    elif isinstance(method, str):
+        problem, solver = built(method)
+    else:
+        solver = method
+    name = method if isinstance(method, str) else type(method).__name__
+    law = METHODS[method].output_law if isinstance(method, str) else None
 
     output = output or ("random" if law and isinstance(schedule, theory) else "best")
     choice(output, (*OUTPUTS, "random"), "output")
@@ -263,31 +392,35 @@ def minimize(
             raise ValueError(f"Method '{method}' has no random output in its theorem: use output='best' or 'last'.")
         R = law(max(steps, 1), np.random.default_rng((seed, 0, 1)))
         rule = RandomIndex(R, steps) if stop is None else stop | RandomIndex(R, steps)
+    return Plan(problem, solver, start, rule, name, output, made)
 
-    shown = (sys.stderr.isatty() if progress is None else progress) and not switched_off()
-    bar = Progress(name, rule)
-    with raise_on_sigterm(deliver=True), closing(bar):
-        result = run(
-            problem,
-            solver,
-            start,
-            rule,
-            name=name,
-            every=every,
-            output="last" if output == "random" else output,
-            measure=measure,
-            validate=validate,
-            seed=seed,
-            callback=callback,
-            listeners=[bar] if shown else [],
-            checkpoint=checkpoint,
-            resume=resume,
-            options={"options": options, "output": output},
-            on_interrupt=on_interrupt,
+
+def build_checked(
+    name: str, problem: Problem, setup: Setup, options: dict[str, Any], eps: float | None, warm_start: int | None
+) -> tuple[Problem, Solver]:
+    """The solver called ``name``, and the problem without its L if that is so small that every point would meet ``eps``."""
+    entry, objective = METHODS[name], problem.objective
+    if eps is not None and isinstance(setup.schedule, practical):
+        problem = Problem(not_vacuous(objective, problem.domain, entry, eps), problem.domain)
+    if warm_start and not entry.slides:
+        raise TypeError(f"warm_start is for methods that slide, '{name}' does not: leave it out.")
+    if warm_start and not fits(objective, Objective):
+        raise TypeError(f"warm_start takes full gradients, {type(objective).__name__} has none: leave it out.")
+    return problem, build(name, problem, setup, options)
+
+
+def no_method(options: dict[str, Any], refusals: dict[str, str]) -> str:
+    """Sentence for settings with which no method fits the problem; it names the options, or the refusal of ncgs."""
+    if options:
+        return (
+            f"No method that fits the problem has the options {', '.join(options)}: leave them out, or name a method."
         )
-    level = logging.DEBUG if progress is False else logging.INFO
-    logger.log(level, "%s: %s after %d steps. %s", name, result.status, result.steps, result.message)
-    return result
+    return next(iter(refusals.values()))
+
+
+def is_auto(method: Any) -> bool:
+    """Whether the choice of the method is left to the library."""
+    return isinstance(method, Auto) or (isinstance(method, str) and method == "auto")
 
 
 def check_solver(solver: Any, given: list[str]) -> None:
@@ -321,9 +454,3 @@ class RandomIndex(Rule):
 
     def progress(self, record: Record, trace: Any) -> float:
         return min(record.k / max(self.R, 1), 1.0)
-
-
-def auto_method(objective: Any, tol: float) -> str:
-    if fits(objective, FiniteSum) and objective.smoothness and objective.mean_square_smoothness:
-        return cheapest_for_sum(objective.n_terms, tol)
-    return "ncgs" if fits(objective, Objective) else "stochastic-ncgs"

@@ -110,10 +110,10 @@ class Observer:
             return None
         else:
             self.reached.next_measure = later(state.k)
-        gamma = 1 / (2 * state.L)
+        gamma = 1 / (2 * (state.L if isinstance(asked.measure, bool) else asked.measure))
         if asked.by_gap:
             return witness(asked.measured, state.x, state.x, gamma, function_name(asked.measured))
-        return mapping(asked.measured, state.x, gamma, asked.eps, exact=asked.measure)
+        return mapping(asked.measured, state.x, gamma, asked.eps, exact=bool(asked.measure))
 
     def with_errors(self, own: Certificate, descent: Any) -> Certificate:
         """Add the error of the linear oracle in this step, and the rounding error of the mapping, to a step's certificate."""

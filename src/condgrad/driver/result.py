@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from condgrad.certificate import Certificate
+from condgrad.driver.chooser import Choice
 from condgrad.driver.trace import Trace
 from condgrad.protocols import Point
 from condgrad.storage.atomic import write_text
@@ -78,6 +79,8 @@ class Result:
         Name of the inner solver of the prox subproblems, ``"exact"`` for projections. None if the method has none.
     lowest : Lowest or None, default None
         The iterate with the lowest F, certified or not, among x and the iterates in the trace. None if F has no values.
+    choice : Choice or None, default None
+        The method that ``method="auto"`` chose, with the reason. None if the method was given.
 
     Examples
     --------
@@ -106,6 +109,7 @@ class Result:
     warnings: tuple[str, ...] = ()
     inner: str | None = None
     lowest: Lowest | None = None
+    choice: Choice | None = None
 
     @property
     def success(self) -> bool:
@@ -138,6 +142,7 @@ class Result:
             "counts": self.counts,
             "inner": self.inner,
             "lowest": {"fun": self.lowest.fun, "step": self.lowest.step} if self.lowest else None,
+            "choice": self.choice.summary() if self.choice else None,
             "seed": self.seed,
             "spec": self.spec,
             "made_with": self.made_with,

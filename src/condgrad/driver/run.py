@@ -109,7 +109,7 @@ def run(
     name: str = "",
     every: int = 1,
     output: str = "best",
-    measure: bool = False,
+    measure: bool | float = False,
     validate: int = 10_000,
     seed: int = 0,
     callback: Callback | None = None,
@@ -138,9 +138,10 @@ def run(
     output : {"best", "last", "lowest"}, default "best"
         Return the iterate with the smallest certified mapping, the last one, or the one with the lowest F among those whose
         value is known (of every ``every``-th step).
-    measure : bool, default False
+    measure : bool or float, default False
         Have the driver measure the mapping of the iterates, at growing intervals, in place of the bound that the method
         computes. That bound may be loose: Frank-Wolfe's is gap/gamma. A method that computes no bound is always measured.
+        A number is the L of the measured mapping, as in :func:`condgrad.minimize`.
     validate : int, default 10_000
         Number of samples on which an expectation is measured.
     seed : int, default 0

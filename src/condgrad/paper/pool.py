@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import IO, Any
 
 from condgrad.checks import whole
 from condgrad.paper.cache import Cache, code_versions
 from condgrad.paper.runs import Outcome, Run
-from condgrad.runtime.progress import ProgressLine, duration, switched_off
-
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-"""One thread per worker: CPU time is measured per process, and threads that wait for each other would add to it."""
+from condgrad.runtime import workers
+from condgrad.runtime.workers import Progress, Worker, answers_of, cores
 
 
 class Outcomes:
@@ -94,7 +86,7 @@ def make_all(
         folder.mkdir(parents=True, exist_ok=True)
         cache.remove_leftovers()
         jobs = min(limit_jobs(jobs), len(missing))
-        progress = Progress(title, len(wanted), list(missing), jobs)
+        progress = Progress(title, len(wanted), list(missing), jobs, kind, expected_seconds)
         with explaining_interruption(progress, folder):
             for run, outcome in run_in_workers(missing, folder, jobs):
                 by_key[cache.key(run)] = outcome
@@ -103,12 +95,8 @@ def make_all(
 
 
 def limit_jobs(jobs: int) -> int:
-    """Validated number of jobs, at most one per core: processes that share a core disturb the timings and finish no sooner."""
+    """Validated number of jobs, at most one per core."""
     return min(whole(jobs, "The number of jobs"), cores())
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
@@ -124,101 +112,16 @@ def explaining_interruption(progress: Progress, folder: Path) -> Iterator[None]:
 
 
 def run_in_workers(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, Outcome]]:
-    """Yield each run and its outcome as soon as it is finished. One thread per worker sends it the runs."""
-    waiting: SimpleQueue[Run] = SimpleQueue()
-    for run in runs:
-        waiting.put(run)
-    answers: SimpleQueue[tuple[Run, Outcome] | Exception] = SimpleQueue()
-    workers = [start_worker(folder, jobs) for _ in range(jobs)]
-    feeders = [Thread(target=feed_worker, args=(worker, waiting, answers), daemon=True) for worker in workers]
-    try:
-        for feeder in feeders:
-            feeder.start()
-        for _ in runs:
-            answer = answers.get()
-            if isinstance(answer, Exception):
-                raise answer
-            yield answer
-    finally:
-        for worker in workers:
-            worker.kill()
-        for worker, feeder in zip(workers, feeders, strict=True):
-            feeder.join()
-            worker.communicate()
+    """Yield each run and its outcome as soon as it is finished. Raises ValueError if a worker could not perform a run."""
+    for run, answer in answers_of([start_worker(folder, jobs) for _ in range(jobs)], runs):
+        if "error" in answer:
+            raise ValueError(f"A run of {run['method']['name']} failed: {answer['error']}")
+        yield run, answer["outcome"]
 
 
-def start_worker(folder: Path, jobs: int = 1) -> subprocess.Popen[str]:
-    """Start a worker in its own session, so that Ctrl-C does not reach it. If this process is killed, it ends after its run."""
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "condgrad.paper.worker", str(folder), str(jobs)],
-        env={**os.environ, **ONE_THREAD},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def feed_worker(
-    worker: subprocess.Popen[str], waiting: SimpleQueue[Run], answers: SimpleQueue[tuple[Run, Outcome] | Exception]
-) -> None:
-    """Send runs from the queue to a worker and queue its answers, until no run is waiting."""
-    assert worker.stdin is not None and worker.stdout is not None
-    while True:
-        try:
-            run = waiting.get_nowait()
-        except Empty:
-            return
-        try:
-            answer = send_run(worker.stdin, worker.stdout, run)
-        except (OSError, ValueError):
-            answer = {"error": "the worker process ended unexpectedly; check that there is enough memory"}
-        message = f"A run of {run['method']['name']} failed: {answer['error']}" if "error" in answer else None
-        answers.put(ValueError(message) if message else (run, answer["outcome"]))
-
-
-def send_run(stdin: IO[str], stdout: IO[str], run: Run) -> dict[str, Any]:
-    """Send a run to a worker and wait for its answer."""
-    stdin.write(json.dumps(run) + "\n")
-    stdin.flush()
-    return dict(json.loads(stdout.readline()))
-
-
-SECONDS_TO_FIRST_LINE = 5.0
-"""Seconds before the first line of progress that is not on a terminal."""
-
-
-class Progress:
-    """Number of finished runs and an estimate of the remaining time.
-
-    A run is expected to take as long as the last finished run of the same kind, or else as ``expected_seconds`` says.
-    """
-
-    def __init__(self, title: str, total: int, missing: list[Run], jobs: int):
-        self.title, self.total, self.jobs = title, total, jobs
-        self.remaining = missing
-        self.display = ProgressLine(quiet_for=0.0 if sys.stderr.isatty() else SECONDS_TO_FIRST_LINE)
-        self.last_done = self.display.started
-        self.seconds_by_kind: dict[str, float] = {}
-
-    @property
-    def finished(self) -> int:
-        return self.total - len(self.remaining)
-
-    def done(self, run: Run) -> None:
-        due = self.display.is_due()
-        self.remaining.remove(run)
-        self.seconds_by_kind[kind(run)] = self.jobs * (self.display.now - self.last_done)
-        self.last_done = self.display.now
-        if due and not switched_off():
-            remaining = duration(self.remaining_seconds())
-            self.display.show(f"{self.title}: {self.finished}/{self.total} runs, about {remaining} left")
-
-    def remaining_seconds(self) -> float:
-        return sum(self.seconds_by_kind.get(kind(run), expected_seconds(run)) for run in self.remaining) / self.jobs
-
-    def close(self) -> None:
-        self.display.close(keep=False)
+def start_worker(folder: Path, jobs: int = 1) -> Worker:
+    """Start a worker process for runs."""
+    return workers.start_worker("condgrad.paper.worker", str(folder), str(jobs))
 
 
 def kind(run: Run) -> str:

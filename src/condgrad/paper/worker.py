@@ -13,6 +13,7 @@ from typing import Any
 
 from condgrad.paper.cache import Cache, code_versions
 from condgrad.paper.runs import perform
+from condgrad.runtime.workers import error_message
 from condgrad.spec import build
 
 WARM_UP_METHODS: tuple[dict[str, Any], ...] = (
@@ -50,12 +51,6 @@ def main(folder: str, jobs: str) -> None:
             print(json.dumps(answer), flush=True)
         except BrokenPipeError:  # the parent process was killed; the outcomes are in the cache
             os._exit(0)
-
-
-def error_message(error: Exception) -> str:
-    """Message of an error; with the type of the error if the message was not written for users."""
-    readable = isinstance(error, ValueError | TypeError | OSError) and str(error)
-    return str(error) if readable else f"{type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,326 @@
+"""The choice of a method for ``method="auto"``, by predicted CPU time.
+
+The prediction has three parts: what the problem offers (:class:`Offer`), the CPU time of its oracles, which is measured in a few
+calls, and the number of steps of each method, from :data:`MODELS`. The numbers in them were fitted to `benchmarks.methods`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import isfinite, log10, sqrt
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from condgrad.checks import yes_or_no
+from condgrad.driver.counting import Counts, count
+from condgrad.points import inner, norm2
+from condgrad.protocols import (
+    FiniteSum,
+    Objective,
+    Point,
+    Problem,
+    Projectable,
+    SpectralSet,
+    fits,
+    vertex_oracle,
+)
+from condgrad.solvers import Method
+
+
+@dataclass(frozen=True)
+class Auto:
+    """``method="auto"`` with a setting.
+
+    Parameters
+    ----------
+    clock : bool, default True
+        Measure the CPU time of the oracles. The choice can then differ between machines, and between two runs if two methods are
+        predicted to be about equally fast; a resumed run keeps the choice that its checkpoint has. False: the oracles are
+        called in the same way but assumed to cost ``NOMINAL``, so that the same problem always has the same choice, and two runs
+        have the same bits.
+
+    Examples
+    --------
+    >>> import numpy as np, condgrad as cg
+    >>> result = cg.minimize(cg.Quadratic(np.diag([1.0, -2.0, 3.0])), cg.Simplex(3), method=cg.Auto(clock=False))
+    >>> result.choice.method
+    'frank-wolfe'
+    """
+
+    clock: bool = True
+
+    def __post_init__(self) -> None:
+        yes_or_no(self.clock, "clock")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The method that ``method="auto"`` chose.
+
+    Attributes
+    ----------
+    method : str
+        Its name.
+    reason : str
+        Why it was chosen, in one sentence.
+    at_vertex : bool
+        Whether the run starts at the vertex that minimises <grad F(start), x>, in place of the start of the set.
+    predicted : dict of str to float
+        CPU seconds by method, as predicted; empty if nothing had to be predicted.
+    seconds : dict of str to float
+        Measured CPU seconds of one call, by oracle: ``grad``, ``batch``, ``lmo``, ``project``.
+    cpu : float
+        CPU seconds that the choice took. They are not part of ``Result.cpu``.
+    counts : dict of str to int
+        Oracle calls of the choice. They are not part of ``Result.counts``.
+    """
+
+    method: str
+    reason: str
+    at_vertex: bool = False
+    predicted: Mapping[str, float] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    cpu: float = 0.0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def summary(self) -> dict[str, Any]:
+        """The choice as plain data.
+
+        Returns
+        -------
+        dict of str to Any
+        """
+        return asdict(self)
+
+    @classmethod
+    def stored(cls, found: Mapping[str, Any]) -> Choice | None:
+        """The choice in the fingerprint of a run, whose keys are such as ``choice.method``; None if it has none.
+
+        Parameters
+        ----------
+        found : mapping of str to Any
+
+        Returns
+        -------
+        Choice or None
+        """
+        if "choice.method" not in found:
+            return None
+        nested: dict[str, dict[str, Any]] = {"predicted": {}, "seconds": {}, "counts": {}}
+        for path, value in found.items():
+            parts = path.split(".", 2)
+            if parts[0] == "choice" and len(parts) == 3 and parts[1] in nested:
+                nested[parts[1]][parts[2]] = value
+        plain = {name: found[f"choice.{name}"] for name in ("method", "reason", "at_vertex", "cpu")}
+        return cls(**plain, **nested)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the problem offers, and how accurate the answer must be."""
+
+    n_terms: int
+    """Number of terms of a finite sum; 0 if F is none."""
+    projects: bool
+    ratio: float
+    """The squared gradient mapping at the start, divided by the tolerance; at least 1."""
+
+
+Seconds = Mapping[str, float]
+"""CPU seconds of one call, by oracle: ``grad``, ``batch`` (sqrt(n) terms), ``lmo``, ``project``."""
+Model = Callable[[Offer, Seconds], float]
+"""Predicted CPU seconds of a run."""
+
+NOMINAL: Seconds = {"grad": 1e-3, "batch": 1e-4, "lmo": 1e-4, "project": 1e-4}
+"""Assumed CPU seconds of a call if no clock may be used."""
+STEP_OVERHEAD = 1.5e-4
+"""CPU seconds of a step besides its oracle calls: about 30 numpy calls and the bookkeeping of the driver."""
+CORRECTIVE_OVERHEAD = 4e-4
+"""CPU seconds of an iteration of the inner solver ``corrective`` besides the linear minimisation: a small quadratic programme."""
+CORRECTIVE_CALLS = 5.0
+"""Linear minimisations of ``corrective`` for a prox subproblem: 3 to 8 on the Birkhoff and flow polytopes."""
+SOLVED_BY_VERTEX = 1e-3
+"""The start is replaced by a vertex if the Frank-Wolfe gap there is at most this share of that at the start, or if it proves that
+the mapping there is within the tolerance."""
+MIN_TERMS = 1000
+"""A finite sum with fewer terms is treated as one function: a batch would cost as much as all terms."""
+
+
+def _sliding(offer: Offer, seconds: Seconds) -> float:
+    """NCGS: 5 steps for each digit of the squared mapping, each with 1.5 gradients (one for a step that is repeated)."""
+    if offer.projects:
+        prox = 1.5 * seconds["project"] + STEP_OVERHEAD
+    else:
+        prox = CORRECTIVE_CALLS * (seconds["lmo"] + CORRECTIVE_OVERHEAD)
+    return (2 + 5 * log10(offer.ratio)) * (1.5 * seconds["grad"] + prox)
+
+
+def _frank_wolfe(offer: Offer, seconds: Seconds) -> float:
+    """Open-loop Frank-Wolfe: the number of steps grows like a power of the accuracy, 40 for two digits, 600 for five."""
+    return 6 * offer.ratio**0.4 * (seconds["grad"] + seconds["lmo"] + STEP_OVERHEAD)
+
+
+def _recursive_sliding(offer: Offer, seconds: Seconds) -> float:
+    """NCGS-SPIDER: a batch of sqrt(n) terms at two points in each step, and a full gradient every sqrt(n) steps."""
+    steps = 4 * offer.ratio**0.45
+    prox = seconds["project"] if offer.projects else CORRECTIVE_CALLS * (seconds["lmo"] + CORRECTIVE_OVERHEAD)
+    return seconds["grad"] * (1 + steps / sqrt(offer.n_terms)) + steps * (2 * seconds["batch"] + prox + STEP_OVERHEAD)
+
+
+MODELS: dict[str, Model] = {"ncgs": _sliding, "frank-wolfe": _frank_wolfe, "ncgs-spider": _recursive_sliding}
+"""The methods whose time is predicted: those that were the fastest somewhere in `benchmarks.methods`. A method that is added here
+takes part in the choice. Of the others the first that fits, in the order of the registry, is chosen if none of these fits."""
+FOR_SAMPLES = ("stochastic-ncgs",)
+"""The methods that are preferred if F is known by samples only."""
+
+
+def choose(
+    problem: Problem, start: Point, eps: float, methods: Sequence[Method], clock: bool = True, free_start: bool = False
+) -> tuple[Choice, Point]:
+    """Choose a method.
+
+    1. An expectation, which has no full gradient: ``stochastic-ncgs``.
+    2. A spectral set: ``ncgs``, which alone has the partial SVDs and the factored phase.
+    3. A vertex that is nearly stationary: ``frank-wolfe``, from there. The gradient at the start and the vertex that it leads to
+       are computed for the measurement anyway.
+    4. Else the method with the smallest predicted time. A finite sum of at least 1,000 terms also has ``ncgs-spider``.
+
+    Parameters
+    ----------
+    problem : Problem
+        The objective and the set, with all optional members.
+    start : Point
+        The start of the run.
+    eps : float
+        Tolerance on the squared gradient mapping.
+    methods : sequence of Method
+        The methods that fit, in the order of the registry.
+    clock : bool, default True
+        Whether the CPU time of the oracles is measured; see :class:`Auto`.
+    free_start : bool, default False
+        Whether the run may start at a vertex in place of ``start``.
+
+    Returns
+    -------
+    tuple of Choice and Point
+        The choice, and the point at which the run starts.
+    """
+    names = [method.name for method in methods]
+    objective, domain = problem.objective, problem.domain
+    if not fits(objective, Objective):
+        name = next((name for name in FOR_SAMPLES if name in names), names[0])
+        return Choice(name, f"Method '{name}' was chosen because F is known by samples only."), start
+    if fits(domain, SpectralSet) and "ncgs" in names:
+        why = "because the set is spectral, where it solves prox subproblems by partial SVDs"
+        return Choice("ncgs", f"Method 'ncgs' was chosen {why}."), start
+    if not any(name in MODELS for name in names):
+        why = f"as the first that fits, because no time is predicted for any of {', '.join(names)}"
+        return Choice(names[0], f"Method '{names[0]}' was chosen {why}."), start
+    begun, counts = process_time(), Counts()
+    measured = Measured(count(problem, counts, lambda price: None), clock)
+    found, point = measured.choice(start, eps, names, free_start)
+    spent = {name: calls for name, calls in vars(counts).items() if calls}
+    cpu = process_time() - begun if clock else 0.0
+    return Choice(**{**vars(found), "cpu": cpu, "counts": spent}), point
+
+
+def first_vertex(problem: Problem, start: Point) -> Point:
+    """The vertex that minimises <grad F(start), x>, at which a run of an earlier choice has started."""
+    return _as(start, vertex_oracle(problem.domain)(problem.objective.grad(start)))
+
+
+def _as(start: Point, vertex: Point) -> Point:
+    """The vertex as an array if the start is one."""
+    return np.asarray(vertex) if isinstance(start, np.ndarray) else vertex
+
+
+class Measured:
+    """The first calls of the oracles, with their CPU time."""
+
+    def __init__(self, problem: Problem, clock: bool):
+        self.problem, self.clock = problem, clock
+        self.seconds: dict[str, float] = {}
+
+    def timed(self, oracle: str, call: Callable[..., Any], *args: Any) -> Any:
+        """Call an oracle; its time is the shorter one of all calls, as the first may load or compile something."""
+        begun = process_time()
+        answer = call(*args)
+        spent = process_time() - begun if self.clock else NOMINAL[oracle]
+        self.seconds[oracle] = min(spent, self.seconds.get(oracle, spent))
+        return answer
+
+    def choice(self, start: Point, eps: float, names: Sequence[str], free_start: bool) -> tuple[Choice, Point]:
+        """Call the oracles at the start and at the vertex that its gradient leads to, and choose."""
+        objective, domain = self.problem.objective, self.problem.domain
+        lmo = vertex_oracle(domain)
+        here = self.timed("grad", objective.grad, start)
+        vertex = _as(start, self.timed("lmo", lmo, here))
+        there = self.timed("grad", objective.grad, vertex)
+        beyond = self.timed("lmo", lmo, there)
+        gap, gap_there = inner(here, start - vertex), inner(there, vertex - beyond)
+        L = objective.smoothness or _curvature(here, there, start, vertex)
+        solved = gap_there <= SOLVED_BY_VERTEX * gap or 2 * L * gap_there <= eps
+        if free_start and "frank-wolfe" in names and solved:
+            why = f"the vertex that the first gradient leads to has {_share(gap_there, gap)} of the Frank-Wolfe gap of the start"
+            reason = f"Method 'frank-wolfe' was chosen, from a vertex, because {why}."
+            return Choice("frank-wolfe", reason, True, {}, dict(self.seconds)), vertex
+        offer = self.offer(start, here, vertex, there, L, gap, eps)
+        models = {name: model for name, model in MODELS.items() if name in names}
+        if offer.n_terms < MIN_TERMS and len(models) > 1:
+            models.pop("ncgs-spider", None)
+        predicted = {name: model(offer, self.seconds) for name, model in models.items()}
+        best = min(predicted, key=lambda name: predicted[name])
+        return Choice(best, self.reason(best, predicted, offer), False, predicted, dict(self.seconds)), start
+
+    def offer(self, x: Point, grad: Point, vertex: Point, there: Point, L: float, gap: float, eps: float) -> Offer:
+        """What the problem offers; measures a projection and a batch if it has them."""
+        objective, domain = self.problem.objective, self.problem.domain
+        gamma = 1 / (2 * L) if L > 0 else 1.0
+        mapping = max(gap, 0.0) / gamma  # an upper bound
+        projects = isinstance(x, np.ndarray) and fits(domain, Projectable)
+        if projects:
+            moved = self.timed("project", domain.project, x - gamma * grad)
+            mapping = norm2(moved - x) / gamma**2
+            self.timed("project", domain.project, vertex - gamma * there)
+        terms = objective.n_terms if fits(objective, FiniteSum) else 0
+        if terms >= MIN_TERMS:
+            batch = objective.draw(int(sqrt(terms)), np.random.default_rng(0))
+            for point in (x, vertex):
+                self.timed("batch", objective.grad_terms, point, batch)
+        ratio = mapping / eps if isfinite(mapping) else 1.0
+        return Offer(terms, projects, max(ratio, 1.0))
+
+    def reason(self, best: str, predicted: Mapping[str, float], offer: Offer) -> str:
+        """The sentence about a choice by predicted times."""
+        nouns = {"grad": "gradient", "batch": "batch", "lmo": "linear minimisation", "project": "projection"}
+        costs = ", ".join(f"a {nouns[oracle]} takes {_duration(spent)}" for oracle, spent in self.seconds.items())
+        if not self.clock:
+            costs = "no clock was used"
+        others = {name: spent for name, spent in predicted.items() if name != best}
+        beside = f" (predicted {_duration(predicted[best])}"
+        if others:
+            next_best = min(others, key=lambda name: others[name])
+            beside += f", {next_best} {_duration(others[next_best])}"
+        terms = f"F has {offer.n_terms:,} terms" if offer.n_terms else "F is one function"
+        set_is = "projects" if offer.projects else "has no projection"
+        return (
+            f"Method '{best}' was chosen{beside}): {terms}, the set {set_is}, {costs}, and the squared mapping must decrease "
+            f"by a factor of {offer.ratio:.2g}."
+        )
+
+
+def _curvature(here: Point, there: Point, x: Point, y: Point) -> float:
+    """A lower bound on L, from two gradients."""
+    apart = norm2(x - y)
+    return sqrt(norm2(here - there) / apart) if apart > 0 else 0.0
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{max(part, 0.0) / whole:.2g} times" if whole > 0 else "0 times"
+
+
+def _duration(seconds: float) -> str:
+    return f"{1e3 * seconds:.2g} ms" if seconds < 1 else f"{seconds:.2g} s"
