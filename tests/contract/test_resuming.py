@@ -138,7 +138,7 @@ sys.stdout.buffer.write(b"".join(walk.iterates) + np.asarray(walk.result.x).toby
 @pytest.mark.parametrize("method", ["ncgs", "ncgs-vr"])
 def test_in_another_process(method, tmp_path):
     whole = Walk("completion", tmp_path / "c", (2,), method=method, max_steps=STEPS, tol=1e-12)
-    assert whole.steps[-1] > 3
+    assert whole.steps[-1] > 2, "no step after the cut"
     said = subprocess.run(
         [sys.executable, "-c", CHILD, str(tmp_path / "c-2"), method],
         capture_output=True,
