@@ -306,6 +306,7 @@ def test_sigterm_leaves_a_checkpoint_from_which_the_run_goes_on(tmp_path: Path) 
 EARLY = """
 import os, signal, sys, builtins
 import numpy as np, condgrad as cg
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background may have it ignored
 rng = np.random.default_rng(0)
 F = cg.Completion.from_dense(rng.normal(size=(60, 60)), rng.random((60, 60)) < 0.5, cg.Welsch(2.0))
 usual, hits = builtins.__import__, []

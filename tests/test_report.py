@@ -75,7 +75,7 @@ def test_quartiles_are_those_of_a_direct_computation(seeds: int, unit: str) -> N
         assert np.allclose([drawn.low[i], drawn.middle[i], drawn.high[i]], expected, rtol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 9), st.integers(0, 10**6))
 def test_a_line_goes_from_where_half_have_begun_to_where_half_go_on_and_never_rises(seeds: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -435,7 +435,7 @@ def test_svfw_and_sagafw_in_theory_need_the_smoothness_of_each_term(method: str)
     assert cg.minimize(unknown, cg.Simplex(3), method=method, max_steps=2).steps <= 2
 
 
-@settings(max_examples=2000, deadline=None, derandomize=True)
+@settings(max_examples=500, deadline=None, derandomize=True)
 @given(
     n=st.integers(1, 5000),
     L=st.floats(1e-6, 1e6),

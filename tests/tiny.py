@@ -20,8 +20,8 @@ TINY = Configuration(
     generators=GENERATORS,
     fig1a=(24, 2),
     fig1b=(24, 2),
-    budget_1a={"steps": 12, "lo": 200},
-    budget_1b={"steps": 12, "lo": 200},
+    budget_1a={"steps": 6, "lo": 100},
+    budget_1b={"steps": 6, "lo": 100},
     table_seeds=2,
     steps={
         "sliding": (8, 16, 32),

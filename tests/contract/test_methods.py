@@ -43,7 +43,7 @@ def test_every_method_keeps_its_contract_by_name(method):
 @every_walk
 def test_a_step_certifies_the_point_where_the_gradient_was_taken(method, problem, inner):
     example = case(problem)
-    for state in states_of(solver_of(method, example.problem, inner), example.problem, example.x0, 30):
+    for state in states_of(solver_of(method, example.problem, inner), example.problem, example.x0, 15):
         assert example.domain.contains(state.x)
         assert example.objective.smoothness == state.L
         assert state.descent is None or len(state.descent) == 3

@@ -165,7 +165,7 @@ def _repeated(i: np.ndarray, j: np.ndarray, n: int) -> tuple[np.ndarray, np.ndar
     """Return (earlier, later): the numbers of entries at the same place, each with the next entry at that place."""
     places = int(i.max() + 1) * max(n, 1)
     if places < 2**63:  # a place fits in one integer, which is fastest to sort
-        place = i.astype(np.int32 if places < 2**31 else np.int64)
+        place: np.ndarray = i.astype(np.int32 if places < 2**31 else np.int64)
         place *= n
         np.add(place, j, out=place, casting="same_kind")
         place.sort()

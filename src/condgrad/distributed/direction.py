@@ -13,7 +13,7 @@ from condgrad.distributed.cluster import Future, Held, lost
 from condgrad.distributed.pattern import ShardedPattern
 from condgrad.points.base import Structured
 from condgrad.points.low_rank import CANCELLATION_RATIO, Factors, LowRank, wide
-from condgrad.points.sparse_plus_low_rank import FLOAT32_ROUNDOFF
+from condgrad.points.sparse_plus_low_rank import FLOAT32_ROUNDOFF, Transposed, matrix_of, with_type
 from condgrad.runtime.cache import active
 from condgrad.storage.stored import stored
 
@@ -206,32 +206,27 @@ class ShardedDirection(Structured):
         return {"last": (coefficients,), "held": lambda: [slopes.futures() for _, slopes in self.terms]}
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
-        block, vector = _block(W)
+        block, vector = matrix_of(W)
         out = self.low @ block if self.low.terms else np.zeros((self.shape[0], block.shape[1]))
         if self.terms:
             for about, rows in zip(self.pattern.summaries, self._each(shards.times, common=[block]), strict=True):
                 out[about.first : about.stop] += rows
-        return self._as(W, out[:, 0] if vector else out)
+        return with_type(self.pattern.dtype, W, out[:, 0] if vector else out)
 
     @property
-    def T(self) -> _Transposed:
-        return _Transposed(self)
+    def T(self) -> Transposed:
+        return Transposed(self)
 
     def transposed_times(self, Q: np.ndarray) -> np.ndarray:
         """Return D' Q for a vector or a block Q."""
-        block, vector = _block(Q)
+        block, vector = matrix_of(Q)
         out = np.zeros((self.shape[1], block.shape[1]))
         if self.terms:
             out += self.pattern.total(shards.transposed_times, by_rows=[block], **self._values())
         if self.low.terms:
             U, V = map(wide, self.low.factors())
             out += V @ (U.T @ block)
-        return self._as(Q, out[:, 0] if vector else out)
-
-    def _as(self, block: Any, product: np.ndarray) -> np.ndarray:
-        """Return a product as float32 if the slopes and the block are float32."""
-        single = self.pattern.dtype == np.float32 == getattr(block, "dtype", None)
-        return product.astype(np.float32) if single else product
+        return with_type(self.pattern.dtype, Q, out[:, 0] if vector else out)
 
     def low_rank_part(self) -> LowRank:
         return self.low
@@ -249,19 +244,3 @@ class ShardedDirection(Structured):
             f"ShardedDirection({m} x {n}, {self.pattern.size} entries in {self.pattern.n_shards} shards "
             f"+ rank at most {self.low.rank})"
         )
-
-
-class _Transposed:
-    """The transpose of a ShardedDirection; supports only products."""
-
-    def __init__(self, operator: ShardedDirection):
-        self.operator, self.shape = operator, operator.shape[::-1]
-
-    def __matmul__(self, Q: np.ndarray) -> np.ndarray:
-        return self.operator.transposed_times(Q)
-
-
-def _block(W: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return W as a C-contiguous matrix of float64, and whether W is a vector."""
-    W = np.asarray(W, dtype=float)
-    return np.ascontiguousarray(W if W.ndim == 2 else W[:, None]), W.ndim == 1

@@ -46,8 +46,8 @@ INSIDE = 1e-6
 DIGITS = 1e-12
 """Additional tolerance relative to the norm of the points, for their rounding: in a small set far from 0 the norm of a point is
 much larger than the diameter."""
-FUNCTIONS = ("draw", "assemble", "mean_grad", "start", "contains", "low_rank_start", "shrink", "grad_scale", "factored")
-FUNCTIONS += ("remembered", "remember")
+FUNCTIONS: tuple[str, ...] = ("draw", "assemble", "mean_grad", "grad_scale", "remembered", "remember")
+FUNCTIONS += ("start", "contains", "low_rank_start", "shrink", "factored")
 """Members of an objective or a set that are functions, but not oracles."""
 NUMBERS: dict[str, Callable[[Any, str], Any]] = {
     "smoothness": not_negative,

@@ -192,33 +192,28 @@ class SparsePlusLowRank(Structured):
         return found
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
-        block, vector = _block(W)
+        block, vector = matrix_of(W)
         out = self.pattern.times(self.values, block)
         if self.scale != 1.0:
             out *= self.scale
         if self.low.terms:
             out += self.low @ block
-        return self._as(W, out[:, 0] if vector else out)
-
-    def _as(self, block: Any, product: np.ndarray) -> np.ndarray:
-        """Return a product as float32 if S and the block are float32."""
-        single = self.values.dtype == np.float32 == getattr(block, "dtype", None)
-        return product.astype(np.float32) if single else product
+        return with_type(self.values.dtype, W, out[:, 0] if vector else out)
 
     @property
-    def T(self) -> _Transposed:
-        return _Transposed(self)
+    def T(self) -> Transposed:
+        return Transposed(self)
 
     def transposed_times(self, Q: np.ndarray) -> np.ndarray:
         """Return D' Q for a vector or a block Q."""
-        block, vector = _block(Q)
+        block, vector = matrix_of(Q)
         out = self.pattern.transposed_times(self.values, block)
         if self.scale != 1.0:
             out *= self.scale
         if self.low.terms:
             U, V = map(wide, self.low.factors())
             out += V @ (U.T @ block)
-        return self._as(Q, out[:, 0] if vector else out)
+        return with_type(self.values.dtype, Q, out[:, 0] if vector else out)
 
     def low_rank_part(self) -> LowRank:
         return self.low
@@ -232,17 +227,23 @@ class SparsePlusLowRank(Structured):
         return f"SparsePlusLowRank({m} x {n}, {self.pattern.size} entries + rank at most {self.low.rank})"
 
 
-class _Transposed:
-    """The transpose of a SparsePlusLowRank; supports only products."""
+class Transposed:
+    """The transpose of a linear operator that has ``transposed_times``; supports only products."""
 
-    def __init__(self, operator: SparsePlusLowRank):
+    def __init__(self, operator: Any):
         self.operator, self.shape = operator, operator.shape[::-1]
 
     def __matmul__(self, Q: np.ndarray) -> np.ndarray:
         return self.operator.transposed_times(Q)
 
 
-def _block(W: np.ndarray) -> tuple[np.ndarray, bool]:
+def matrix_of(W: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return W as a C-contiguous matrix of float64, and whether W is a vector."""
     W = np.asarray(W, dtype=float)
     return np.ascontiguousarray(W if W.ndim == 2 else W[:, None]), W.ndim == 1
+
+
+def with_type(dtype: np.dtype[Any], block: Any, product: np.ndarray) -> np.ndarray:
+    """Return a product as float32 if ``dtype``, the type of the operator, and the type of the block are float32."""
+    single = dtype == np.float32 == getattr(block, "dtype", None)
+    return product.astype(np.float32) if single else product

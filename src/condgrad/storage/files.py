@@ -162,7 +162,7 @@ def read_bytes(path: str | os.PathLike[str], max_bytes: int) -> bytes:
     Parameters
     ----------
     path : str or os.PathLike
-    most : int
+    max_bytes : int
         Maximum size of the file.
 
     Returns
@@ -187,7 +187,7 @@ def read_json(path: str | os.PathLike[str], max_bytes: int = MAX_JSON_BYTES) -> 
     Parameters
     ----------
     path : str or os.PathLike
-    most : int, default 64 MiB
+    max_bytes : int, default 64 MiB
         Maximum size of the file.
 
     Returns

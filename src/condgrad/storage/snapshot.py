@@ -1,8 +1,8 @@
-"""Objects as a tree of plain data and arrays, and back: what checkpoints and model files hold.
+"""Converts objects to a tree of plain data and arrays, and back. Checkpoints and model files hold such trees.
 
-Only instances of stored classes (:func:`condgrad.stored`) are serialised, under the names of their classes. To restore them
-imports nothing and runs no constructor. What was one object is one object again: points recognise their terms, and a cache
-what has been computed of them, by identity.
+Only instances of stored classes (:func:`condgrad.stored`) are serialised, under the names of their classes. Restoring them
+imports no module and runs no constructor. An object that several others refer to is restored as one object, because points
+recognise their terms by identity, and a cache finds its entries by the identity of their keys.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ SCALARS = {np.dtype(kind).str: np.dtype(kind).type for kind in ("?", *"bhilqBHIL
 """Types of single numbers, by their names in a file."""
 ABSTRACT: dict[Any, Any] = {kind: kind for kind in (str, np.ndarray, NoneType)}
 ABSTRACT |= {int: Integral, float: Real, bool: (bool, np.bool_)}
-"""What a field with one of these annotations may hold."""
+"""Accepted types of the value of a field, by the annotation of the field."""
 MAX_PADDING = 2**26
-"""Characters by which an array of strings may exceed the file's: numpy pads each string to the length of the longest."""
+"""Maximum number of characters that an array of strings may have beyond those in the file: numpy pads each string to the length
+of the longest."""
 MAX_REASON = 200
-"""Characters of the reason in a refusal: it may quote the file."""
+"""Maximum number of characters of the reason in a message: the reason may quote the file."""
 FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RecursionError)
-"""What a file that does not fit together makes of the code that reads it."""
+"""Exceptions that reading raises if the parts of a file contradict each other."""
 
 
 class AnyPoint:
@@ -61,17 +62,18 @@ Content = Callable[[Callable[[Any], bool]], Iterable[Any]]
 
 
 def snapshot(thing: Any, shared: Mapping[str, Any] | None = None, content: Content | None = None) -> Serialised:
-    """Serialise an object; later changes of it, but for those of its arrays in place, do not show.
+    """Serialise an object. Later changes of the object do not change the result, except changes of its arrays in place.
 
     Parameters
     ----------
     thing : object
         Anything that :func:`condgrad.stored` lists.
     shared : mapping of str to object, default None
-        Objects that are not serialised but referred to by name: they belong to the problem.
+        Objects of the problem. The file has their names only.
     content : callable, default None
-        ``content(holds)`` yields what is serialised after the object, as a list beside it: a cache, whose entries are written
-        if their keys are, that is if ``holds(key)``. The result restores to the tuple of both. None: the object alone.
+        ``content(holds)`` yields the entries of a cache, which are serialised after the object. It leaves out entries with a
+        key that the object does not contain, for which ``holds(key)`` is False. Then `restore` returns the tuple of the object
+        and the list of the entries. None: the object alone.
 
     Raises
     ------
@@ -91,7 +93,7 @@ class _Writer:
         self.arrays: dict[str, np.ndarray] = {}
         self.numbers: dict[int, int] = {}
         self.alive: list[Any] = []
-        """Objects that have a number: one that a property made would be freed, and its id used again."""
+        """All objects that have a number, kept alive: Python may give the id of a deleted object to a new one."""
         self.open: set[int] = set()
         self.shared = {id(thing): name for name, thing in shared.items()}
 
@@ -153,7 +155,7 @@ class _Writer:
 def restore(
     serialised: Serialised, shared: Mapping[str, Any] | None = None, shape: tuple[int, ...] | None = None
 ) -> Any:
-    """Return the object that :func:`snapshot` serialised; call it inside of :func:`refusing`, as the file may be forged.
+    """Return the object that :func:`snapshot` serialised. To be called inside of :func:`refusing`: the file may be forged.
 
     Parameters
     ----------
@@ -168,7 +170,7 @@ def restore(
 
 @contextmanager
 def refusing(path: Any) -> Iterator[None]:
-    """Report errors in the block as BadArchive, in one sentence: what the file at ``path`` holds does not fit together."""
+    """Turn errors in the block into BadArchive, with one sentence: the parts of the file at ``path`` contradict each other."""
     try:
         yield
     except FAULTS as error:
@@ -243,7 +245,7 @@ def _instance(entry: StoredClass, fields: dict[str, Any]) -> Any:
 
 
 def _strings(kind: str, items: list[Any]) -> np.ndarray:
-    """A 1-d array of strings that takes not much more memory than they did in the file."""
+    """Return a 1-d array of strings. Refuses strings of which the array would take far more memory than the file."""
     lengths = [len(item) for item in items if isinstance(item, str)]
     if len(lengths) < len(items):
         raise TypeError("a list of strings was expected")
@@ -258,8 +260,8 @@ def _strings(kind: str, items: list[Any]) -> np.ndarray:
 def validate(thing: Any, shape: tuple[int, ...] | None) -> None:
     """Compare the fields of a stored object with their annotations, then call the ``validate`` of its class and of its bases.
 
-    Points must have the ``shape``; None: any. Fields are looked at, never computed with: points cache what is computed of them,
-    and last bits depend on these caches.
+    Points must have the ``shape``; None: any shape. Validation computes nothing with points: they cache what is computed from
+    them, and the last bits of a run depend on these caches.
     """
     for name, kind in annotations_of(type(thing)).items():
         if name in CLASSES[type(thing)].fields:
@@ -273,7 +275,7 @@ def validate(thing: Any, shape: tuple[int, ...] | None) -> None:
 
 
 def annotations_of(thing: Any) -> dict[str, Any]:
-    """The annotations of a class or function as types; none where one of them can't be evaluated."""
+    """Return the annotations of a class or function as types; an empty dict if one of them can't be evaluated."""
     try:
         return get_type_hints(thing, localns={"Point": AnyPoint})
     except (NameError, TypeError):  # such as a name that only a type checker imports
