@@ -27,7 +27,7 @@ ACTIVE = 100
 SECONDS, QUICK_SECONDS = 60.0, 1.0
 """Most of a run."""
 METHODS: dict[str, dict[str, Any]] = {
-    "corrective": {"method": "ncgs", "inner": "corrective", "adaptive": False},
+    "corrective": {"method": "ncgs", "inner": "corrective"},
     "frank-wolfe": {"method": "frank-wolfe", "rule": "short"},
     "away-step": {"method": "away-step"},
     "pairwise": {"method": "pairwise"},
@@ -48,21 +48,17 @@ def problem(name: str, n: int) -> tuple[Any, Any, Any]:
     if name == "birkhoff":
         c = rng.random(domain.shape) / n
     else:
-        c = -1e-3 * rng.random(n)
+        c = -(1e-2 if name == "simplex" else 0.1) * (1 + rng.random(n))
         chosen = rng.choice(n, min(ACTIVE, n // 2), replace=False)
         c[chosen] = (1 if name == "simplex" else ACTIVE / 2) * rng.uniform(0.5, 1.5, len(chosen)) / len(chosen)
 
-    def value(x: np.ndarray) -> float:
+    def value_and_grad(x: np.ndarray) -> tuple[float, np.ndarray]:
         d = x - c
-        return float(np.vdot(h * d, d)) / 2
-
-    def grad(x: np.ndarray) -> np.ndarray:
-        g = x - c
-        g *= h
-        return g
+        g = h * d
+        return float(np.vdot(g, d)) / 2, g
 
     start = domain.atom(rng.standard_normal(domain.shape))
-    return cg.Function(value, grad, domain.shape, smoothness=2.0), domain, start
+    return cg.Function(value_and_grad=value_and_grad, shape=domain.shape, smoothness=2.0), domain, start
 
 
 def seconds_of_gradient(objective: Any, x: np.ndarray) -> float:
@@ -84,10 +80,10 @@ def compare(name: str, n: int, seconds: float) -> Iterator[Row]:
             if method == "projection" and not hasattr(domain, "project"):
                 continue
             x0 = dense if method == "projection" else atom
-            stop = cg.Gap(eps * first) | cg.Seconds(seconds)
+            stop = cg.Gap(eps * first) | cg.CpuSeconds(seconds)
             r = cg.minimize(objective, domain, x0, stop=stop, every=10**9, progress=False, **asked)
             tracemalloc.start()  # in a run of its own: it takes time
-            stop = cg.Seconds(seconds) | cg.Steps(min(r.steps, 20))
+            stop = cg.CpuSeconds(seconds) | cg.Steps(min(r.steps, 20))
             cg.minimize(objective, domain, r.x, stop=stop, every=10**9, progress=False, **asked)
             peak = tracemalloc.get_traced_memory()[1] / (8 * dense.size)
             tracemalloc.stop()
