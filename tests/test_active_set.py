@@ -150,7 +150,7 @@ def test_a_stack_keeps_points_of_every_kind() -> None:
     points = mixed_points()
     stack = Stack.of(points[0])
     for point in points[1:]:
-        stack = stack.with_point(point)
+        stack = stack.with_points([point])
     dense = np.array([np.asarray(point) for point in points])
     assert [type(a) for a in stack] == [type(p) for p in points] and np.array_equal(
         [np.asarray(a) for a in stack], dense
@@ -211,7 +211,7 @@ def test_products_of_sparse_points_with_few_entries() -> None:
     ]
     stack = Stack.of(points[0])
     for point in points[1:]:
-        stack = stack.with_point(point)
+        stack = stack.with_points([point])
     z = cg.SparseArray([3, 4, 600], [2.0, 10.0, 1.0], (n,))
     assert stack.products(z).tolist() == [2.0, 50.0, 0.0]
     assert stack.products(z.to_dense()).tolist() == [2.0, 50.0, 0.0]

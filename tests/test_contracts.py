@@ -219,7 +219,9 @@ def test_every_counter_is_a_field_of_counts_and_of_records() -> None:
     assert set(COUNTERS) < {f.name for f in fields(Record)}
     assert {name for oracle in ORACLES.values() for name in oracle.counters} - {"terms"} <= set(COUNTERS)
     contracts = (Objective, FiniteSum, Domain, Projectable, SpectralSet)
-    assert set(ORACLES) - {"value_and_grad", "atom"} <= {name for contract in contracts for name in members(contract)}
+    assert set(ORACLES) - {"value_and_grad", "atom", "atoms"} <= {
+        name for contract in contracts for name in members(contract)
+    }
     for name in COUNTERS:
         assert cg.Calls(3, name).oracle == name
 
@@ -243,7 +245,13 @@ def test_wrappers_are_built_once_and_form_no_cycle() -> None:
 @pytest.mark.parametrize("name", ORACLES)
 def test_an_answer_that_is_not_finite_is_refused_under_its_noun(name: str) -> None:
     bad = np.array([1.0, np.nan])
-    answers = {"value": np.nan, "value_and_grad": (1.0, bad), "lmo_near": (bad, None), "beyond": (1.0, bad)}
+    answers = {
+        "value": np.nan,
+        "value_and_grad": (1.0, bad),
+        "lmo_near": (bad, None),
+        "beyond": (1.0, bad),
+        "atoms": [bad],
+    }
     thing = SimpleNamespace(**{name: lambda *args: answers.get(name, bad)}, n_terms=7)
     counts = Counts()
     counted = count(cg.Problem(thing, thing), counts, lambda price: None)

@@ -19,9 +19,10 @@ from math import inf, nan, sqrt
 from typing import Any
 
 from condgrad.checks import BadOracle, not_negative, positive
-from condgrad.points import distance2, norm2
+from condgrad.points import SparseArray, distance2, norm2
 from condgrad.points.base import same
 from condgrad.points.rounding import difference, gap_rounding, grad_scale, mapping_rounding, pairwise_inner, precision
+from condgrad.points.sparse_array import sparse_form
 from condgrad.protocols import Point, Problem
 from condgrad.runtime.signals import receiving, worst
 from condgrad.storage.stored import stored
@@ -124,6 +125,8 @@ def linear_gap(domain: Any, direction: Point, point: Point) -> tuple[float, floa
     """
     with receiving() as reports:
         vertex = domain.lmo(direction)
+    if isinstance(point, SparseArray):
+        vertex = sparse_form(vertex)  # so that no difference of the size of a dense point is formed
     gap, rounding = pairwise_inner(direction, point - vertex), gap_rounding(direction, point, vertex)
     length, reach = sqrt(norm2(direction)), sqrt(norm2(point)) + sqrt(norm2(vertex))
     if gap < -(1e-6 * length * (reach + 1.0) + rounding + 2 * worst(reports)):

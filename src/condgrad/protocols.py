@@ -284,6 +284,7 @@ ORACLES: dict[str, Oracle] = {
     "term_rows": Oracle(("terms",), (Part("A term's gradient"),)),
     "lmo": Oracle(("lo",), (Part("The linear oracle's answer"),)),
     "atom": Oracle(("lo",), (Part("The linear oracle's answer"),)),
+    "atoms": Oracle(("lo",), (Part("The linear oracle's answer", itemgetter(0)),)),
     "lmo_near": Oracle(("lo",), (Part("The linear oracle's answer", itemgetter(0)),)),
     "beyond": Oracle(("ub",), (Part("A vector of the upper bound", itemgetter(1)),)),
     "project": Oracle(("po",), (Part("The projection"),)),

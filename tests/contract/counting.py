@@ -38,8 +38,9 @@ def spied(problem, tally):
     region = {"shape": domain.shape, "diameter": domain.diameter, "max_norm": domain.max_norm}
     region |= {"start": domain.start, "contains": domain.contains}
     region |= call("lmo", domain.lmo, ("lo", lambda args: 1))
-    if hasattr(domain, "atom"):
-        region |= call("atom", domain.atom, ("lo", lambda args: 1))
+    for name in ("atom", "atoms"):
+        if hasattr(domain, name):
+            region |= call(name, getattr(domain, name), ("lo", lambda args: 1))
     if hasattr(domain, "lmo_near"):
         region |= {
             name: getattr(domain, name)

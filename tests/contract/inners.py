@@ -70,7 +70,9 @@ def watched(domain):
 
         return ask
 
-    oracles = {name: counted(members[name]) for name in ("lmo", "atom", "lmo_near", "beyond") if name in members}
+    oracles = {
+        name: counted(members[name]) for name in ("lmo", "atom", "atoms", "lmo_near", "beyond") if name in members
+    }
     return SimpleNamespace(**members | oracles), calls
 
 

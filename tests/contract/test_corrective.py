@@ -84,6 +84,45 @@ def test_one_call_moves_the_point():
     assert measured == pytest.approx(direction @ p - direction.min(), abs=1e-12)
 
 
+def test_the_last_call_measures_the_gap_and_its_atom_is_there_for_the_next_prox():
+    domain, solver = cg.Birkhoff(6), cg.Corrective(3)
+    rng = np.random.default_rng(0)
+    u, c = domain.lmo(rng.standard_normal((6, 6))), rng.random((6, 6)) / 6
+    region, calls = watched(domain)
+    p, gap, hull = solver.solve(region, u - c, u, 0.5, absolute(1e-10), solver.init(region, u))
+    direction = u - c + (p - u) / 0.5
+    assert (
+        len(calls) == 3 and gap == pytest.approx(np.vdot(direction, p - domain.lmo(direction)), abs=1e-12) and gap > 0.1
+    )
+    assert hull.weights[-1] == 0 and hull.weights[:-1].min() > 0
+    assert np.array_equal(np.asarray(hull.atom(len(hull.atoms) - 1)), domain.lmo(direction))
+    assert np.allclose(hull.weights @ [np.asarray(atom).ravel() for atom in hull.atoms], p.ravel(), atol=1e-14)
+    following = solver.solve(region, u - c, u, 0.5, absolute(1e-10), hull)
+    closer = [np.linalg.norm(x - (u - 0.5 * (u - c))) for x in (following.point, p)]
+    assert closer[0] < closer[1] - 1e-3 and len(calls) == 6
+
+
+@pytest.mark.parametrize("domain", [cg.Simplex(300, 2.0), cg.L1Ball((10, 30), 2.0)], ids=repr)
+def test_several_vertices_a_call(domain):
+    """The first is the answer of ``atom``, they are distinct vertices in the order of their values; with them a prox with a
+    support of a hundred takes a few calls."""
+    rng = np.random.default_rng(0)
+    for direction in (rng.standard_normal(domain.shape), np.zeros(domain.shape), np.ones(domain.shape)):
+        for number in (1, 7, 1000):
+            found = [np.asarray(atom) for atom in domain.atoms(direction, number)]
+            assert np.array_equal(found[0], domain.lmo(direction)) and len(found) == min(number, 300)
+            values = [np.vdot(direction, atom) for atom in found]
+            assert values == sorted(values) and len(np.unique([atom.ravel() for atom in found], axis=0)) == len(found)
+            assert all(domain.contains(atom) and np.count_nonzero(atom) == 1 for atom in found)
+            others = np.setdiff1d(np.arange(300), np.flatnonzero(sum(np.abs(atom) for atom in found)))
+            best = -np.abs(direction) if isinstance(domain, cg.L1Ball) else direction
+            assert others.size == 0 or domain.radius * best.ravel()[others].min() >= values[-1] - 1e-12
+    u, g = domain.start(), 0.02 * rng.standard_normal(domain.shape)
+    (p, gap, _), calls = solve("corrective", domain, g, u, 1.0, absolute(1e-10))
+    assert np.linalg.norm(p - domain.project(u - g)) <= 1e-6 and gap <= 1e-10
+    assert calls <= 12 and np.count_nonzero(p) >= 100
+
+
 @pytest.mark.parametrize("offset", [1e5, 1e6])
 def test_corrective_far_from_the_origin(offset):
     """Without max_calls, as in the theory schedule, this does not end."""

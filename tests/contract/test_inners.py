@@ -24,7 +24,7 @@ from tests.contract.inners import (
 from tests.problems import projection
 
 import condgrad as cg
-from condgrad.inner import INNERS, absolute, inner_solver, relative, with_gap
+from condgrad.inner import CORRECTIVE_CALLS, INNERS, absolute, inner_solver, relative, with_gap
 from condgrad.points import ActiveSet
 from condgrad.points.rounding import gap_rounding
 from condgrad.testing import check_inner
@@ -217,7 +217,8 @@ def test_a_stop_rule_says_how_large_a_gap_may_be_after_this_way():
 def test_inner_solvers_by_name():
     simplex, l3 = POLYTOPES["simplex"], CURVED["l3"]
     assert inner_solver("auto", simplex) == cg.Exact()
-    assert inner_solver("auto", l3, 7) == cg.Corrective(7)
+    assert inner_solver("auto", l3) == cg.Corrective() and inner_solver("auto", l3, 3) == cg.Corrective(3)
+    assert inner_solver("auto", l3, 1000) == cg.Corrective(CORRECTIVE_CALLS)
     assert inner_solver("condg", simplex, 7) == cg.CondG(7)
     for spectral in (CURVED["nuclear"], CURVED["spectrahedron"], CURVED["fantope"]):
         assert inner_solver("auto", spectral) == inner_solver("spectral", spectral) == cg.Spectral()

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference.simplex_qp import nearest_in_hull
 
 from condgrad.linalg.simplex_qp import factored, nearest_weights
 
 quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
-
-
-def nearest_in_hull(P, z):
-    """The distance from z to the hull of the rows of P, by trying the affine hull of every subset of them."""
-    best = np.inf
-    for size in range(1, len(P) + 1):
-        for chosen in combinations(range(len(P)), size):
-            base, edges = P[chosen[0]], P[list(chosen[1:])] - P[chosen[0]]
-            steps = np.linalg.lstsq(edges.T, z - base, rcond=None)[0] if size > 1 else np.zeros(0)
-            if steps.min(initial=0.0) >= -1e-9 and steps.sum() <= 1 + 1e-9:
-                best = min(best, np.linalg.norm(base + steps @ edges - z))
-    return best
 
 
 def check_weights(P, z, start):
@@ -61,6 +48,34 @@ def test_nearest_weights_on_random_atoms(seed, n, d, inside):
     w, _ = check_weights(P, z, rng.dirichlet(np.ones(n)))
     if inside:
         assert np.linalg.norm(w @ P - z) <= 1e-6
+
+
+@quick
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    exponents=st.lists(st.integers(-3, 3), min_size=2, max_size=5),
+    common=st.sampled_from([-120, -12, 0, 12, 120]),
+    copies=st.integers(0, 2),
+    carried=st.booleans(),
+)
+def test_nearest_weights_with_degenerate_atoms(seed, exponents, common, copies, carried):
+    """Atoms of scales that differ by up to a million, some twice, one between others, all of them tiny or huge; also with a
+    factor that was carried along while the atoms came."""
+    rng = np.random.default_rng(seed)
+    P = 10.0 ** np.array(exponents)[:, None] * rng.standard_normal((len(exponents), 3))
+    P = np.vstack([P, P[rng.integers(len(P), size=copies)], P[:2].mean(axis=0)])
+    z, n = rng.standard_normal(3) * 10.0 ** exponents[0], len(P)
+    weights, factor = np.eye(n)[0], None
+    if carried:
+        for k in range(2, n + 1):
+            some = P[:k] * 10.0**common
+            weights[:k], factor = nearest_weights(some @ some.T, some @ (z * 10.0**common), weights[:k], factor)
+    scaled = P * 10.0**common
+    weights, _ = nearest_weights(scaled @ scaled.T, scaled @ (z * 10.0**common), weights, factor)
+    assert weights.min() >= 0 and weights.sum() == pytest.approx(1, abs=1e-12)
+    # the Gram matrix has lost what is below 1e-16 of its largest entry, so that the distance is known to the root of that
+    scale = np.abs(P).max() + np.abs(z).max()
+    assert np.linalg.norm(weights @ P - z) <= nearest_in_hull(P, z) + 1e-6 * scale
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])

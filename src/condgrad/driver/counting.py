@@ -54,7 +54,7 @@ class Counted:
     def __init__(self, target: Any, counts: Counts, allow: Allow):
         self._target = target
         for name, oracle in ORACLES.items():
-            if name == "atom" and not has_own_atom(target):
+            if name in ("atom", "atoms") and not has_own(target, name):
                 vars(self)[name] = None
             elif (ask := getattr(target, name, None)) is not None:
                 vars(self)[name] = counted(ask, oracle, target, counts, allow)
@@ -63,8 +63,8 @@ class Counted:
         return getattr(self._target, name)
 
 
-def has_own_atom(domain: Any) -> bool:
-    """Whether a set itself defines ``atom``.
+def has_own(domain: Any, name: str) -> bool:
+    """Whether a set itself defines ``atom`` or ``atoms``.
 
     A user's class may define ``lmo`` and pass all other attributes on to another set. Then ``lmo`` is used, not the ``atom`` of
     the other set.
@@ -72,7 +72,7 @@ def has_own_atom(domain: Any) -> bool:
     given = unwrapped(domain)
     given = unwrapped(given._domain) if isinstance(given, Compared) else given
     ours = type(given).__module__.startswith("condgrad.")
-    return ours or hasattr(type(given), "atom") or "atom" in getattr(given, "__dict__", ())
+    return ours or hasattr(type(given), name) or name in getattr(given, "__dict__", ())
 
 
 def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts, allow: Allow) -> Callable[..., Any]:

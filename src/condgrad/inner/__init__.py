@@ -20,6 +20,16 @@ PASSES, GROWTH = 4, 1.12
 schedule. The block is kept, so that the next prox subproblem continues with it."""
 
 
+CORRECTIVE_CALLS = 5
+"""Maximum number of linear oracle calls of the corrective solver in one prox subproblem with the practical schedule. The atoms
+are kept, so that the next prox subproblem continues with them. With fewer calls a run takes more gradients, with more of them
+it takes more calls: far from a solution, an atom for an old gradient is soon dropped again."""
+
+
+def _few_calls(max_calls: int | None) -> Corrective:
+    return Corrective() if max_calls is None else Corrective(min(max_calls, CORRECTIVE_CALLS))
+
+
 def _in_practice(max_calls: int | None) -> Spectral:
     return Spectral() if max_calls is None else Spectral(min(max_calls, PASSES), GROWTH)
 
@@ -60,7 +70,10 @@ class InnerEntry:
 _ENTRIES = (
     InnerEntry("condg", CondG, "conditional gradient with exact line search"),
     InnerEntry(
-        "corrective", Corrective, "the nearest point in the hull of the atoms seen, which it keeps between steps"
+        "corrective",
+        Corrective,
+        "the nearest point in the hull of the atoms seen, which it keeps between steps",
+        limited=_few_calls,
     ),
     InnerEntry("exact", Exact, "one projection", Projectable),
     InnerEntry("spectral", Spectral, "a partial SVD by subspace iteration", SpectralSet, _in_practice),

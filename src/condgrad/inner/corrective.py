@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import inf, sqrt
@@ -31,8 +32,9 @@ class Corrective:
     Parameters
     ----------
     max_calls : int, default None
-        Maximum number of linear oracle calls in one prox, each of which adds an atom. After the last one the gap of
-        the point is not measured, and reported as infinite; ``with_gap`` measures it by one more call. None: no limit.
+        Maximum number of linear oracle calls in one prox. The last one measures the gap of the point, and its atom is kept
+        without a weight for the next prox. If the point is still the centre then, the atom moves it: the gap of that point
+        is not measured, and reported as infinite; ``with_gap`` measures it by one more call. None: no limit.
     """
 
     max_calls: int | None = None
@@ -47,7 +49,7 @@ class Corrective:
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: ActiveSet) -> Prox:
         """Solve the prox subproblem at u with gradient g and step size gamma, until ``stop`` allows the gap."""
-        vertex, hull = vertex_oracle(domain), memory
+        vertices, hull = vertices_oracle(domain), memory
         own = hull.x is not None and same(hull.x, u)
         centre = hull.structured_point() if own else u
         # the products of the atoms with z: z itself is not formed
@@ -61,7 +63,7 @@ class Corrective:
             way = u_t - centre
             moved = norm2(way)
             if t == 1 and not own and moved + 2 * gamma * (inner(g, u_t) - inner(g, centre)) > 0.0:
-                hull, pull = added(hull, u, centre, gamma, g, pull)  # no point of the hull is as good as u
+                hull, pull = added(hull, [u], centre, gamma, g, pull)  # no point of the hull is as good as u
                 hull, used = hull.nearest_by_products(pull)
                 pull, u_t = pull[used], hull.point()
                 way = u_t - centre
@@ -69,31 +71,60 @@ class Corrective:
             if self.max_calls is not None and t > self.max_calls:
                 return answered(u, u_t, inf, hull)
             direction = g + (1 / gamma) * way
-            v_t = vertex(direction)
+            found = vertices(direction, max(FEW_ATOMS, len(hull.atoms)))
+            v_t = found[0]
             to_vertex = u_t - v_t
             V = inner(direction, to_vertex)
             size = terms + sqrt(norm2(u_t)) / gamma
             # the factor 8 accounts for the rounding of the weights
             if stop(moved / gamma) >= V or 8 * EPS * size * sqrt(norm2(to_vertex)) >= V:
                 break
-            larger, more = added(hull, v_t, centre, gamma, g, pull)
-            distances2 = larger.gram[-1, -1] + np.diag(hull.gram) - 2 * larger.gram[-1, :-1]
-            if distances2.min() <= 0.0:
-                break  # the atom is not new: the remaining gap is rounding of the weights
+            if len(found) > 1:
+                falls = inner(direction, u_t) - found.products(direction)
+                found = found.kept(np.flatnonzero(falls >= VIOLATION_SHARE * falls[0]))
+            larger, more = added(hull, found, centre, gamma, g, pull)
+            if not distinct(larger, len(found)):
+                larger, more = added(hull, [v_t], centre, gamma, g, pull)
+                if not distinct(larger, 1):
+                    break  # the atom is not new: the remaining gap is rounding of the weights
             hull, pull = larger, more
+            if t == self.max_calls and moved > 0.0:
+                break  # the last atoms are there for the next prox
         return answered(u, u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), hull)
 
 
+FEW_ATOMS, VIOLATION_SHARE = 8, 1 / 16
+"""Of a set that answers with several vertices, as many are asked for as the hull has atoms, and at least FEW_ATOMS, so that their
+number doubles from call to call. Those are added along which the prox objective falls at least VIOLATION_SHARE times as fast as
+along the best one."""
+
+
+def vertices_oracle(domain: Any) -> Callable[[Point, int], Any]:
+    """``atoms`` of a set, which answers with a Stack of vertices, the best one first; if it has none, a list of one vertex."""
+    if (several := getattr(domain, "atoms", None)) is not None:
+        return several
+    vertex = vertex_oracle(domain)
+    return lambda direction, number: [vertex(direction)]
+
+
 def added(
-    hull: ActiveSet, atom: Point, centre: Point, gamma: float, g: Point, pull: np.ndarray
+    hull: ActiveSet, atoms: Sequence[Point], centre: Point, gamma: float, g: Point, pull: np.ndarray
 ) -> tuple[ActiveSet, np.ndarray]:
-    """The hull with one more atom, and the products of its atoms with z."""
-    larger = hull.with_atom(atom)
+    """The hull with more atoms, and the products of its atoms with z."""
+    larger = hull.with_atoms(atoms)
     from_origin = larger.from_origin(centre)
     if larger.origin is not hull.origin:
         return larger, larger.products(from_origin) - gamma * larger.products(g)
-    last = larger.atoms[-1]
-    return larger, np.append(pull, inner(last, from_origin) - gamma * inner(last, g))
+    last = larger.atoms.last(len(atoms))
+    return larger, np.append(pull, [inner(atom, from_origin) - gamma * inner(atom, g) for atom in last])
+
+
+def distinct(hull: ActiveSet, number: int) -> bool:
+    """Whether none of the last atoms equals another atom."""
+    squares = np.diag(hull.gram)
+    distances2 = squares[-number:, None] + squares - 2 * hull.gram[-number:]
+    distances2[np.arange(number), np.arange(len(squares) - number, len(squares))] = inf
+    return bool(distances2.min(initial=inf) > 0.0)
 
 
 def answered(u: Point, u_t: Point, gap: float, hull: ActiveSet) -> Prox:

@@ -183,6 +183,24 @@ def indices_of_smallest(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarra
     return likely[_smallest(_keys(flat[likely], sizes), k)]
 
 
+def indices_in_increasing_order(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarray:
+    """Return the flat indices of the k smallest entries, or of all if there are fewer, the smallest entry first.
+
+    With ``sizes``, those of the k largest |x_i|, the largest first. Of equal entries the first ones are chosen, in the order of
+    their indices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([3.0, -4.0, 2.0])
+    >>> indices_in_increasing_order(x, 2), indices_in_increasing_order(x, 9, sizes=True)
+    (array([1, 2]), array([1, 0, 2]))
+    """
+    chosen = indices_of_smallest(x, min(k, x.size), sizes)
+    keys = x.reshape(-1)[chosen]
+    return chosen[increasing_order(-np.abs(keys) if sizes else keys)]
+
+
 def increasing_order(keys: np.ndarray) -> np.ndarray:
     """Return the indices that sort finite keys; of equal keys the one that comes first is first.
 

@@ -7,10 +7,11 @@ point z. The minimiser gives the point nearest to z in the convex hull of the at
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
-from scipy.linalg.lapack import dpotrs, dtpqrt, dtrtrs
+from scipy.linalg.lapack import dtpqrt, dtrtrs
 
 from condgrad.storage.stored import check_array, stored
 
@@ -32,6 +33,7 @@ def _validate(factor: Factor) -> None:
     n = len(factor.index)
     check_array(factor.index, (n,), "index", "i")
     check_array(factor.R, (n, n), "R")
+    check_array(factor.ones, (n,), "ones")
     check_array([factor.shift, factor.ridge], (2,), "shift and ridge")
     if np.min(factor.index, initial=0) < 0 or len(np.unique(factor.index)) < n:
         raise ValueError("the index of an atom is negative, or occurs twice")
@@ -43,13 +45,19 @@ class Factor:
     """Cholesky factor R'R = gram + shift + ridge I of the atoms with the indices ``index``, in this order.
 
     ``shift`` is added to every entry of the Gram matrix. This does not change the minimiser, because the weights sum to 1, and it
-    makes the matrix positive definite if the atoms are affinely independent. If they are not, a ridge is added.
+    makes the matrix positive definite if the atoms are affinely independent. If they are not, a ridge is added. ``ones`` is the
+    solution of R' ones = 1; it is computed if it is not given.
     """
 
     index: np.ndarray
     R: np.ndarray
     shift: float
     ridge: float = 0.0
+    ones: Any = None
+
+    def __post_init__(self) -> None:
+        if self.ones is None:
+            object.__setattr__(self, "ones", dtrtrs(self.R, np.ones(len(self.index)), trans=1)[0])
 
     def with_atom(self, gram: np.ndarray, new: int) -> Factor:
         """The factor with one more atom; the cost is quadratic in the number of atoms."""
@@ -63,7 +71,8 @@ class Factor:
             return ridged(gram, np.append(self.index, new))
         R = np.zeros((k + 1, k + 1), order="F")
         R[:k, :k], R[:k, k], R[k, k] = self.R, above, np.sqrt(corner)
-        return Factor(np.append(self.index, new), R, self.shift, self.ridge)
+        ones = np.append(self.ones, (1 - above @ self.ones) / R[k, k])
+        return Factor(np.append(self.index, new), R, self.shift, self.ridge, ones)
 
     def without(self, j: int) -> Factor:
         """The factor without the atom ``index[j]``; the cost is quadratic in the number of atoms."""
@@ -76,11 +85,8 @@ class Factor:
 
     def direction(self, slope: np.ndarray) -> np.ndarray:
         """The minimiser d of d' gram d / 2 + slope' d subject to sum d = 0."""
-        sides = np.ones((len(slope), 2), order="F")
-        sides[:, 0] = slope
-        solved = dpotrs(self.R, sides)[0]
-        free, constant = solved[:, 0], solved[:, 1]
-        return (free.sum() / constant.sum()) * constant - free
+        y = dtrtrs(self.R, slope, trans=1)[0]
+        return dtrtrs(self.R, (y @ self.ones) / (self.ones @ self.ones) * self.ones - y)[0]
 
 
 def factored(gram: np.ndarray, index: np.ndarray) -> Factor:
@@ -123,11 +129,11 @@ def nearest_weights(
     used = np.flatnonzero(weights > 0)
     if known is None or not np.array_equal(np.sort(known.index), used):
         known = factored(gram, used)
-    noise = 64 * EPS * max(float(np.abs(gram).max()), float(np.abs(pull).max()), TINY)
-    w, known = walked(gram, pull, weights, known)
+    # no entry of a Gram matrix is larger than the largest one of its diagonal
+    noise = 64 * EPS * max(float(gram.diagonal().max()), float(np.abs(pull).max()), TINY)
+    w, slope, known = walked(gram, pull, weights, gram @ weights - pull, known)
     last = np.inf
     while True:
-        slope = gram @ w - pull
         level = float(slope @ w)
         value = (level - float(pull @ w)) / 2
         steepest = int(np.argmin(slope))
@@ -136,35 +142,36 @@ def nearest_weights(
         last = value
         if w[steepest] == 0:
             known = known.with_atom(gram, steepest)
-        w, known = walked(gram, pull, w, known)
+        w, slope, known = walked(gram, pull, w, slope, known)
 
 
-def walked(gram: np.ndarray, pull: np.ndarray, w: np.ndarray, known: Factor) -> tuple[np.ndarray, Factor]:
+def walked(
+    gram: np.ndarray, pull: np.ndarray, w: np.ndarray, slope: np.ndarray, known: Factor
+) -> tuple[np.ndarray, np.ndarray, Factor]:
     """The minimiser over the atoms of the factor, reached from w; atoms whose weight becomes 0 on the way are dropped.
 
     Each step goes towards the minimiser over the affine hull, found by a linear system, up to the first weight that becomes 0.
     It is computed from the slopes at w. So rounding errors of the factor change the step a little, and not the point at which
-    the steps end.
+    the steps end. ``slope`` is gram w - pull at the given w; that at the minimiser is returned.
     """
     w = w.copy()
     while len(known.index) > 1:
         index = known.index
-        slope = (gram @ w - pull)[index]
-        d = known.direction(slope - float(slope @ w[index]))
+        d = known.direction(slope[index] - float(slope[index] @ w[index]))
         falling = np.flatnonzero(d < 0)
         shares = w[index[falling]] / -d[falling]
         share = float(shares.min(initial=1.0))
         w[index] = np.maximum(w[index] + share * d, 0.0)
+        if share < 1.0:
+            w[index[falling[np.argmin(shares)]]] = 0.0
+        zeros = np.flatnonzero(w[index] == 0)
+        for j in zeros[::-1]:
+            known = known.without(int(j))
         if share >= 1.0:
             break
-        w[index[falling[np.argmin(shares)]]] = 0.0
-        for j in np.flatnonzero(w[index] == 0)[::-1]:
-            known = known.without(int(j))
-    used = known.index
-    if not w[used].all():  # a weight was rounded to 0
-        for j in np.flatnonzero(w[used] == 0)[::-1]:
-            known = known.without(int(j))
-    return w / w.sum(), known
+        slope = gram @ w - pull
+    w /= w.sum()
+    return w, gram @ w - pull, known
 
 
 def renumbered(factor: Factor, used: np.ndarray) -> Factor | None:

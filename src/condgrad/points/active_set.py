@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,25 +128,32 @@ class ActiveSet:
 
     def with_atom(self, atom: Any) -> ActiveSet:
         """The active set with one more atom at the end, of weight 0."""
-        if self.origin is not None and not isinstance(atom, np.ndarray):
-            return self._without_origin().with_atom(atom)
-        atom = self.from_origin(atom)
-        n = len(self.atoms)
-        gram = np.empty((n + 1, n + 1))
+        return self.with_atoms([atom])
+
+    def with_atoms(self, atoms: Sequence[Any]) -> ActiveSet:
+        """The active set with more atoms at the end, in this order, of weight 0."""
+        if self.origin is not None and not all(isinstance(atom, np.ndarray) for atom in atoms):
+            return self._without_origin().with_atoms(atoms)
+        atoms = [self.from_origin(atom) for atom in atoms]
+        n, stack = len(self.atoms), self.atoms.with_points(atoms)
+        gram = np.empty((len(stack), len(stack)))
         gram[:n, :n] = self.gram
-        gram[:n, n] = gram[n, :n] = self.atoms.products(atom)
-        gram[n, n] = norm2(atom)
-        made = replace(self, atoms=self.atoms.with_point(atom), gram=gram, weights=np.append(self.weights, 0.0))
+        new = stack.kept(np.arange(n, len(stack)))
+        for i, atom in enumerate(atoms, n):
+            gram[i, :n] = gram[:n, i] = self.atoms.products(atom)
+            if len(new) > 1:
+                gram[i, n:] = new.products(atom)
+            gram[i, i] = norm2(atom)
+        made = replace(self, atoms=stack, gram=gram, weights=np.append(self.weights, np.zeros(len(atoms))))
         if (numbers := vars(self).get("_by_key")) is not None:
-            vars(made)["_by_key"] = {key(atom): n} | numbers
+            new = {key(atom): i for i, atom in reversed(list(enumerate(atoms, n)))}
+            vars(made)["_by_key"] = new | numbers
         return made
 
     def _without_origin(self) -> ActiveSet:
         """The same point without an origin: nothing is subtracted from the atoms."""
         first, *rest = (self.atom(i) for i in range(len(self.atoms)))
-        made = ActiveSet.at(first, origin=False)
-        for atom in rest:
-            made = made.with_atom(atom)
+        made = ActiveSet.at(first, origin=False).with_atoms(rest)
         return replace(made, weights=self.weights, x=self.x)
 
     def with_weights(self, weights: Any) -> ActiveSet:

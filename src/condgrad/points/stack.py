@@ -84,7 +84,13 @@ class Stack(Sequence[Any]):
         """The stack with x as its only point."""
         shape, none = tuple(x.shape), np.zeros(0, dtype=np.int64)
         empty = cls(shape, np.zeros(0, dtype=np.uint8), np.zeros((0, prod(shape))), none, none, np.zeros(0))
-        return empty.with_point(x)
+        return empty.with_points([x])
+
+    @classmethod
+    def of_single_entries(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> Stack:
+        """The stack of the sparse points with one stored entry each, given by its flat index and its value."""
+        n = len(indices)
+        return cls(shape, np.full(n, SPARSE, dtype=np.uint8), np.zeros((0, prod(shape))), np.arange(n), indices, values)
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -107,19 +113,26 @@ class Stack(Sequence[Any]):
         """Whether every point is a SparseArray."""
         return bool((self.kinds == SPARSE).all())
 
-    def with_point(self, x: Any) -> Stack:
-        """The stack with one more point at the end."""
-        kinds, rows, others = self.kinds, self.rows, self.others
+    def with_points(self, points: Sequence[Any]) -> Stack:
+        """The stack with more points at the end."""
+        kinds = [_kind(x) for x in points]
+        rows = [x.reshape(1, -1) for x, kind in zip(points, kinds, strict=True) if kind == ROW]
+        sparse = [x for x, kind in zip(points, kinds, strict=True) if kind == SPARSE]
+        others = (*self.others, *(x for x, kind in zip(points, kinds, strict=True) if kind == OTHER))
         owners, indices, values = self.owners, self.indices, self.values
-        if isinstance(x, SparseArray):
-            kind, number = SPARSE, int(np.sum(kinds == SPARSE))
-            owners = np.concatenate([owners, np.full(len(x.indices), number)])
-            indices, values = np.concatenate([indices, x.indices]), np.concatenate([values, x.values])
-        elif isinstance(x, np.ndarray) and x.size <= ROW_LIMIT:
-            kind, rows = ROW, np.concatenate([rows, x.reshape(1, -1)])
-        else:
-            kind, others = OTHER, (*others, x)
-        return Stack(self.shape, np.append(kinds, np.uint8(kind)), rows, owners, indices, values, others)
+        if sparse:
+            first = len(self) - len(self.rows) - len(self.others)
+            sizes = [len(x.indices) for x in sparse]
+            owners = np.concatenate([owners, np.repeat(np.arange(first, first + len(sparse)), sizes)])
+            indices = np.concatenate([indices, *(x.indices for x in sparse)])
+            values = np.concatenate([values, *(x.values for x in sparse)])
+        all_rows = np.concatenate([self.rows, *rows]) if rows else self.rows
+        all_kinds = np.append(self.kinds, np.array(kinds, dtype=np.uint8))
+        return Stack(self.shape, all_kinds, all_rows, owners, indices, values, others)
+
+    def last(self, number: int) -> list[Any]:
+        """The last points of the stack."""
+        return [self[i] for i in range(len(self) - number, len(self))]
 
     def kept(self, used: np.ndarray) -> Stack:
         """The stack of the points with the indices ``used``, which are in increasing order."""
@@ -190,6 +203,13 @@ class Stack(Sequence[Any]):
             if weight:
                 total = float(weight) * other if total is None else total + float(weight) * other
         return 0.0 * self[0] if total is None else total
+
+
+def _kind(x: Any) -> int:
+    """The way in which a point is stored."""
+    if isinstance(x, SparseArray):
+        return SPARSE
+    return ROW if isinstance(x, np.ndarray) and x.size <= ROW_LIMIT else OTHER
 
 
 def key(x: Any) -> bytes | None:

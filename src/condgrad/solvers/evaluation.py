@@ -48,7 +48,14 @@ class CachedObjective:
 
     def __init__(self, objective: Any, *known: Evaluation):
         self._objective, self._known = objective, list(known)
-        self.value_and_grad = None if getattr(objective, "value_and_grad", None) is None else self._both
+
+    @property
+    def value_and_grad(self) -> Any:
+        """The function that returns F(x) and the gradient in one call; None if the objective has none.
+
+        As an attribute it would be a reference cycle, which keeps the gradients of past steps in memory.
+        """
+        return None if getattr(self._objective, "value_and_grad", None) is None else self._both
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._objective, name)
@@ -66,6 +73,10 @@ class CachedObjective:
             if known.grad is not None and same_point(x, known.x):
                 return known.grad
         return self._keep(Evaluation(x, grad=self._objective.grad(x))).grad
+
+    def forget(self, x: Point) -> None:
+        """Drop what was computed at this point, so that its gradient need not be kept in memory."""
+        self._known = [known for known in self._known if not same_point(x, known.x)]
 
     def _both(self, x: Point) -> tuple[float, Point]:
         for known in self._known:

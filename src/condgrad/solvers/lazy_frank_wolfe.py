@@ -140,7 +140,7 @@ def remembered(vertices: Stack | None, s: Point, limit: int) -> Stack:
     """Return the vertices with one more, without the oldest if they are more than ``limit``."""
     if vertices is None:
         return Stack.of(s)
-    more = vertices.with_point(s)
+    more = vertices.with_points([s])
     return more if len(more) <= limit else more.kept(np.arange(1, len(more)))
 
 

@@ -29,7 +29,14 @@ from condgrad.certificate import Certificate
 from condgrad.inner import with_gap
 from condgrad.points import inner, norm2
 from condgrad.protocols import Inner, Point, Problem, Prox
-from condgrad.solvers.evaluation import CachedObjective, Evaluation, grad_at, value_and_grad_at, value_at
+from condgrad.solvers.evaluation import (
+    CachedObjective,
+    Evaluation,
+    grad_at,
+    same_point,
+    value_and_grad_at,
+    value_at,
+)
 from condgrad.solvers.polish import polishes
 from condgrad.solvers.schedules import Schedule, Setup, practical
 from condgrad.solvers.smoothness import curvature_along, smoothness
@@ -146,6 +153,7 @@ class NCGS:
         grad, before = grad_at(objective, theta).grad, objective.value(theta)
         L_k = L if state.due else min(max(state.local, MIN_L_SHARE * L), L)
         proves = not self.polish or state.due or state.k + 1 >= state.next_proof
+        refused: Any = theta
         while True:
             beta = 1 / (2 * L_k)
             accuracy = self.schedule.accuracy(gamma=beta / state.demand, share=1.0)  # or no step would meet the demand
@@ -153,12 +161,14 @@ class NCGS:
             if prox is None:
                 prox = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
             theta_k, memory = prox.point, prox.memory
-            descent = Descent(theta, grad, theta_k)
+            descent, grad_k = Descent(theta, grad, theta_k), None
+            if not same_point(refused, theta) and not same_point(refused, theta_k):
+                objective.forget(refused)
             _, fun, grad_k = value_at(objective, theta_k)
             rho, noise = curvature_along(descent, before, fun)
             if L_k >= L or rho <= L_k + noise:
                 break
-            L_k = min(max(2 * L_k, rho), L)
+            L_k, refused = min(max(2 * L_k, rho), L), theta_k
 
         if self.certify and not self.polish:
             prox = with_gap(prox, problem.domain, grad, theta, beta)

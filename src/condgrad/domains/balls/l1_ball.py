@@ -10,9 +10,10 @@ import numpy as np
 
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
-from condgrad.linalg.selection import index_of_largest_size
+from condgrad.linalg.selection import index_of_largest_size, indices_in_increasing_order
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points.sparse_array import SparseArray
+from condgrad.points.stack import Stack
 
 
 @final
@@ -52,6 +53,12 @@ class L1Ball(Ball):
         direction = self._point(direction)
         largest = index_of_largest_size(direction)
         return SparseArray(largest, -math.copysign(self.radius, direction.reshape(-1)[largest]), self.shape)
+
+    def atoms(self, direction: np.ndarray, number: int) -> Stack:
+        """The best vertices, at most ``number`` of them and the best one first, found in about two passes."""
+        direction = self._point(direction)
+        order = indices_in_increasing_order(direction, number, sizes=True)
+        return Stack.of_single_entries(order, -np.copysign(self.radius, direction.reshape(-1)[order]), self.shape)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         return self.atom(direction).to_dense()

@@ -11,9 +11,10 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
-from condgrad.linalg.selection import index_of_smallest
+from condgrad.linalg.selection import index_of_smallest, indices_in_increasing_order
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points.sparse_array import SparseArray
+from condgrad.points.stack import Stack
 
 
 @final
@@ -54,6 +55,11 @@ class Simplex:
 
     def atom(self, direction: np.ndarray) -> SparseArray:
         return SparseArray(self._smallest(direction), self.radius, self.shape)
+
+    def atoms(self, direction: np.ndarray, number: int) -> Stack:
+        """The best vertices, at most ``number`` of them and the best one first, found in about one pass."""
+        order = indices_in_increasing_order(checks.entries(direction, self.shape, "Simplex"), number)
+        return Stack.of_single_entries(order, np.full(len(order), self.radius), self.shape)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         vertex = np.zeros(self.shape)
