@@ -124,7 +124,7 @@ class _Set:
         yield "entries that are -0.0", self.negative_zero
         yield "tied directions", self.tied
         yield "tiny and huge directions", self.homogeneous
-        yield "directions in float32", self.single_precision
+        yield "directions and points in float32", self.single_precision
         yield "directions with NaN", self.nan
         yield "directions of another shape", self.wrong_shapes
         yield "atom is the answer of lmo", self.atom
@@ -390,6 +390,10 @@ class _Set:
             excess = float(np.vdot(given, v) - np.vdot(given, other))
             slack = max(self.tolerance, 1e-6) * float(np.linalg.norm(given)) * self.size
             require(excess <= slack, "{} in float32 is answered by {}, in float64 by {}", given, v, other)
+            if has(self.domain, "project"):
+                p, same = (np.asarray(self.domain.project(x), dtype=float) for x in (given, given.astype(float)))
+                off, slack = float(np.linalg.norm(p - same)), 1e-6 * (float(np.linalg.norm(given)) + self.size)
+                require(off <= slack, "{} in float32 is projected to {}, in float64 to {}", given, p, same)
 
     def atom(self) -> str:
         if not has(self.domain, "atom"):
