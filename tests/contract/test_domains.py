@@ -208,6 +208,7 @@ SPECIAL = {
     "rank 1": np.outer(np.arange(80.0), np.ones(90)),
     "rank 3": np.random.default_rng(7).standard_normal((80, 3)) @ np.random.default_rng(8).standard_normal((3, 70)),
     "one entry": np.eye(1, 6400).reshape(80, 80),
+    "zero": np.zeros((80, 70)),
     "close": np.diag(1 + 1e-9 * np.arange(80.0)),
 }
 

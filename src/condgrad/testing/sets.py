@@ -217,12 +217,17 @@ class _Set:
             is_point = plain or isinstance(found, Structured)
             require(is_point, f"answered with a {type(found).__name__}, an array was expected: {advice}")
             kind = np.asarray(found).dtype
-            usable = kind.kind in "iu" or (kind.kind == "f" and kind.itemsize > 2)
+            usable = kind.kind in "iuf"
             require(usable, f"answered with numbers of type {kind}, float64 was expected: {advice}")
             narrow = str(kind) if kind != np.float64 else narrow
         self.unusable = False
         if narrow:
-            raise Noted(f"answers are of type {narrow}; float64 is what methods work with")
+            digits = np.finfo(narrow).precision if narrow.startswith("float") else 0
+            raise Noted(
+                f"answers are of type {narrow}"
+                + (f", which has {digits} digits: certificates can be no more precise" if digits else "")
+                + "; return float64"
+            )
 
     def answers_are_points(self) -> None:
         self.unusable = True
@@ -316,8 +321,11 @@ class _Set:
     def kept(self) -> None:
         """Whether an answer of lmo, or of start, that is written into changes the next one."""
         g = self.answers[0][0]
-        for name, ask in (("lmo", lambda: self.domain.lmo(g.copy())), ("start", getattr(self.domain, "start", None))):
-            given = ask() if ask is not None else None
+        asked: dict[str, Callable[[], Any]] = {"lmo": lambda: self.domain.lmo(g.copy())}
+        if has(self.domain, "start"):
+            asked["start"] = self.domain.start
+        for name, ask in asked.items():
+            given = ask()
             if not isinstance(given, np.ndarray) or not given.flags.writeable:
                 continue
             before = given.copy()
