@@ -4,8 +4,8 @@ python -m benchmarks.set_gallery [--out docs] [--directions 1200]
 
 A set is drawn as the convex hull of the oracle's answers to random directions, seen in the three coordinates in which it is
 widest (two, if it is flat). Where the example has more dimensions this is its shadow there: directions in these coordinates
-reach its outline. A set that is added to the registry
-is drawn without a change here; a line in DRAWN chooses a better instance of it, a line in USES says what it is for.
+reach its outline. A set that is added to the registry is drawn without a change here; a line in DRAWN chooses a better instance
+of it, a line in SEEN_IN the coordinates, a line in USES says what it is for.
 """
 
 from __future__ import annotations
@@ -53,11 +53,27 @@ DRAWN: dict[str, Make] = {
     "ky-fan-ball": lambda make: make((3, 3), 2),
     "fantope": lambda make: make(3, 1),
     "schatten-ball": lambda make: make((2, 2), 1.5),
+    "unfolding-ball": lambda make: make((2, 2, 1), 0),
     "product": lambda make: make([DOMAINS["simplex"].factory(3), DOMAINS["box"].factory([0.0], [1.2])]),
     "cached": lambda make: make(DOMAINS["l1-ball"].factory(3)),
     "convex-hull": lambda make: make(np.random.default_rng(4).standard_normal((14, 3))),
 }
 """Instances that are drawn in place of a registry example: name -> (factory -> set)."""
+
+SYMMETRIC = np.array([[1.0, 0.0, 0.0, -1.0], [0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]]) / 2**0.5
+"""Coordinates of the symmetric part of a 2 x 2 matrix; the last one, upwards in a picture, is the trace."""
+DIAGONAL = np.eye(9)[[0, 4, 8]]
+SEEN_IN: dict[str, np.ndarray] = {
+    "nuclear-ball": SYMMETRIC,
+    "spectral-ball": SYMMETRIC,
+    "schatten-ball": SYMMETRIC,
+    "unfolding-ball": SYMMETRIC,
+    "symmetric-nuclear-ball": SYMMETRIC,
+    "spectrahedron": SYMMETRIC,
+    "ky-fan-ball": DIAGONAL,
+}
+"""Orthonormal coordinates in which a set is seen, one in each row: name -> array. The shadow of a ball of a norm of singular
+values on the symmetric or the diagonal matrices is the part of the ball that they are in."""
 
 USES = {
     "simplex": "probabilities, mixture weights, portfolios",
@@ -153,6 +169,13 @@ def answers(domain: Any, directions: Iterable[np.ndarray]) -> np.ndarray:
         return np.array([np.asarray(domain.lmo(g), dtype=float).ravel() for g in directions])
 
 
+def shadow(domain: Any, axes: np.ndarray, number: int) -> np.ndarray:
+    """The outline in given coordinates: the answers to directions in these."""
+    seen = np.random.default_rng(1).standard_normal((number, len(axes)))
+    seen[::5] = np.round(seen[::5])
+    return np.unique(np.round(answers(domain, (seen @ axes).reshape(number, *domain.shape)) @ axes.T, 9), axis=0)
+
+
 def coordinates(domain: Any, number: int) -> np.ndarray:
     """The boundary in at most three coordinates: as it is, or in the principal ones if there are more or the set is flat."""
     points = boundary(domain, number)
@@ -162,17 +185,15 @@ def coordinates(domain: Any, number: int) -> np.ndarray:
     if rank == points.shape[1] <= 3:
         return points
     axes = axes[: min(rank, 3)]
-    if rank > 3:
-        seen = np.random.default_rng(1).standard_normal((number, 3))
-        seen[::5] = np.round(seen[::5])
-        points = np.unique(np.round(answers(domain, (seen @ axes).reshape(number, *domain.shape)), 9), axis=0)
-    return (points - middle) @ axes.T
+    return shadow(domain, axes, number) - axes @ middle if rank > 3 else (points - middle) @ axes.T
 
 
 def instance(entry: DomainEntry, number: int) -> tuple[Any, np.ndarray]:
     """The set that is drawn, and its boundary in at most three coordinates."""
     if entry.name in DRAWN:
         domain = DRAWN[entry.name](entry.factory)
+        if entry.name in SEEN_IN:
+            return domain, shadow(domain, SEEN_IN[entry.name], number)
         return domain, coordinates(domain, number)
 
     def fitness(domain: Any) -> tuple[int, int]:
@@ -203,8 +224,12 @@ def draw(panel: Any, points: np.ndarray, colour: str) -> None:
     light = np.array([0.2, 0.5, 0.85]) / np.linalg.norm([0.2, 0.5, 0.85])
     shade = 0.45 + 0.55 * np.clip(normals @ light, -0.4, 1.0)
     faces = np.clip(shade[:, None] * np.array(to_rgb(colour)) + 0.12, 0, 1)
-    panel.add_collection3d(Poly3DCollection(points[hull.simplices], facecolors=faces, edgecolors=faces, linewidths=0.2))
     seen = normals @ view > 1e-9
+    faces, front = (
+        faces[seen],
+        points[hull.simplices[seen]],
+    )  # those at the back would show where the order of faces is wrong
+    panel.add_collection3d(Poly3DCollection(front, facecolors=faces, edgecolors=faces, linewidths=0.6))
     edges = [
         points[np.intersect1d(hull.simplices[i], hull.simplices[j])]
         for i, neighbours in enumerate(hull.neighbors)
@@ -257,7 +282,9 @@ def page() -> Iterator[str]:
     yield (
         "Every set that `condgrad` knows by name, drawn by `make gallery` from the answers of its linear oracle to random "
         "directions. Sets of more than three dimensions are seen as their shadow in the three coordinates in which they are "
-        "widest. A set is used as in `cg.minimize(objective, cg.L1Ball(100, 2.0))`; `condgrad sets` prints the table, and "
+        "widest; sets of matrices by the symmetric 2 x 2 or the diagonal 3 x 3 matrices in them, except for fantope, "
+        "Hermitian ball and elliptope. A set is used as in `cg.minimize(objective, cg.L1Ball(100, 2.0))`; `condgrad sets` "
+        "prints the table, and "
         "[Extending](extending.md) says how to add one."
     )
     for family, entries in families().items():

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import condgrad as cg
-from condgrad.checks import NonFinite
+from condgrad.checks import BadOracle, NonFinite
 from condgrad.domains import DOMAINS
 from condgrad.domains.polytopes import path_polytope, polytope
 from condgrad.linalg.extreme_eigen import Tridiagonal
-from condgrad.linalg.selection import increasing_order
+from condgrad.linalg.selection import PACKED, SHORT, by_sign, increasing_order
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 40, 130])
@@ -62,6 +62,75 @@ def test_an_order_keeps_equal_keys_as_they_come():
         np.ones(1),
     ):
         assert np.array_equal(increasing_order(keys), np.argsort(keys, kind="stable"))
+
+
+def test_a_long_order_keeps_equal_keys_as_they_come():
+    """Sorted as whole numbers of which the last bits are the index: keys that agree but for these bits are sorted again."""
+    rng, n = np.random.default_rng(0), PACKED + 1_000
+    close = 1 + rng.permutation(n // 2) * 2.0**-52
+    for keys in (
+        rng.standard_normal(n),
+        np.concatenate([rng.standard_normal(n - 600), close[:300], -close[:300]]),  # a few that are close
+        np.concatenate([close, -close]),
+        np.concatenate([rng.standard_normal(n - 9), [0.0, -0.0, 0.0, -5e-324, 5e-324, -1e308, 1e308, 1.0, 1.0]]),
+        rng.integers(-3, 4, n) * 1.0,
+        np.zeros(n),
+        -np.arange(float(n)),
+    ):
+        assert np.array_equal(increasing_order(keys), np.argsort(keys, kind="stable"))
+
+
+def test_a_choice_by_sign_is_that_of_where():
+    rng, n = np.random.default_rng(0), 3 * SHORT + 5
+    x = rng.integers(-1, 2, n) * rng.choice([1.0, -1.0], n)
+    x[:4] = [0.0, -0.0, 5e-324, -5e-324]
+    for first, second in ((rng.standard_normal(n), rng.standard_normal(n)), (np.zeros(n), -np.zeros(n))):
+        for shape in ((n,), (-1, 1)):
+            given = [array.reshape(shape) for array in (x, first, second)]
+            assert np.array_equal(by_sign(*given), np.where(given[0] > 0, *given[1:]))
+    assert np.array_equal(by_sign(x, np.broadcast_to(2.0, n), first), np.where(x > 0, 2.0, first))
+
+
+def test_a_matroid_is_asked_for_blocks_or_for_all_prefixes_at_once():
+    """The same bases as one element at a time, by fewer calls of rank where many elements are independent."""
+    rng, n = np.random.default_rng(0), 60
+    asked = []
+
+    def rank(chosen):
+        asked.append(len(chosen))
+        return len(np.unique(chosen // 3))
+
+    def prefixes(order):
+        return np.cumsum(np.isin(np.arange(n), np.unique(order // 3, return_index=True)[1]))
+
+    plain, quick = cg.MatroidBasePolytope(n, rank), cg.MatroidBasePolytope(n, rank, prefixes)
+    for g in (rng.standard_normal(n), rng.integers(-1, 2, n) * 1.0, np.arange(n) % 3 * 1.0):
+        expected = np.zeros(n)
+        order = np.argsort(g, kind="stable")
+        expected[order[np.unique(order // 3, return_index=True)[1]]] = 1.0
+        asked.clear()
+        assert np.array_equal(plain.lmo(g), expected) and len(asked) <= 2 * n
+        calls = len(asked)
+        assert np.array_equal(quick.lmo(g), expected) and len(asked) == calls
+    assert calls == 1  # the first elements of each block come first
+    wrong = cg.MatroidBasePolytope(3, lambda chosen: len(chosen), lambda order: [1.0, 3.0, 3.0])
+    with pytest.raises(BadOracle, match=r"^The answers of prefixes are not ranks"):
+        wrong.lmo(np.ones(3))
+
+
+def test_groups_of_all_kinds_are_summed_once():
+    """Runs of equal and of different lengths, beside the norm of each group."""
+    rng = np.random.default_rng(0)
+    for groups in (
+        [range(i, i + 4) for i in range(0, 18, 2)] + [[18, 19], [0, 19]],
+        [range(i, i + 4) for i in range(0, 17, 2)],
+        [[i] for i in range(20)],
+        [range(20)],
+    ):
+        ball = cg.LatentGroupBall(20, groups, 2.0, 0.5 + rng.random(len(groups)))
+        for g in rng.standard_normal((5, 20)):
+            best = max(np.linalg.norm(g[list(group)]) / w for group, w in zip(groups, ball.weights, strict=True))
+            assert np.vdot(g, ball.lmo(g)) == pytest.approx(-2.0 * best, rel=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(6))

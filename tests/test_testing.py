@@ -161,7 +161,6 @@ SETS: dict[str, tuple[Any, str, str]] = {
         NUMBERS,
         "a MaskedArray, an array",
     ),
-    "answers in float16": (Own(lmo=lambda g: SIMPLEX.lmo(g).astype(np.float16)), NUMBERS, "numbers of type float16"),
     "answers with truth values": (Own(lmo=lambda g: SIMPLEX.lmo(g) > 0), NUMBERS, "numbers of type bool"),
     "answers with complex numbers": (Own(lmo=lambda g: SIMPLEX.lmo(g) + 0j), NUMBERS, "numbers of type complex128"),
     "answers with words": (Own(lmo=lambda g: SIMPLEX.lmo(g).astype(str)), NUMBERS, "numbers of type <U32"),
@@ -265,8 +264,12 @@ def test_a_right_set_passes_with_what_it_has() -> None:
     assert bare.passed and {"start", "contains", "diameter", "max_norm", "project"} < skipped
     careless = check_domain(Own(lmo=lambda g: np.eye(4)[np.argmin(np.ravel(g)) % 4]))
     assert careless.passed and [finding.check for finding in careless.notes] == ["directions of another shape"]
-    single = check_domain(Own(lmo=lambda g: SIMPLEX.lmo(g).astype(np.float32)))
-    assert single.passed and "answers are of type float32" in single.notes[0].detail
+    for narrow, digits in ((np.float16, 3), (np.float32, 6)):
+        rough = check_domain(Own(lmo=lambda g, narrow=narrow: SIMPLEX.lmo(g).astype(narrow)))
+        assert (
+            rough.passed
+            and f"answers are of type {np.dtype(narrow)}, which has {digits} digits" in rough.notes[0].detail
+        )
     table = np.eye(4)
     kept = check_domain(Own(lmo=lambda g: table[np.argmax(SIMPLEX.lmo(g))]))
     assert kept.passed and "who writes into an answer of lmo changes the set" in kept.notes[0].detail

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import inner_solvers
-from scipy.optimize import minimize
+from scipy.optimize import minimize, nnls
 from tests.reference import polytopes
 
 import condgrad as cg
@@ -37,7 +37,28 @@ def test_a_projection_is_that_of_a_quadratic_programme(domain):
         assert np.allclose(domain.project(x), polytopes.projection(domain, x), rtol=0, atol=1e-9 * width)
 
 
-@pytest.mark.parametrize("name", ["ellipsoid", "ellipsoid with a full matrix"])
+PROJECTING = {
+    f"{e.name} {label}".strip(): (e, s)
+    for e in cg.DOMAINS.values()
+    for label, s in e.examples().items()
+    if hasattr(s, "project") and (e.least or e.vertices)
+}
+
+
+@pytest.mark.parametrize("name", PROJECTING)
+def test_a_projection_is_certified_by_a_known_minimum(name):
+    """p is the projection of x exactly if it minimises <p - x, .> over the set, a minimum that is known without the oracle."""
+    entry, domain = PROJECTING[name]
+    for seed in range(4):
+        x = 10.0 ** (seed - 1) * domain.max_norm * np.random.default_rng(seed).standard_normal(domain.shape)
+        p = np.asarray(domain.project(x))
+        g = p - x
+        known = entry.least(domain, g) if entry.least else min(np.vdot(g, v) for v in entry.vertices(domain))
+        rounding = 1e-15 * (np.linalg.norm(x) + domain.max_norm)
+        assert np.vdot(g, p) - known <= (1e-9 * np.linalg.norm(g) + rounding) * domain.max_norm
+
+
+@pytest.mark.parametrize("name", ["l2-ball", "ellipsoid", "ellipsoid with a full matrix"])
 def test_a_projection_on_a_curved_set_is_that_of_a_convex_programme(name):
     """SLSQP with the norm as a constraint, which is smooth."""
     domain = EXAMPLES[name]
@@ -63,6 +84,18 @@ def test_a_projection_on_the_k_support_ball_is_optimal(seed):
     normal = np.sort(np.abs(x - p).ravel())[-domain.k :]
     assert domain.norm(p) == pytest.approx(domain.radius, rel=1e-12)
     assert np.vdot(x - p, p) == pytest.approx(domain.radius * np.linalg.norm(normal), rel=1e-10)
+
+
+def test_a_projection_on_a_permutahedron_is_that_of_a_quadratic_programme_over_its_vertices():
+    entry = cg.DOMAINS["permutahedron"]
+    for domain in entry.examples().values():
+        vertices = entry.vertices(domain)
+        for seed in range(3):
+            x = 1.5 * domain.max_norm * np.random.default_rng(seed).standard_normal(domain.shape)
+            heavy = 1e4 * domain.max_norm  # a row for the sum of the weights, which is nearly 1 then
+            weights, _ = nnls(np.vstack([vertices.T, np.full(len(vertices), heavy)]), np.append(x, heavy))
+            nearest = weights @ vertices / weights.sum()
+            assert np.allclose(domain.project(x), nearest, rtol=0, atol=1e-6 * domain.max_norm)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -69,10 +69,10 @@ def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
     """
     width, after = x.shape[axis], math.prod(x.shape[axis + 1 :])
     if after == 1 and width <= NARROW:
-        rows, height = x.reshape(-1, width), max(1, PIECE // width)
-        flat = np.empty(len(rows), np.int64)
-        for i in range(0, len(rows), height):
-            np.add(_smallest_of_narrow_rows(rows[i : i + height]), i * width, out=flat[i : i + height])
+        narrow, height = x.reshape(-1, width), max(1, PIECE // width)
+        flat = np.empty(len(narrow), np.int64)
+        for i in range(0, len(narrow), height):
+            np.add(_smallest_of_narrow_rows(narrow[i : i + height]), i * width, out=flat[i : i + height])
         return flat
     blocks = x.reshape(-1, width, after)
     found = np.empty((len(blocks), after), np.int64)
@@ -84,9 +84,8 @@ def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
         found *= after
         found += np.arange(after)
     found += np.arange(0, x.size, width * after)[:, None]
-    found = found.reshape(-1)
-    finite_size(x.reshape(-1)[found])  # NaN is the smallest entry of its row
-    return found
+    finite_size(x.reshape(-1)[found.reshape(-1)])  # NaN is the smallest entry of its row
+    return found.reshape(-1)
 
 
 def _smallest_of_narrow_rows(rows: np.ndarray) -> np.ndarray:

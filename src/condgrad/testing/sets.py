@@ -124,7 +124,7 @@ class _Set:
         yield "entries that are -0.0", self.negative_zero
         yield "tied directions", self.tied
         yield "tiny and huge directions", self.homogeneous
-        yield "directions in float32", self.single_precision
+        yield "directions and points in float32", self.single_precision
         yield "directions with NaN", self.nan
         yield "directions of another shape", self.wrong_shapes
         yield "atom is the answer of lmo", self.atom
@@ -217,12 +217,17 @@ class _Set:
             is_point = plain or isinstance(found, Structured)
             require(is_point, f"answered with a {type(found).__name__}, an array was expected: {advice}")
             kind = np.asarray(found).dtype
-            usable = kind.kind in "iu" or (kind.kind == "f" and kind.itemsize > 2)
+            usable = kind.kind in "iuf"
             require(usable, f"answered with numbers of type {kind}, float64 was expected: {advice}")
             narrow = str(kind) if kind != np.float64 else narrow
         self.unusable = False
         if narrow:
-            raise Noted(f"answers are of type {narrow}; float64 is what methods work with")
+            digits = np.finfo(narrow).precision if narrow.startswith("float") else 0
+            raise Noted(
+                f"answers are of type {narrow}"
+                + (f", which has {digits} digits: certificates can be no more precise" if digits else "")
+                + "; return float64"
+            )
 
     def answers_are_points(self) -> None:
         self.unusable = True
@@ -316,8 +321,11 @@ class _Set:
     def kept(self) -> None:
         """Whether an answer of lmo, or of start, that is written into changes the next one."""
         g = self.answers[0][0]
-        for name, ask in (("lmo", lambda: self.domain.lmo(g.copy())), ("start", getattr(self.domain, "start", None))):
-            given = ask() if ask is not None else None
+        asked: dict[str, Callable[[], Any]] = {"lmo": lambda: self.domain.lmo(g.copy())}
+        if has(self.domain, "start"):
+            asked["start"] = self.domain.start
+        for name, ask in asked.items():
+            given = ask()
             if not isinstance(given, np.ndarray) or not given.flags.writeable:
                 continue
             before = given.copy()
@@ -390,6 +398,10 @@ class _Set:
             excess = float(np.vdot(given, v) - np.vdot(given, other))
             slack = max(self.tolerance, 1e-6) * float(np.linalg.norm(given)) * self.size
             require(excess <= slack, "{} in float32 is answered by {}, in float64 by {}", given, v, other)
+            if has(self.domain, "project"):
+                p, same = (np.asarray(self.domain.project(x), dtype=float) for x in (given, given.astype(float)))
+                off, slack = float(np.linalg.norm(p - same)), 1e-6 * (float(np.linalg.norm(given)) + self.size)
+                require(off <= slack, "{} in float32 is projected to {}, in float64 to {}", given, p, same)
 
     def atom(self) -> str:
         if not has(self.domain, "atom"):

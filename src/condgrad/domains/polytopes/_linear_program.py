@@ -21,6 +21,10 @@ TIED = 1e-9
 LEAN = 2.0**-20
 """Share of the fixed random cost in the cost of the first run after a tie. If the vertex is minimal for the direction alone too,
 it is the one that the random cost chooses among the minimal ones: on these the direction is constant."""
+STARTS = 16
+"""Number of vertices, the last ones, of which the best one for a cost is where HiGHS begins."""
+RUNNING = ("_lock", "_highs", "_after_tie", "_starts")
+"""Fields that a copy does not take over: answers do not depend on them."""
 AT_BOUND = 1e-9
 """Distance, relative to the size of the polytope, below which a variable or a row is at its bound."""
 STEPS = 20
@@ -50,7 +54,7 @@ class Unbounded(ValueError):
 class LinearProgram:
     """min <cost, x> over {x : row_lower <= M x <= row_upper, lower <= x <= upper}, for one cost after another.
 
-    HiGHS keeps the model, and each call starts from the basis that was optimal in the call before. The answer is made
+    HiGHS keeps the model, and each call starts from the best one of the last vertices for its cost. The answer is made
     independent of that: where several points are minimal, a fixed random cost chooses one vertex among them, by another run, and
     the vertex is computed from the constraints that are active there, not from the basis. So answers are reproducible, in a
     resumed run, a copy and another thread too. A lock lets one thread in at a time.
@@ -105,9 +109,10 @@ class LinearProgram:
         self._lock = threading.Lock()
         self._highs: Any = None
         self._after_tie = False
+        self._starts: list[tuple[Any, np.ndarray]] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key not in ("_lock", "_highs", "_after_tie")}
+        return {key: value for key, value in vars(self).items() if key not in RUNNING}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -128,16 +133,26 @@ class LinearProgram:
     def minimiser(self, cost: np.ndarray) -> np.ndarray:
         """The vertex that minimises <cost, x>; the entries of the cost are at most 1 in size."""
         with self._lock:
+            self._choose_start(cost)
             if (
                 self._after_tie
-            ):  # a start that is minimal for a cost near this one, and the one to choose if this one is tied
+            ):  # a start that is minimal for a cost near this one: the one to choose if this one is tied
                 self._run(COST * (cost + LEAN * self._choice))
             columns, rows, column_duals, row_duals = self._run(COST * cost)
             settled = self._after_tie and self._highs.getInfo().simplex_iteration_count == 0
+            self._starts = [*self._starts[1 - STARTS :], (self._highs.getBasis(), columns)]
             self._after_tie = self._tied(column_duals, row_duals)
             if self._after_tie and not settled:
                 columns, rows = self._break_tie(columns, rows, column_duals, row_duals)
         return self._exact(columns, rows)
+
+    def _choose_start(self, cost: np.ndarray) -> None:
+        """Begin at the best of the last vertices for this cost; HiGHS itself begins at the last one."""
+        if self._starts:
+            values = np.array([columns for _, columns in self._starts]) @ cost
+            best = int(np.argmin(values[::-1]))  # of equal ones the last
+            if best:
+                self._solver().setBasis(self._starts[-1 - best][0])
 
     @cached_property
     def _choice(self) -> np.ndarray:

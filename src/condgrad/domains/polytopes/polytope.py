@@ -25,11 +25,11 @@ class Polytope:
     """{x : A x <= b, C x = d, lower <= x <= upper}, which must be bounded and not empty.
 
     The linear oracle is a linear program, solved by HiGHS (``pip install 'condgrad[lp]'``). The model is kept, and each call
-    starts from the basis that was optimal in the call before. Among several minimal
-    vertices a fixed random cost chooses, and the vertex is computed from the constraints that are active at it, so that answers
-    do not depend on the calls before: runs are reproducible, also resumed ones, copies and threads (one at a time uses the
-    model). This is tested, and holds where the active constraints determine the vertex and no reduced cost lies within HiGHS's
-    tolerance (1e-9) of a tie. Answers are minimal to HiGHS's tolerances, relative to the direction.
+    starts from the best one of the last vertices for its direction. Among several minimal vertices a fixed random cost chooses,
+    and the vertex is computed from the constraints that are active at it, so that answers do not depend on the calls before: runs
+    are reproducible, also resumed ones, copies and threads (one at a time uses the model). This is tested, and holds where the
+    active constraints determine the vertex and no reduced cost lies within HiGHS's tolerance (1e-9) of a tie. Answers are minimal
+    to HiGHS's tolerances, relative to the direction.
 
     Parameters
     ----------

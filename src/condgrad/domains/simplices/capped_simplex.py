@@ -14,7 +14,7 @@ from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.linalg.clipped_shift import clipped_shift
 from condgrad.linalg.knapsack import filled_in_order, largest_square
-from condgrad.linalg.selection import increasing_order, indices_of_smallest
+from condgrad.linalg.selection import finite_size, increasing_order, indices_of_smallest
 from condgrad.points.sparse_array import SparseArray
 
 FIRST = 64
@@ -82,7 +82,9 @@ class CappedSimplex:
             k = min(4 * k, flat.size)
         order = smallest[increasing_order(flat[smallest])]
         filled = filled_in_order(upper[order], self.radius)
-        return SparseArray(order[filled > 0], filled[filled > 0], self.shape)
+        used = order[filled > 0]
+        finite_size(flat[used])
+        return SparseArray(used, filled[filled > 0], self.shape)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         return self.atom(direction).to_dense()

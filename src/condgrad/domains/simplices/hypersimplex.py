@@ -13,7 +13,7 @@ from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.linalg.clipped_shift import clipped_shift
-from condgrad.linalg.selection import indices_of_smallest
+from condgrad.linalg.selection import finite_size, indices_of_smallest
 from condgrad.points.sparse_array import SparseArray
 
 
@@ -58,7 +58,9 @@ class Hypersimplex:
         return self.radius * math.sqrt(self.k)
 
     def atom(self, direction: np.ndarray) -> SparseArray:
-        smallest = indices_of_smallest(checks.point(direction, self.shape, "Hypersimplex"), self.k)
+        flat = checks.point(direction, self.shape, "Hypersimplex").reshape(-1)
+        smallest = indices_of_smallest(flat, self.k)
+        finite_size(flat[smallest])
         return SparseArray(smallest, self.radius, self.shape)
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
