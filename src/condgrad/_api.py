@@ -80,6 +80,7 @@ from condgrad.driver import (
     estimate_smoothness,
     iterate,
     minimize,
+    minimize_constrained,
     run,
 )
 from condgrad.inner import INNERS, CondG, Corrective, Exact, Spectral
@@ -235,6 +236,7 @@ __all__ = [
     "estimate_smoothness",
     "iterate",
     "minimize",
+    "minimize_constrained",
     "paper_data",
     "practical",
     "register",

@@ -2,6 +2,7 @@
 
 from condgrad.driver.audit import SmoothnessWarning
 from condgrad.driver.checkpoint import Checkpoint, CheckpointWarning
+from condgrad.driver.constrained import ConstrainedResult, minimize_constrained
 from condgrad.driver.gradient_check import GradientCheck, check_gradient
 from condgrad.driver.metrics import mapping, value, wolfe_gap
 from condgrad.driver.minimize import minimize
@@ -16,6 +17,7 @@ __all__ = [
     "Calls",
     "Checkpoint",
     "CheckpointWarning",
+    "ConstrainedResult",
     "CpuSeconds",
     "Gap",
     "GradientCheck",
@@ -34,6 +36,7 @@ __all__ = [
     "iterate",
     "mapping",
     "minimize",
+    "minimize_constrained",
     "run",
     "value",
     "wolfe_gap",
