@@ -60,11 +60,11 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/away_step.py": (ACTIVE,),
     "solvers/pairwise.py": (ACTIVE,),
     "solvers/blended_pairwise.py": (ACTIVE,),
-    "solvers/fully_corrective.py": (f"{LOCKSTEP} tests/test_away_steps.py -k corrective",),
+    "solvers/fully_corrective.py": (f"{LOCKSTEP} tests/test_away_steps.py -k corrective", TRUTH),
     "solvers/boosted_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k boosted",),
     "solvers/parameter_free_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k 'parameter and free'",),
     "solvers/dca_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k dca",),
-    "solvers/lazy_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k lazy",),
+    "solvers/lazy_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k lazy", TRUTH),
     "solvers/evaluation.py": (EVALUATIONS,),
     "solvers/ncgs.py": (
         f"{LOCKSTEP} -k 'ncgs and not ncgs-ii and not ncgs-vr and not stochastic'",
@@ -371,7 +371,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/storc.py": [
         ("state.k - start == phase_length", "state.k - start > phase_length", "phases one step longer"),
         ("x if w is None else y", "x", "a phase begins at x, not at y"),
-        ("y, w = x, Snapshot(x,", "w = Snapshot(x,", "the first phase begins at x_0, not at the first vertex"),
+        ("x=x0, inner_x=w, L=L", "x=x0, inner_x=x0, L=L", "the first phase begins at x_0, not at the first vertex"),
         ("g, b, m = 2 / (k + 1), 3 * L / k", "g, b, m = 2 / (k + 2), 3 * L / k", "another g_k"),
         ("2 / (k + 1), 3 * L / k", "2 / (k + 1), 3 * L / (k + 1)", "another b_k"),
         ("if m >= n:", "if m > n:", "a batch of n random terms in place of all"),
