@@ -366,7 +366,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("self._at(xi))", "self._at(batch[\"xi\"][0]))", "one xi for a whole batch"),
         ("value(x - move)) / (2 * self.mu)", "value(x)) / self.mu", "one-sided differences of terms"),
         ("return 2 * prod(self.shape)", "return prod(self.shape)", "half of the values are not counted"),
-        ("self.smoothness * self.mu / 2", "0.0", "certificates without the error of the differences"),
+        ("(self.smoothness or 0.0) * self.mu / 2", "0.0", "certificates without the error of the differences"),
     ],
     "solvers/storc.py": [
         ("state.k - start == phase_length", "state.k - start > phase_length", "phases one step longer"),
