@@ -321,7 +321,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/level_conditional_gradient.py": [
         ("(R2 - gap) / a", "R2 / a", "a level that is not a lower bound"),
         ("gap <= LEVEL_SHARE * R2", "gap <= R2", "the level is raised before the gap allows it"),
-        ("if a == 0 and gap < (1 - LEVEL_SHARE) * R2", "if a == 0 and gap < 4 * R2", "feasible problems are called infeasible"),
+        ("if a == 0 and gap < (1 - LEVEL_SHARE) * R2", "if a == 0", "feasible problems are called infeasible"),
         ("multipliers = tuple(problem.weight * c_i / a for c_i in c)", "multipliers = tuple(c_i / a for c_i in c)",
          "multipliers of the weighted constraints"),
         ("M = 2 * M", "M = 1.5 * M", "another growth of M"),

@@ -104,6 +104,17 @@ def test_a_problem_without_feasible_points_is_certified_as_one() -> None:
     assert result.verify(f, domain, [h]) > 0
 
 
+def test_a_start_below_the_level_is_led_back_to_feasible_points() -> None:
+    """a = 0: f(x) is below every feasible value, and only the constraints decrease; that is not called infeasible."""
+    f, domain, _, _ = problem(0)
+    low = cg.minimize(f, domain, tol=1e-10)
+    h = cg.Quadratic(2 * np.eye(5), -2 * np.full(5, 0.2), 0.2 - 0.05)  # |x - (0.2, ..)|^2 <= 0.05
+    least = best(f, [h], 5)
+    assert low.fun < least - 0.1 and h.value(low.x) > 0.1
+    result = cg.minimize_constrained(f, domain, h, low.x, lower_bound=(low.fun + least) / 2, tol=0.03)
+    assert result.status == "converged" and result.lower_bound <= least + 1e-9
+
+
 def test_constraints_that_hold_everywhere_change_nothing() -> None:
     f, domain, _, x0 = problem(3)
     h = cg.Quadratic(np.zeros((5, 5)), np.ones(5), -2.0)

@@ -94,7 +94,7 @@ def minimize_constrained(
         Tolerance of the constraints, if it is another.
     max_steps : int, default 100_000
     lower_bound : float, default None
-        A number that f is above in the whole set. None: computed from one gradient and one linear minimisation at x0.
+        A lower bound on f at all feasible points. None: computed from one gradient and one linear minimisation at x0.
 
     Returns
     -------
