@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.minima import NONCONVEX
 from tests.problems import case
-from tests.reference import lazy
+from tests.reference import boosted, lazy
 
 import condgrad as cg
 from condgrad.solvers import Setup, build
@@ -95,6 +95,19 @@ def test_boosted_frank_wolfe_with_one_round_is_frank_wolfe(problem: str, rule: s
     example = case(problem)
     once = states("boosted-frank-wolfe", example.problem, example.x0, rule=rule, rounds=1)
     together(once, states("frank-wolfe", example.problem, example.x0, rule=rule))
+
+
+@pytest.mark.parametrize(("problem", "steps"), [("indefinite lp", 20), ("quadratic sum lp", 12)])
+@pytest.mark.parametrize("rounds", [2, 10])
+def test_boosted_frank_wolfe_with_a_large_delta_walks_beside_its_reference_until_rounding_decides(
+    problem: str, steps: int, rounds: int
+) -> None:
+    """On the l3 ball x comes so near to its vertex that after 30 steps the gap, and so t, has three digits only."""
+    example = case(problem)
+    expected = boosted.walk(example, steps, 0, rounds=rounds, delta=0.1)["x"]
+    walk = states("boosted-frank-wolfe", example.problem, example.x0, steps, rule="short", rounds=rounds, delta=0.1)
+    for k, (state, x) in enumerate(zip(walk, expected, strict=True)):
+        assert np.linalg.norm(state.x - x) <= 1e-11, k
 
 
 def test_boosted_frank_wolfe_takes_few_gradients_and_pays_with_linear_minimisations() -> None:

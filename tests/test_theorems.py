@@ -495,6 +495,18 @@ def test_the_bound_of_storc(strong: bool) -> None:
     assert L * D**2 / 2 ** (len(ends) + 1) < objective.value(domain.start()) - least, "the bound says something"
 
 
+def test_the_batches_of_storc_in_theory() -> None:
+    """On the sums of these tests they are larger than n."""
+    objective, domain, _, _ = convex_sum(50, strong=False)
+    problem, N, G, L, D = cg.Problem(objective, domain), 6, 3.0, 2.0, domain.diameter
+    for alpha, expected in ((0.0, 700 * N + 24 * N * G * 5 / (L * D)), (0.3, 5600 * N * L / 0.3)):
+        solver = build("storc", problem, Setup(cg.theory(9), cg.CondG(), 9), {"strong_convexity": alpha})
+        assert solver.batch_size(problem, 1, 4, N, L, G) == ceil(expected)
+    x0 = domain.start()
+    slope = np.linalg.norm(objective.grad(x0)) + objective.smoothness * D
+    assert solver.init(problem, x0).slope == pytest.approx(slope, rel=1e-12)
+
+
 @pytest.mark.parametrize("first", [None, 1e-3, 30.0])
 def test_the_bound_of_universal_cgs(first: float | None) -> None:
     """F(y_N) - (lower bound) <= 4 M D^2/N^2 + gap_0/N^2 with M the largest estimate, at most max(M_0, 2L); told nothing."""

@@ -83,6 +83,7 @@ from condgrad.driver import (
     estimate_smoothness,
     iterate,
     minimize,
+    minimize_constrained,
     run,
 )
 from condgrad.inner import INNERS, CondG, Corrective, Exact, Spectral
@@ -243,6 +244,7 @@ __all__ = [
     "estimate_smoothness",
     "iterate",
     "minimize",
+    "minimize_constrained",
     "paper_data",
     "practical",
     "register",

@@ -3,6 +3,7 @@
 from condgrad.driver.audit import SmoothnessWarning
 from condgrad.driver.checkpoint import Checkpoint, CheckpointWarning
 from condgrad.driver.chooser import Auto, Choice
+from condgrad.driver.constrained import ConstrainedResult, minimize_constrained
 from condgrad.driver.gradient_check import GradientCheck, check_gradient
 from condgrad.driver.metrics import mapping, value, wolfe_gap
 from condgrad.driver.minimize import minimize
@@ -19,6 +20,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointWarning",
     "Choice",
+    "ConstrainedResult",
     "CpuSeconds",
     "Gap",
     "GradientCheck",
@@ -37,6 +39,7 @@ __all__ = [
     "iterate",
     "mapping",
     "minimize",
+    "minimize_constrained",
     "run",
     "value",
     "wolfe_gap",

@@ -262,7 +262,7 @@ class FunctionValuesSum(Sum):
 
     def grad_scale(self, x: Point) -> float:
         """Return the error of the differences, in units of what certificates add for it."""
-        error = self.smoothness * self.mu / 2 + 4 * UNIT_ROUNDOFF * abs(self.value(x)) / self.mu
+        error = (self.smoothness or 0.0) * self.mu / 2 + 4 * UNIT_ROUNDOFF * abs(self.value(x)) / self.mu
         return sqrt(prod(self.shape)) * error / (TERM_ROUNDING_UNITS * UNIT_ROUNDOFF)
 
     def _values(self, x: Point, batch: Batch) -> np.ndarray:

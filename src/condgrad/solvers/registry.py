@@ -404,6 +404,10 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
     require(method, problem)
     for option in options:
         if option not in method.options:
+            if option == "constraints":
+                raise TypeError(
+                    "minimize has no constraints other than the set: give them to condgrad.minimize_constrained."
+                )
             known = ", ".join(method.options) or "none"
             raise TypeError(f"Method '{name}' has no option '{option}': its options are {known}.")
         if options[option] is not None:

@@ -83,7 +83,7 @@ class STORC:
         t, start, w, n = state.restart, state.start, state.snapshot, problem.objective.n_terms
         if w is None or state.k - start == phase_length(t, L, self.strong_convexity):
             t, start, x = t + 1, state.k, x if w is None else y
-            y, w = x, Snapshot(x, problem.objective.grad(x), None)
+            w = Snapshot(x, problem.objective.grad(x), None)
         k, N = state.k + 1 - start, phase_length(t, L, self.strong_convexity)
         g, b, m = 2 / (k + 1), 3 * L / k, self.batch_size(problem, t, k, N, L, state.slope)
 

@@ -1,0 +1,177 @@
+"""Minimisation with functional constraints: a front door of its own, since its certificate is another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from condgrad.checks import not_negative, positive, real, same_shape, whole
+from condgrad.driver.counting import Counted, Counts
+from condgrad.points import inner
+from condgrad.protocols import COUNTERS, Domain, Objective, Point, missing
+from condgrad.solvers.level_conditional_gradient import ConstrainedProblem, LevelConditionalGradient, LevelState
+
+
+@dataclass(frozen=True)
+class ConstrainedResult:
+    """The answer of :func:`minimize_constrained`."""
+
+    x: Point
+    fun: float
+    """f(x)"""
+    infeasibility: float
+    """The largest h_i(x), or 0 if all are negative."""
+    lower_bound: float
+    """Proven lower bound on the minimum of f over the feasible points; infinite if it is proven that there are none."""
+    status: str
+    """"converged", "infeasible" or "out_of_budget"."""
+    message: str
+    steps: int
+    witness: Point
+    """The point from which ``lower_bound`` follows, together with ``multipliers``; see ``verify``."""
+    multipliers: tuple[float, ...]
+    """One for each constraint."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Oracle calls; fo and values are of f and of all constraints."""
+
+    @property
+    def gap(self) -> float:
+        """f(x) - lower_bound: f(x) is at most this much above the minimum, and below it only as far as x is infeasible."""
+        return self.fun - self.lower_bound
+
+    def verify(self, objective: Any, domain: Any, constraints: Sequence[Any]) -> float:
+        """Return the lower bound that the witness proves, from one gradient of each function and one linear minimisation.
+
+        Parameters
+        ----------
+        objective, domain, constraints
+            Those of the run.
+
+        Returns
+        -------
+        float
+            f(w) + sum_i m_i h_i(w) - max_s <grad f(w) + sum_i m_i grad h_i(w), w - s>. If the status is "infeasible", the same
+            without f: a positive number proves that no point of the set is feasible.
+        """
+        w, weights = self.witness, [*self.multipliers]
+        parts = list(zip(weights, constraints, strict=True))
+        parts += [] if self.status == "infeasible" else [(1.0, objective)]
+        slope: Any = sum(weight * part.grad(w) for weight, part in parts)
+        value = sum(weight * part.value(w) for weight, part in parts)
+        return float(value - inner(slope, w - domain.lmo(slope)))
+
+
+def minimize_constrained(
+    objective: Any,
+    domain: Any,
+    constraints: Any,
+    x0: Point | None = None,
+    *,
+    tol: float = 1e-2,
+    tol_constraints: float | None = None,
+    max_steps: int = 100_000,
+    lower_bound: float | None = None,
+) -> ConstrainedResult:
+    """Minimise a convex f over a set subject to h_i(x) <= 0, by the level conditional gradient method.
+
+    No projection, no multipliers and no smoothness constants are needed: each step takes a gradient of f and of each violated
+    constraint, and one linear minimisation.
+
+    Parameters
+    ----------
+    objective : Objective
+        f, convex and smooth; an objective of condgrad or any object with ``value`` and ``grad``.
+    domain : Domain
+        The set.
+    constraints : Objective or sequence of Objective
+        The functions h_i, convex and smooth.
+    x0 : array, default None
+        Starting point in the set, not necessarily feasible. None: ``domain.start()``.
+    tol : float, default 1e-2
+        The run ends when f(x) is certified to be at most tol above the minimum and no constraint is violated by more.
+    tol_constraints : float, default None
+        Tolerance of the constraints, if it is another.
+    max_steps : int, default 100_000
+    lower_bound : float, default None
+        A lower bound on f at all feasible points. None: computed from one gradient and one linear minimisation at x0.
+
+    Returns
+    -------
+    ConstrainedResult
+        With the certified ``gap`` and ``infeasibility``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a part does not fit, or states that it is not convex.
+
+    Examples
+    --------
+    The point of the simplex nearest to (1, 0, 0) whose first entry is at most 0.6:
+
+    >>> import numpy as np, condgrad as cg
+    >>> f = cg.Quadratic(np.eye(3), np.array([-1.0, 0.0, 0.0]))
+    >>> h = cg.Quadratic(np.zeros((3, 3)), np.array([1.0, 0.0, 0.0]), -0.6)
+    >>> result = cg.minimize_constrained(f, cg.Simplex(3), h, tol=1e-3)
+    >>> result.status, result.x.round(2), result.infeasibility <= 1e-3
+    ('converged', array([0.6, 0.2, 0.2]), True)
+    >>> bool(result.lower_bound <= -0.38 <= result.fun + 1e-3)
+    True
+
+    References
+    ----------
+    Cheng, Lan, Masiha and Romeijn, arXiv 2210.05108; docs/methods/level.md.
+    """
+    constraints = tuple(constraints) if isinstance(constraints, list | tuple) else (constraints,)
+    _check(objective, domain, constraints)
+    tol = positive(tol, "tol")
+    weight = 1.0 if tol_constraints is None else tol / positive(tol_constraints, "tol_constraints")
+    bound = None if lower_bound is None else real(lower_bound, "lower_bound")
+    x0 = domain.start() if x0 is None else x0
+    same_shape(x0.shape, domain.shape, "x0")
+    if not getattr(domain, "contains", lambda x: True)(x0):
+        raise ValueError("x0 is outside of the set: give a point of it, or leave x0 out.")
+
+    counts = Counts()
+    parts = [Counted(part, counts, lambda price: None) for part in (objective, domain, *constraints)]
+    problem, solver = ConstrainedProblem(parts[0], parts[1], tuple(parts[2:]), weight), LevelConditionalGradient(bound)
+    state = solver.init(problem, x0)
+    while not (done := max(state.residuals) <= tol or state.infeasible) and state.k < whole(max_steps, "max_steps"):
+        state = solver.step(problem, state)
+    status = "infeasible" if state.infeasible else "converged" if done else "out_of_budget"
+    return _result(state, weight, status, tol, {name: getattr(counts, name) for name in COUNTERS})
+
+
+def _check(objective: Any, domain: Any, constraints: tuple[Any, ...]) -> None:
+    if missing(domain, Domain):
+        raise TypeError(
+            f"The set is of type {type(domain).__name__} and has no lmo: give one such as Simplex or user_set."
+        )
+    if not constraints:
+        raise ValueError("There are no constraints: give functions h with h(x) <= 0, or use minimize.")
+    for noun, part in [("objective", objective), *(("constraint", h) for h in constraints)]:
+        if missing(part, Objective):
+            raise TypeError(
+                f"The {noun} is of type {type(part).__name__}, an object with value and grad was expected: use condgrad.Function."
+            )
+        if not_negative(getattr(part, "lower_smoothness", None) or 0.0, "lower_smoothness") > 0:
+            raise ValueError(
+                f"The {noun} {type(part).__name__} states that it is not convex (lower_smoothness > 0), the level conditional "
+                "gradient method needs convex functions: use minimize with a penalty instead."
+            )
+
+
+def _result(state: LevelState, weight: float, status: str, tol: float, counts: dict[str, int]) -> ConstrainedResult:
+    fun, *h = state.values
+    violated = max([0.0, *(value / weight for value in h)])
+    said = {
+        "converged": f"f(x) is at most {max(fun - state.level, 0.0):.3g} above the minimum, and constraints hold up to "
+        f"{violated:.3g}.",
+        "infeasible": "No point of the set meets the constraints.",
+        "out_of_budget": f"After {state.k} steps f(x) is {fun - state.level:.3g} above the lower bound, and constraints are "
+        f"violated by up to {violated:.3g}: give more max_steps, or a larger tol than {tol:g}.",
+    }
+    return ConstrainedResult(
+        state.x, fun, violated, state.level, status, said[status], state.k, *state.witness, counts=counts
+    )
