@@ -2,7 +2,7 @@
 
 It measures the gradient mapping with gamma = 1/(2L) from outside, while the watch stands still, at steps with growing distance
 (k, then the larger of k + 1 and 1.1 k). It has an objective of its own, so that nothing that it computes is there for a method to
-find, and it only finds out on which side of TARGET the squared mapping is, which is cheap when that is far away.
+find, and it only finds out on which side of the target the squared mapping is, which is cheap when that is far away.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 import condgrad as cg
 from benchmarks.harness import Row
+from condgrad.linalg.lbfgs import Iterate, lbfgs
 from condgrad.points import inner, norm2
 from condgrad.runtime.clock import Watch
 
@@ -39,17 +40,18 @@ class Decisive:
 
     gamma: float
     share: float
+    target: float
 
     def __call__(self, moved: float) -> float:
-        away = sqrt(moved / self.gamma) - sqrt(TARGET)
-        return self.share * self.gamma * max(away**2 / 4, TARGET / 100)
+        away = sqrt(moved / self.gamma) - sqrt(self.target)
+        return self.share * self.gamma * max(away**2 / 4, self.target / 100)
 
 
 class Judge:
     """Says when the squared mapping is at most the target, and keeps the bounds that it saw last."""
 
-    def __init__(self, known: cg.Problem):
-        self.problem = twin(known)
+    def __init__(self, known: cg.Problem, target: float = TARGET):
+        self.problem, self.target = twin(known), target
         self.gamma = 1 / (2 * known.objective.smoothness)
         self.block = np.zeros((known.domain.shape[1], 0))
         self.lower, self.upper = 0.0, nan
@@ -57,7 +59,7 @@ class Judge:
 
     @property
     def reached(self) -> bool:
-        return self.upper <= TARGET
+        return self.upper <= self.target
 
     def __call__(self, k: int, x: Any) -> bool:
         """Looks where it is due; True when the target is reached."""
@@ -73,7 +75,7 @@ class Judge:
         x = cg.LowRank(*x.factors()) if isinstance(x, cg.LowRank) else np.array(x)
         grad = self.problem.objective.grad(x)
         self.lower, self.upper = self.by_a_vertex(x, grad), nan
-        if self.lower <= TARGET:
+        if self.lower <= self.target:
             self.by_a_prox_point(x, grad)
 
     def by_a_vertex(self, x: Any, grad: Any) -> float:
@@ -88,11 +90,11 @@ class Judge:
         """Verified by a linear oracle call of full accuracy: where that leaves it open, with a better prox point."""
         spectral = cg.Spectral(max_calls=1000)
         for share in (1.0, 1e-2, 1e-4):
-            stop = Decisive(self.gamma, share)
+            stop = Decisive(self.gamma, share, self.target)
             prox, gap, self.block = spectral.solve(self.problem.domain, grad, x, self.gamma, stop, self.block)
             seen = cg.Certificate(x, prox, self.gamma, gap).verify(self.problem)
             self.lower, self.upper = seen.lower, seen.upper
-            if self.reached or self.lower > TARGET:
+            if self.reached or self.lower > self.target:
                 return
 
     def verdict(self) -> Row:
@@ -199,5 +201,64 @@ def with_rough_oracle() -> Run:
                     judge.look(k, x)
                     spent = {"cpu": watch.cpu, "seconds": watch.seconds, "steps": k}
                     return {**spent, "fo": k, "lo": k, "ifo": k * F.n_terms, "ub": 0, "po": 0, **judge.verdict()}
+
+    return reach
+
+
+def with_fista() -> Run:
+    """Accelerated proximal gradient with full SVDs and step 1/L (FISTA), as pyproximal's AcceleratedProximalGradient has it."""
+
+    def reach(known: cg.Problem, limit: float) -> Row:
+        judge, problem, watch = Judge(known), twin(known), Watch()
+        F, ball = problem.objective, problem.domain
+        x = y = np.zeros(ball.shape)
+        t, k = 1.0, 0
+        while True:
+            new = ball.project(y - F.grad(y) / F.smoothness)
+            t, last = (1 + sqrt(1 + 4 * t * t)) / 2, t
+            x, y, k = new, new + (last - 1) / t * (new - x), k + 1
+            with watch.paused():
+                if judge(k, x) or watch.cpu > limit:
+                    judge.look(k, x)
+                    spent = {"cpu": watch.cpu, "seconds": watch.seconds, "steps": k}
+                    return {**spent, "fo": k, "lo": 0, "ifo": k * F.n_terms, "ub": 0, "po": k, **judge.verdict()}
+
+    return reach
+
+
+def with_factors(target: float = TARGET) -> Run:
+    """L-BFGS over (U, V) with X = R U V'/s, what people write themselves: from a random start, of the rank that ncgs finds.
+
+    It is given that rank, which it could not know, and the judge ends it, which it could not do either: it proves nothing.
+    """
+    ranks: dict[int, int] = {}
+
+    def reach(known: cg.Problem, limit: float) -> Row:
+        problem, judge, rng = twin(known), Judge(known, target), np.random.default_rng(0)
+        if id(known) not in ranks:
+            ranks[id(known)] = cg.minimize(problem.objective, problem.domain, tol=target, progress=False).x.rank
+        F, ball = twin(known).objective, known.domain
+        watch, k = Watch(), 0
+        x = cg.LowRank(*(rng.standard_normal((size, ranks[id(known)])) for size in ball.shape))
+        x = (ball.radius / ball.norm(x)) * x
+        form, at = ball.factored(x, -1.0 * x), []
+
+        def value(w: np.ndarray) -> float:
+            point = form.point(w)
+            at[:] = [F.grad(point)]
+            return F.value(point)
+
+        def grad(w: np.ndarray) -> np.ndarray:
+            return form.pull_back(w, at[0])
+
+        start = Iterate(form.start, value(form.start), grad(form.start))
+        spent = {"cpu": watch.cpu, "seconds": watch.seconds, "steps": 0}
+        for k, now in enumerate(lbfgs(value, grad, start), 1):
+            with watch.paused():
+                spent = {"cpu": watch.cpu, "seconds": watch.seconds, "steps": k}
+                near = form.squared_mapping(now.w, now.grad, judge.gamma) <= 10 * target
+                if (near and judge(k, form.point(now.w))) or watch.cpu > limit:
+                    break
+        return {**spent, "fo": k, "lo": 0, "ifo": k * F.n_terms, "ub": 0, "po": 0, **judge.verdict()}
 
     return reach

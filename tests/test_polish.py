@@ -142,8 +142,8 @@ def test_the_estimate_is_the_mapping_within_the_span(name, seed):
     G = G if "ball" in name else G + G.T
     G -= (np.vdot(G, X) + abs(np.vdot(G, X))) / np.vdot(X, X) * X
     form = domain.factored(X, G)
-    estimate = form.squared_mapping(form.start, form.pull_back(form.start, G))
     gamma = 1e-9 * np.linalg.svd(X, compute_uv=False)[-1] / np.linalg.norm(G)
+    estimate = form.squared_mapping(form.start, form.pull_back(form.start, G), gamma)
     true = np.sum((X - domain.project(X - gamma * G)) ** 2) / gamma**2
     assert true / 2.1 <= estimate <= 10 * true
 
@@ -475,11 +475,12 @@ def test_a_budget_that_ends_a_phase_keeps_what_it_has_reached():
 def test_the_proof_of_a_step_is_kept_if_a_budget_ends_its_phase():
     """Step 8 is the first that bounds its gap."""
     objective, domain = completion()
-    whole = cg.minimize(objective, domain, stop=cg.Mapping(1e-30) | cg.Steps(8), schedule=cg.practical(1e-30))
+    problem, solver = cg.Problem(objective, domain), solver_of(objective, domain, tol=1e-30, iterations=9)
+    start = domain.low_rank_start()
+    whole = cg.run(problem, solver, start, cg.Mapping(1e-30) | cg.Steps(8))
     spent = {row.k: row.values for row in whole.trace}
     assert spent[8] - spent[7] > 4, "step 8 has a phase"
-    stop = cg.Mapping(1e-30) | cg.Calls(spent[8] - 2, "values")
-    cut = cg.minimize(objective, domain, stop=stop, schedule=cg.practical(1e-30))
+    cut = cg.run(problem, solver, start, cg.Mapping(1e-30) | cg.Calls(spent[8] - 2, "values"))
     assert cut.steps == 8 and cut.certificate is not None and isfinite(cut.trace[-1].mapping)
 
 

@@ -63,11 +63,11 @@ class Certificate:
     @property
     def error(self) -> float:
         """How far |x - prox|/step can be from the norm of the mapping with the step size of the prox point."""
-        return sqrt(max(self.gap, 0.0) / (self.stretch * self.gamma)) + self.rounding
+        return sqrt(max(self.gap, 0.0) / (self.step or self.gamma)) + self.rounding
 
     @cached_property
     def norm(self) -> float:
-        return sqrt(distance2(self.x, self.prox)) / (self.stretch * self.gamma)
+        return sqrt(distance2(self.x, self.prox)) / (self.step or self.gamma)
 
     @property
     def upper(self) -> float:

@@ -123,8 +123,8 @@ class FactoredForm(Protocol):
     def pull_back(self, w: np.ndarray, grad: Point) -> np.ndarray:
         """The gradient of F(x(w)) by w, given the gradient of F at x(w)."""
 
-    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray) -> float:
-        """An estimate of the squared gradient mapping at x(w) within the image, from the gradient by w."""
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float) -> float:
+        """An estimate of the squared gradient mapping with step size gamma at x(w) within the image, from the gradient by w."""
 
 
 @cache

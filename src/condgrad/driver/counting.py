@@ -36,8 +36,9 @@ class Counts:
     """Values of F. The paper does not count them, but backtracking and line search use them."""
 
     def add(self, price: dict[str, int]) -> None:
+        counts = vars(self)
         for oracle, calls in price.items():
-            setattr(self, oracle, getattr(self, oracle) + calls)
+            counts[oracle] += calls
 
 
 Allow = Callable[[dict[str, int]], None]
@@ -99,9 +100,13 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
         answer = ask(*map(read_only, args)) if foreign else ask(*args)  # a user's oracle must not change points
         for noun, of in finite:
             part = of(answer)
-            if not isinstance(part, float):
-                check_point(part, f"{noun} of {owner}", shape)
-            if not isfinite(part if isinstance(part, float) else norm2(part)):
+            if isinstance(part, float):
+                size = part
+            else:
+                if shape is not None or not (isinstance(part, np.ndarray) and part.dtype.kind == "f"):
+                    check_point(part, f"{noun} of {owner}", shape)
+                size = norm2(part)
+            if not isfinite(size):
                 raise NonFinite(f"{noun} of {owner} {found(part)}.")
         return answer
 

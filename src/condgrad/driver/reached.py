@@ -90,8 +90,8 @@ class Reached:
 
     def forget(self) -> None:
         """Drop the known values of F except at the points of the state and of the two certificates."""
-        held = [self.state.x, *(certificate.x for certificate in (self.current, self.best) if certificate)]
-        self.known = [(point, fun) for point, fun in self.known if any(point is x for x in held)]
+        held = {id(self.state.x), *(id(certificate.x) for certificate in (self.current, self.best) if certificate)}
+        self.known = [known for known in self.known if id(known[0]) in held]
 
     def close_trace(self) -> None:
         """Add a last row if the run ended within a step, so that the trace includes the oracle calls of that step."""

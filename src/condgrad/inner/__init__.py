@@ -15,9 +15,9 @@ from condgrad.inner.stops import absolute, relative
 from condgrad.inner.subspace import Subspace
 from condgrad.protocols import Domain, Inner, Projectable, SpectralSet, fits, missing
 
-PASSES, GROWTH = 4, 1.12
-"""Maximum number of oracle calls of the spectral solver in one prox subproblem, and growth of its block, with the practical
-schedule. The block is kept, so that the next prox subproblem continues with it."""
+PASSES, GROWTH, FULL_BELOW = 4, 1.12, 200
+"""Maximum number of oracle calls of the spectral solver in one prox subproblem, growth of its block, and size up to which it
+takes a full SVD, with the practical schedule. The block is kept, so that the next prox subproblem continues with it."""
 
 
 CORRECTIVE_CALLS = 5
@@ -31,7 +31,7 @@ def _few_calls(max_calls: int | None) -> Corrective:
 
 
 def _in_practice(max_calls: int | None) -> Spectral:
-    return Spectral() if max_calls is None else Spectral(min(max_calls, PASSES), GROWTH)
+    return Spectral() if max_calls is None else Spectral(min(max_calls, PASSES), GROWTH, FULL_BELOW)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 from condgrad.checks import whole
 from condgrad.inner.condg import EPS
 from condgrad.inner.subspace import RANDOM_COLUMNS
-from condgrad.linalg.lanczos import RITZ, SPARE, TIMES, random_block, rank_of, spare_columns, wider
+from condgrad.linalg.lanczos import FULL, RITZ, SPARE, TIMES, random_block, rank_of, spare_columns, wider
 from condgrad.points import LowRank, norm2
 from condgrad.points.low_rank import outer
 from condgrad.protocols import InnerStop, Point, Prox
@@ -30,6 +30,10 @@ GAP_SHARE = 1 / 4
 """Target as a share of the allowed gap. The reported gap is the target, so with 1 it would always be all that is allowed."""
 MAX_REFINEMENTS = 6
 """Maximum number of passes in one prox that only refine the block, before the values outside are bounded."""
+MORE_REFINEMENTS = 12
+"""Number of passes that are added to MAX_REFINEMENTS after a bound, in a step that does not increase the rank."""
+FULL_SHARE = 6
+"""One over the share of all columns from which on a block is wide, for the choice of a full SVD."""
 
 ESTIMATE_PASSES = 2
 """Number of passes of ``estimate``: with one, new singular vectors are too inaccurate for the step to keep them."""
@@ -52,10 +56,14 @@ class Spectral:
         Maximum factor by which the block may widen in one prox, above 1; blocks of fewer than 8 columns may widen as one of 8.
         Far from a solution the projection has nearly full rank; the prox point then has a lower rank, and the gap is that of the
         point returned. None: no limit.
+    full_below : int, default 0
+        A prox takes a full SVD of z if the smaller dimension of z is at most this number, and up to three times this number if
+        the block has more than a sixth of all columns: there it is faster than passes and bounds.
     """
 
     max_calls: int | None = None
     growth: float | None = None
+    full_below: int = 0
 
     def __post_init__(self) -> None:
         if self.max_calls is not None:
@@ -78,11 +86,16 @@ class Spectral:
         wide = inf if self.growth is None else max(int(self.growth * max(8, rank)), rank + 1, domain.narrowest)
         widest = int(min(most, wide + SPARE))
         spare, calls, refined, last = SPARE, 0, 0, inf
+        best: Prox | None = None
+        full = self.takes_full_svd(z, memory)
         before, before_image = memory[:, :0], np.zeros((z.shape[0], 0))
         while True:
             heartbeat()
             image = None if image is None or image.shape[1] < domain.narrowest + SPARE else image[:, :widest]
-            left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, widest), image)
+            if full:
+                left, values, right = FULL[domain.spectrum](z)
+            else:
+                left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, widest), image)
             shrunk = domain.shrink(values)
             k = rank_of(shrunk)
             u_t = outer(left[:, :k] * shrunk[:k], right[:, :k], z)
@@ -110,6 +123,8 @@ class Spectral:
             bound, found = domain.beyond(z, left[:, :n], right[:, :n], max(limit, comfortable), size)
             calls += 1
             V = GAP_SHARE * allowed if bound <= limit else domain.trace / gamma * (known.least_bound(bound) - level)
+            if best is None or best.gap > V or bound <= limit:
+                best = Prox(u_t, max(V, 0.0), right[:, spare_columns(values, k, SPARE)])
             if bound <= limit or len(values) == most:
                 break
             if 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * (sqrt(norm2(u_t)) + domain.trace) >= V:
@@ -117,6 +132,11 @@ class Spectral:
             narrow = k > len(values) - SPARE  # the set keeps nearly all Ritz values
             spent = self.max_calls is not None and calls >= self.max_calls
             stuck, last = last <= V, V
+            if (
+                k <= rank + 1
+            ):  # the rank does not grow: the vectors found stay in the block, and a pass costs less than a bound
+                spare, refined = max(spare, SPARE + found.shape[1]), -MORE_REFINEMENTS
+                widest = int(min(most, max(widest, k + spare)))
             if spent or (len(values) == widest and (narrow or stuck)):
                 if norm2(u_t - z) <= gamma**2 * norm2(g):  # nearer to z than u is: the step decreases F
                     break
@@ -127,7 +147,13 @@ class Spectral:
                 spare *= 2
             new = np.c_[found, random_block(len(right), k // 2 + SPARE)] if narrow else found
             block, image = np.c_[right[:, now], new], np.c_[image[:, now], times(z, new)]
-        return Prox(u_t, max(V, 0.0), right[:, spare_columns(values, k, SPARE)])
+        return best
+
+    def takes_full_svd(self, z: Point, memory: np.ndarray) -> bool:
+        """Return whether a full SVD of z is faster than subspace iteration from this block."""
+        small = max(z.shape) <= 16 * self.full_below
+        least = min(z.shape)
+        return small and least <= self.full_below * (3 if FULL_SHARE * memory.shape[1] > least else 1)
 
     def estimate(self, domain: Any, g: Point, u: Point, gamma: float, memory: np.ndarray) -> Prox:
         """Return an approximate solution of the prox subproblem by ESTIMATE_PASSES passes, without an upper bound.

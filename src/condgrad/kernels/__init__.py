@@ -24,6 +24,8 @@ LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "
 """Losses that :func:`loss` evaluates; the kernel selects a loss by its index here."""
 MIN_PARALLEL_WORK = 300_000
 """Minimum number of multiplications for which more than one thread is faster than one."""
+MIN_COMPILED_WORK = 20_000
+"""Minimum number of multiplications for which the simplest kernels are compiled: numpy is as fast below, and need not compile."""
 SUM_CHUNK = 8192
 """Number of entries summed at a time; the sums of the chunks are added. So a sum does not depend on the number of threads."""
 
@@ -37,6 +39,9 @@ def sample(indptr: np.ndarray, indices: np.ndarray, U: np.ndarray, V: np.ndarray
 
 def sample_at(rows: np.ndarray, cols: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
     """Return (U V')_ij at the entries (rows, cols), which may be in any order."""
+    if U.shape[1] * len(rows) < MIN_COMPILED_WORK:
+        exact = np.einsum("ij,ij->i", U[rows].astype(float, copy=False), V[cols].astype(float, copy=False))
+        return exact.astype(U.dtype, copy=False)
     out = np.empty(len(rows), U.dtype)
     _run("sample_at", len(rows), U.shape[1] * len(out), rows, cols, U, V, out)
     return out
@@ -135,6 +140,9 @@ def column_weighted_sums(
 
 def add(total: np.ndarray, c: float, part: np.ndarray) -> None:
     """total += c part, in place and without a temporary array."""
+    if len(total) < MIN_COMPILED_WORK:
+        total += c * part
+        return
     _run("add", len(total), len(total), total, float(c), part)
 
 
@@ -149,6 +157,9 @@ def dot(x: np.ndarray, y: np.ndarray) -> float:
 
 def distance2(a: float, x: np.ndarray, b: float, y: np.ndarray) -> float:
     """Return the sum of (a x_i - b y_i)^2, without a temporary array."""
+    if len(x) < MIN_COMPILED_WORK:
+        difference = a * x.astype(float, copy=False) - b * y.astype(float, copy=False)
+        return float(difference @ difference)
     sums = np.zeros(-(-len(x) // SUM_CHUNK))
     _run("distance2", len(sums), len(x), float(a), x, float(b), y, SUM_CHUNK, sums)
     return float(sums.sum())
@@ -161,9 +172,14 @@ def loss(
 
     ``weights`` of length 0 means that all weights are 1. With ``slopes=False`` the array is empty.
     """
-    deriv = np.empty_like(z, shape=len(z) if slopes else 0)
     sums = np.zeros(-(-len(z) // SUM_CHUNK))
-    _run("loss", len(sums), 10 * len(z), LOSSES.index(name), float(parameter), z, y, weights, SUM_CHUNK, deriv, sums)
+    if name == "welsch" and not weights.size:
+        deriv = np.empty_like(z)
+        _run("welsch", len(sums), 5 * len(z), float(parameter), z, y, SUM_CHUNK, deriv, sums)
+        return float(sums.sum()), deriv if slopes else deriv[:0]
+    deriv = np.empty_like(z, shape=len(z) if slopes else 0)
+    kind = LOSSES.index(name)
+    _run("loss", len(sums), 10 * len(z), kind, float(parameter), z, y, weights, SUM_CHUNK, deriv, sums)
     return float(sums.sum()), deriv
 
 

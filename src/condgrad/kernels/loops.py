@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numba
-from numba.core import event
+from numba.core import event, types
+from numba.extending import intrinsic
 
 from condgrad.kernels.compile_progress import CompileProgress
 from condgrad.kernels.disk_cache import KernelCache
@@ -50,6 +51,7 @@ def _compiled(*read: str) -> Callable[[Callable[..., None]], Kernel]:
 
 _njit = numba.njit(
     nogil=True,
+    no_cfunc_wrapper=True,  # kernels are called from Python only, and the wrapper takes time to compile
     error_model="numpy",
     fastmath={"reassoc", "contract", "nsz", "arcp"},  # without "nnan" and "ninf": NaN and Inf keep their meaning
 )
@@ -225,6 +227,47 @@ def loss(begin, end, kind, c, z, y, weights, chunk, deriv, sums):  # type: ignor
             total += value
             if len(deriv) > 0:
                 deriv[p] = slope
+        sums[s] = total
+
+
+@intrinsic
+def _power_of_two(typing_context, exponent):  # type: ignore[no-untyped-def]
+    """2**k for a whole number k from -1022 to 1023, by the bits of the float."""
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        bits = builder.shl(builder.add(args[0], args[0].type(1023)), args[0].type(52))
+        return builder.bitcast(bits, context.get_value_type(types.float64))
+
+    return types.float64(types.int64), generate
+
+
+@numba.njit(inline="always")
+def _exp_of_negative(u):  # type: ignore[no-untyped-def]
+    """exp(-u) for u from 0 to 708, to 2 units in the last place. Without branches, so that loops with it are vectorised."""
+    k = math.floor(0.5 - u * 1.4426950408889634)
+    r = -u - k * 0.693145751953125 - k * 1.4286068203094172e-06
+    s = r * r
+    # the rational approximation of Cephes' exp
+    p = r * ((1.26177193074810590878e-4 * s + 3.02994407707441961300e-2) * s + 9.99999999999999999910e-1)
+    q = ((3.00198505138664455042e-6 * s + 2.52448340349684104192e-3) * s + 2.27265548208155028766e-1) * s + 2.0
+    return (1 + 2 * p / (q - p)) * _power_of_two(types.int64(k))
+
+
+@_compiled("z", "y")
+def welsch(begin, end, c, z, y, chunk, deriv, sums):  # type: ignore[no-untyped-def]
+    """The loss "welsch" without weights, as ``loss`` computes it, by a vectorised loop: a quarter of the time."""
+    inverse = 1 / c
+    for s in range(begin, end):
+        first, last = s * chunk, min((s + 1) * chunk, len(z))
+        predictions, observations, slopes = z[first:last], y[first:last], deriv[first:last]
+        total = 0.0
+        for p in range(len(predictions)):
+            t = float64(predictions[p]) - float64(observations[p])
+            u = t * t * inverse
+            e = _exp_of_negative(min(u, 708.0))
+            series = u * (1 - u * 0.5 * (1 - u * (1 / 3) * (1 - u * 0.25 * (1 - u * 0.2))))  # where 1 - e would cancel
+            total += series if u < 1e-3 else 1 - e
+            slopes[p] = 0.0 if u > 708.0 else 2 * inverse * t * e
         sums[s] = total
 
 

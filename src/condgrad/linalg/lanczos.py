@@ -85,6 +85,25 @@ def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, 
     return found._replace(accurate=False)
 
 
+def top_of_gram(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return left vectors, values and right vectors of up to MAX_VECTORS top singular triplets of a small array.
+
+    They are those of the eigenvectors of A A' or A'A, whichever is smaller: the first value has full relative precision, the
+    others an error of the same size relative to the square of the first.
+    """
+    if A.shape[0] > A.shape[1]:
+        right, values, left = top_of_gram(A.T)
+        return left, values, right
+    n = len(A)
+    vectors = eigh(A @ A.T, subset_by_index=(max(n - MAX_VECTORS, 0), n - 1), overwrite_a=True, check_finite=False)[1]
+    left = np.ascontiguousarray(
+        vectors[:, ::-1]
+    )  # the order in memory decides last bits, and checkpoints keep this one
+    right, R = np.linalg.qr(A.T @ left)  # R is nearly diagonal; by QR the columns are orthonormal even if values are 0
+    signs = np.where(np.diag(R) < 0, -1.0, 1.0)
+    return left, np.abs(np.diag(R)), right * signs
+
+
 def _grown(basis: _Bidiagonal | _Eigenbasis, accuracy: float) -> bool:
     """Grow the basis, with restarts, until the vectors sought are accurate; False if MAX_RESTARTS were not enough."""
     for again in range(MAX_RESTARTS):
@@ -252,6 +271,20 @@ def singular_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple
     return Q @ P, values, right @ Ot.T
 
 
+def full_singular(A: Any) -> Triple:
+    """Return the full SVD of a matrix, which becomes an array."""
+    left, values, right = np.linalg.svd(np.asarray(A), full_matrices=False)
+    return left, values, np.ascontiguousarray(right.T)
+
+
+def full_eigen(A: Any) -> Triple:
+    """The same for the eigenvalues of the symmetric part, in decreasing order."""
+    A = np.asarray(A)
+    values, vectors = np.linalg.eigh((A + A.T) / 2)
+    vectors = np.ascontiguousarray(vectors[:, ::-1])
+    return vectors, values[::-1], vectors
+
+
 def eigen_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
     """The same for the largest eigenvalues of the symmetric part of A; left and right vectors are equal."""
     AW = symmetric_times(A, W) if AW is None else AW
@@ -362,6 +395,7 @@ def symmetric_times(A: Any, W: np.ndarray) -> np.ndarray:
 
 
 RITZ = {"singular": singular_ritz, "eigen": eigen_ritz}
+FULL = {"singular": full_singular, "eigen": full_eigen}
 TIMES: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {"singular": matmul, "eigen": symmetric_times}
 
 

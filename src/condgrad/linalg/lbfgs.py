@@ -8,12 +8,12 @@ of the value is of the size of its rounding error, the slope is compared in plac
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 ARMIJO, CURVATURE = 1e-4, 0.9
 """Constants of the Wolfe conditions: share of the expected decrease, and share of the slope that may remain."""
@@ -62,44 +62,89 @@ def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20) -> Iterato
     >>> bool(last.fun < 1e-20)
     True
     """
-    now, known = start, deque[tuple[np.ndarray, np.ndarray, float]](maxlen=pairs)
+    now, known = start, Pairs(pairs, start.w.size)
     while True:
-        direction = -times_inverse_hessian(known, now.grad)
+        direction = -known.times_inverse_hessian(now.grad)
         slope = float(direction @ now.grad)
-        if not slope < 0:
-            if not known:
-                return
-            known.clear()
-            continue
-        size = float(np.linalg.norm(direction))
-        first = 1.0 if known else min(1.0, FIRST_MOVE * (float(np.linalg.norm(now.w)) or 1.0) / size)
-        found = wolfe_step(value, grad, now, direction, slope, first)
+        found = None
+        if slope < 0:
+            size = float(np.linalg.norm(direction))
+            first = 1.0 if known.count else min(1.0, FIRST_MOVE * (float(np.linalg.norm(now.w)) or 1.0) / size)
+            found = wolfe_step(value, grad, now, direction, slope, first)
         if found is None:
-            if not known:
+            if not known.count:
                 return
             known.clear()
             continue
-        s, y = found.w - now.w, found.grad - now.grad
-        curvature = float(s @ y)
-        if curvature > 1e-12 * float(np.linalg.norm(s) * np.linalg.norm(y)):
-            known.append((s, y, curvature))
+        known.add(now, found)
         now = found
         yield now
 
 
-def times_inverse_hessian(known: deque[tuple[np.ndarray, np.ndarray, float]], g: np.ndarray) -> np.ndarray:
-    """Return H g by the two-loop recursion."""
-    g, shares = g.copy(), []
-    for s, y, curvature in reversed(known):
-        share = float(s @ g) / curvature
-        g -= share * y
-        shares.append(share)
-    if known:
-        _, y, curvature = known[-1]
-        g *= curvature / float(y @ y)
-    for (s, y, curvature), share in zip(known, reversed(shares), strict=True):
-        g += (share - float(y @ g) / curvature) * s
-    return g
+class Pairs:
+    """The last pairs (s, y), and products with the inverse Hessian approximation H that they define.
+
+    H is in its compact form (Byrd, Nocedal and Schnabel 1994), which takes two products with the matrices of the pairs and two
+    with their transposes. Inner products with a new y, a difference of gradients, are differences of known ones.
+
+    Parameters
+    ----------
+    most : int
+        Maximum number of pairs kept.
+    size : int
+        Length of the vectors.
+    """
+
+    def __init__(self, most: int, size: int):
+        self.S, self.Y = np.empty((2, most, size))
+        self.SY, self.YY = np.zeros((2, most, most))
+        self.Sg, self.Yg = np.zeros((2, most))
+        """Inner products of the pairs with ``at``."""
+        self.at: np.ndarray | None = None
+        self.count = self.next = 0
+
+    def clear(self) -> None:
+        """Drop all pairs."""
+        self.count, self.next, self.at = 0, 0, None
+
+    def look_at(self, g: np.ndarray) -> None:
+        """Compute the inner products of the pairs with g, unless they are known."""
+        if self.at is not g:
+            n, self.at = self.count, g
+            self.Sg[:n], self.Yg[:n] = self.S[:n] @ g, self.Y[:n] @ g
+
+    def add(self, old: Iterate, new: Iterate) -> None:
+        """Add the pair of two iterates in place of the oldest one, unless its curvature is not positive."""
+        s, y = new.w - old.w, new.grad - old.grad
+        curvature, square = float(s @ y), float(y @ y)
+        if curvature <= 1e-12 * sqrt(float(s @ s) * square):
+            return
+        self.look_at(old.grad)
+        Sg, Yg = self.Sg.copy(), self.Yg.copy()
+        self.look_at(new.grad)
+        i, n = self.next, self.count
+        self.SY[:n, i] = self.Sg[:n] - Sg[:n]
+        self.YY[:n, i] = self.YY[i, :n] = self.Yg[:n] - Yg[:n]
+        self.S[i], self.Y[i], self.SY[i, i], self.YY[i, i] = s, y, curvature, square
+        self.Sg[i], self.Yg[i] = s @ new.grad, y @ new.grad
+        self.count, self.next = min(n + 1, len(self.S)), (i + 1) % len(self.S)
+
+    def times_inverse_hessian(self, g: np.ndarray) -> np.ndarray:
+        """Return H g, where the H without pairs is the scalar s'y / y'y of the last pair."""
+        if not self.count:
+            return g.copy()
+        self.look_at(g)
+        n = self.count
+        order = (np.arange(n) + self.next - n) % len(self.S)  # the oldest first
+        R, YY = np.triu(self.SY[np.ix_(order, order)]), self.YY[np.ix_(order, order)]
+        scale = R[-1, -1] / YY[-1, -1]
+        of_Y, of_S = np.empty((2, n))
+        of_Y[order] = inverse = solve_triangular(R, self.Sg[order], check_finite=False)
+        right = np.diag(R) * inverse + scale * (YY @ inverse - self.Yg[order])
+        of_S[order] = solve_triangular(R, right, trans=1, check_finite=False)
+        product = of_S @ self.S[:n] - (scale * of_Y) @ self.Y[:n]
+        product += scale * g
+        return product
 
 
 def wolfe_step(

@@ -31,14 +31,14 @@ def inner(x: Any, y: Any) -> float:
 
 def norm2(x: Any) -> float:
     """Return the squared Euclidean norm |x|^2 of a point."""
-    return inner(x, x)
+    return float(np.vdot(x, x)) if isinstance(x, np.ndarray) else float(x.inner(x))
 
 
 def distance2(x: Any, y: Any) -> float:
     """Return |x - y|^2. Structured points may compute it without forming their difference."""
-    if isinstance(x, Structured):
+    if not isinstance(x, np.ndarray) and isinstance(x, Structured):
         return x.distance2(y)
-    if isinstance(y, Structured):
+    if not isinstance(y, np.ndarray) and isinstance(y, Structured):
         return y.distance2(x)
     if x.size <= PIECE or x.shape != y.shape:
         return norm2(x - y)

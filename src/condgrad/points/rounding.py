@@ -17,6 +17,7 @@ oracle to d.
 
 from __future__ import annotations
 
+from functools import cache
 from math import log2, prod, sqrt
 from typing import Any
 
@@ -109,6 +110,8 @@ def mapping_rounding(
 
 def stated_rounding(grad: Any) -> float:
     """Return the bound that a structured gradient states on the norm of its own rounding errors; 0 if it states none."""
+    if isinstance(grad, np.ndarray):  # without the slow check for an abstract class
+        return 0.0
     return float(getattr(grad, "rounding", 0.0)) if isinstance(grad, Structured) else 0.0
 
 
@@ -121,9 +124,13 @@ def grad_scale(objective: Any, x: Any) -> float:
 def precision(objective: Any, grad: Any) -> float:
     """Return the machine epsilon of the type in which the objective computed this gradient."""
     known = getattr(objective, "precision", None)
-    dtype = getattr(grad, "dtype", None)
-    own = float(np.finfo(dtype).eps) if dtype is not None and np.issubdtype(dtype, np.floating) else 2 * UNIT_ROUNDOFF
-    return max(own, known or 0.0)
+    return max(_machine_epsilon(getattr(grad, "dtype", None)), known or 0.0)
+
+
+@cache
+def _machine_epsilon(dtype: Any) -> float:
+    floating = dtype is not None and np.issubdtype(dtype, np.floating)
+    return float(np.finfo(dtype).eps) if floating else 2 * UNIT_ROUNDOFF
 
 
 PRECISION_BY_DTYPE = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}

@@ -19,7 +19,10 @@ class Evaluation(NamedTuple):
 
 def same_point(x: Point, y: Point) -> bool:
     """Return whether x and y are one object or equal arrays. Structured points are compared by identity only, which is cheap."""
-    return x is y or (isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.array_equal(x, y))
+    if x is y:
+        return True
+    arrays = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
+    return arrays and x.shape == y.shape and bool((x == y).all())
 
 
 def value_at(objective: Any, x: Point) -> Evaluation:
@@ -62,27 +65,29 @@ class CachedObjective:
 
     def value(self, x: Point) -> float:
         """Return F(x)."""
-        for known in self._known:
-            if known.fun is not None and same_point(x, known.x):
-                return known.fun
-        return self._keep(Evaluation(x, fun=self._objective.value(x))).fun
+        known = self._find(x, 1)
+        return (self._keep(Evaluation(x, fun=self._objective.value(x))) if known is None else known).fun
 
     def grad(self, x: Point) -> Point:
         """Return the gradient at x."""
-        for known in self._known:
-            if known.grad is not None and same_point(x, known.x):
-                return known.grad
-        return self._keep(Evaluation(x, grad=self._objective.grad(x))).grad
+        known = self._find(x, 2)
+        return (self._keep(Evaluation(x, grad=self._objective.grad(x))) if known is None else known).grad
 
     def forget(self, x: Point) -> None:
         """Drop what was computed at this point, so that its gradient need not be kept in memory."""
         self._known = [known for known in self._known if not same_point(x, known.x)]
 
     def _both(self, x: Point) -> tuple[float, Point]:
-        for known in self._known:
-            if known.fun is not None and known.grad is not None and same_point(x, known.x):
-                return known.fun, known.grad
-        return self._keep(Evaluation(x, *self._objective.value_and_grad(x)))[1:]
+        known = self._find(x, 1, 2)
+        return (self._keep(Evaluation(x, *self._objective.value_and_grad(x))) if known is None else known)[1:]
+
+    def _find(self, x: Point, *parts: int) -> Evaluation | None:
+        """Return an evaluation at x that has these parts; at x itself if there is one, which needs no comparison of entries."""
+        complete = [known for known in self._known if all(known[part] is not None for part in parts)]
+        for known in complete:
+            if known.x is x:
+                return known
+        return next((known for known in complete if same_point(x, known.x)), None)
 
     def _keep(self, evaluation: Evaluation) -> Evaluation:
         self._known.append(evaluation)

@@ -16,17 +16,21 @@ without the upper bound of its gap. In its place it must satisfy what descent ne
 |d|^2/lambda_k with d = theta_k - theta, of which only two inner products are computed. The gap is bounded at steps with growing
 distance, and in a step with 1/(2L) once the length of a step says that the tolerance may be reached.
 
+``momentum`` (adaptive, and an inner solver that projects) is for runs of many steps. From step MOMENTUM_FROM on the gradient is
+taken at theta_md = project(theta + w (theta - theta_{k-1})), with w = n/(n+3) in the n-th step since the last restart. If
+F(theta_k) would be above F(theta), the step is repeated from theta, and n starts at 0 again: F decreases in every step.
+
 ``step_scale`` multiplies beta_k, for experiments: above 1 Theorem 1 does not apply.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 from condgrad.certificate import Certificate
-from condgrad.inner import with_gap
+from condgrad.inner import Exact, with_gap
 from condgrad.points import inner, norm2
 from condgrad.protocols import Inner, Point, Problem, Prox
 from condgrad.solvers.evaluation import (
@@ -59,6 +63,15 @@ class NCGSState(State):
     """Whether the next step is the certifying one."""
     next_proof: int = 0
     """With ``polish``: the first step that bounds its gap in any case."""
+    previous: Point | None = None
+    """With ``momentum``: the point before x; None: momentum has not begun."""
+    since_restart: int = 0
+    """With ``momentum``: number of steps since its last restart."""
+
+    @property
+    def phase(self) -> str:
+        """The phase in the trace: "momentum" once momentum has begun."""
+        return "main" if self.previous is None else "momentum"
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,8 @@ class NCGS:
     With ``certify``, one more linear oracle call measures the gap of a prox point that the inner solver has not measured.
 
     With ``polish`` (adaptive, and an inner solver that has ``estimate``) the gap is bounded when it is due, not in every step.
+
+    With ``momentum`` (adaptive, on a set that projects) steps extrapolate from step MOMENTUM_FROM on.
     """
 
     schedule: Schedule
@@ -81,6 +96,7 @@ class NCGS:
     certify: bool = True
     step_scale: float = 1.0
     polish: bool = False
+    momentum: bool = False
 
     def __post_init__(self) -> None:
         check_step_scale(self.step_scale)
@@ -146,10 +162,10 @@ class NCGS:
     def adaptive_step(self, problem: Problem, state: NCGSState) -> NCGSState:
         """Return the state after theta = condg(grad F(theta), theta, 1/(2 L_k), eta_k); L_k is raised until the inequality holds.
 
-        The next L_k starts at the curvature along this step, but not below L_k / 2.
+        The next L_k starts at the curvature along this step, but not below L_k / 2. With momentum, theta is theta_md.
         """
-        L, theta, memory = state.L, state.x, state.memory
-        objective = CachedObjective(problem.objective, state.known)
+        L, memory = state.L, state.memory
+        theta, objective = theta_md(problem.domain, state), CachedObjective(problem.objective, state.known)
         grad, before = grad_at(objective, theta).grad, objective.value(theta)
         L_k = L if state.due else min(max(state.local, MIN_L_SHARE * L), L)
         proves = not self.polish or state.due or state.k + 1 >= state.next_proof
@@ -169,7 +185,10 @@ class NCGS:
             if L_k >= L or rho <= L_k + noise:
                 break
             L_k, refused = min(max(2 * L_k, rho), L), theta_k
+        if theta is not state.x and fun > objective.value(state.x):
+            return self.adaptive_step(problem, replace(state, since_restart=0))
 
+        begun = self.momentum and state.k + 1 >= MOMENTUM_FROM
         if self.certify and not self.polish:
             prox = with_gap(prox, problem.domain, grad, theta, beta)
         proven = isfinite(prox.gap)
@@ -187,6 +206,8 @@ class NCGS:
             demand=max(state.demand, 2 * length / eps) if state.due and eps else state.demand,
             due=(L_k < L or not proven) and length * state.demand <= eps,
             next_proof=later_proof(state.k + 1) if proven and self.polish else state.next_proof,
+            previous=state.x if begun else None,
+            since_restart=state.since_restart + 1 if begun else 0,
             certificate=certificate,
             descent=descent,
             fun=fun,
@@ -200,6 +221,18 @@ class NCGS:
         d = prox.point - theta
         c = self.schedule.c if isinstance(self.schedule, practical) else 0.0
         return prox if inner(grad, d) <= -(1 - c) * norm2(d) / beta else None
+
+
+MOMENTUM_FROM = 30
+"""With ``momentum``: the step after which it begins. Shorter runs are as fast without it, and its steps project twice."""
+
+
+def theta_md(domain: Any, state: NCGSState) -> Point:
+    """Return the point at which an adaptive step takes its gradient: x, or with momentum a point of the set beyond it."""
+    if state.previous is None or state.since_restart == 0 or state.due:
+        return state.x
+    weight = state.since_restart / (state.since_restart + 3)
+    return domain.project(state.x + weight * (state.x - state.previous))
 
 
 FIRST_PROOF = 8
@@ -216,11 +249,17 @@ FIRST_L_SHARE, MIN_L_SHARE = 1e-3, 1e-4
 
 
 def ncgs(
-    problem: Problem, setup: Setup, stretch: float = 0.0, adaptive: bool | None = None, step_scale: float | None = None
+    problem: Problem,
+    setup: Setup,
+    stretch: float = 0.0,
+    adaptive: bool | None = None,
+    step_scale: float | None = None,
+    momentum: bool | None = None,
 ) -> NCGS:
     """Build the method from the options of the registry.
 
-    By default it is adaptive if the schedule is practical and neither stretch nor step_scale is given. Adaptive steps depend on
+    By default it is adaptive if the schedule is practical and neither stretch nor step_scale is given, and has momentum if it is
+    adaptive and the set projects. Adaptive steps depend on
     their certificates, so these are computed even if nothing else uses them: measuring a run does not change it.
     """
     if adaptive is None:
@@ -229,7 +268,22 @@ def ncgs(
     certify = setup.certify or adaptive
     practically = adaptive and isinstance(setup.schedule, practical)
     polish = polishes(problem, setup.polish, practically, setup.inner)
-    return NCGS(setup.schedule, setup.inner, stretch, adaptive, certify=certify, step_scale=scale, polish=polish)
+    possible = practically and isinstance(setup.inner, Exact)
+    if momentum and not possible:
+        raise TypeError(
+            "momentum=True needs adaptive steps with the practical schedule and a set that projects (inner='exact'): leave it out"
+        )
+    momentum = possible if momentum is None else momentum
+    return NCGS(
+        setup.schedule,
+        setup.inner,
+        stretch,
+        adaptive,
+        certify=certify,
+        step_scale=scale,
+        polish=polish,
+        momentum=momentum,
+    )
 
 
 def check_step_scale(step_scale: float) -> None:

@@ -42,13 +42,17 @@ class PolishSettings:
 
     Parameters
     ----------
-    iterations : int, default 100
-        Maximum number of iterations of L-BFGS in one phase.
+    iterations : int, default 400
+        Maximum number of iterations of L-BFGS in one phase, if the sliding step before it has not changed the rank.
+    while_rank_changes : int, default 50
+        Maximum number of iterations in one phase if the sliding step before it has changed the rank. The next sliding step then
+        removes singular values that the phase would reduce to 0 slowly.
     pairs : int, default 10
-        Number of pairs that L-BFGS keeps. With 20 it takes a tenth fewer iterations, each of which costs up to a half more.
-    accuracy : float, default 0.1
-        The phase ends once its estimate of the squared mapping is this share of the tolerance: the certificate adds an error of
-        the same size.
+        Number of pairs that L-BFGS keeps. With 20 it takes a tenth fewer iterations, which for large factors cost up to a half
+        more.
+    accuracy : float, default 0.3
+        The phase ends once its estimate of the squared mapping is this share of the tolerance. The certificate adds an error of
+        a quarter of the tolerance's square root to the norm of the mapping.
     window : int, default 5
         Number of iterations over which the decrease of F is compared with that of the whole phase.
     slow : float, default 0.01
@@ -65,9 +69,10 @@ class PolishSettings:
         and with less than three of them the phase is left out.
     """
 
-    iterations: int = 100
+    iterations: int = 400
+    while_rank_changes: int = 50
     pairs: int = 10
-    accuracy: float = 0.1
+    accuracy: float = 0.3
     window: int = 5
     slow: float = 0.01
     fallen: float = 1e-3
@@ -115,25 +120,30 @@ class Polished:
         if new.certificate.upper <= self.eps or not (self.arrays or isinstance(new.x, LowRank)):
             return new
         try:
-            return self.improved(problem, new, just_certified=state.due)
+            return self.improved(problem, new, state)
         except ENDS as end:
             if not hasattr(end, "unfinished"):  # before the first iteration: the step of the solver is kept
                 attach(end, unfinished=new)
             raise
 
-    def improved(self, problem: Problem, state: NCGSState, just_certified: bool) -> NCGSState:
-        """Return the state with the point that the phase leads to, or unchanged if F would not fall."""
+    def improved(self, problem: Problem, state: NCGSState, earlier: NCGSState) -> NCGSState:
+        """Return the state with the point that the phase leads to, or unchanged if F would not fall.
+
+        ``earlier`` is the state before the sliding step.
+        """
         F, x, before = problem.objective, state.x, state.fun
         assert before is not None and state.certificate is not None  # an adaptive step has computed both
         grad = F.grad(x) if state.grad is None else state.grad
         form = problem.domain.factored(x, grad)
+        stable = getattr(earlier.x, "rank", None) == form.rank
         pairs = min(self.settings.pairs, self.settings.max_numbers // max(2 * form.start.size, 1))
         if form.start.size == 0 or pairs < MIN_PAIRS:
             return replace(state, grad=grad)
         last = start = Iterate(form.start, before, form.pull_back(form.start, grad))
-        first = estimate = form.squared_mapping(start.w, start.grad)
+        gamma = state.certificate.gamma
+        first = estimate = form.squared_mapping(start.w, start.grad, gamma)
         try:
-            for iterate in self.descend(F, form, start, first, pairs):
+            for iterate in self.descend(F, form, start, first, gamma, pairs, stable):
                 last, estimate = iterate
             new = compressed(form.point(last.w))
             fun = before if last is start else F.value(new)
@@ -142,39 +152,45 @@ class Polished:
                 reached = form.point(last.w)
                 attach(end, unfinished=replace(state, x=reached, theta_ag=reached, fun=last.fun, grad=None))
             raise
-        enough = estimate <= 2 * self.settings.accuracy * self.eps
-        near = state.certificate.norm**2 <= self.settings.close * self.eps and not just_certified
+        enough = estimate <= 1.5 * self.settings.accuracy * self.eps
+        near = state.certificate.norm**2 <= self.settings.close * self.eps and not earlier.due
         due = state.due or (enough and near)
         if last is start:
             return replace(state, grad=grad, due=due)
         if fun > before + VALUE_NOISE * abs(before):
             return replace(state, grad=grad)
-        memory = self.inner.init(problem.domain, new)
+        found = self.inner.init(problem.domain, new)
+        memory = np.c_[found, state.memory[:, found.shape[1] :]]  # with what the step has found beyond the rank
         return replace(state, x=new, theta_ag=new, fun=fun, grad=None, memory=memory, due=due)
 
     def descend(
-        self, F: Any, form: FactoredForm, start: Iterate, first: float, pairs: int
+        self, F: Any, form: FactoredForm, start: Iterate, first: float, gamma: float, pairs: int, stable: bool
     ) -> Iterator[tuple[Iterate, float]]:
-        """Yield the iterates of the phase with their estimates of the squared gradient mapping; ``first``: that of the start."""
+        """Yield the iterates of the phase with their estimates of the squared gradient mapping with step size ``gamma``.
+
+        ``first`` is that of the start; ``stable``: whether the sliding step has left the rank as it was.
+        """
         at: list[Point] = []
 
         def value(w: np.ndarray) -> float:
             heartbeat()
-            at[:] = [form.point(w)]
-            return F.value(at[0])
+            x = form.point(w)
+            at[:] = [F.grad(x)]  # before the value, which an objective may then know: L-BFGS accepts nearly all points
+            return F.value(x)
 
         def grad(w: np.ndarray) -> np.ndarray:
-            return form.pull_back(w, F.grad(at[0]))
+            return form.pull_back(w, at[0])
 
         asked = self.settings
         target, falls = asked.accuracy * self.eps, [start.fun]
+        most = asked.iterations if stable else min(asked.iterations, asked.while_rank_changes)
         if first <= target:
             return
         for now in lbfgs(value, grad, start, pairs):
             falls.append(now.fun)
-            estimate = form.squared_mapping(now.w, now.grad)
+            estimate = form.squared_mapping(now.w, now.grad, gamma)
             yield now, estimate
-            if estimate <= target or len(falls) > asked.iterations:
+            if estimate <= target or len(falls) > most:
                 return
             wrong_rank = len(falls) > 2 * asked.window and estimate > asked.fallen * first
             if wrong_rank and falls[-1 - asked.window] - falls[-1] < asked.slow * (falls[0] - falls[-1]):

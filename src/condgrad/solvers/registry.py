@@ -181,7 +181,7 @@ _ENTRIES = (
     Method(
         "ncgs", "NCGS, option I", ncgs, "gradient", "F L-smooth", "FO, LO", "FO 1/eps, LO 1/eps^2",
         "solvers/ncgs.py", f"{_NCGS_PAPER}, Algorithm 1", slides=True,
-        options={"stretch": _STRETCH, "adaptive": _ADAPTIVE, "step_scale": _SCALE},
+        options={"stretch": _STRETCH, "adaptive": _ADAPTIVE, "step_scale": _SCALE, "momentum": _ADAPTIVE},
     ),
     Method(
         "ncgs-ii", "NCGS, option II", ncgs_ii, "gradient", "F L-smooth, l-lower-smooth", "FO, LO", "FO 1/eps, LO 1/eps^2",

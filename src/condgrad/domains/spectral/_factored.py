@@ -83,14 +83,14 @@ class FactoredBall(_Factored):
             pulled += slope * float(np.vdot(GV, U)) * w
         return pulled
 
-    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray) -> float:
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float) -> float:
         """Return an estimate of the squared gradient mapping within the span of the factors.
 
         For balanced factors with columns u_j and v_j of squared norm sigma_j, dU has the columns sqrt(sigma_j) times those of the
         gradient mapping applied to the right singular vectors, and dV likewise on the left.
         """
         (U, V), (P, Q) = self.split(w), self.split(pulled)
-        return 2 * float(np.sum((squares(P) + squares(Q)) / np.maximum(squares(U) + squares(V), TINY)))
+        return capped(squares(U) + squares(V), 2 * (squares(P) + squares(Q)), gamma)
 
 
 class FactoredSpectrahedron(_Factored):
@@ -112,14 +112,23 @@ class FactoredSpectrahedron(_Factored):
         both = grad @ U + grad.T @ U
         return c * both.ravel() + slope * float(np.vdot(both, U)) * w
 
-    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray) -> float:
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float) -> float:
         """Return an estimate of the squared gradient mapping within the span of the factor.
 
         A column of dU is 2 sqrt(lambda_j) times that of the gradient mapping applied to the eigenvector, which counts as a row
         and as a column of the mapping.
         """
         U, P = self.split(w), self.split(pulled)
-        return float(np.sum(squares(P) / np.maximum(squares(U), TINY))) / 2
+        return capped(2 * squares(U), squares(P), gamma)
+
+
+def capped(sizes: np.ndarray, slopes: np.ndarray, gamma: float) -> float:
+    """Return the sum of slopes/sizes, where ``sizes`` are twice the singular values.
+
+    A step of size gamma that removes a singular value s changes the point by s, so that its part of the squared mapping is at
+    most (s/gamma)^2. Without this limit the estimate is wrong for small values.
+    """
+    return float(np.sum(np.minimum(slopes / np.maximum(sizes, TINY), (sizes / (2 * gamma)) ** 2)))
 
 
 def squares(block: np.ndarray) -> np.ndarray:

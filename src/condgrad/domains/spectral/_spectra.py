@@ -17,7 +17,16 @@ from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.linalg.eigenvalue_bound import EigenvalueBound, eigenvalue_bound
 from condgrad.linalg.extreme_eigen import Tridiagonal
-from condgrad.linalg.lanczos import RITZ, SPARE, lowest_eigen, random_block, symmetric_times, top_singular, wider
+from condgrad.linalg.lanczos import (
+    RITZ,
+    SPARE,
+    lowest_eigen,
+    random_block,
+    symmetric_times,
+    top_of_gram,
+    top_singular,
+    wider,
+)
 from condgrad.linalg.selection import finite_size
 from condgrad.linalg.simplex_projection import onto_simplex
 from condgrad.points import LowRank, inner, norm2
@@ -111,6 +120,9 @@ PRODUCT_ROUNDING = 1e-13
 """Bound on the rounding error of a matrix product, relative to the norm of the matrix."""
 MAX_DENSE_SIZE = 64
 """Maximum number of rows or columns for which a full SVD is as fast as a Lanczos method."""
+MAX_DENSE_GRAM_SIZE = 400
+"""Minimum dimension up to which the top singular vectors of full accuracy are eigenvectors of A A' or A'A: Lanczos takes several
+times as long there."""
 MAX_DENSE_EIGEN_SIZE, MAX_DENSE_BLOCK_SIZE = 400, 640
 """Maximum number of rows of an array for which one eigenvector at an end of the spectrum, or several, are found as fast by LAPACK
 as by a Lanczos method that no block warm-starts; for a spectrum without gaps, which is its worst case."""
@@ -165,6 +177,9 @@ def top_vectors(A: Point, near: np.ndarray | None, accuracy: float) -> Vectors:
         return _by_gram_matrix(moderate(A))
     size = 1.0 if isinstance(A, Structured) else finite_size(A) or 1.0
     A = A / size
+    if accuracy == 0.0 and min(A.shape) <= MAX_DENSE_GRAM_SIZE and max(A.shape) <= 4 * MAX_DENSE_GRAM_SIZE:
+        left, values, right = top_of_gram(np.asarray(A))
+        return Vectors(left, right, size * values)
     left, values, right, residual, accurate = top_singular(A, near, accuracy / size, start_seed(near))
     error = 0.0 if accurate else value_error("singular", A, left[:, :1], right[:, :1], values[:1], residual)
     return Vectors(left, right, size * values, size * error)
