@@ -60,11 +60,13 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/away_step.py": (ACTIVE,),
     "solvers/pairwise.py": (ACTIVE,),
     "solvers/blended_pairwise.py": (ACTIVE,),
-    "solvers/fully_corrective.py": (f"{LOCKSTEP} tests/test_away_steps.py -k corrective", TRUTH),
+    "solvers/fully_corrective.py": (
+        f"{LOCKSTEP} tests/test_away_steps.py tests/test_frank_wolfe_family.py -k corrective",
+    ),
     "solvers/boosted_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k boosted",),
     "solvers/parameter_free_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k 'parameter and free'",),
     "solvers/dca_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k dca",),
-    "solvers/lazy_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k lazy", TRUTH),
+    "solvers/lazy_frank_wolfe.py": (f"{LOCKSTEP} tests/test_frank_wolfe_family.py -k lazy",),
     "solvers/evaluation.py": (EVALUATIONS,),
     "solvers/ncgs.py": (
         f"{LOCKSTEP} -k 'ncgs and not ncgs-ii and not ncgs-vr and not stochastic'",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice, pairwise
-from math import log2
+from math import inf, log2
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,6 +84,26 @@ def test_lazy_frank_wolfe_refuses(options: Any, said: str) -> None:
     example = case("indefinite l1")
     with pytest.raises(ValueError, match=said):
         cg.minimize(example.objective, example.domain, method="lazy-frank-wolfe", max_steps=2, **options)
+
+
+@pytest.mark.parametrize("method", ["lazy-frank-wolfe", "fully-corrective"])
+def test_a_step_without_a_linear_minimisation_certifies_nothing(method: str) -> None:
+    example = case("indefinite l1")
+    calls: list[int] = []
+
+    def lmo(direction: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        return example.domain.lmo(direction)
+
+    problem = cg.Problem(example.objective, cg.user_set(lmo, 6, diameter=4.0))
+    solver = build(method, problem, Setup(cg.practical(1e-2), cg.CondG(30), 40), {})
+    state, silent = solver.init(problem, example.x0), 0
+    for _ in range(40):
+        before = len(calls)
+        state = solver.step(problem, state)
+        assert (state.certificate.gap == inf) == (len(calls) == before)
+        silent += len(calls) == before
+    assert 0 < silent < 40
 
 
 # ------------------------------------------------------------------------------------------------------------ boosted
