@@ -13,7 +13,7 @@ from condgrad.inner import INNERS as REGISTERED
 from condgrad.protocols import fits
 from condgrad.solvers import METHODS, Setup, build
 
-STEPS = 8
+STEPS = 12
 SEES = {"gradient": (*PLAIN, *SUMS), "terms": SUMS, "samples": (*SUMS, *EXPECTATIONS)}
 INNERS = {
     name: entry.factory(max_calls=30)
