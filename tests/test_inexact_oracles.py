@@ -10,6 +10,7 @@ import pytest
 
 import condgrad as cg
 from condgrad.certificate import Certificate, witness
+from condgrad.domains.spectral import _spectra
 from condgrad.driver.metrics import mapping, wolfe_gap
 from condgrad.driver.observation import Gap, Observer
 from condgrad.driver.reached import Reached
@@ -51,6 +52,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little room that hardly any search comes to its end."""
     for name, little in (("STEPS", 12), ("KEPT", 4), ("MAX_RESTARTS", 1), ("SECOND_TRY", 2)):
         monkeypatch.setattr(lanczos, name, little)
+    monkeypatch.setattr(_spectra, "MAX_GRAM_SIZE", 0)  # the pair of an array would be found without a search
 
 
 @pytest.mark.parametrize("spectrum", SPECTRA)
