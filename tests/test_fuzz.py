@@ -58,5 +58,5 @@ def test_a_checkpoint_that_lacks_something(lost: str, tmp_path: Path) -> None:
     reads = target("checkpoint", tmp_path)
     data = json.loads(reads.seeds[0])
     del data[lost]
-    with pytest.raises(BadArchive, match=r"can't be used: it does not hold what a checkpoint does"):
+    with pytest.raises(BadArchive, match=r"can't be used: its data does not have the keys of a checkpoint"):
         reads.read(json.dumps(data).encode())

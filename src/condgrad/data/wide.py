@@ -1,4 +1,4 @@
-"""Wide tables in text: a line for each row of the matrix, which has the row's name and then a cell for each column."""
+"""Reader of wide tables in text files. Each line is a row of the matrix: the row's name, then a cell for each column."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ MISSING = tuple({spelling for word in NOT_GIVEN for spelling in (word, word.uppe
 def looks_wide(split: Sequence[list[str]]) -> bool:
     """Whether these lines, of which the first is a header, can only be a wide table.
 
-    A list of entries has two columns of names, and fractions are not names. So the lines are a wide table if all of this holds:
+    The other format is a list of entries, with a row name, a column name and a value on each line. Names are never fractions, so
+    a table with fractions in all columns but one is not a list of entries. The lines are a wide table if all of this holds:
     every column but the first has numbers only, and at least one of them is a fraction; the names in the first column are all
     different, and none is a fraction; the names in the header are words, or all of them are whole numbers, such as years.
     """
@@ -177,7 +178,7 @@ class WideReader(LineReader):
         if bad > len(found):
             first = next(fault for fault in found.cleanup.faults if fault.kind == BAD_CELL).examples[0]
             self.notes.refuse(
-                f"{bad:,} cells hold no number and only {len(found):,} do, first on line {first[0]}: {first[1]}",
+                f"{bad:,} cells hold no number and only {len(found):,} do; the first bad cell is on line {first[0]}: {first[1]}",
                 "check that it is a wide table, and its delimiter",
             )
         return replace(found, title=self.header[0] or found.title)
@@ -206,7 +207,7 @@ class WideReader(LineReader):
         self.values.append(np.array([list(self._numbers(line, cells))]))
 
     def _numbers(self, line: int, row: list[str]) -> Iterator[float]:
-        """Yield the number in each cell; NaN for a missing value, and for any other text, which is recorded as a fault."""
+        """Yield the number in each cell. A missing value gives NaN. So does invalid text, which is also recorded as a fault."""
         for name, cell in zip(self.header[1:], row, strict=True):
             try:
                 yield np.nan if cell.lower() in NOT_GIVEN else number_of(cell)
@@ -227,7 +228,7 @@ def first_and_others(
     Parameters
     ----------
     data : ndarray of uint8
-        Whole lines; quoted cells are closed on their line.
+        Whole lines; no quoted cell contains a newline.
     delimiter : str
         One character.
     width : int

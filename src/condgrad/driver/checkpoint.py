@@ -47,7 +47,7 @@ SAVED: dict[str, Any] = {
     name: kind for name, kind in annotations_of(Reached).items() if name not in ("watch", "counts", "trace")
 } | {"record": Record}
 """The fields of :class:`Reached` that are saved as they are, with their types; the other three are saved as numbers and
-columns. Whether a claim was verified is not saved: it is verified again."""
+columns. The verification of a certificate is not saved: a resumed run verifies its certificate again."""
 STATE = {"k": int, "x": AnyPoint, "L": float, "certificate": Certificate | None, "descent": Descent | None}
 """Fields that the state of every method has, because the driver reads them, with their types."""
 DATA = {"k", "problem", "counts", "spent", "rows", "phases", "tree", "nodes"}
@@ -255,12 +255,12 @@ class Saving:
 def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
     data, arrays = archive.read(path, KIND, VERSION)
     if not isinstance(data, dict) or set(data) != DATA:
-        raise BadArchive(f"{path} can't be used: it does not hold what a checkpoint does.")
+        raise BadArchive(f"{path} can't be used: its data does not have the keys of a checkpoint.")
     return data, arrays
 
 
 def chosen_before(path: str | os.PathLike[str]) -> Choice | None:
-    """The choice of the method that the run of a checkpoint made; None if there is no checkpoint, or its method was given."""
+    """The method that ``method="auto"`` chose in the saved run; None without a checkpoint, or if the user named the method."""
     older = archive.previous(Path(path))
     for file in (Path(path), older):
         try:
@@ -273,13 +273,13 @@ def chosen_before(path: str | os.PathLike[str]) -> Choice | None:
 
 
 def _shared(objective: Any) -> dict[str, Any]:
-    """Objects of the problem to which points refer. A file has their names only: the resumed run is given the same problem."""
+    """Objects of the problem that a snapshot refers to. A file stores their names only: the resumed run has the same problem."""
     shared = {"objective": unwrapped(objective)}
     return shared | {"pattern": objective.pattern} if hasattr(objective, "pattern") else shared
 
 
 def validate_content(evaluations: list[Any], values: list[Any], numbers: list[Any]) -> None:
-    """Raise TypeError or ValueError if this is not what a cache holds. Objects are validated already."""
+    """Raise TypeError or ValueError if this is not the content of a cache. ``restore`` has validated the objects in it."""
     check_type(evaluations, list[tuple[Any, LowRank, float, Structured | None]], "the cached evaluations")
     check_type(values, list[tuple[Any, Factors, np.ndarray]], "the cached values")
     check_type(numbers, list[tuple[Any, Factors, float]], "the cached numbers")
@@ -295,7 +295,7 @@ def validate_content(evaluations: list[Any], values: list[Any], numbers: list[An
 def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...]) -> None:
     """Raise TypeError or ValueError if these are not the fields of :class:`Reached` after step ``k``.
 
-    The objects in them are validated already.
+    ``restore`` has already validated the objects in them.
     """
     first = -solver.steps if isinstance(solver, WarmStart) else 0
     for name, kind in SAVED.items():

@@ -29,11 +29,12 @@ class Counts:
     lo: int = 0
     """Linear minimisations."""
     ub: int = 0
-    """Upper bounds on singular values outside of a subspace: each takes a few matrix products, a linear minimisation many."""
+    """Upper bounds on singular values outside of a subspace. A bound takes a few matrix products, far fewer than
+    a linear minimisation."""
     po: int = 0
     """Projections."""
     values: int = 0
-    """Values of F. The paper does not count them, but backtracking and line search use them."""
+    """Values of F, which backtracking and line search use. Qu, Li and Xu (arXiv 1708.04783) do not count them."""
 
     def add(self, price: dict[str, int]) -> None:
         counts = vars(self)
@@ -48,8 +49,8 @@ Allow = Callable[[dict[str, int]], None]
 class Counted:
     """Wrapper of ``target``, an objective or a set, that counts its oracle calls and checks that their answers are finite.
 
-    The wrappers are attributes of the instance, made once, so that no call goes through ``__getattr__``. They do not refer to
-    the instance: that would be a reference cycle.
+    The functions that count are made once and are attributes of the instance, so that no oracle call goes through
+    ``__getattr__``. They do not refer to the instance: that would be a reference cycle.
     """
 
     def __init__(self, target: Any, counts: Counts, allow: Allow):
@@ -88,7 +89,7 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
         terms, each = "values", target.values_per_sample
     fixed = {counter: 1 for counter in oracle.counters if counter != "terms"}
     if has(target, "n_terms"):
-        if has(target, "values_per_sample"):  # counted in values of terms
+        if has(target, "values_per_sample"):  # F and its gradient are counted as the values of terms that they take
             fixed = {"values": target.n_terms * (target.values_per_sample if "fo" in fixed else 1)}
         elif "fo" in fixed:
             fixed["ifo"] = target.n_terms
@@ -114,7 +115,7 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
 
 
 def found(answer: Any) -> str:
-    """Describe why the squared norm of an answer is not finite. For a structured matrix, indices count its stored numbers."""
+    """Describe why the squared norm of an answer is not finite. The index in a structured matrix is one into its ``values``."""
     numbers = getattr(answer, "values", answer)
     if not isinstance(numbers, np.ndarray | float):
         return "holds NaN or Inf, or is too large to square"

@@ -21,7 +21,7 @@ RELATIVE_LENGTHS_SINGLE = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
 MIN_SINGLE_NOISE = 1e-10
 """Values whose relative noise is larger than this were not computed in float64."""
 NOISE_FACTOR = 4
-"""Bound on the noise of the values of F, as a multiple of the scatter observed in a few of them."""
+"""The noise of the values of F is assumed to be at most this factor times the scatter observed in a few of them."""
 
 
 class Precision(NamedTuple):
@@ -30,7 +30,7 @@ class Precision(NamedTuple):
     rtol: float
     """Tolerated relative error of a slope."""
     rounding: float
-    """Rounding error of a value of F, relative to the value, and of the slope, relative to the gradient."""
+    """Relative rounding error of a value of F. The rounding error of a slope <g, d> is this number times |g| |d|."""
     max_uncertainty: float
     """Maximum uncertainty of a conclusive estimate, as a share of the tolerated error."""
 
@@ -50,7 +50,7 @@ class GradientCheck(NamedTuple):
     difference: float
     """Difference quotient of F's values along d."""
     where: str
-    """Direction and gradient that were compared, in words."""
+    """Text that names the random direction and the gradient checked: ``grad``, or the mean of the terms' gradients."""
     rtol: float = DOUBLE.rtol
     """Tolerated relative error: 1e-4, and 5e-3 if the values of F were computed in float32."""
     sure: bool = True
@@ -82,8 +82,11 @@ def check_gradient(
     """Compare a gradient with difference quotients of values, on segments from x to random vertices of the set.
 
     F is evaluated at points of the set only, since it may be undefined elsewhere. For a finite sum, the mean of the gradients of
-    the terms is checked too. The precision of the values is inferred from their digits and from their scatter over short
-    distances: for values computed in float32, distances are longer and the tolerated error is 0.5 % instead of 0.01 %.
+    the terms is checked too.
+
+    Values count as computed in float32 if float32 represents all of them exactly, or if they scatter over short distances more
+    than rounding in float64 explains. The differences are then taken over longer distances, and the tolerated relative error is
+    0.5 % instead of 0.01 %.
 
     Parameters
     ----------
@@ -181,7 +184,7 @@ def difference(objective: Any, x: Point, d: Point, h: float) -> Difference:
 
 
 def is_float32_exact(answer: Any) -> bool:
-    """Whether float32 represents all entries of an array exactly. It does so for a float64 number with probability 2^-29."""
+    """Whether float32 represents all entries of an array exactly. A random float64 number passes with probability 2^-29."""
     if not isinstance(answer, np.ndarray):
         return False
     with np.errstate(over="ignore"):
@@ -193,14 +196,14 @@ class Estimate(NamedTuple):
 
     slope: float
     uncertainty: float
-    """Possible error, from the noise of the values and from the third derivative of F (seen by comparing two lengths)."""
+    """Estimated error: noise of the values, plus the effect of the third derivative, estimated by comparison with smaller h."""
 
 
 def estimates_from(differences: list[Difference], rounding: float, scatter: float) -> list[Estimate]:
     """Estimates of the slope: the differences themselves, and Richardson extrapolations of neighbouring pairs.
 
-    The error of a difference is about c h^2; extrapolation eliminates c. The uncertainty of an estimate is the noise of its
-    values, plus the largest amount by which its deviation from a shorter difference exceeds the noise of that difference.
+    The error of a difference is about c h^2; extrapolation eliminates c. The uncertainty of an estimate s is the noise of s, plus
+    the maximum of 0 and of |s - s_h| - noise_h over the differences s_h with shorter h.
     """
     noise = [max(rounding * D.size, NOISE_FACTOR * scatter) / D.h for D in differences]
 

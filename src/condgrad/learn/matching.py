@@ -58,7 +58,7 @@ class GraphMatcher(BaseEstimator):
         of the range of weights is subtracted from every entry, so that a missing edge counts as much as an edge. This finds the
         smaller graph as an induced subgraph of the larger one. Sparse matrices become dense. "naive": only edges count.
     similarity_weight : float, default 1.0
-        The weight w of ``similarity``, in units of matched edge weights.
+        The weight w of ``similarity`` in the sum above, to which a pair of matched edges adds the product of their weights.
     refine : bool, default False
         Whether to exchange the partners of two nodes at a time after rounding, until no exchange improves the matching. This
         rarely changes the result, and costs a product of two matrices per exchange.
@@ -83,9 +83,8 @@ class GraphMatcher(BaseEstimator):
     certificate_ : Certificate
         How far ``result_.x`` is from a stationary point of the indefinite relaxation.
     result_ : Result
-        The run on the indefinite relaxation that led to the permutation, with the trace, the counts, the number of steps and the
-        times of all runs; the column ``phase`` tells which relaxation a row is of. Its ``x`` is a doubly stochastic matrix on
-        the nodes that are not seeds.
+        Result of the best run on the indefinite relaxation. Its ``x`` is a doubly stochastic matrix on the nodes that are not
+        seeds. Trace, counts, steps and times are those of all runs together; the trace's column ``phase`` names the relaxation.
     n_steps_ : int
         Number of steps of NCGS on both relaxations, of all starts.
 
@@ -215,7 +214,7 @@ class GraphMatcher(BaseEstimator):
         session: Session,
         convex_start: bool,
     ) -> Result:
-        """Minimise the indefinite relaxation from x0; both runs are added to the session."""
+        """Minimise the indefinite relaxation from x0, maybe after a few steps on the convex one. Adds each run to the session."""
         domain, inner = Birkhoff(x0.shape), CondG(max_calls=TUNING.oracle_calls)
 
         # A is multiplied and B divided by the same factor: <AP, PB> is unchanged, and both matrices have the same norm

@@ -1,5 +1,7 @@
-"""Extreme singular vectors and eigenvectors by Lanczos methods, which use products with a matrix only: an array or a structured
-point.
+"""Extreme singular vectors and eigenvectors by Lanczos methods.
+
+The Lanczos methods use only products with the matrix, which is an array or a structured point. Single passes of subspace
+iteration and full decompositions are here too: they return vectors and values in the same form.
 
 ARPACK is not used: for equal singular values it restarts from random numbers that no seed controls, so two calls with the same
 matrix give different vectors (scipy 1.17, identity matrix).
@@ -25,11 +27,12 @@ MAX_RESTARTS = 40
 SECOND_TRY = 3
 """Factor on the number of Lanczos vectors of a second search, if the first did not converge within MAX_RESTARTS."""
 ACCURACY = 1e-13
-"""Relative accuracy of the value if no accuracy is asked for."""
+"""Maximum expected growth of the Ritz value, relative to the value, if the caller asks for no accuracy."""
 RESIDUAL = 1e-11
 """A value has full precision if its residual, relative to the value, is below this."""
 SURE = 1e-10
-"""Maximum residual, relative to the value, if no accuracy is asked for: the growth of the value can't tell close values apart."""
+"""If the caller asks for no accuracy, small growth ends the search only if the residual, relative to the value, is below this.
+Growth alone can't distinguish the largest singular value from one close to it."""
 MAX_VECTORS = 16
 """Maximum number of singular triplets returned."""
 SPARE = 8
@@ -68,12 +71,13 @@ def random_block(n: int, columns: int, seed: int = FILL) -> np.ndarray:
 
 
 def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, seed: int = 0) -> Triplets:
-    """The top singular triplet, its value within ``accuracy`` of the largest, and further Ritz triplets.
+    """Top singular triplet, and further Ritz triplets. ``accuracy`` is the target for the absolute error of the top value.
 
     Golub-Kahan bidiagonalisation with full reorthogonalisation. The start is random (one for each seed) and biased towards
-    the span of ``near``; the random part makes sure that no singular vector is missed. The accuracy is reached when the residual
-    is below it, or when the remaining growth of the value, extrapolated from its past growth, is. So a rough accuracy is an
-    estimate, good enough to choose a vertex; proven bounds are in linalg/eigenvalue_bound.py.
+    the span of ``near``; the random part makes sure that no singular vector is missed. The search ends when the residual is at
+    most ``accuracy``, or when the expected further growth of the value is at most ``accuracy``. That growth is extrapolated from
+    past growth, so a positive accuracy is an estimate, not a proven bound. The estimate is good enough to choose a vertex; proven
+    bounds are in linalg/eigenvalue_bound.py.
     """
     for room in (1, SECOND_TRY):
         start = biased(random_block(A.shape[1], 1, seed), near)[:, 0]
@@ -88,8 +92,8 @@ def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, 
 def top_of_gram(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return left vectors, values and right vectors of up to MAX_VECTORS top singular triplets of a small array.
 
-    They are those of the eigenvectors of A A' or A'A, whichever is smaller: the first value has full relative precision, the
-    others an error of the same size relative to the square of the first.
+    Computed from the eigenvectors of A A' or A'A, whichever is smaller. The first value has full relative precision. The squares
+    of the other values have an absolute error of about machine precision times the square of the first value.
     """
     if A.shape[0] > A.shape[1]:
         right, values, left = top_of_gram(A.T)
@@ -98,7 +102,7 @@ def top_of_gram(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     vectors = eigh(A @ A.T, subset_by_index=(max(n - MAX_VECTORS, 0), n - 1), overwrite_a=True, check_finite=False)[1]
     left = np.ascontiguousarray(
         vectors[:, ::-1]
-    )  # the order in memory decides last bits, and checkpoints keep this one
+    )  # memory layout affects last bits: use the one that a checkpoint restores
     right, R = np.linalg.qr(A.T @ left)  # R is nearly diagonal; by QR the columns are orthonormal even if values are 0
     signs = np.where(np.diag(R) < 0, -1.0, 1.0)
     return left, np.abs(np.diag(R)), right * signs
@@ -115,7 +119,10 @@ def _grown(basis: _Bidiagonal | _Eigenbasis, accuracy: float) -> bool:
 
 
 class _Bidiagonal:
-    """A V' = U' B with orthonormal rows of U and V; A'U' = V'B' up to a last vector of norm ``rest``."""
+    """Golub-Kahan basis: A V' = U' B and A' U' = V' B' + rest v e', where the rows of U and V are orthonormal.
+
+    v is the next row of V, and e is the last unit vector.
+    """
 
     def __init__(self, A: Any, start: np.ndarray, room: int):
         (m, n), steps, self.kept = A.shape, min(room * STEPS, *A.shape), room * KEPT
@@ -209,7 +216,10 @@ def remaining_growth(looks: list[tuple[int, float]]) -> float:
 
 
 def biased(block: np.ndarray, near: np.ndarray | None) -> np.ndarray:
-    """Enlarge the component of a random block in the span of ``near``, whose columns are orthonormal. Only the span matters."""
+    """Enlarge the component of a random block in the span of ``near``, whose columns are orthonormal.
+
+    The result depends on that span only, not on the basis.
+    """
     lean = block[:, :0] if near is None else near @ (near.T @ block)
     return block * RANDOM_PART + lean / np.linalg.norm(lean, axis=0) if lean.any() else block
 
@@ -272,7 +282,7 @@ def singular_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple
 
 
 def full_singular(A: Any) -> Triple:
-    """Return the full SVD of a matrix, which becomes an array."""
+    """All singular triplets of a matrix, which is converted to an array: left vectors, decreasing values, right vectors."""
     left, values, right = np.linalg.svd(np.asarray(A), full_matrices=False)
     return left, values, np.ascontiguousarray(right.T)
 
@@ -286,7 +296,7 @@ def full_eigen(A: Any) -> Triple:
 
 
 def eigen_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
-    """The same for the largest eigenvalues of the symmetric part of A; left and right vectors are equal."""
+    """Like ``singular_ritz``, for the largest eigenvalues of the symmetric part of A. Left and right vectors are equal."""
     AW = symmetric_times(A, W) if AW is None else AW
     both = np.column_stack([W, AW / (np.abs(AW).max(initial=0.0) or 1.0)])
     Q = spanned(both, lambda missing: random_block(len(W), missing, FILL + W.shape[1]))
@@ -299,7 +309,8 @@ def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed:
     """The k lowest eigenvalues of the symmetric part of A with their eigenvectors, and further Ritz pairs.
 
     Block Lanczos with full reorthogonalisation from k columns, started as in top_singular; k columns find eigenvalues of
-    multiplicity up to k. Ends when the residuals are below ``accuracy``, or the expected decrease of the sum of the k values is.
+    multiplicity up to k. Ends when the sum of the k residual norms, or the expected further decrease of the sum of the k
+    values, is at most ``accuracy``.
     """
     times = partial(symmetric_times, A)
     if isinstance(A, np.ndarray):  # one product per step instead of two
@@ -314,7 +325,10 @@ def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed:
 
 
 class _Eigenbasis:
-    """Block Lanczos basis: orthonormal rows Q, AQ, T = Q A Q', and ``next``, the block that is added next."""
+    """Block Lanczos basis: Q has orthonormal rows q_i, AQ has the rows A q_i, and T = Q A Q'.
+
+    ``next`` is the block of rows that is added to Q in the next step.
+    """
 
     def __init__(self, times: Callable[[np.ndarray], np.ndarray], k: int, start: np.ndarray, room: int):
         n, self.kept = len(start), room * max(KEPT, 2 * k)
@@ -400,7 +414,7 @@ TIMES: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {"singular": matmul,
 
 
 def wider(block: np.ndarray, least: int, most: int) -> np.ndarray:
-    """The block with at least ``least`` + SPARE columns, filled up at random, and at most ``most``."""
+    """Add random columns to the block until it has ``least`` + SPARE columns, then cut it to at most ``most`` columns."""
     missing = min(least + SPARE, most) - block.shape[1]
     if missing > 0:
         block = np.column_stack([block, random_block(len(block), missing, FILL + least)])

@@ -22,9 +22,8 @@ Python call for each is small then, and the matrix would be copied whenever a ro
 DENSE_SHARE = 1 / 4
 """A sum of sparse points is an array if the number of their stored entries is above this share of its size."""
 SPREAD_SHARE = 1 / 32
-"""If the sparse points of a stack have more stored entries than this share of the size of a point, another sparse point is
-converted to an array before its inner products with them are computed: searching for an index takes longer than reading an
-entry."""
+"""``products(z)`` with a sparse z converts z to an array if the stack stores more sparse entries than this share of the size of
+z. Looking up an index in an array is faster than searching for it in the indices of z, which pays for the conversion."""
 ROW, SPARSE, OTHER = 0, 1, 2
 """Kinds of points, by the way in which they are stored."""
 
@@ -66,7 +65,8 @@ class Stack(Sequence[Any]):
     rows : ndarray of shape (n_rows, size)
         Arrays of at most ``ROW_LIMIT`` entries.
     owners, indices, values : ndarrays of shape (n_entries,)
-        The entries of the sparse points: the number of the point, counted among sparse points, the flat index, and the value.
+        One element per stored entry of a sparse point. ``owners``: which sparse point it belongs to (0 for the first one);
+        ``indices``: its flat index in the point; ``values``: its value.
     others : tuple of Points
         Larger arrays and other structured points.
     """

@@ -26,7 +26,7 @@ class Model:
     """Scale of ordinary errors, which determines the width of the loss."""
     radius: float = 0.0
     rank: int | None = None
-    """Maximum rank of x if its singular values are unshrunk; None if the radius limits x."""
+    """Maximum rank of x if its singular values were refitted without an active radius (unshrunk); None if the radius limits x."""
     state: NCGSState | None = None
     """State of the solver after the last step; None: the solver starts from x."""
     value: float = np.nan

@@ -17,8 +17,9 @@ def best_columns(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Columns and their predictions, largest first, as arrays of shape (len(rows), l).
 
-    l is the smaller of k and the largest number of columns that any of the rows can have. A row with fewer columns ends with
-    -1 and NaN. ``predict`` returns a new array with the predictions at all columns of the given rows.
+    Candidates of a row are all columns, or only the unobserved ones if ``exclude_observed``. l is k, or the largest number of
+    candidates of any row if that is smaller. A row with fewer than l candidates ends with -1 and NaN. ``predict`` returns a new
+    array with the predictions at all columns of the given rows.
     """
     n = observed.shape[1]
     available = n - np.diff(observed.indptr)[rows] * exclude_observed

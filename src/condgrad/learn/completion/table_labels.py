@@ -13,7 +13,8 @@ import numpy as np
 from condgrad.learn.completion.entries import id_pairs
 
 TIMES = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)(, [\w/+:-]{1,60})?\]")
-"""Types of labels that are saved as integers and the name of the type. Other labels that are not numbers are saved as strings."""
+"""dtypes of times. Labels of such a dtype are saved as integers, together with the name of the dtype. Other labels that are not
+numbers are saved as strings."""
 
 
 def labels_of(X: Any) -> tuple[Any, Any] | tuple[None, None]:
@@ -32,8 +33,10 @@ def to_frame(values: np.ndarray, index: Any, columns: Any) -> Any:
 
 
 def named_by(ids: np.ndarray | None, index: Any) -> np.ndarray | None:
-    """Array of the labels or names of rows (or columns); None if they have positions only. If all labels are strings, the array
-    has a string dtype."""
+    """Labels of the rows (or columns) if there is a pandas ``index``, else ``ids``, which is None if there are no names either.
+
+    If all labels are strings, the array has a string dtype.
+    """
     if index is None:
         return ids
     found = np.asarray(index)
@@ -44,8 +47,8 @@ def named_by(ids: np.ndarray | None, index: Any) -> np.ndarray | None:
 def label_positions(ids: Any, index: Any, what: str) -> np.ndarray:
     """Positions of these labels in an index; -1 for labels that are not in it.
 
-    Text is converted to the type of the index, such as times. Raises TypeError for labels that can't be converted, and for
-    numbers if the labels of the index are not numbers: they may be meant as positions.
+    Strings are converted to the dtype of the index, to times for example. Raises TypeError for labels that can't be converted,
+    and for numbers if the labels of the index are not numbers: they may be meant as positions.
     """
     from pandas import Index, MultiIndex
 
@@ -97,7 +100,7 @@ def label_pairs(X: Any) -> tuple[Any, Any]:
 
 
 def append_labels(index: Any, other: Any) -> tuple[Any, np.ndarray]:
-    """The index with the new labels of another appended, and the positions in it of all labels of the other."""
+    """Append those labels of ``other`` that ``index`` lacks; return the new index, and the positions of ``other`` in it."""
     found = label_positions(np.asarray(other), index, "row")
     new = found < 0
     if not other.is_unique:
@@ -127,7 +130,7 @@ def renumber_new_rows(index: Any, X: Any) -> Any:
 
 
 def names_of(model: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Names of rows and columns of a fitted model as in files: its names, or its labels as text; None for positions."""
+    """Row and column names of a fitted model: its ids, or its DataFrame labels as strings; None if it has positions only."""
     if model.index_ is None:
         return model.row_ids_, model.col_ids_
     rows, cols = (np.array([str(label) for label in labels.tolist()]) for labels in (model.index_, model.columns_))
@@ -152,7 +155,7 @@ def pack(index: Any) -> dict[str, Any] | None:
         if index.is_unique and len(set(texts)) < len(texts):
             again = next(text for text in texts if texts.count(text) > 1)
             raise ValueError(
-                f"Two labels are both {again!r} as text, such as a number and a string, and would be one in the file: rename one."
+                f"Two labels are both {again!r} as text (a number and a string, say) and would be equal in the file: rename one."
             )
     return {"kind": kind, "labels": labels, "name": None if index.name is None else str(index.name)}
 
