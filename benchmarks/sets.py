@@ -687,7 +687,7 @@ WITHOUT_RIVAL = {
 NOTES = {
     "birkhoff": "both sides call the same routine of scipy; a ratio below 1 is the check of the direction, and the clock",
     "path-polytope": "the alternative needs positive weights, as nodes are numbered in topological order; the oracle takes any",
-    "nuclear-ball": "both to a relative error of <G, V> of 1e-13: svds with its default tol=0, a residual at rounding. From 65 to "
+    "nuclear-ball": "both to a relative error of <G, V> of 1e-13: svds with its default tol=0, a residual at rounding. Up to "
     "400 rows by LAPACK, as an eigenvector of a Gram matrix",
     "unfolding-ball": "as the nuclear ball",
     "spectral-ball": "both sides call the same SVD, as for the Schatten and the Ky Fan balls; what differs is the check of the "
