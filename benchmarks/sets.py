@@ -687,17 +687,21 @@ WITHOUT_RIVAL = {
 NOTES = {
     "birkhoff": "both sides call the same routine of scipy; a ratio below 1 is the check of the direction, and the clock",
     "path-polytope": "the alternative needs positive weights, as nodes are numbered in topological order; the oracle takes any",
-    "nuclear-ball": "both to a relative error of <G, V> of 1e-13: svds with its default tol=0, a residual at rounding. From 65 "
-    "rows on a Lanczos method in Python, whose steps cost more than their products up to about 300 rows: ARPACK's restarts use "
-    "random numbers that no seed controls, so that its answers can't be repeated",
+    "nuclear-ball": "both to a relative error of <G, V> of 1e-13: svds with its default tol=0, a residual at rounding. Up to "
+    "400 rows by LAPACK, as an eigenvector of a Gram matrix",
     "unfolding-ball": "as the nuclear ball",
     "spectral-ball": "both sides call the same SVD, as for the Schatten and the Ky Fan balls; what differs is the check of the "
     "direction",
     "spectrahedron": "both to a relative error of 1e-13 (eigsh with its default tol=0); up to 400 rows by LAPACK, at the cost of "
     "a reduction to tridiagonal form whatever the spectrum is",
     "matroid-base-polytope": "the oracle knows the rank function only, which one of the two alternatives does not need",
-    "polytope": "about 120 steps of the simplex method lead from one vertex of the packing polytope with 400 variables to the "
-    "next, 25 microseconds each",
+    "polytope": "from one vertex of the packing polytope with 400 variables to the next the simplex method takes about 110 steps "
+    "of 25 microseconds each",
+    "spanning-tree-polytope": "both sides call the same routine of scipy; the oracle sorts the costs before it, so that zeros, "
+    "ties and parallel edges are right",
+    "partial-assignment": "both sides call the same routine; the alternative returns the minimum and no vertex",
+    "matching-polytope": "both sides call the same routine; the alternative returns the minimum and no vertex",
+    "transport-polytope": "both sides call the same routine; the oracle scales the costs, which takes a copy",
     "shifted": "both sides copy the vector and look for the smallest entry; a ratio below 1 is the check of the direction, and "
     "the clock",
 }

@@ -84,6 +84,6 @@ def _nuclear_minimum(ball: NuclearBall, g: np.ndarray) -> float:
 
 ENTRY = DomainEntry(
     "nuclear-ball", NuclearBall, "{X : |X|_* <= r}",
-    "the top pair of singular vectors, by Lanczos (small matrices: full SVD)",
+    "the top pair of singular vectors, by Lanczos (arrays of up to 400 rows: LAPACK)",
     _nuclear_balls, _in_nuclear_ball, _nuclear_minimum,
 )  # fmt: skip
