@@ -190,7 +190,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "points/active_set.py": [
         ("if norm2(self.atoms[i] - atom) == 0.0", "if norm2(self.atoms[i] - atom) >= 0.0",
          "any atom taken for the one that is looked for"),
-        ("= new | numbers", "= numbers", "an atom that was added is not found"),
+        ("= later | numbers", "= numbers", "an atom that was added is not found"),
         ("{digest: new[i] for", "{digest: i for", "the number that an atom had before others were dropped"),
         ("else self.origin + combined", "else combined", "the point without the origin"),
         ("first, *rest = (self.atom(i)", "first, *rest = (self.atoms[i]", "the origin is lost where a sparse atom is added"),
