@@ -7,6 +7,7 @@ with one vertex here; on these sets corrective would otherwise get several a cal
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from itertools import product
 from statistics import median
@@ -17,6 +18,7 @@ import numpy as np
 import condgrad as cg
 from benchmarks.corrective_time import (
     BIRKHOFF_STEPS,
+    LARGE,
     QUICK_SIZES,
     SIZES,
     birkhoff_claim,
@@ -83,22 +85,26 @@ def compare(name: str, shift: float, seed: int, targets: tuple[float, ...]) -> I
 
 
 def main() -> None:
-    args = arguments(
-        __doc__, lambda parser: parser.add_argument("--only", choices=("calls", "time"), help="one of the two parts")
-    )
+    def more(parser: ArgumentParser) -> None:
+        parser.add_argument("--only", choices=("calls", "time"), help="one of the two parts")
+        parser.add_argument("--sets", nargs="*", default=list(SIZES), help="the sets of which the time is measured")
+        parser.add_argument("--largest", type=int, default=LARGE, help="the largest n of which the time is measured")
+
+    args = arguments(__doc__, more)
     rows: list[Row] = []
     claims: list[Claim] = []
     if args.only != "time":
         rows += calls(args.quick, claims)
     if args.only != "calls":
-        rows += times(args.quick, claims)
+        rows += times(args.quick, claims, args.sets, args.largest)
     finish("corrective", args, rows, claims, dimension=DIMENSION)
 
 
-def times(quick: bool, claims: list[Claim]) -> list[Row]:
+def times(quick: bool, claims: list[Claim], names: list[str], largest: int) -> list[Row]:
     """The rows of CPU times; the quick ones are too short for claims."""
     sizes = QUICK_SIZES if quick else SIZES
-    jobs = [Job(float(n), lambda a=(name, n): compare_times(*a)) for name, all_n in sizes.items() for n in all_n]
+    cases = [(name, n) for name, all_n in sizes.items() for n in all_n if name in names and n <= largest]
+    jobs = [Job(float(case[1]), lambda a=case: compare_times(*a)) for case in cases]
     rows = work_off("corrective, CPU time", jobs)
     print_times(rows)
     steps = birkhoff_steps(10 if quick else BIRKHOFF_STEPS)

@@ -30,7 +30,7 @@ ACCURATE = 2.0
 BIRKHOFF_STEPS, BIRKHOFF_SECONDS = 500, 5.0
 """Claimed: CPU time of this many steps of ncgs-ii on the Birkhoff polytope with n = 30."""
 ACTIVE = 100
-SECONDS, PATIENCE, SHORTEST = 60.0, 4.0, 0.5
+SECONDS, PATIENCE, SHORTEST = 60.0, 2.0, 0.5
 """Maximum CPU time of a run of corrective; another method gets PATIENCE times what corrective took, and at least SHORTEST."""
 METHODS: dict[str, dict[str, Any]] = {
     "corrective": {"method": "ncgs", "inner": "corrective"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -320,6 +322,25 @@ def test_a_bad_answer_of_a_sum_is_refused(functions: dict[str, Any], ask: str, m
     with pytest.raises(ValueError) as refused:
         getattr(a_sum(**functions), ask)(*arguments)
     assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize("asked", [{"method": "ncgs", "inner": "corrective"}, {"method": "pairwise"}], ids=str)
+def test_gradients_of_past_steps_are_not_kept(asked: dict[str, Any]) -> None:
+    """With ``value_and_grad`` and without Python's cycle collector: few dense vectors, however many steps there are."""
+    n, rng = 100_000, np.random.default_rng(0)
+    c, domain = -rng.random(n), cg.Simplex(n)
+    c[:20] = rng.random(20) / 10
+    F = cg.Function(value_and_grad=lambda x: (float(np.vdot(x - c, x - c)) / 2, x - c), shape=n, smoothness=1.0)
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        cg.minimize(F, domain, domain.atom(c), stop=cg.Steps(12), every=10**9, progress=False, **asked)
+        peak = tracemalloc.get_traced_memory()[1] / (8 * n)
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert peak < 6.5
 
 
 @pytest.mark.parametrize("name", ["grad", "mean_grad"])

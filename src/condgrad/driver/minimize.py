@@ -106,8 +106,8 @@ def minimize(
     inner : {"auto", "spectral", "exact", "corrective", "condg"} or Inner, default "auto"
         How prox subproblems are solved; also an inner solver such as ``CondG(max_calls=100)``. "auto": spectral on
         spectral sets, exact on other sets with a projection, else corrective. With a name and the practical schedule,
-        each prox subproblem takes at most 1000 linear oracle calls; its certificate states the accuracy that was
-        reached.
+        each prox subproblem takes at most 1000 linear oracle calls (spectral: 4, corrective: 5); its certificate states
+        the accuracy that was reached.
     warm_start : int, default None
         Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with
         the phase "warm-start" and numbers below 0; ``max_steps`` does not count them. None: 20, or 10 with

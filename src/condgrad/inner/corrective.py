@@ -71,7 +71,7 @@ class Corrective:
             if self.max_calls is not None and t > self.max_calls:
                 return answered(u, u_t, inf, hull)
             direction = g + (1 / gamma) * way
-            found = vertices(direction, max(FEW_ATOMS, len(hull.atoms)))
+            found = vertices(direction, min(max(FEW_ATOMS, len(hull.atoms)), MOST_ATOMS))
             v_t = found[0]
             to_vertex = u_t - v_t
             V = inner(direction, to_vertex)
@@ -93,10 +93,10 @@ class Corrective:
         return answered(u, u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), hull)
 
 
-FEW_ATOMS, VIOLATION_SHARE = 8, 1 / 16
-"""Of a set that answers with several vertices, as many are asked for as the hull has atoms, and at least FEW_ATOMS, so that their
-number doubles from call to call. Those are added along which the prox objective falls at least VIOLATION_SHARE times as fast as
-along the best one."""
+FEW_ATOMS, MOST_ATOMS, VIOLATION_SHARE = 8, 128, 1 / 16
+"""Of a set that answers with several vertices, as many are asked for as the hull has atoms, so that their number doubles from
+call to call, but at least FEW_ATOMS and at most MOST_ATOMS, which limits the time of one quadratic programme. Those are added
+along which the prox objective falls at least VIOLATION_SHARE times as fast as along the best one."""
 
 
 def vertices_oracle(domain: Any) -> Callable[[Point, int], Any]:

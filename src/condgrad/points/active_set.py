@@ -146,8 +146,8 @@ class ActiveSet:
             gram[i, i] = norm2(atom)
         made = replace(self, atoms=stack, gram=gram, weights=np.append(self.weights, np.zeros(len(atoms))))
         if (numbers := vars(self).get("_by_key")) is not None:
-            new = {key(atom): i for i, atom in reversed(list(enumerate(atoms, n)))}
-            vars(made)["_by_key"] = new | numbers
+            later = {key(atom): i for i, atom in reversed(list(enumerate(atoms, n)))}
+            vars(made)["_by_key"] = later | numbers
         return made
 
     def _without_origin(self) -> ActiveSet:
