@@ -76,7 +76,8 @@ def inlier_weights(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             slopes[:] = np.where(np.abs(t) < 1e-150, 1.0, np.clip(slopes / t / smoothness, 0.0, 1.0))
         weights = slopes.astype(float, copy=False)
-        return slopes, *(np.bincount(row, w, len(indptr) - 1) for w in (weights, weights * t))
+        m = len(indptr) - 1
+        return slopes, np.bincount(row, weights, m), np.bincount(row, weights * t, m)
     weight_sums, weighted_sums = np.empty((2, len(indptr) - 1))
     _run(
         "inlier_weights",
