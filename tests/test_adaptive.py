@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice, pairwise
 from math import sqrt
 from typing import Any
@@ -334,3 +335,58 @@ def test_the_fixed_step_with_the_L_of_F_does_stall() -> None:
     assert fixed.status == "out_of_budget" and fixed.certificate.upper > 10
     adapting = cg.minimize(problem.objective, problem.domain, **how)
     assert adapting.trace["fun"][-1] < 0.8 * fixed.trace["fun"].min()
+
+
+# --------------------------------------------------------------------------------------------------------------- momentum
+
+
+def narrow_valley() -> cg.Problem:
+    """A quadratic of condition 1e4 over a box, on which plain steps take hundreds."""
+    rng = np.random.default_rng(1)
+    B = np.linalg.qr(rng.standard_normal((40, 40)))[0]
+    Q = B * np.geomspace(1e-4, 1.0, 40) @ B.T
+    return cg.Problem(cg.Quadratic((Q + Q.T) / 2, 0.05 * rng.standard_normal(40)), cg.Box(-np.ones(40), np.ones(40)))
+
+
+def test_momentum_takes_fewer_steps_and_says_so() -> None:
+    problem = narrow_valley()
+    first, plain = (
+        cg.minimize(problem.objective, problem.domain, tol=1e-11, momentum=m, max_steps=5000) for m in (None, False)
+    )
+    assert first.status == plain.status == "converged" and 1.5 * first.counts["fo"] < plain.counts["fo"]
+    begins = library.MOMENTUM_FROM
+    assert [row.phase for row in first.trace] == ["main"] * begins + ["momentum"] * (len(first.trace) - begins)
+    assert {row.phase for row in plain.trace} == {"main"}
+    falls = [row.fun for row in first.trace]
+    assert all(after <= before + 1e-12 * abs(before) for before, after in pairwise(falls)), (
+        "it restarts where F would rise"
+    )
+
+
+def test_momentum_restarts_where_F_would_rise() -> None:
+    """Beyond the minimum along the last step F rises: the step is taken again from x, without momentum."""
+    problem = cg.Problem(cg.Quadratic(np.eye(3)), cg.Box(-np.ones(3), np.ones(3)))
+    solver = library.NCGS(cg.practical(1e-12), cg.Exact(), adaptive=True, momentum=True)
+    x = np.array([1e-3, 0.0, 0.0])
+    far = {"previous": np.array([1.0, 0.0, 0.0]), "since_restart": 50, "k": 60, "local": 1.0}
+    state = replace(solver.init(problem, x), **far)
+    assert problem.objective.value(library.theta_md(problem.domain, state)) > problem.objective.value(x)
+    new = solver.step(problem, state)
+    assert new.descent.x is x and new.since_restart == 1 and new.fun < problem.objective.value(x)
+
+
+@pytest.mark.parametrize("options", [{"inner": "corrective"}, {"adaptive": False}, {"schedule": cg.theory(10)}])
+def test_momentum_where_it_is_not_possible(options: dict[str, Any]) -> None:
+    problem = narrow_valley()
+    with pytest.raises(TypeError, match="momentum=True needs adaptive steps"):
+        cg.minimize(problem.objective, problem.domain, momentum=True, **options)
+
+
+def test_a_run_with_momentum_is_resumed_to_the_bit(tmp_path: Any) -> None:
+    problem, path = narrow_valley(), tmp_path / "c"
+    asked = {"tol": 1e-11, "checkpoint": path}
+    whole = cg.minimize(problem.objective, problem.domain, tol=1e-11)
+    cg.minimize(problem.objective, problem.domain, max_steps=library.MOMENTUM_FROM + 5, **asked)
+    resumed = cg.minimize(problem.objective, problem.domain, resume=True, **asked)
+    assert resumed.x.tobytes() == whole.x.tobytes() and resumed.counts == whole.counts
+    assert [row.phase for row in resumed.trace] == [row.phase for row in whole.trace]

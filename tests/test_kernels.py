@@ -38,6 +38,12 @@ every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys(
 every_loss = pytest.mark.parametrize("name", kernels.LOSSES)
 
 
+@pytest.fixture(autouse=True, params=[0, kernels.MIN_COMPILED_WORK], ids=["compiled", "by numpy if small"])
+def least_work(request, monkeypatch):
+    """The simplest kernels are compiled for much work only: both ways must be right."""
+    monkeypatch.setattr(kernels, "MIN_COMPILED_WORK", request.param)
+
+
 class Entries:
     """A seeded pattern with values, in the types that are asked for."""
 

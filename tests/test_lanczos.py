@@ -16,6 +16,7 @@ from condgrad.linalg.lanczos import (
     singular_ritz,
     spare_columns,
     symmetric_times,
+    top_of_gram,
     top_singular,
     wider,
 )
@@ -348,3 +349,25 @@ def test_outer_products_are_of_the_other_s_kind():
 
 
 # --------------------------------------------------------------------------------------------------------- projections
+
+
+@pytest.mark.parametrize("shape", [(70, 90), (90, 70), (5, 4), (3, 40)])
+def test_the_top_triplets_by_a_gram_matrix(shape):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal(shape)
+    left, values, right = top_of_gram(A)
+    exact = np.linalg.svd(A, compute_uv=False)[: len(values)]
+    assert len(values) == min(MAX_VECTORS, *shape) and values[0] == pytest.approx(exact[0], rel=1e-14)
+    np.testing.assert_allclose(values, exact, rtol=1e-9)
+    np.testing.assert_allclose(A @ right[:, 0], values[0] * left[:, 0], atol=1e-11 * values[0])
+    for block in (left, right):
+        np.testing.assert_allclose(block.T @ block, np.eye(len(values)), atol=1e-9)
+    assert left.flags.contiguous and right.flags.contiguous, (
+        "a checkpoint keeps the order in memory, which decides last bits"
+    )
+
+
+def test_the_top_triplets_of_a_matrix_of_low_rank():
+    _, values, right = top_of_gram(np.outer(np.arange(80.0), np.ones(70)))
+    assert values[1] <= 1e-6 * values[0]
+    np.testing.assert_allclose(right.T @ right, np.eye(len(values)), atol=1e-9)

@@ -16,7 +16,7 @@ from tests.resuming import Walk, completion
 import condgrad as cg
 from condgrad.checks import BadOracle
 from condgrad.driver import mapping
-from condgrad.linalg.lbfgs import Iterate, lbfgs
+from condgrad.linalg.lbfgs import Iterate, Pairs, lbfgs
 from condgrad.paper.runs import spec_of
 from condgrad.points import inner, norm2
 from condgrad.solvers import NCGS, Polished, PolishSettings, Setup, WarmStart, build
@@ -148,6 +148,21 @@ def test_the_estimate_is_the_mapping_within_the_span(name, seed):
     assert true / 2.1 <= estimate <= 10 * true
 
 
+@every_form
+def test_a_vanishing_singular_value_adds_no_more_than_its_removal(name):
+    """Without the limit, the slope along a value of 1e-12 counts as if the mapping could move it by any length."""
+    domain = example(name, 0)[0]
+    m, n = domain.shape
+    rng = np.random.default_rng(0)
+    Q, P = (np.linalg.qr(rng.standard_normal((size, 2)))[0] for size in (m, n))
+    P = P if "ball" in name else Q
+    X = domain.radius * (Q * [1 - 1e-12, 1e-12]) @ P.T
+    G = 0.1 * np.outer(Q[:, 1], P[:, 1])
+    form = domain.factored(X, G)
+    pulled = form.pull_back(form.start, G)
+    assert form.squared_mapping(form.start, pulled, 0.1) <= 1e-9 < form.squared_mapping(form.start, pulled, 1e-20)
+
+
 # -------------------------------------------------------------------------------------------------------------- L-BFGS
 
 
@@ -199,6 +214,35 @@ def test_lbfgs_knows_the_size_of_a_step(unit, size):
     w = size * np.ones(40)
     iterates = list(islice(lbfgs(value, lambda w: curvatures * w, Iterate(w, value(w), curvatures * w)), 40))
     assert iterates[-1].fun < 1e-6 * iterates[0].fun and len(values) < 1.5 * len(iterates)
+
+
+def by_the_two_loops(pairs, g):
+    """H g by the two-loop recursion (Nocedal 1980), from pairs (s, y), the oldest first."""
+    g, shares = g.copy(), []
+    for s, y in reversed(pairs):
+        shares.append((s @ g) / (s @ y))
+        g = g - shares[-1] * y
+    s, y = pairs[-1]
+    g = g * (s @ y) / (y @ y)
+    for (s, y), share in zip(pairs, reversed(shares), strict=True):
+        g = g + (share - (y @ g) / (s @ y)) * s
+    return g
+
+
+@pytest.mark.parametrize("taken", [1, 3, 4, 5, 11])
+def test_the_compact_form_is_the_two_loop_recursion(taken):
+    """With room for 4 pairs, before and after the oldest are replaced; a pair without positive curvature is dropped."""
+    rng = np.random.default_rng(taken)
+    A = np.diag(np.arange(1.0, 13.0))
+    points = [Iterate(w, 0.0, A @ w) for w in rng.standard_normal((taken + 1, 12))]
+    known, pairs = Pairs(4, 12), []
+    for old, new in pairwise(points):
+        known.times_inverse_hessian(old.grad)
+        known.add(old, new)
+        pairs = [*pairs, (new.w - old.w, new.grad - old.grad)][-4:]
+        known.add(new, Iterate(new.w + 1, 0.0, new.grad - 1))
+    for g in (points[-1].grad, rng.standard_normal(12)):
+        np.testing.assert_allclose(known.times_inverse_hessian(g), by_the_two_loops(pairs, g), rtol=1e-9, atol=1e-9)
 
 
 def test_lbfgs_has_nothing_to_do_at_a_minimum():

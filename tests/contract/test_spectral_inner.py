@@ -295,3 +295,27 @@ def test_a_larger_set(times):
             p, gap, _ = solved(solver, domain, g, u, absolute(allowed))
             same = solved(solver, larger, times * g, times * u, absolute(allowed * times**2))
             assert np.array_equal(same.point, times * p) and same.gap == times**2 * gap, name
+
+
+@over(SMALL | LARGE)
+@pytest.mark.parametrize("size", SIZES)
+def test_a_full_decomposition_gives_the_projection(domain, size):
+    """With ``full_below`` a prox needs no passes; the point is the projection up to rounding."""
+    rng = np.random.default_rng(0)
+    u = domain.start()
+    g = size * rng.standard_normal(domain.shape)
+    g = g if domain.spectrum == "singular" else g + g.T
+    inner = cg.Spectral(4, 1.12, full_below=100)
+    prox = inner.solve(domain, g, u, GAMMA, absolute(1e-12), inner.init(domain, u))
+    exact = domain.project(u - GAMMA * g)
+    np.testing.assert_allclose(np.asarray(prox.point), exact, atol=1e-9 * (1 + GAMMA * size))
+    assert 0 <= prox.gap <= 1e-9 * (1 + size) * domain.trace * np.sqrt(max(domain.shape)) + 1e-12
+
+
+def test_who_takes_a_full_decomposition():
+    inner = cg.Spectral(full_below=10)
+    narrow, wide = np.zeros((25, 2)), np.zeros((25, 5))
+    z = np.zeros
+    assert inner.takes_full_svd(z((10, 160)), narrow) and not inner.takes_full_svd(z((10, 161)), narrow)
+    assert not inner.takes_full_svd(z((11, 11)), narrow[:, :1]) and inner.takes_full_svd(z((25, 25)), wide)
+    assert not inner.takes_full_svd(z((31, 31)), z((31, 31))) and not cg.Spectral().takes_full_svd(z((2, 2)), z((2, 2)))

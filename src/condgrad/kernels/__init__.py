@@ -25,7 +25,7 @@ LOSSES = ("squared", "welsch", "huber", "cauchy", "geman-mcclure", "logistic", "
 MIN_PARALLEL_WORK = 300_000
 """Minimum number of multiplications for which more than one thread is faster than one."""
 MIN_COMPILED_WORK = 20_000
-"""Minimum number of multiplications for which the simplest kernels are compiled: numpy is as fast below, and need not compile."""
+"""Minimum number of entries for which kernels that sum over entries are compiled: numpy is as fast below, without compiling."""
 SUM_CHUNK = 8192
 """Number of entries summed at a time; the sums of the chunks are added. So a sum does not depend on the number of threads."""
 
@@ -39,9 +39,6 @@ def sample(indptr: np.ndarray, indices: np.ndarray, U: np.ndarray, V: np.ndarray
 
 def sample_at(rows: np.ndarray, cols: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
     """Return (U V')_ij at the entries (rows, cols), which may be in any order."""
-    if U.shape[1] * len(rows) < MIN_COMPILED_WORK:
-        exact = np.einsum("ij,ij->i", U[rows].astype(float, copy=False), V[cols].astype(float, copy=False))
-        return exact.astype(U.dtype, copy=False)
     out = np.empty(len(rows), U.dtype)
     _run("sample_at", len(rows), U.shape[1] * len(out), rows, cols, U, V, out)
     return out
@@ -74,6 +71,13 @@ def inlier_weights(
     The weight of a residual t is w = phi'(t)/(t smoothness), clipped to [0, 1]. ``slopes`` holds phi'(t) and is overwritten with
     the weights.
     """
+    if len(residuals) < MIN_COMPILED_WORK:
+        t, row = residuals.astype(float, copy=False), _rows(indptr)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slopes[:] = np.where(np.abs(t) < 1e-150, 1.0, np.clip(slopes / t / smoothness, 0.0, 1.0))
+        weights = slopes.astype(float, copy=False)
+        m = len(indptr) - 1
+        return slopes, np.bincount(row, weights, m), np.bincount(row, weights * t, m)
     weight_sums, weighted_sums = np.empty((2, len(indptr) - 1))
     _run(
         "inlier_weights",
@@ -93,6 +97,10 @@ def row_weighted_sums(
     indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, residuals: np.ndarray, cols: np.ndarray
 ) -> np.ndarray:
     """Return for each row the sum of w (t - cols_j) over its entries with weight w and residual t."""
+    if len(residuals) < MIN_COMPILED_WORK:
+        return np.bincount(
+            _rows(indptr), weights * (residuals.astype(float, copy=False) - cols[indices]), len(indptr) - 1
+        )
     weighted_sums = np.empty(len(indptr) - 1)
     _run(
         "row_weighted_sums",
@@ -121,6 +129,10 @@ def column_weighted_sums(
 
     ``cuts`` and ``width`` are those of :func:`transposed_times`.
     """
+    if len(residuals) < MIN_COMPILED_WORK:
+        row = np.repeat(np.arange(cuts.shape[1]), cuts[-1] - cuts[0])
+        centred = weights * (residuals.astype(float, copy=False) - rows[row])
+        return np.bincount(indices, weights, size), np.bincount(indices, centred, size)
     weight_sums, weighted_sums = np.empty((2, size))
     _run(
         "column_weighted_sums",
@@ -138,11 +150,13 @@ def column_weighted_sums(
     return weight_sums, weighted_sums
 
 
+def _rows(indptr: np.ndarray) -> np.ndarray:
+    """Return the row of each entry of a pattern in CSR form."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
 def add(total: np.ndarray, c: float, part: np.ndarray) -> None:
     """total += c part, in place and without a temporary array."""
-    if len(total) < MIN_COMPILED_WORK:
-        total += c * part
-        return
     _run("add", len(total), len(total), total, float(c), part)
 
 

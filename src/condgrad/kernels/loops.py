@@ -31,7 +31,7 @@ class Kernel:
     """
 
     def __init__(self, function: Callable[..., None], read: tuple[str, ...]):
-        self.dispatcher = cast(Any, _njit(function))
+        self.dispatcher = _njit(function)
         self.dispatcher._cache = KernelCache(function)
         self.read = [function.__code__.co_varnames.index(name) for name in read]
 
@@ -49,7 +49,7 @@ def _compiled(*read: str) -> Callable[[Callable[..., None]], Kernel]:
     return lambda function: Kernel(function, read)
 
 
-_njit = numba.njit(
+_njit = cast(Any, numba.njit)(
     nogil=True,
     no_cfunc_wrapper=True,  # kernels are called from Python only, and the wrapper takes time to compile
     error_model="numpy",
@@ -230,7 +230,7 @@ def loss(begin, end, kind, c, z, y, weights, chunk, deriv, sums):  # type: ignor
         sums[s] = total
 
 
-@intrinsic
+@cast(Any, intrinsic)
 def _power_of_two(typing_context, exponent):  # type: ignore[no-untyped-def]
     """2**k for a whole number k from -1022 to 1023, by the bits of the float."""
 

@@ -21,22 +21,24 @@ def calls() -> Iterator[tuple[str, Callable[[], object]]]:
         cuts = np.array([[0, 1], [1, 2]], index)
         numbers = index.__name__
         yield f"sample, {numbers}", partial(kernels.sample, ends, places, block, block)
-        at = np.zeros(kernels.MIN_COMPILED_WORK, index)
-        yield f"sample_at, {numbers}", partial(kernels.sample_at, at, at, block, block)
+        yield f"sample_at, {numbers}", partial(kernels.sample_at, places, places, block, block)
         yield f"times, {numbers}", partial(kernels.times, ends, places, ones, block)
         yield f"transposed_times, {numbers}", partial(kernels.transposed_times, cuts, places, ones, block, 2, 2)
-        yield f"inlier_weights, {numbers}", partial(kernels.inlier_weights, ends, ones, np.ones(2), 1.0)
-        yield f"row_weighted_sums, {numbers}", partial(kernels.row_weighted_sums, ends, places, ones, ones, ones)
+        # these are compiled for many entries only: one row has all of them
+        at = np.zeros(kernels.MIN_COMPILED_WORK, index)
+        many, one = np.ones(len(at)), np.ones(1)
+        end, cut = np.array([0, len(at)], index), np.array([[0], [len(at)]], index)
+        yield f"inlier_weights, {numbers}", partial(kernels.inlier_weights, end, many, many.copy(), 1.0)
+        yield f"row_weighted_sums, {numbers}", partial(kernels.row_weighted_sums, end, at, many, many, one)
         yield (
             f"column_weighted_sums, {numbers}",
-            partial(kernels.column_weighted_sums, cuts, places, ones, ones, ones, 2, 2),
+            partial(kernels.column_weighted_sums, cut, at, many, many, one, 1, 1),
         )
-    many = kernels.MIN_COMPILED_WORK  # numpy computes less
-    rows, cols, ones = np.zeros(many, int), np.zeros(many, np.int32), np.ones(many)
+    rows, cols, ones = np.array([0, 1]), np.array([0, 1], np.int32), np.ones(kernels.MIN_COMPILED_WORK)
     yield "sample_at, int64 and int32", partial(kernels.sample_at, rows, cols, block, block)
     large = np.ones(kernels.MIN_PARALLEL_WORK)  # numpy computes smaller products
     yield "dot", partial(kernels.dot, large, large)
-    yield "add", partial(kernels.add, np.ones(many), 1.0, ones)
+    yield "add", partial(kernels.add, ones.copy(), 1.0, ones)
     yield "distance2", partial(kernels.distance2, 1.0, ones, 1.0, ones)
     yield "welsch", partial(kernels.loss, "welsch", 1.0, ones, ones, np.empty(0))
     yield "loss", partial(kernels.loss, "squared", 1.0, ones, ones, np.empty(0))

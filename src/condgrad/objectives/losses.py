@@ -348,6 +348,10 @@ _PARAMETER = {"welsch": "sigma", "huber": "delta", "cauchy": "sigma", "geman-mcc
 _COMPILED = {LOSSES[name].factory: name for name in kernels.LOSSES}
 
 
+MIN_COMPILED = 2048
+"""Minimum number of entries for which the kernel of the losses is used: numpy is as fast below, and need not compile."""
+
+
 def value_and_deriv(
     loss: Loss, z: np.ndarray, y: np.ndarray, weights: np.ndarray, slopes: bool = True
 ) -> tuple[float, np.ndarray]:
@@ -356,10 +360,12 @@ def value_and_deriv(
     ``weights`` of length 0 means that all weights are 1.
     """
     name = _COMPILED.get(type(loss))
-    if name is not None:
+    if name is not None and len(z) >= MIN_COMPILED:
         return kernels.loss(name, getattr(loss, _PARAMETER.get(name, ""), 1.0), z, y, weights, slopes)
-    value, deriv = loss.value(z, y), loss.deriv(z, y)
-    return (float(np.sum(weights * value)), weights * deriv) if weights.size else (float(np.sum(value)), deriv)
+    value, deriv = loss.value(z, y), loss.deriv(z, y) if slopes else z[:0]
+    if not weights.size:
+        return float(np.sum(value)), deriv
+    return float(np.sum(weights * value)), weights * deriv if slopes else deriv
 
 
 def expit(z: np.ndarray) -> np.ndarray:

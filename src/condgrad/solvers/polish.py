@@ -46,7 +46,7 @@ class PolishSettings:
         Maximum number of iterations of L-BFGS in one phase, if the sliding step before it has not changed the rank.
     while_rank_changes : int, default 50
         Maximum number of iterations in one phase if the sliding step before it has changed the rank. The next sliding step then
-        removes singular values that the phase would reduce to 0 slowly.
+        removes singular values that the phase would reduce to 0 slowly. It grows with the number of steps.
     pairs : int, default 10
         Number of pairs that L-BFGS keeps. With 20 it takes a tenth fewer iterations, which for large factors cost up to a half
         more.
@@ -136,6 +136,7 @@ class Polished:
         grad = F.grad(x) if state.grad is None else state.grad
         form = problem.domain.factored(x, grad)
         stable = getattr(earlier.x, "rank", None) == form.rank
+        growth = 8 if stable else 1 + state.k // 8  # a rank that changes for ever must not keep the phases short
         pairs = min(self.settings.pairs, self.settings.max_numbers // max(2 * form.start.size, 1))
         if form.start.size == 0 or pairs < MIN_PAIRS:
             return replace(state, grad=grad)
@@ -143,7 +144,7 @@ class Polished:
         gamma = state.certificate.gamma
         first = estimate = form.squared_mapping(start.w, start.grad, gamma)
         try:
-            for iterate in self.descend(F, form, start, first, gamma, pairs, stable):
+            for iterate in self.descend(F, form, start, first, gamma, pairs, growth):
                 last, estimate = iterate
             new = compressed(form.point(last.w))
             fun = before if last is start else F.value(new)
@@ -164,11 +165,11 @@ class Polished:
         return replace(state, x=new, theta_ag=new, fun=fun, grad=None, memory=memory, due=due)
 
     def descend(
-        self, F: Any, form: FactoredForm, start: Iterate, first: float, gamma: float, pairs: int, stable: bool
+        self, F: Any, form: FactoredForm, start: Iterate, first: float, gamma: float, pairs: int, growth: int
     ) -> Iterator[tuple[Iterate, float]]:
         """Yield the iterates of the phase with their estimates of the squared gradient mapping with step size ``gamma``.
 
-        ``first`` is that of the start; ``stable``: whether the sliding step has left the rank as it was.
+        ``first`` is that of the start; the phase may have ``growth`` times ``while_rank_changes`` iterations.
         """
         at: list[Point] = []
 
@@ -183,7 +184,7 @@ class Polished:
 
         asked = self.settings
         target, falls = asked.accuracy * self.eps, [start.fun]
-        most = asked.iterations if stable else min(asked.iterations, asked.while_rank_changes)
+        most = min(asked.iterations, asked.while_rank_changes * growth)
         if first <= target:
             return
         for now in lbfgs(value, grad, start, pairs):
