@@ -29,7 +29,7 @@ from benchmarks.method_families import FAMILIES, Family, regression
 from condgrad.comparison import Comparison
 from condgrad.driver.resolve import check_problem, with_smoothness
 from condgrad.driver.smoothness_estimate import estimate_smoothness
-from condgrad.paper.exponents import estimate, slope
+from condgrad.paper.exponents import Estimate, estimate, slope
 from condgrad.protocols import COUNTERS
 from condgrad.report.plain import format_number
 from condgrad.solvers import METHODS
@@ -208,7 +208,8 @@ def sum_rows(terms: int, seeds: int) -> Iterator[Row]:
             yield {"part": "sums", "method": label, "terms": terms, "seed": run.seed, **spent}
 
 
-def show_sums(rows: list[Row]) -> list[Claim]:
+def sum_growth(rows: list[Row]) -> tuple[list[int], list[str], dict[tuple[str, int], list[float]], dict[str, Estimate]]:
+    """The sizes, the methods, the costs of all seeds, and the exponents of growth."""
     sizes = sorted({each["terms"] for each in rows})
     methods = list(dict.fromkeys(each["method"] for each in rows))
     costs = {
@@ -220,6 +221,11 @@ def show_sums(rows: list[Row]) -> list[Claim]:
     for method in methods:
         by_seed = zip(*(costs[method, n] for n in sizes), strict=True)
         growth[method] = estimate(slope(sizes, each) for each in by_seed if all(map(isfinite, each)))
+    return sizes, methods, costs, growth
+
+
+def show_sums(rows: list[Row]) -> list[Claim]:
+    sizes, methods, costs, growth = sum_growth(rows)
     lines = [
         [method, *(format_number(float(np.median(costs[method, n]))) for n in sizes), str(growth[method])]
         for method in methods
@@ -306,7 +312,8 @@ def decrease(name: str, seed: int, gaps: np.ndarray, atoms: int, cpu: float) -> 
     return {"part": "convergence", "method": name, "seed": seed, "slope": fitted, "atoms": atoms, "cpu": cpu, **found}
 
 
-def show_convergence(rows: list[Row]) -> list[Claim]:
+def convergence_lines(rows: list[Row]) -> tuple[list[list[Any]], dict[str, dict[str, float]]]:
+    """The lines of the table, and the medians over the seeds by method."""
     lines, medians = [], {}
     for name in dict.fromkeys(each["method"] for each in rows):
         mine = [each for each in rows if each["method"] == name]
@@ -318,6 +325,11 @@ def show_convergence(rows: list[Row]) -> list[Claim]:
         steps = "-" if None in to else int(np.median(to))
         atoms = int(shown["atoms"]) if shown["atoms"] >= 0 else "-"
         lines.append([name, f"{shown['slope']:.4f}", steps, f"{shown['gap']:.1e}", atoms, milliseconds(shown["cpu"])])
+    return lines, medians
+
+
+def show_convergence(rows: list[Row]) -> list[Claim]:
+    lines, medians = convergence_lines(rows)
     columns = ["method", "slope", "steps to 1e-6", "last gap", "atoms", "CPU ms"]
     table("Strongly convex quadratic over the simplex: log10 of the Frank-Wolfe gap by step", columns, lines)
     claims = []
@@ -359,9 +371,29 @@ def page(content: dict[str, Any]) -> Iterator[str]:
         yield f"\nFastest: `{best}` with its defaults, `{if_tuned}` if all are tuned. `auto` chose `{auto['chosen']}`."
         if missed:
             yield f"Not reached on most seeds: {', '.join(missed)}."
+    yield from sums_on_page([each for each in content["rows"] if each["part"] == "sums"])
+    yield from convergence_on_page([each for each in content["rows"] if each["part"] == "convergence"])
     yield "\n## Claims\n\n| | claim | required | measured |\n|---|---|---|---|"
     for claim in content["claims"]:
         yield f"| {'holds' if claim['holds'] else '**fails**'} | {claim['claim']} | {claim['required']} | {claim['measured']} |"
+
+
+def sums_on_page(rows: list[Row]) -> Iterator[str]:
+    sizes, methods, costs, growth = sum_growth(rows)
+    yield f"\n### Term gradients to a squared mapping of {SUM_TARGET:g}, by the number of terms\n"
+    yield f"| method | {' | '.join(f'{n:,}' for n in sizes)} | exponent |"
+    yield "|---" * (len(sizes) + 2) + "|"
+    for method in methods:
+        medians = [f"{int(np.median(costs[method, n])):,}" for n in sizes]
+        yield f"| `{method}` | {' | '.join(medians)} | {growth[method]} |"
+
+
+def convergence_on_page(rows: list[Row]) -> Iterator[str]:
+    yield "\n### A strongly convex quadratic over the simplex\n"
+    yield "| method | slope of log10 of the Frank-Wolfe gap by step | steps to 1e-6 | last gap | atoms | CPU ms |"
+    yield "|---|---|---|---|---|---|"
+    for line in convergence_lines(rows)[0]:
+        yield f"| {' | '.join(map(str, line))} |"
 
 
 BEGIN, END = "<!-- tables: python -m benchmarks.methods -->", "<!-- end of the tables -->"

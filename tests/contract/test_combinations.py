@@ -1,4 +1,4 @@
-"""Every method on every kind of objective and set: it runs, or is refused before the first step in one sentence with alternatives."""
+"""Every method on every kind of objective and set: it runs, or is refused before the first step, in one sentence."""
 
 from __future__ import annotations
 
