@@ -153,6 +153,10 @@ BAD = {
     "no target": (lambda: cg.compare(problem(), "ncgs", 1, targets=[]), "There is no target"),
     "a budget": (lambda: cg.compare(problem(), "ncgs", 1, budget=-1.0), "The budget, in CPU seconds,"),
     "a problem": (lambda: cg.compare(7, "ncgs"), "a Problem, a pair"),  # type: ignore[arg-type]
+    "an option for all": (
+        lambda: cg.compare(problem(), "ncgs", rule="short"),
+        "Unknown setting for all methods 'rule'",
+    ),
     "a method": (lambda: cg.compare(problem(), [7]), "'name:option=value' or"),
     "nothing fits": (
         lambda: cg.compare(case("indefinite lp").problem, "svfw"),
