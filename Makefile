@@ -8,7 +8,7 @@ FUZZ := .venv-fuzz
 # Tests and benchmarks start many processes, each of which would compile every module that it imports again without bytecode files.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets bench-scale-out
+.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets bench-scale-out bench-methods
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
 # the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
@@ -85,6 +85,9 @@ bench-matching: $(VENV)/ready  ## GraphMatcher against scipy's FAQ for the same 
 
 bench-sets: $(VENV)/ready  ## linear oracles against the best alternative that a user has
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.sets --check
+
+bench-methods: $(VENV)/ready  ## every method on twelve families of problems, with defaults and tuned; is `auto` near the best?
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.methods --check
 
 bench-inner: $(VENV)/ready  ## linear minimisations of every inner solver on every set, to a relative gap of 1e-8
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.inner_solvers --check

@@ -232,13 +232,13 @@ def mixed_start() -> np.ndarray:
 
 FAMILIES = (
     Family("robust regression, l1 ball", regression, 1e-8, 0.1),
-    Family("sigmoid a9a, l1 ball", on_data("a9a l1"), 1e-7, 0.25),
+    Family("sigmoid a9a, l1 ball", on_data("a9a l1"), 1e-7, 0.2),
     Family("sigmoid a9a, k-support ball", on_data("a9a k-support"), 1e-7, 0.08),
     Family("sigmoid w8a, l1 ball", on_data("w8a l1"), 1e-7, 0.15),
     Family("sigmoid w8a, k-support ball", on_data("w8a k-support"), 1e-7, 0.2),
-    Family("problem (5), nuclear-norm ball", problem5, 1e-3, 0.2),
+    Family("problem (5), nuclear-norm ball", problem5, 1e-3, 0.15),
     Family("logistic mixture, product of simplices", mixture, 1e-6, 0.15, mixed_start),
-    Family("graph matching, Birkhoff polytope", birkhoff, 1e-3, 0.25),
+    Family("graph matching, Birkhoff polytope", birkhoff, 1e-3, 0.2),
     Family("indefinite quadratic, hypersimplex", hypersimplex, 1e-3, 0.06),
     Family("traffic, flow polytope", flows, 1e-2, 0.1),
     Family("robust regression, group ball", grouped, 1e-7, 0.08, held_out=True),

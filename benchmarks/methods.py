@@ -5,17 +5,19 @@ families     Each method that fits, with its defaults and tuned: L and the const
 sums         Term gradients of NCGS-SPIDER and NCGS-VR to one mapping against the number of terms.
 convergence  A strongly convex quadratic over the simplex: Frank-Wolfe gap by step, and atoms, beside copt's pairwise Frank-Wolfe.
 
-With --page FILE, the tables of the last run are written into the page of the documentation.
+--page FILE and --pictures DIR write the tables of the last run, and two pictures, for the documentation.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import warnings
 from collections.abc import Iterator
 from functools import partial
 from math import inf, isfinite
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
@@ -27,7 +29,7 @@ from benchmarks.method_families import FAMILIES, Family, regression
 from condgrad.comparison import Comparison
 from condgrad.driver.resolve import check_problem, with_smoothness
 from condgrad.driver.smoothness_estimate import estimate_smoothness
-from condgrad.paper.exponents import estimate, slope
+from condgrad.paper.exponents import Estimate, estimate, slope
 from condgrad.protocols import COUNTERS
 from condgrad.report.plain import format_number
 from condgrad.solvers import METHODS
@@ -36,6 +38,8 @@ SEEDS = 5
 GRID = (1.0, 0.25, 1 / 16)
 """Factors of L: the one parameter that all methods have."""
 TUNING_SEED = 100
+NEAR = 100.0
+"""A method is tuned if the squared mapping of one of its runs came within this factor of the target."""
 AUTO_LIMIT = 1.5
 """Largest CPU time of ``auto`` in units of that of the best default."""
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
@@ -104,7 +108,8 @@ def family_rows(family: Family, seeds: int, tune: bool) -> Iterator[Row]:
         yield {"part": "families", "family": family.name, "method": label, "skipped": why}
     if not tune:
         return
-    methods = [label for label in defaults.labels if label != "auto"]
+    near = {run.label for run in defaults.runs if run.best <= NEAR * family.target}
+    methods = [label for label in defaults.labels if label != "auto" and label in near]
     tried = {factor: compared(family, factor, methods, [TUNING_SEED]) for factor in GRID}
     best = {
         label: min(tried, key=lambda factor: tried[factor].median(label) if label in tried[factor].labels else inf)
@@ -203,7 +208,8 @@ def sum_rows(terms: int, seeds: int) -> Iterator[Row]:
             yield {"part": "sums", "method": label, "terms": terms, "seed": run.seed, **spent}
 
 
-def show_sums(rows: list[Row]) -> list[Claim]:
+def sum_growth(rows: list[Row]) -> tuple[list[int], list[str], dict[tuple[str, int], list[float]], dict[str, Estimate]]:
+    """The sizes, the methods, the costs of all seeds, and the exponents of growth."""
     sizes = sorted({each["terms"] for each in rows})
     methods = list(dict.fromkeys(each["method"] for each in rows))
     costs = {
@@ -215,6 +221,11 @@ def show_sums(rows: list[Row]) -> list[Claim]:
     for method in methods:
         by_seed = zip(*(costs[method, n] for n in sizes), strict=True)
         growth[method] = estimate(slope(sizes, each) for each in by_seed if all(map(isfinite, each)))
+    return sizes, methods, costs, growth
+
+
+def show_sums(rows: list[Row]) -> list[Claim]:
+    sizes, methods, costs, growth = sum_growth(rows)
     lines = [
         [method, *(format_number(float(np.median(costs[method, n]))) for n in sizes), str(growth[method])]
         for method in methods
@@ -301,7 +312,8 @@ def decrease(name: str, seed: int, gaps: np.ndarray, atoms: int, cpu: float) -> 
     return {"part": "convergence", "method": name, "seed": seed, "slope": fitted, "atoms": atoms, "cpu": cpu, **found}
 
 
-def show_convergence(rows: list[Row]) -> list[Claim]:
+def convergence_lines(rows: list[Row]) -> tuple[list[list[Any]], dict[str, dict[str, float]]]:
+    """The lines of the table, and the medians over the seeds by method."""
     lines, medians = [], {}
     for name in dict.fromkeys(each["method"] for each in rows):
         mine = [each for each in rows if each["method"] == name]
@@ -313,6 +325,11 @@ def show_convergence(rows: list[Row]) -> list[Claim]:
         steps = "-" if None in to else int(np.median(to))
         atoms = int(shown["atoms"]) if shown["atoms"] >= 0 else "-"
         lines.append([name, f"{shown['slope']:.4f}", steps, f"{shown['gap']:.1e}", atoms, milliseconds(shown["cpu"])])
+    return lines, medians
+
+
+def show_convergence(rows: list[Row]) -> list[Claim]:
+    lines, medians = convergence_lines(rows)
     columns = ["method", "slope", "steps to 1e-6", "last gap", "atoms", "CPU ms"]
     table("Strongly convex quadratic over the simplex: log10 of the Frank-Wolfe gap by step", columns, lines)
     claims = []
@@ -354,9 +371,29 @@ def page(content: dict[str, Any]) -> Iterator[str]:
         yield f"\nFastest: `{best}` with its defaults, `{if_tuned}` if all are tuned. `auto` chose `{auto['chosen']}`."
         if missed:
             yield f"Not reached on most seeds: {', '.join(missed)}."
+    yield from sums_on_page([each for each in content["rows"] if each["part"] == "sums"])
+    yield from convergence_on_page([each for each in content["rows"] if each["part"] == "convergence"])
     yield "\n## Claims\n\n| | claim | required | measured |\n|---|---|---|---|"
     for claim in content["claims"]:
         yield f"| {'holds' if claim['holds'] else '**fails**'} | {claim['claim']} | {claim['required']} | {claim['measured']} |"
+
+
+def sums_on_page(rows: list[Row]) -> Iterator[str]:
+    sizes, methods, costs, growth = sum_growth(rows)
+    yield f"\n### Term gradients to a squared mapping of {SUM_TARGET:g}, by the number of terms\n"
+    yield f"| method | {' | '.join(f'{n:,}' for n in sizes)} | exponent |"
+    yield "|---" * (len(sizes) + 2) + "|"
+    for method in methods:
+        medians = [f"{int(np.median(costs[method, n])):,}" for n in sizes]
+        yield f"| `{method}` | {' | '.join(medians)} | {growth[method]} |"
+
+
+def convergence_on_page(rows: list[Row]) -> Iterator[str]:
+    yield "\n### A strongly convex quadratic over the simplex\n"
+    yield "| method | slope of log10 of the Frank-Wolfe gap by step | steps to 1e-6 | last gap | atoms | CPU ms |"
+    yield "|---|---|---|---|---|---|"
+    for line in convergence_lines(rows)[0]:
+        yield f"| {' | '.join(map(str, line))} |"
 
 
 BEGIN, END = "<!-- tables: python -m benchmarks.methods -->", "<!-- end of the tables -->"
@@ -369,10 +406,30 @@ def write_page(path: Path, results: Path) -> None:
     path.write_text(f"{before}{BEGIN}\n" + "\n".join(page(content)) + f"\n\n{END}{after}", encoding="utf-8")
 
 
+def draw(folder: Path) -> None:
+    """The pictures of docs/comparing.md."""
+    some = "auto,ncgs,ncgs-spider,ncgs-vr,svfw,frank-wolfe,pairwise,projected-gradient"
+    found = cg.compare(regression, some, 3, targets=[1e-4, 1e-6, 1e-8], budget=0.2)
+    with TemporaryDirectory() as temporary:
+        found.report(temporary, figures=True)
+        for name in ("convergence", "profile-cpu"):
+            (folder / f"comparing-{name.split('-')[0]}.png").write_bytes((Path(temporary) / f"{name}.png").read_bytes())
+
+
+def further(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="write the tables of the last run into this page only"
+    )
+    parser.add_argument("--pictures", type=Path, metavar="DIR", help="write the pictures of docs/comparing.md only")
+
+
 def main() -> None:
-    args = arguments(__doc__, lambda parser: parser.add_argument("--page", type=Path, metavar="FILE"))
+    args = arguments(__doc__, further)
     if args.page:
         write_page(args.page, args.out)
+        return
+    if args.pictures:
+        draw(args.pictures)
         return
     seeds = 1 if args.quick else SEEDS
     families = [family for family in FAMILIES if not args.quick or not family.name.startswith("sigmoid")]
@@ -384,7 +441,7 @@ def main() -> None:
             for family in families
         ),
         *(Job(1.0, partial(sum_rows, n, seeds)) for n in sizes),
-        *(Job(1.0, partial(convergence_rows, seed, size, steps)) for seed in range(min(seeds, 3))),
+        *(Job(1.0, partial(convergence_rows, seed, size, steps)) for seed in range(min(seeds, 2))),
     ]
     rows = work_off("methods", jobs)
     parts = {part: [each for each in rows if each["part"] == part] for part in ("families", "sums", "convergence")}

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["order_of_cost", "corrective", "problem5", "regressor", "soak", "mutants", "graph_matching"]
+    "name", ["order_of_cost", "corrective", "problem5", "regressor", "soak", "mutants", "graph_matching", "methods"]
 )
 def test_the_claims_hold(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", f"benchmarks.{name}", "--quick", "--check", "--out", str(tmp_path)]

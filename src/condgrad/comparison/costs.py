@@ -373,8 +373,8 @@ class Comparison:
         steps = {label: _steps(x, share, end) for label, (x, share) in found.items()}
         curves = [Curve(label, [{unit: x, "y": share}]) for label, (x, share) in steps.items()]
         x, y = {unit: f"factor to the cheapest method, {name}"}, "share of targets reached"
-        look = {"as_given": True, "scales": ("log", "linear")}
-        return Plot(f"profile-{unit}", f"Performance profile: {name}", y, x, curves, None, PROFILE_NOTE, **look)
+        title, scales = f"Performance profile: {name}", ("log", "linear")
+        return Plot(f"profile-{unit}", title, y, x, curves, note=PROFILE_NOTE, as_given=True, scales=scales)
 
 
 def _steps(x: np.ndarray, share: np.ndarray, end: float) -> tuple[np.ndarray, np.ndarray]:

@@ -86,7 +86,8 @@ def compare(
         What follows Ctrl-C or SIGTERM: KeyboardInterrupt, with the comparison of the finished runs as its attribute
         ``comparison``, or that comparison. None: "return" in an interactive session, else "raise".
     **settings : Any
-        Keywords of :func:`condgrad.minimize` for all methods, such as ``inner``, ``schedule`` or ``validate``.
+        Keywords of :func:`condgrad.minimize` for all methods: ``inner``, ``schedule``, ``warm_start``, ``polish``, ``output``,
+        ``max_steps`` and ``validate``. Options of one method belong to its entry in ``methods``.
 
     Returns
     -------
@@ -110,6 +111,8 @@ def compare(
     >>> all(found.cost(label, 1e-6, "fo")[0] > 0 for label in found.labels)
     True
     """
+    for name in settings:
+        choice(name, (*PLANNED, "validate"), "setting for all methods")
     source = Source.of(problem, x0, None if smoothness is None else positive(smoothness, "smoothness"))
     numbers = list(range(whole(seeds, "The number of seeds"))) if isinstance(seeds, int) else list(seeds)
     for seed in numbers:

@@ -109,13 +109,14 @@ class Choice:
         """
         if "choice.method" not in found:
             return None
-        nested: dict[str, dict[str, Any]] = {"predicted": {}, "seconds": {}, "counts": {}}
+        content: dict[str, Any] = {"predicted": {}, "seconds": {}, "counts": {}}
         for path, value in found.items():
-            parts = path.split(".", 2)
-            if parts[0] == "choice" and len(parts) == 3 and parts[1] in nested:
-                nested[parts[1]][parts[2]] = value
-        plain = {name: found[f"choice.{name}"] for name in ("method", "reason", "at_vertex", "cpu")}
-        return cls(**plain, **nested)
+            start, _, rest = path.partition(".")
+            name, _, key = rest.partition(".")
+            if start == "choice" and key and name in content:
+                content[name][key] = value
+        content |= {name: found[f"choice.{name}"] for name in ("method", "reason", "at_vertex", "cpu")}
+        return cls(**content)
 
 
 @dataclass(frozen=True)

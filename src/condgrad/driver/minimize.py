@@ -379,6 +379,7 @@ def plan(
     elif isinstance(method, str):
         problem, solver = built(method)
     else:
+        assert not isinstance(method, Auto)
         solver = method
     name = method if isinstance(method, str) else type(method).__name__
     law = METHODS[method].output_law if isinstance(method, str) else None

@@ -17,7 +17,7 @@ from condgrad.solvers.pairwise import Pairwise
 from condgrad.solvers.parameter_free_frank_wolfe import ParameterFreeFrankWolfe
 from condgrad.solvers.polish import Polished, PolishSettings
 from condgrad.solvers.projected_gradient import ProjectedGradient
-from condgrad.solvers.registry import METHODS, Cost, Method, Option, build, cheapest_for_sum
+from condgrad.solvers.registry import METHODS, Cost, Method, Option, build
 from condgrad.solvers.schedules import Schedule, Setup, practical, theory
 from condgrad.solvers.smoothness import Backtracking
 from condgrad.solvers.step_rules import (
@@ -80,7 +80,6 @@ __all__ = [
     "StochasticNCGS",
     "WarmStart",
     "build",
-    "cheapest_for_sum",
     "practical",
     "theory",
 ]

@@ -453,8 +453,3 @@ def require(method: Method, problem: Problem) -> None:
             f"Method '{method.name}' needs the smoothness L, which can't be found by backtracking from noisy gradients: "
             f"give smoothness= to {type(objective).__name__} or to minimize."
         )
-
-
-def cheapest_for_sum(n_terms: int, eps: float) -> str:
-    """Of stochastic NCGS (1/eps^2 term gradients) and NCGS-VR (n^(2/3)/eps) the one with the smaller bound."""
-    return "stochastic-ncgs" if 1 / eps**2 < n_terms ** (2 / 3) / eps else "ncgs-vr"

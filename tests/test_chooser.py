@@ -1,0 +1,175 @@
+"""method="auto": what it chooses, that it says why, and that a resumed run keeps the choice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problems import EXPECTATIONS, PLAIN, SUMS, case
+
+import condgrad as cg
+from condgrad.driver import chooser
+from condgrad.driver.chooser import MODELS, NOMINAL, Offer, choose, first_vertex
+from condgrad.driver.resolve import check_problem
+from condgrad.solvers import METHODS
+
+EVERY = list(METHODS.values())
+
+
+def regression(n: int, d: int = 20) -> cg.Problem:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((n, d)) / np.sqrt(d)
+    return check_problem(cg.Problem(cg.LinearModel(A, A @ rng.standard_normal(d), cg.Welsch()), cg.L1Ball(d, 2.0)))
+
+
+def chosen(problem: cg.Problem, eps: float, start: Any = None, free_start: bool = False) -> cg.Choice:
+    start = problem.domain.start() if start is None else start
+    return choose(problem, start, eps, EVERY, clock=False, free_start=free_start)[0]
+
+
+def test_accuracy_and_terms_decide_between_full_gradients_and_batches() -> None:
+    assert chosen(regression(20_000), 1e-4).method == "ncgs-spider"
+    assert chosen(regression(20_000), 1e-14).method == "ncgs"
+    assert chosen(regression(500), 1e-4).method != "ncgs-spider"
+
+
+def test_the_price_of_a_projection_and_of_a_gradient_decide() -> None:
+    offer = Offer(0, True, 1e2)
+    dear = {**NOMINAL, "project": 1.0, "grad": 1e-5}
+    assert MODELS["frank-wolfe"](offer, dear) < MODELS["ncgs"](offer, dear)
+    cheap = {**NOMINAL, "project": 1e-5, "grad": 1.0}
+    assert MODELS["frank-wolfe"](offer, cheap) > MODELS["ncgs"](offer, cheap)
+    large = replace(offer, n_terms=10**8)
+    assert MODELS["ncgs-spider"](large, cheap) < MODELS["ncgs"](large, cheap)
+
+
+def test_a_vertex_that_is_nearly_stationary_is_the_start() -> None:
+    F = cg.Function(lambda x: float(x @ np.arange(4.0)), lambda x: np.arange(4.0), 4, smoothness=1e-3)
+    result = cg.minimize(F, cg.Simplex(4), method="auto", tol=1e-20)
+    assert result.choice is not None and result.choice.at_vertex and result.choice.method == "frank-wolfe"
+    assert result.x.tolist() == [1.0, 0.0, 0.0, 0.0]
+    given = cg.minimize(F, cg.Simplex(4), np.full(4, 0.25), method="auto", tol=1e-20)
+    assert given.choice is not None and not given.choice.at_vertex, "a start that is given is kept"
+
+
+def test_spectral_sets_and_samples_have_methods_of_their_own() -> None:
+    nuclear, expectation = case("completion nuclear").problem, case(EXPECTATIONS[0]).problem
+    assert chosen(check_problem(nuclear), 1e-3).method == "ncgs"
+    assert chosen(check_problem(expectation), 1e-3).method == "stochastic-ncgs"
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *SUMS, *EXPECTATIONS])
+def test_every_problem_has_a_choice_that_runs_and_is_told(name: str, tmp_path: Path) -> None:
+    problem = case(name).problem
+    result = cg.minimize(problem.objective, problem.domain, method="auto", tol=1e-3, max_steps=20, progress=False)
+    assert result.choice is not None and result.method == result.choice.method
+    assert result.message.endswith(result.choice.reason)
+    assert f"Method '{result.method}' was chosen" in result.choice.reason and result.choice.reason.endswith(".")
+    result.to_json(tmp_path / "result.json")
+    stored = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["choice"]
+    assert stored["method"] == result.method and stored["reason"] == result.choice.reason
+
+
+def test_a_given_method_has_no_choice() -> None:
+    result = cg.minimize(case("indefinite l1").objective, case("indefinite l1").domain, max_steps=2)
+    assert result.choice is None and result.summary()["choice"] is None
+
+
+def test_the_calls_of_the_choice_are_counted_apart() -> None:
+    problem = regression(2_000)
+    result = cg.minimize(problem.objective, problem.domain, method="auto", tol=1e-12)
+    alone = cg.minimize(problem.objective, problem.domain, method=result.method, tol=1e-12)
+    assert result.choice is not None and result.counts == alone.counts
+    assert result.choice.counts == {"fo": 2, "ifo": 2 * 2_000 + 2 * 44, "lo": 2, "po": 2}
+    assert set(result.choice.seconds) == {"grad", "lmo", "project", "batch"} and result.choice.cpu > 0
+
+
+def test_without_a_clock_two_runs_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chooser, "process_time", iter(range(1_000)).__next__)  # a clock would decide otherwise
+    problem = regression(1_500)
+    one, two = (cg.minimize(problem.objective, problem.domain, method=cg.Auto(clock=False), tol=1e-8) for _ in range(2))
+    assert one.choice == two.choice and one.choice is not None and one.choice.cpu == 0
+    assert one.x.tobytes() == two.x.tobytes()
+
+
+def test_a_resumed_run_keeps_the_choice_of_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, path = regression(1_500), tmp_path / "run"
+    asked: dict[str, Any] = {"method": "auto", "tol": 1e-13, "checkpoint": cg.Checkpoint(path, steps=1)}
+    whole = cg.minimize(problem.objective, problem.domain, method="auto", tol=1e-13)
+    first = cg.minimize(problem.objective, problem.domain, max_steps=3, **asked)
+    assert first.choice is not None and first.status == "out_of_budget"
+    monkeypatch.setitem(MODELS, "away-step", lambda offer, seconds: 0.0)  # a new run would choose this
+    assert cg.minimize(problem.objective, problem.domain, method="auto", tol=1e-13).method == "away-step"
+    second = cg.minimize(problem.objective, problem.domain, resume=True, **asked)
+    assert second.choice == first.choice and second.method == first.method == whole.method
+    assert second.x.tobytes() == whole.x.tobytes() and second.counts == whole.counts
+
+
+def test_a_resumed_run_starts_at_the_same_vertex(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    F = cg.Quadratic(0.02 * np.eye(6), rng.standard_normal(6))
+    asked: dict[str, Any] = {"method": "auto", "checkpoint": cg.Checkpoint(tmp_path / "run", steps=1), "tol": 1e-30}
+    first = cg.minimize(F, cg.L2Ball(6), max_steps=2, **asked)
+    assert first.choice is not None and first.choice.at_vertex
+    again = cg.minimize(F, cg.L2Ball(6), max_steps=5, resume=True, **asked)
+    alone = cg.minimize(
+        F,
+        cg.L2Ball(6),
+        first_vertex(cg.Problem(F, cg.L2Ball(6)), cg.L2Ball(6).start()),
+        method="frank-wolfe",
+        max_steps=5,
+        tol=1e-30,
+    )
+    assert again.choice == first.choice and again.x.tobytes() == alone.x.tobytes()
+
+
+def test_options_restrict_the_choice() -> None:
+    problem = case("indefinite l1").problem
+    result = cg.minimize(problem.objective, problem.domain, method="auto", rounds=3, max_steps=5)
+    assert result.method == "boosted-frank-wolfe"
+    with pytest.raises(ValueError, match="No method that fits the problem has the options colour: leave them out"):
+        cg.minimize(problem.objective, problem.domain, method="auto", colour=3)
+
+
+def test_a_method_that_is_added_to_the_models_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS, "pairwise", lambda offer, seconds: 0.0)
+    assert chosen(check_problem(case("indefinite l1").problem), 1e-6).method == "pairwise"
+    rest = [METHODS["boosted-frank-wolfe"], METHODS["dca-frank-wolfe"]]
+    problem = check_problem(case("indefinite l1").problem)
+    found = choose(problem, problem.domain.start(), 1e-6, rest, clock=False)[0]
+    assert found.method == "boosted-frank-wolfe" and "no time is predicted" in found.reason
+
+
+def test_an_interrupted_run_has_its_choice() -> None:
+    problem = regression(1_500)
+
+    def interrupt(record: Any, x: Any) -> None:
+        if record.k == 2:
+            raise KeyboardInterrupt
+
+    result = cg.minimize(
+        problem.objective, problem.domain, method="auto", tol=1e-13, callback=interrupt, on_interrupt="return"
+    )
+    assert result.status == "interrupted" and result.choice is not None
+    with pytest.raises(KeyboardInterrupt) as caught:
+        cg.minimize(
+            problem.objective, problem.domain, method="auto", tol=1e-13, callback=interrupt, on_interrupt="raise"
+        )
+    assert caught.value.result.choice.method == result.method  # type: ignore[attr-defined]
+
+
+def test_a_measured_mapping_has_the_constant_that_is_given() -> None:
+    problem = case("indefinite l1").problem
+    asked: dict[str, Any] = {"method": "projected-gradient", "max_steps": 3}
+    one = cg.minimize(problem.objective, problem.domain, measure=True, **asked)
+    same = cg.minimize(problem.objective, problem.domain, measure=float(problem.objective.smoothness), **asked)
+    more = cg.minimize(problem.objective, problem.domain, measure=10.0 * problem.objective.smoothness, **asked)
+    assert np.array_equal(one.trace["mapping"], same.trace["mapping"])
+    assert one.certificate and more.certificate and isclose(more.certificate.gamma, one.certificate.gamma / 10)
+    with pytest.raises(ValueError, match="measure, where it is a smoothness constant,"):
+        cg.minimize(problem.objective, problem.domain, measure=-1.0)
