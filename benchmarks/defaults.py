@@ -29,6 +29,9 @@ WORST, BETTER = 1.05, 0.8
 FLOOR = 0.002
 """Added to both errors: below it, a difference does not matter, and 0 has no ratio."""
 
+LARGEST = 100.0
+"""Largest ratio of the plot."""
+
 LEGEND = f"""
 ratio: (ours + {FLOOR}) / (best plain method + {FLOOR}), median over the seeds and the worst seed. Seconds are of ours, CPU time.
 """
@@ -136,14 +139,17 @@ def profile(rows: list[Row], path: Path) -> None:
         each = np.array([ratio for name in some for ratio in ratios(rows, name)[0]])
         if not len(each):
             continue
-        share = np.arange(1, len(each) + 1) / len(each)
+        share = np.append(np.arange(1, len(each) + 1) / len(each), 1.0)
         what = "dirty" if dirty else "clean"
-        axes.step(np.sort(np.maximum(each, 1)), share, style, color="C0", where="post", label=f"{OURS}, {what} sets")
-        axes.step(
-            np.sort(np.maximum(1 / each, 1)), share, style, color="C1", where="post", label=f"best plain, {what} sets"
-        )
+        for who, above, color in ((OURS, each, "C0"), ("best plain", 1 / each, "C1")):
+            errors = np.append(np.sort(np.maximum(above, 1)), LARGEST)
+            axes.step(errors, share, style, color=color, where="post", label=f"{who}, {what} sets")
     axes.set(
-        xscale="log", xlim=(0.97, 30), ylim=(0, 1.02), xlabel="error / smallest error", ylabel="share of sets and seeds"
+        xscale="log",
+        xlim=(0.97, LARGEST),
+        ylim=(0, 1.02),
+        xlabel="error / smallest error",
+        ylabel="share of sets and seeds",
     )
     axes.legend(loc="lower right")
     axes.grid(alpha=0.3)

@@ -110,7 +110,8 @@ def _laplacian(height: int, width: int) -> sp.csr_array:
     """The Laplacian of a grid: differences between each pixel and its up to 4 neighbours, summed."""
 
     def along(count: int) -> sp.csr_array:
-        step = sp.diags_array([-np.ones(count - 1), np.ones(count - 1)], offsets=[0, 1], shape=(count - 1, count))
+        before = sp.eye_array(count - 1, count)
+        step = sp.eye_array(count - 1, count, k=1) - before
         return sp.csr_array(step.T @ step)
 
     return sp.csr_array(sp.kron(along(height), sp.eye_array(width)) + sp.kron(sp.eye_array(height), along(width)))

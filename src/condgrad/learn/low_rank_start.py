@@ -58,7 +58,10 @@ class Settings:
     """Number, relative to the largest singular value, that is added to the divisor in ratios of singular values."""
     rank_growth: float = 1.5
     """Ratio of each rank that is tried to the previous one, after the first two."""
-    same_scale: float = 1.02
+    similar_scale: float = 1.1
+    """The second convex start is followed if the ratio of its held-out scale to that of the first, at the same rank, is below
+    this."""
+    same_scale: float = 1.03
     """Two fits with a ratio of held-out scales below this are equally good. Then the one with the smaller rank is chosen: a block
     of errors can be fitted by one more component, and is left out by a start that does not see it."""
     patience: int = 2
@@ -150,11 +153,13 @@ def _fit_sample(
         for used in (train, train & (np.abs(X - middle) <= length))
     )
     first.follow()
-    limit = SETTINGS.same_scale
-    if second.fit(min(first.best(), second.most)) < limit * first.scale():
+    if second.fit(min(first.best(), second.most)) < SETTINGS.similar_scale * first.scale():
         second.follow()
     lowest = min(first.scale(), second.scale())
-    best = min((first, second), key=lambda search: (search.scale() > limit * lowest, search.best(), search.scale()))
+    best = min(
+        (first, second),
+        key=lambda search: (search.scale() > SETTINGS.same_scale * lowest, search.best(), search.scale()),
+    )
     trials = [
         (norm(fit), search.fit(k), k) for search in (first, second) for k, (fit, _) in sorted(search.fits.items())
     ]
