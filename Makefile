@@ -8,7 +8,7 @@ FUZZ := .venv-fuzz
 # Tests and benchmarks start many processes, each of which would compile every module that it imports again without bytecode files.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets bench-scale-out bench-methods
+.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-defaults bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets bench-scale-out bench-methods
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
 # the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
@@ -79,6 +79,10 @@ bench-completion: $(PEERS)/ready  ## RobustCompletion against six libraries, in 
 
 bench-regressor: $(VENV)/ready  ## RobustLinearRegressor against robust regressions of scikit-learn, where data are wrong
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.regressor --check
+
+bench-defaults: $(VENV)/ready  ## estimators with their defaults against tuned plain methods, on 56 data sets
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.one_sided --check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --all --check
 
 bench-matching: $(VENV)/ready  ## GraphMatcher against scipy's FAQ for the same CPU time, on 30 pairs of noisy graphs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.graph_matching --check

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from condgrad.learn import RobustPCA
+from condgrad.learn import RobustPCA, low_rank_start
 
 
 def mixed(noise=0.1, shape=(60, 40), seed=0):
@@ -33,8 +35,8 @@ def test_gross_errors_are_set_apart(fitted):
     plain = PCA(2).fit(X)
     assert error(plain.inverse_transform(plain.transform(X)), L) > 20 * error(fitted.low_rank_, L)
     assert error(fitted.low_rank_, L) < 0.03 and fitted.n_components_ == 2
-    assert np.array_equal(fitted.outliers_, S != 0)
-    assert np.array_equal(fitted.sparse_ != 0, S != 0) and np.abs(fitted.sparse_ - S).max() < 1
+    assert fitted.outliers_[S != 0].all() and fitted.outliers_[S == 0].mean() < 0.006  # 0.0027 are above 3 sigma
+    assert np.array_equal(fitted.sparse_ != 0, fitted.outliers_) and np.abs(fitted.sparse_ - S).max() < 1
     assert np.allclose((fitted.low_rank_ - fitted.mean_).mean(axis=0), 0)
 
 
@@ -58,8 +60,50 @@ def test_a_larger_matrix():
     L, S, X = mixed(0.01, (300, 200))
     pca = RobustPCA().fit(X[:200])
     assert pca.n_components_ == 2 and error(pca.low_rank_, L[:200]) < 1.2 * best(L[:200], S[:200], X[:200])
-    assert pca.outliers_[S[:200] != 0].all() and (pca.outliers_ != (S[:200] != 0)).mean() < 1e-3
+    assert pca.outliers_[S[:200] != 0].all() and pca.outliers_[S[:200] == 0].mean() < 0.006
     assert error(pca.inverse_transform(pca.transform(X[200:])), L[200:]) < 2e-3  # rows that it has not seen
+
+
+def raised(where, rank=3, shape=(150, 120), seed=0):
+    """A low-rank matrix, and the same with noise and with the entries at these places raised by 5 to 15."""
+    rng = np.random.default_rng(seed)
+    L = rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1]))
+    return L, L + 0.1 * rng.normal(size=shape) + where(rng, shape) * rng.uniform(5, 15, shape)
+
+
+@pytest.mark.parametrize(("share", "rank"), [(0.2, 3), (0.3, 3), (0.4, 3), (0.3, 6)])
+def test_errors_that_all_have_the_same_sign(share, rank):
+    """Means and medians of the columns are wrong, and the convex problem gives up between 30 and 40 %."""
+    L, X = raised(lambda rng, shape: rng.random(shape) < share, rank)
+    pca = RobustPCA().fit(X + 20)
+    assert pca.n_components_ == rank and error(pca.low_rank_ - 20, L) < 0.03 and 0.09 < pca.sigma_ < 0.11
+    assert pca.outliers_.mean() == pytest.approx(share, abs=0.02)
+
+
+def block(rng, shape):
+    return np.outer(np.arange(shape[0]) < 40, np.arange(shape[1]) < 30)
+
+
+def most_of_some_rows(rng, shape):
+    return (np.arange(shape[0]) < 20)[:, None] & (rng.random(shape) < 0.7)
+
+
+@pytest.mark.parametrize("where", [block, most_of_some_rows])
+def test_errors_in_one_place_are_no_component(where):
+    L, X = raised(where)
+    pca = RobustPCA().fit(X)
+    assert pca.n_components_ == 3 and error(pca.low_rank_, L) < 0.03
+    assert pca.outliers_[where(np.random.default_rng(0), L.shape) & (X - L > 1)].all()
+
+
+def test_a_start_from_a_sample_of_rows_and_columns(monkeypatch):
+    monkeypatch.setattr(low_rank_start, "SETTINGS", replace(low_rank_start.SETTINGS, max_side=60))
+    L, X = raised(lambda rng, shape: rng.random(shape) < 0.2)
+    X[5, 1:] = np.nan  # a row and a column with one entry each
+    X[1:, 7] = np.nan
+    seen = np.delete(np.delete(np.arange(X.size).reshape(X.shape), 5, axis=0), 7, axis=1)
+    pca = RobustPCA().fit(X)
+    assert pca.n_components_ == 3 and error(pca.low_rank_.ravel()[seen], L.ravel()[seen]) < 0.03
 
 
 def test_rows_that_are_noisier_or_further_out_than_all_before_keep_their_scores(fitted):

@@ -52,8 +52,10 @@ def test_the_trace_and_the_counts_are_of_the_whole_fit(kind: str, steps: list[in
         assert (np.diff(trace[name]) >= 0).all(), name
     assert result.counts["fo"] >= result.steps and result.counts["values"] > 0
     phases = list(dict.fromkeys(trace["phase"].tolist()))
-    assert len(phases) > 2 and "main" not in phases
-    assert phases[0].startswith("path, ") and phases[-1].startswith(("final, ", "all entries", "certificate"))
+    assert len(phases) > 2 * (kind != "pca") and "main" not in phases  # the start of RobustPCA is no run of a solver
+    assert (kind == "pca" or phases[0].startswith("path, ")) and phases[-1].startswith(
+        ("final, ", "all entries", "certificate")
+    )
     assert np.isfinite(trace["fun"][trace["phase"] == phases[0]]).any()
 
 

@@ -286,6 +286,7 @@ def fill(arguments: Any) -> int:
         "channels": channels,
         "pixels filled": int(restored.filled.sum()),
         "pixels corrected": int(restored.corrected.sum()),
+        "filled by": restored.method,
         "rank": len(restored.fit.singular_values_),
         "seconds": perf_counter() - started,
         "written": str(arguments.out),

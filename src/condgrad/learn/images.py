@@ -1,6 +1,8 @@
-"""Restoration of images with missing and wrong pixels by matrix completion.
+"""Restoration of images with missing and wrong pixels, by smooth interpolation or matrix completion.
 
-The colour channels of an image are put side by side in one matrix, so that they share row factors.
+The colour channels of an image are put side by side in one matrix, so that they share row factors. Patterns that repeat along
+rows and columns have a low rank; photographs have not, and are better interpolated from the pixels around. Both are done, and the
+one with the smaller error on held-out pixels is taken.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from condgrad.checks import same_shape
+from condgrad.learn.base import seed_of
 from condgrad.learn.completion.estimator import RobustCompletion
+from condgrad.learn.inpainting import interpolate, wrong_pixels
 from condgrad.runtime.extras import needed_for
 from condgrad.storage.atomic import replacing
 from condgrad.storage.files import Limits, open_file, size_of
@@ -22,6 +26,11 @@ from condgrad.storage.files import Limits, open_file, size_of
 MAX_PIXELS = 100_000_000
 """Maximum number of pixels of an image, checked before memory is allocated."""
 
+HELD_OUT_SHARE, MIN_HELD_OUT, MAX_HELD_OUT_SHARE = 0.05, 300, 0.15
+"""Share of the known pixels on which the two methods are compared; of a small image more, up to this number and share. Matrix
+completion does without them."""
+UNEXPLAINED_SHARE = 0.05
+"""Share of the held-out pixels that is left out of the comparison: those which neither method predicts may be wrong."""
 SAMPLE_BYTES = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
 """Bytes per channel of a pixel, by pillow's mode; 1 in all other modes."""
 SUFFIXES_16_BIT = (".png", ".tif", ".tiff")
@@ -75,12 +84,18 @@ class Restored:
         Pixels that were replaced because they are outliers.
     fit : RobustCompletion
         The fitted estimator.
+    method : str
+        "low rank" or "smooth": which of the two has filled the pixels.
+    errors : dict of str to float
+        Mean absolute error of each of the two on held-out pixels that are not outliers.
     """
 
     image: Image
     filled: np.ndarray
     corrected: np.ndarray
     fit: RobustCompletion
+    method: str
+    errors: dict[str, float]
 
 
 def restore(image: Image, fit: RobustCompletion, correct: bool = True) -> Restored:
@@ -108,18 +123,43 @@ def restore(image: Image, fit: RobustCompletion, correct: bool = True) -> Restor
     if image.lost.all():
         raise BadImage("Every pixel is missing, but at least one must be known: is the mask inverted?")
     side_by_side = image.pixels.transpose(0, 2, 1).reshape(height, channels * width)
-    model = fit.fit(side_by_side)
-    found = model.fill(keep="inliers" if correct else "observed")
+    known = ~np.isnan(side_by_side)
+    share = max(HELD_OUT_SHARE, min(MIN_HELD_OUT / np.count_nonzero(known), MAX_HELD_OUT_SHARE))
+    held_out = known & (np.random.default_rng((seed_of(fit.random_state), 5)).random(known.shape) < share)
+    if np.array_equal(held_out, known):
+        held_out[:] = False
+    channel_columns = np.split(np.arange(channels * width), channels)
+
+    def smooth(used: np.ndarray) -> np.ndarray:
+        return np.hstack([interpolate(side_by_side[:, part], used[:, part]) for part in channel_columns])
+
+    wrong = np.hstack([wrong_pixels(side_by_side[:, part], known[:, part]) for part in channel_columns])
+    model = fit.fit(np.where(held_out, np.nan, side_by_side))
+    found = {"low rank": model.fill(keep="nothing"), "smooth": smooth(known & ~wrong & ~held_out)}
+    distances = np.array([np.abs(pixels - side_by_side)[held_out & ~wrong] for pixels in found.values()])
+    nearest = distances.min(axis=0)
+    compared = nearest <= np.quantile(nearest, 1 - UNEXPLAINED_SHARE) if nearest.size else slice(0)
+    errors = {
+        name: float(sizes[compared].mean()) if nearest.size else 0.0
+        for name, sizes in zip(found, distances, strict=True)
+    }
+    method = min(errors, key=lambda method: errors[method])
+    if method == "smooth":
+        filled, outliers = smooth(known & ~wrong), wrong
+    else:
+        filled, distance = found[method], np.abs(found[method] - side_by_side)
+        outliers = known & ~held_out & (model.fill(keep="inliers") != side_by_side)
+        outliers |= held_out & (distance > distance.max(where=known & ~held_out & ~outliers, initial=0.0))
+    filled = np.where(known & ~(outliers & correct), side_by_side, filled)
     if image.kind != "F":
-        found = np.clip(found, 0.0, image.top)
-    corrected = ~np.isnan(side_by_side) & (found != side_by_side)
+        filled = np.clip(filled, 0.0, image.top)
+    corrected = known & (filled != side_by_side)
 
     def pixels(matrix: np.ndarray) -> np.ndarray:
         return matrix.reshape(height, channels, width).transpose(0, 2, 1)
 
-    return Restored(
-        Image(pixels(found), image.top, image.kind), image.lost, np.asarray(pixels(corrected).any(axis=2)), model
-    )
+    restored, changed = Image(pixels(filled), image.top, image.kind), np.asarray(pixels(corrected).any(axis=2))
+    return Restored(restored, image.lost, changed, model, method, errors)
 
 
 def read(path: str | os.PathLike[str]) -> Image:
