@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from condgrad.learn.completion.biases import loss_and_inlier_weights
+from condgrad.learn.completion.biases import inlier_weights, loss_and_inlier_weights
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.path import MIN_SCALE_SHARE, RADIUS_GROWTH, Fit
 from condgrad.learn.completion.posterior import SETTINGS, Chain, rank_for
@@ -67,7 +67,7 @@ def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float) 
         counts = np.maximum(np.bincount(places), 1)
         means = [np.bincount(places, sizes) / counts for sizes in (new, old)]
         telling &= (np.minimum(*means) <= UNPREDICTED_MEAN * scale)[places]
-    if not telling.any():
+    if np.count_nonzero(telling) < 2:
         return 0.0
     new, old = new[telling], old[telling]
     limited = [np.square(np.minimum(sizes, LIMIT * scale), dtype=float) for sizes in (new, old)]
@@ -75,10 +75,10 @@ def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float) 
 
 
 def t_statistic(differences: np.ndarray) -> float:
-    """The mean over its standard error; 0 if all differences are 0."""
-    error = float(differences.std()) / np.sqrt(len(differences))
+    """The mean over its standard error; 0 if all differences are equal: then there is nothing to compare it with."""
+    error = float(differences.std() / np.sqrt(len(differences)))
     mean = float(differences.mean())
-    return mean / error if error > 0 else float(np.sign(mean)) * np.inf if mean else 0.0
+    return mean / error if error > 0 else 0.0
 
 
 def choose(fit: Fit, up_to: float) -> Model:
@@ -95,7 +95,7 @@ def choose(fit: Fit, up_to: float) -> Model:
             found = evidence(held_out, trial.validated.residuals, best.validated.residuals, scale)
         fit.loss = trial.loss
         list_candidate(fit, train, held_out, trial, found if best is not None else 0.0)
-        if best is not None and found <= required and not (found > -required and simpler(fit, train, trial, best)):
+        if best is not None and found <= required and not simpler(train, held_out, trial, best, scale):
             return best
         fit.partial_model = trial.validated.model
         return trial
@@ -128,8 +128,8 @@ def choose(fit: Fit, up_to: float) -> Model:
     return best.validated.model
 
 
-def simpler(fit: Fit, train: Completion, trial: Trial, best: Trial) -> bool:
-    """Whether a fit explains the entries with fewer numbers: a smaller rank, and fewer outliers than the other has factors more.
+def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
+    """Whether a fit predicts its inliers as well with fewer numbers: fewer outliers than the other has factors more.
 
     A few wrong entries that agree with each other are a component of low rank too. Ranks within a ball are not compared.
     """
@@ -138,7 +138,12 @@ def simpler(fit: Fit, train: Completion, trial: Trial, best: Trial) -> bool:
         return False
     residuals = train.values - train.pattern.sample(*model.factors())
     outliers = np.count_nonzero(loss_and_inlier_weights(model.loss, train.pattern, residuals)[1] < 0.5)
-    return bool(outliers < (other.rank - model.rank) * sum(train.pattern.shape))
+    if outliers >= (other.rank - model.rank) * sum(train.pattern.shape):
+        return False
+    new, old = trial.validated.residuals, best.validated.residuals
+    inlier = inlier_weights(model.loss, new) >= 0.5
+    among = HeldOut(held_out.rows[inlier], held_out.cols[inlier], held_out.values[inlier])
+    return evidence(among, new[inlier], old[inlier], scale) > -NARROWER_EVIDENCE
 
 
 def list_candidate(fit: Fit, train: Completion, held_out: HeldOut, trial: Trial, found: float) -> None:
