@@ -32,10 +32,14 @@ LIMIT = 5.0
 UNPREDICTED, UNPREDICTED_MEAN = 3.0, 2.0
 """Multiples of the same scale: above the first, the error of an entry says that it is not predicted; above the second, the mean
 error of a row or a column says that of the whole row or column."""
-NARROWER_EVIDENCE = 2.0
+NARROWER_EVIDENCE = 3.5
 """Evidence that a narrower loss needs to replace a wider one: a sum of two t statistics."""
 MAX_RATIO = 1.05
 """The narrowest loss is averaged too, unless its mean absolute error is above that of the best fit by this factor."""
+OUTLIERS_PER_FACTOR = 0.25
+"""A fit is simpler if it has fewer outliers than this multiple of the number of factors that it saves."""
+GROSS_WEIGHT = 0.05
+"""Entries with a smaller inlier weight are outliers here: normal errors have none, so that their tail is not counted."""
 ROUNDS_WITHOUT_RANK = 3
 """Rounds of the solver, at increasing radii, before the sampler starts from a fit without a low-rank part."""
 MAX_AVERAGED_ENTRIES = 2_000_000
@@ -137,8 +141,8 @@ def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, sca
     if trial.averaging is not None or model.rank is None or other.rank is None or model.rank >= other.rank:
         return False
     residuals = train.values - train.pattern.sample(*model.factors())
-    outliers = np.count_nonzero(loss_and_inlier_weights(model.loss, train.pattern, residuals)[1] < 0.5)
-    if outliers >= (other.rank - model.rank) * sum(train.pattern.shape):
+    outliers = np.count_nonzero(loss_and_inlier_weights(model.loss, train.pattern, residuals)[1] < GROSS_WEIGHT)
+    if outliers >= OUTLIERS_PER_FACTOR * (other.rank - model.rank) * sum(train.pattern.shape):
         return False
     new, old = trial.validated.residuals, best.validated.residuals
     inlier = inlier_weights(model.loss, new) >= 0.5
