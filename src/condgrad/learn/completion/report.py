@@ -10,7 +10,7 @@ import numpy as np
 
 from condgrad.checks import counted
 from condgrad.data import Cleanup, Observations
-from condgrad.learn.completion.choice import NARROWER_EVIDENCE
+from condgrad.learn.completion.choice import ADAPTIVE_EVIDENCE, NARROWER_EVIDENCE
 from condgrad.learn.completion.estimator import RobustCompletion
 from condgrad.learn.completion.path import CERTIFICATE
 from condgrad.report import Block, Curve, Plot, Table, Text, environment, write
@@ -310,7 +310,8 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
     note = (
         "Each was fitted without the held-out entries. The evidence says how clearly it predicts them better than the best one "
         "before it: the sum of the t statistics of absolute and of squared errors, in which entries that neither predicts are "
-        f"left out. A narrower loss needs more than {NARROWER_EVIDENCE:g} to be chosen, an average more than 0."
+        f"left out. The Welsch loss needs more than {NARROWER_EVIDENCE:g} to replace a convex one, unless it explains the "
+        f"entries with fewer numbers; its average needs {ADAPTIVE_EVIDENCE:g}, all others more than 0."
     )
     header = ["loss", "averaged", "RMSE", "MAE", "median error", "evidence"]
     return [Table("Losses and averages that were compared", header, rows, note)]
