@@ -286,8 +286,8 @@ def test_certify_is_checked_before_the_fit(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_smoothed_l0_loss_is_welsch(noisy: tuple) -> None:
-    _, holes, model = noisy
-    again = RobustCompletion("smoothed-l0").fit(holes)
+    _, holes, _ = noisy
+    again, model = RobustCompletion("smoothed-l0").fit(holes), RobustCompletion("welsch").fit(holes)
     assert np.array_equal(again.fill(), model.fill()) and again.loss == "smoothed-l0"
 
 

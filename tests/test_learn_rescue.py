@@ -178,7 +178,9 @@ def test_predictions_pass_the_largest_value_that_was_seen_where_it_is_no_bound()
 def test_the_path_tells_which_loss_led() -> None:
     truth = rows_that_differ(60, 40, 2, seed=0)
     holes = seen(truth, 0.6, 0.05, 0.05, seed=0)
-    losses = [tried.loss for tried in RobustCompletion().fit(holes).path_]
+    losses = [tried.loss for tried in RobustCompletion("welsch").fit(holes).path_]
     assert losses == sorted(losses) and set(losses) == {"cauchy", "welsch"}
+    losses = [tried.loss for tried in RobustCompletion(average=False).fit(holes).path_]
+    assert list(dict.fromkeys(losses)) == ["squared", "huber", "cauchy", "welsch"]
     assert {tried.loss for tried in RobustCompletion("huber").fit(holes).path_} == {"huber"}
     assert {tried.loss for tried in RobustCompletion(cg.Welsch(1.0)).fit(holes).path_} == {"Welsch"}

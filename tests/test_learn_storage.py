@@ -92,7 +92,7 @@ FORGED = {
 def named_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame = pd.DataFrame({"a": list("xyzxyz"), "b": [1, 1, 1, 2, 2, 2], "c": [1.0, 2, 3, 2, 3, 4]})
     path = tmp_path_factory.mktemp("models") / "model.npz"
-    RobustCompletion().fit(frame).save(path)
+    RobustCompletion("welsch").fit(frame).save(path)
     return path
 
 

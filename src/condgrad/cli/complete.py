@@ -129,7 +129,10 @@ def _add_reading_options(command: Any, example: str) -> None:
 
 def _add_fitting_options(command: Any) -> None:
     command.add_argument(
-        "--loss", default="welsch", help="welsch (default, also smoothed-l0), geman-mcclure, cauchy, huber or squared"
+        "--loss",
+        default="auto",
+        help="auto (default: the best of squared, huber and welsch on held-out entries), welsch (also smoothed-l0), "
+        "geman-mcclure, cauchy, huber or squared",
     )
     command.add_argument(
         "--sigma",
@@ -301,10 +304,10 @@ def fill(arguments: Any) -> int:
 def estimator(arguments: Any) -> RobustCompletion:
     """Estimator with the parameters of the command line."""
     from condgrad.learn import RobustCompletion
-    from condgrad.learn.completion.robust_scale import loss_name
+    from condgrad.learn.completion.robust_scale import loss_or_auto
 
     return RobustCompletion(
-        loss=loss_name(arguments.loss),
+        loss=loss_or_auto(arguments.loss),
         sigma=arguments.sigma,
         radius=arguments.radius,
         random_state=arguments.seed,

@@ -211,6 +211,43 @@ def shortest_paths(
     return last
 
 
+def ridge_regressions(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    V: np.ndarray,
+    penalties: np.ndarray,
+    centres: np.ndarray,
+    noise: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solve a small ridge regression for each row of a matrix in CSR form; also return a random draw around each solution.
+
+    The solution u of row i minimises sum_j w_ij (t_ij - <u, v_j>)^2 + sum_q penalty_q (u_q - centre_iq)^2 over the entries of the
+    row. With A the matrix of this quadratic and L L' = A, the draw is u + L'^-1 noise_i: if the noise is normal with variance s2,
+    the draw has the covariance s2 A^-1.
+    """
+    solutions, draws = np.empty_like(centres), np.empty_like(centres)
+    work = len(indices) * V.shape[1] ** 2
+    count = len(indptr) - 1
+    _run(
+        "ridge_regressions",
+        count,
+        work,
+        indptr,
+        indices,
+        targets,
+        weights,
+        V,
+        penalties,
+        centres,
+        noise,
+        solutions,
+        draws,
+    )
+    return solutions, draws
+
+
 @contextmanager
 def limit_threads(threads: int | None) -> Iterator[None]:
     """Context manager: kernels use at most this number of threads; None does not change the limit."""

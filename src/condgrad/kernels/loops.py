@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numba
+import numpy as np
 from numba.core import event, types
 from numba.extending import intrinsic
 
@@ -282,3 +283,46 @@ def shortest_paths(begin, end, nodes, into, tails, costs, distances, last):  # t
                     best = length
                     last[node] = edge
             distances[node] = best
+
+
+@_compiled("indptr", "indices", "targets", "weights", "V", "penalties", "centres", "noise")
+def ridge_regressions(begin, end, indptr, indices, targets, weights, V, penalties, centres, noise, solutions, draws):  # type: ignore[no-untyped-def]
+    d = V.shape[1]
+    A, b, c = np.empty((d, d)), np.empty(d), np.empty(d)
+    for i in range(begin, end):
+        for q in range(d):
+            b[q] = penalties[q] * centres[i, q]
+            for r in range(q):
+                A[q, r] = 0.0
+            A[q, q] = penalties[q]
+        for p in range(indptr[i], indptr[i + 1]):
+            j, w = indices[p], float64(weights[p])
+            t = w * targets[p]
+            for q in range(d):
+                b[q] += t * V[j, q]
+                s = w * V[j, q]
+                for r in range(q + 1):
+                    A[q, r] += s * V[j, r]
+        for q in range(d):  # the Cholesky factor of A, in place
+            s = A[q, q]
+            for r in range(q):
+                s -= A[q, r] * A[q, r]
+            A[q, q] = math.sqrt(max(s, 1e-300))
+            for t in range(q + 1, d):
+                s = A[t, q]
+                for r in range(q):
+                    s -= A[t, r] * A[q, r]
+                A[t, q] = s / A[q, q]
+        for q in range(d):
+            s = b[q]
+            for r in range(q):
+                s -= A[q, r] * b[r]
+            b[q] = s / A[q, q]
+            c[q] = b[q] + noise[i, q]
+        for q in range(d - 1, -1, -1):
+            s, u = b[q], c[q]
+            for r in range(q + 1, d):
+                s -= A[r, q] * b[r]
+                u -= A[r, q] * c[r]
+            b[q], c[q] = s / A[q, q], u / A[q, q]
+            solutions[i, q], draws[i, q] = b[q], c[q]

@@ -34,6 +34,8 @@ def calls() -> Iterator[tuple[str, Callable[[], object]]]:
             f"column_weighted_sums, {numbers}",
             partial(kernels.column_weighted_sums, cut, at, many, many, one, 1, 1),
         )
+        regression = ends, places, ones, ones, block, np.ones(1), block, block
+        yield f"ridge_regressions, {numbers}", partial(kernels.ridge_regressions, *regression)
     rows, cols, ones = np.array([0, 1]), np.array([0, 1], np.int32), np.ones(kernels.MIN_COMPILED_WORK)
     yield "sample_at, int64 and int32", partial(kernels.sample_at, rows, cols, block, block)
     large = np.ones(kernels.MIN_PARALLEL_WORK)  # numpy computes smaller products

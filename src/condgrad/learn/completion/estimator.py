@@ -13,11 +13,12 @@ from condgrad import checks, kernels
 from condgrad.learn.base import all_or_nothing, attach_partial_fit, seed_of, unfitted_copy
 from condgrad.learn.completion import entries, storage
 from condgrad.learn.completion.biases import Biases, loss_and_inlier_weights
+from condgrad.learn.completion.choice import average_all, choose
 from condgrad.learn.completion.entries import Entries
 from condgrad.learn.completion.model import Model
-from condgrad.learn.completion.path import Fit
+from condgrad.learn.completion.path import STEPS_PER_ROUND, Fit
 from condgrad.learn.completion.prediction import FLOATS, SPARSE_FORMATS, Predicting
-from condgrad.learn.completion.robust_scale import loss_name, value_range
+from condgrad.learn.completion.robust_scale import AUTO, loss_or_auto, value_range
 from condgrad.learn.completion.table_labels import append_labels, labels_of, match_labels, named_by, renumber_new_rows
 from condgrad.learn.progress import ProgressReporter
 from condgrad.objectives import Completion
@@ -34,21 +35,29 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
 
     .. math:: \min_{b, \|X\|_* \le r} \sum_{(i, j)} \phi(\mu + b_i + c_j + X_{ij} - Y_{ij})
 
-    over the observed entries. By default phi is the smoothed l0 (Welsch) loss, with the scale estimated from errors on held-out
-    entries. The radius r is chosen along a path of radii by the error on a tenth of the entries, which are held out. The chosen
-    model is then refitted to all entries.
+    over the observed entries. A tenth of the entries is held out. The radius r, the scale of the loss and, by default, the loss
+    itself are chosen by the errors on these: the squared loss and Huber's come first, then the smoothed l0 (Welsch) loss, which
+    ignores large errors and is used only if that reduces the held-out errors. The chosen model is averaged over its posterior
+    distribution if that reduces them further, and is then fitted to all entries.
 
     Parameters
     ----------
-    loss : {"welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"} or Loss, default "welsch"
-        Loss phi of the errors; "smoothed-l0" is another name of "welsch". A loss object such as ``cg.Welsch(8.0)`` has
-        its own width.
+    loss : {"auto", "welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"} or Loss, default "auto"
+        Loss phi of the errors. "auto": the best of squared, huber and welsch on held-out entries, see ``candidates_``;
+        "smoothed-l0" is another name of "welsch". A loss object such as ``cg.Welsch(8.0)`` has its own width.
     sigma : float or "auto", default "auto"
         Scale (standard deviation) of the errors of inliers, in units of the data. "auto": estimated on held-out entries.
     radius : float or "auto", default "auto"
         Radius r of the nuclear-norm ball. "auto": chosen on held-out entries.
     biases : bool or "columns", default True
         Whether the model has a mean and biases of rows and columns; "columns": no row biases, as in PCA.
+    average : bool or "auto", default "auto"
+        Whether the model is an average over draws from its posterior distribution instead of one fit in a ball: draws shrink
+        strong components less, and their average has a smaller variance. "auto": if the held-out errors are smaller then; it
+        is not tried with another loss than "auto", with a given radius, with ``certify``, or for more than 2 million entries.
+    implicit : bool or "auto", default "auto"
+        Whether the average uses the pattern of the observed entries to predict the factors of rows and columns: which items
+        somebody has rated says what they like. "auto": if the held-out errors are smaller then.
     clip : bool, default True
         Clip predictions to the range of the data if that range looks like a hard limit, as for ratings: at least
         0.1 % of the inliers equal the minimum (or the maximum).
@@ -69,14 +78,22 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     Attributes
     ----------
     radius_ : float
-        Radius of the nuclear-norm ball, as given or found.
+        Radius of the nuclear-norm ball, as given or found; the sum of the singular values if they are unshrunk or averaged.
     sigma_ : float
         Scale of the errors of inliers, as given or found.
-    path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error)
+    loss_ : str
+        Name of the loss, as given or chosen.
+    candidates_ : list of (loss, averaged, adaptive, implicit, evidence, rmse, mae, median_error)
+        Losses and averages that were compared, in this order. ``evidence`` says how clearly a candidate is better on held-out
+        entries than the best one before it: a sum of two t statistics. Empty if nothing was compared.
+    averaging_ : (rank, implicit, adaptive, radius) or None
+        How the model was averaged over its posterior; None if it was not. ``radius`` is that of the fit it started from.
+    path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error, averaged)
         One record for each fit of the path, which does not use the held-out entries. Radii are compared by ``error``, a
         root mean square in which a held-out entry counts by its inlier weight under ``loss``. ``rmse`` and ``mae`` are
         those of the predictions at all held-out entries. ``free`` is True if the singular values are unshrunk: not
-        limited by the ball. The list is empty if both a radius and a loss object are given.
+        limited by the ball. ``averaged`` is True for the last one if the model is an average. The list is empty if both a
+        radius and a loss object are given.
     best_index_ : int or None
         Index into ``path_`` of the fit whose radius was chosen; None if nothing was held out.
     validation_rmse_, validation_mae_ : float or None
@@ -132,11 +149,13 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
 
     def __init__(
         self,
-        loss: Any = "welsch",
+        loss: Any = "auto",
         *,
         sigma: float | str = "auto",
         radius: float | str = "auto",
         biases: bool | str = True,
+        average: bool | str = "auto",
+        implicit: bool | str = "auto",
         clip: bool = True,
         tol: float = 1e-3,
         max_steps: int = 40,
@@ -149,6 +168,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         self.sigma = sigma
         self.radius = radius
         self.biases = biases
+        self.average = average
+        self.implicit = implicit
         self.clip = clip
         self.tol = tol
         self.max_steps = max_steps
@@ -232,7 +253,15 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         certify = None if self.certify is None else checks.positive(self.certify, "certify")
         if not isinstance(self.clip, bool | np.bool_):
             raise ValueError(f"clip must be True or False, but got {self.clip!r}: the range is found from the entries.")
-        loss = loss_name(self.loss) if isinstance(self.loss, str) else self.loss
+        loss = loss_or_auto(self.loss) if isinstance(self.loss, str) else self.loss
+        average, implicit = self._switch("average"), self._switch("implicit")
+        if average and (certify is not None or not isinstance(loss, str)):
+            raise ValueError(
+                f"average=True was given with {'certify' if certify is not None else 'a loss object'}: leave one of them out. "
+                "A certificate is one of a single fit, and an average adapts the width of its loss."
+            )
+        if average is None and (loss != AUTO or np.isfinite(radius) or certify is not None):
+            average = False
         if not isinstance(loss, str):
             check_loss(loss, np.ones(1))
             if loss.labels != "real":
@@ -246,7 +275,15 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             raise
         rng = np.random.default_rng(seed_of(self.random_state))
         fit = Fit(
-            all_entries, loss, sigma, self._biases(), rng, ProgressReporter(bool(self.verbose)), clip=bool(self.clip)
+            all_entries,
+            loss,
+            sigma,
+            self._biases(),
+            rng,
+            ProgressReporter(bool(self.verbose)),
+            clip=bool(self.clip),
+            average=average,
+            implicit=implicit,
         )
         limit = 1 if all_entries.n_terms < MAX_SINGLE_THREAD_ENTRIES else None
         partial_fit = attach_partial_fit(lambda interruption: self._partial_estimator(fit, given))
@@ -254,10 +291,18 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             if last is not None:
                 model, fit.path = last, list(self.path_)
                 fit.best_index, fit.n_held_out = self.best_index_, self.n_validation_
+                fit.candidates, fit.averaging = self.candidates_, self.averaging_
+                fit.loss = self.loss_ if loss == AUTO else loss
+                fit.min_sigma = fit.smallest_scale()
             else:
                 known = np.isfinite(radius) and not isinstance(loss, str)
-                model = fit.fit_up_to(radius) if known else fit.follow(radius)
+                follow = choose if loss == AUTO or average else Fit.fit_up_to if known else Fit.follow
+                model = follow(fit, radius)
+            # an average needs no more than the result of a run: its sampler starts from the draws on the path
+            steps = steps if fit.averaging is None else min(steps, STEPS_PER_ROUND)
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
+            if fit.averaging is not None:
+                model = average_all(fit, model)
             if certify is not None:
                 model = fit.certify(model, certify, steps)
         self._set_results(model, fit, given)
@@ -278,7 +323,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         """Set the fitted attributes."""
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
         self.index_, self.columns_ = given.index, given.columns
-        self.losses_ = fit.losses
+        self.losses_, self.candidates_, self.averaging_ = fit.losses, fit.candidates, fit.averaging
+        self.loss_ = fit.loss if isinstance(fit.loss, str) else type(fit.loss).__name__
         self.best_index_, self.n_validation_ = fit.best_index, fit.n_held_out
         self.path_, self.radius_, self.sigma_, self.result_ = fit.path, model.radius, model.sigma, model.result
         left, self.singular_values_, right = model.x.svd()
@@ -323,6 +369,15 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         if isinstance(self.biases, str):
             return checks.choice(self.biases, ("columns",), "choice of biases")
         return "both" if self.biases else None
+
+    def _switch(self, name: str) -> bool | None:
+        """A parameter that is True, False or "auto", which is None here."""
+        value = getattr(self, name)
+        if isinstance(value, bool | np.bool_):
+            return bool(value)
+        if isinstance(value, str) and value == "auto":
+            return None
+        raise ValueError(f"{name} is {value!r}: give True, False or 'auto'.")
 
     def _is_auto(self, value: Any, what: str) -> bool:
         """Whether a parameter is "auto"; raises ValueError for another string."""
@@ -382,8 +437,13 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         part = (np.searchsorted(new, given.rows[of_new_rows]), cols[given.cols[of_new_rows]], given.values[of_new_rows])
         row_biases[new], factors[new] = self._fold_in(*part, len(new))
         x = LowRank(factors, self.components_.T[cols] * known_col[:, None])
-        biases = Biases(self.mean_, row_biases, self.col_biases_[cols] * known_col)
-        return Model(x, biases, self._loss, self.sigma_, self.radius_, self._rank)
+        biases, radius = Biases(self.mean_, row_biases, self.col_biases_[cols] * known_col), self.radius_
+        if self.averaging_ is not None:  # back to the ball, or to the rank, of the fit that was averaged
+            left, values, right = x.svd()
+            kept, radius = self._rank or len(values), self.averaging_.radius
+            values = values[:kept] * min(1.0, radius / max(float(values[:kept].sum()), 1e-300))
+            x = LowRank(left[:, :kept] * values, right[:, :kept])
+        return Model(x, biases, self._loss, self.sigma_, radius, self._rank)
 
     def fold_in(self, X: Any, y: Any = None) -> Self:
         """Add new rows without refitting the model: each by a robust regression on the components.

@@ -16,8 +16,18 @@ MAX_DOUBLINGS = 60
 """Maximum number of times the width of a loss is doubled."""
 MIN_PENALTY = 1e-12
 """Ridge penalty that is always added, relative to the size of the factors, so that the solution is unique."""
+MIN_SINGULAR_VALUE = 1e-100
+"""Smallest singular value that is divided by: a smaller one is replaced by this number."""
 MAX_BLOCK_ELEMENTS = 2**21
 """Approximate number of elements of the regression matrices that are solved together. It bounds the memory needed."""
+
+
+def prior_penalties(loss: Loss, sigma: float, count: int, singular: np.ndarray) -> np.ndarray:
+    """Penalty of each component that corresponds to a normal prior of the factors of ``count`` rows.
+
+    The variance of the prior is the present mean square of the factors, and sigma is the scale of the errors.
+    """
+    return loss.smoothness * sigma**2 * count / np.maximum(singular, MIN_SINGULAR_VALUE)
 
 
 def fold_in_rows(

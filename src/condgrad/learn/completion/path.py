@@ -27,7 +27,7 @@ from condgrad.learn.completion.biases import Biases, loss_and_inlier_weights, re
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.rescue import rescue
 from condgrad.learn.completion.robust_scale import loss_for, median_scale, quantization_step, value_range
-from condgrad.learn.completion.validation import MIN_IMPROVEMENT, HeldOut, Radius, Validated
+from condgrad.learn.completion.validation import MIN_IMPROVEMENT, Averaging, Candidate, HeldOut, Radius, Validated
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
 from condgrad.points import LowRank
@@ -52,6 +52,9 @@ PILOT_LOSS, BOUNDED_LOSSES = "cauchy", ("welsch", "geman-mcclure")
 PATIENCE, PATIENCE_IF_FEW, FEW_HELD_OUT = 2, 4, 1000
 """The path ends after PATIENCE radii in a row without improvement; if fewer than FEW_HELD_OUT entries are held out, after
 PATIENCE_IF_FEW, because the error on few entries is noisy."""
+PATIENCE_AT_START = 9
+"""As long as no radius is better than the biases alone, the radius doubles, at most PATIENCE_AT_START times: the best one may be
+a hundred times as large as the first, and the radii before it no better than no low-rank part at all."""
 MAX_ROUNDS = 60
 """Maximum number of rounds at one radius, and of radii on the path."""
 MIN_SCALE_SHARE = 1e-2
@@ -114,6 +117,16 @@ class Fit:
     """Number of held-out entries."""
     session: Session = field(default_factory=Session)
     """Trace and counts of all runs of the solver."""
+    average: bool | None = False
+    """Whether the model is averaged over its posterior; None: if that reduces the held-out error."""
+    implicit: bool | None = None
+    """Whether the pattern of the entries gives features; None: if that reduces the held-out error."""
+    candidates: list[Candidate] = field(default_factory=list)
+    """Losses, and averages, that were compared on held-out entries."""
+    averaging: Averaging | None = None
+    """How the model is averaged; None: it is not."""
+    chain: Any = None
+    """Sampler of the entries that are not held out, from whose state the one on all entries starts."""
     partial_model: Model | None = None
     """The best model of the path so far, or the last one on all entries: returned if the fit is interrupted."""
 
@@ -211,11 +224,19 @@ class Fit:
     def follow(self, up_to: float = np.inf) -> Model:
         """The best model of the path, or the one at the radius ``up_to``, with the scale of its held-out residuals."""
         train, held_out = self.split()
+        best = self.search(train, held_out, up_to)
+        self.record_choice(train, held_out, best)
+        return best.model
+
+    def smallest_scale(self) -> float:
+        """Lower bound on the scale of the loss, from the quantization step of the values."""
+        return MIN_SCALE_IN_STEPS * quantization_step(self.all_entries.values) if self.loss != "squared" else 0.0
+
+    def search(self, train: Completion, held_out: HeldOut, up_to: float) -> Validated:
+        """The best fit of the path with the given loss, or the one at the radius ``up_to``."""
+        self.min_sigma = self.smallest_scale()
         with_pilot = self.loss in BOUNDED_LOSSES
         self.substitute = PILOT_LOSS if with_pilot else None
-        self.min_sigma = (
-            MIN_SCALE_IN_STEPS * quantization_step(self.all_entries.values) if self.loss != "squared" else 0.0
-        )
         model = self.biases_only(train)
         self.min_sigma = max(self.min_sigma, MIN_SCALE_SHARE * model.sigma)
         first = min(self.first_radius(train, model), up_to)
@@ -228,16 +249,13 @@ class Fit:
                 best = self.search_radii(train, held_out, best, best.model.radius or first, up_to)
             else:
                 best = self.refit_unshrunk(train, held_out, best.model, best)
-        if np.isfinite(up_to):
-            best = self.settle_scale(train, held_out, best)
-        self.record_choice(train, held_out, best)
-        return best.model
+        return self.settle_scale(train, held_out, best) if np.isfinite(up_to) else best
 
-    def record_choice(self, train: Completion, held_out: HeldOut, best: Validated) -> None:
+    def record_choice(self, train: Completion, held_out: HeldOut, best: Validated, averaged: bool = False) -> None:
         """Record which point of the path was chosen: its errors are reported as the validation errors of the model."""
         if train is self.all_entries:  # a single entry: nothing was held out
             return
-        point = self.path_point(train, held_out, best)
+        point = self.path_point(train, held_out, best, averaged)
         if point not in self.path:
             self.path.append(point)
         self.best_index, self.n_held_out = self.path.index(point), len(held_out.values)
@@ -247,8 +265,8 @@ class Fit:
     ) -> Validated:
         """The best fit at increasing radii from this one on; or the fit at the radius ``up_to``, if that is finite."""
         model, error, worse, before_search = start.model, start.error, 0, len(self.path)
-        patience = PATIENCE if len(held_out.values) >= FEW_HELD_OUT else PATIENCE_IF_FEW
-        best = best_in_ball = start
+        usual_patience = PATIENCE if len(held_out.values) >= FEW_HELD_OUT else PATIENCE_IF_FEW
+        patience, best, best_in_ball = PATIENCE_AT_START, start, start
         while np.isfinite(up_to) or (worse < patience and len(self.path) - before_search < MAX_ROUNDS):
             model = self.improve(train, self.with_wider_loss(model), radius)
             now = held_out.validate(self, model)
@@ -258,15 +276,20 @@ class Fit:
             self.record(train, held_out, now, patience - worse + 3)
             if radius >= up_to:
                 return now
-            before = best
+            before = best, best_in_ball
             if now.beats(best):
                 best = now
             if now.beats(best_in_ball):
                 best_in_ball = now
                 if np.isinf(up_to):
                     best = self.unshrink(train, held_out, now, best, MIN_GAP)
-            worse = worse + 1 if best is before else 0
-            radius = min(RADIUS_GROWTH * radius, up_to)
+            # a fit with unshrunk singular values does not end the path as long as the fits within the ball improve
+            worse = 0 if best is not before[0] or best_in_ball is not before[1] else worse + 1
+            if best is start and start.model.x.rank == 0:
+                patience, growth = PATIENCE_AT_START, FAST_RADIUS_GROWTH
+            else:
+                patience, growth = usual_patience, RADIUS_GROWTH
+            radius = min(growth * radius, up_to)
         return self.unshrink(train, held_out, best_in_ball, best, 0.0)
 
     def record(self, train: Completion, held_out: HeldOut, now: Validated, rounds: int) -> None:
@@ -278,12 +301,12 @@ class Fit:
         where = f"rank {now.model.rank}" if point.free else f"radius {point.radius:.4g}"
         self.report(f"{where}, RMSE {point.rmse:.4g} and MAE {point.mae:.4g} on held-out entries", rounds)
 
-    def path_point(self, train: Completion, held_out: HeldOut, now: Validated) -> Radius:
+    def path_point(self, train: Completion, held_out: HeldOut, now: Validated, averaged: bool = False) -> Radius:
         """A fit as a point of the path, with the errors of its predictions at the held-out entries."""
         model, name = now.model, self.substitute or self.loss
         loss = name if isinstance(name, str) else type(name).__name__
         errors = held_out.errors(now, self.prediction_range(train, model))
-        return Radius(model.radius, now.error, model.x.rank, loss, model.rank is not None, *errors)
+        return Radius(model.radius, now.error, model.x.rank, loss, model.rank is not None, *errors, averaged)
 
     def prediction_range(self, train: Completion, model: Model) -> tuple[float, float]:
         """The range to which predictions of this model are clipped, found from its training entries only."""

@@ -13,7 +13,7 @@ from condgrad.data import Observations
 from condgrad.learn.completion import entries
 from condgrad.learn.completion.biases import ROW_RIDGE, inlier_weights
 from condgrad.learn.completion.entries import Entries
-from condgrad.learn.completion.folding import fold_in_rows
+from condgrad.learn.completion.folding import fold_in_rows, prior_penalties
 from condgrad.learn.completion.recommendation import best_columns
 from condgrad.learn.completion.table_labels import (
     label_array,
@@ -24,6 +24,7 @@ from condgrad.learn.completion.table_labels import (
     names_of,
     to_frame,
 )
+from condgrad.learn.completion.validation import Averaging
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
 
@@ -44,7 +45,9 @@ class Predicting:
     row_factors_: np.ndarray
     components_: np.ndarray
     singular_values_: np.ndarray
-    multiplier_: float
+    multiplier_: Any
+    sigma_: float
+    averaging_: Averaging | None
     range_: tuple[float, float]
     row_ids_: np.ndarray | None
     col_ids_: np.ndarray | None
@@ -186,8 +189,10 @@ class Predicting:
     def _fold_in(self, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the biases and factors of m new rows that have these entries."""
         residuals, ridge = values - self.mean_ - self.col_biases_[cols], ROW_RIDGE if self._biases() == "both" else None
-        columns, entries = self.components_.T, (rows, cols, residuals)
-        return fold_in_rows(columns, self.singular_values_, entries, m, self._loss, self.multiplier_, ridge)
+        columns, entries, penalty = self.components_.T, (rows, cols, residuals), self.multiplier_
+        if self.averaging_ is not None:  # no ball limits the factors
+            penalty = prior_penalties(self._loss, self.sigma_, len(self.row_biases_), self.singular_values_)
+        return fold_in_rows(columns, self.singular_values_, entries, m, self._loss, penalty, ridge)
 
     def recommend(self, rows: Any, k: int = 10, exclude_seen: bool = True) -> tuple[np.ma.MaskedArray, np.ndarray]:
         """Find the columns with the largest predictions for each row.

@@ -10,6 +10,7 @@ import numpy as np
 
 from condgrad.checks import counted
 from condgrad.data import Cleanup, Observations
+from condgrad.learn.completion.choice import ADAPTIVE_EVIDENCE, NARROWER_EVIDENCE
 from condgrad.learn.completion.estimator import RobustCompletion
 from condgrad.learn.completion.path import CERTIFICATE
 from condgrad.report import Block, Curve, Plot, Table, Text, environment, write
@@ -17,6 +18,8 @@ from condgrad.report.run_report import MAPPING_NOTE, UNITS
 
 MAX_LISTED_OUTLIERS = 25
 """Maximum number of outliers listed on the page."""
+MANY_OUTLIERS = 0.05
+"""Share of outliers above which some may be the tail of correct values."""
 MAX_STORED_OUTLIERS = 1000
 """Maximum number of outliers in the raw data of the report."""
 
@@ -30,7 +33,8 @@ def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
         "rows": m,
         "columns": n,
         "observed": len(given) / (m * n),
-        "loss": model.loss,
+        "loss": model.loss_,
+        "averaged over the posterior": model.averaging_ is not None,
         "rank": len(model.singular_values_),
         "radius": float(model.radius_),
         "sigma": float(model.sigma_),
@@ -70,7 +74,8 @@ def report_fit(
         *path_plot(model),
         *convergence(model),
         *spectrum(model),
-        Text("Outliers", [outlier_sentence(found)]),
+        *candidate_table(model),
+        Text("Outliers", [outlier_sentence(found), *trust_sentences(model, found)]),
         *outlier_table(model),
         Text("What was read", [str(given.cleanup).splitlines()[0] + "."]),
         *cleanup_table(given.cleanup),
@@ -79,6 +84,7 @@ def report_fit(
         "found": found,
         "path": [point._asdict() for point in model.path_],
         "losses": model.losses_,
+        "candidates": [candidate._asdict() for candidate in model.candidates_],
         "singular values": model.singular_values_,
         "outliers": outliers(model, MAX_STORED_OUTLIERS),
         "cleanup": given.cleanup.summary(),
@@ -148,7 +154,8 @@ def path_plot(model: RobustCompletion) -> list[Block]:
         return []
     curves: dict[str, dict[str, list[float]]] = {}
     for number, point in enumerate(model.path_, start=1):
-        label = f"{point.loss}, " + ("singular values not shrunk" if point.free else "within the ball")
+        kind = "averaged" if point.averaged else "singular values not shrunk" if point.free else "within the ball"
+        label = f"{point.loss}, {kind}"
         columns = curves.setdefault(label, {"radius": [], "round": [], "y": []})
         for name, value in (("radius", point.radius), ("round", number), ("y", point.rmse)):
             columns[name].append(value)
@@ -245,6 +252,69 @@ def outlier_sentence(found: Mapping[str, Any]) -> str:
         f"{found['outliers']:,} of {counted(found['entries'], 'entry')} {_have(found['outliers'])} an inlier weight below 0.5. "
         "The ones with the largest errors are listed. The score is 1 minus the inlier weight: an entry with score 1 is ignored."
     )
+
+
+CONCENTRATED = 3.0
+"""Outliers are concentrated if the worst twentieth of the rows has this multiple of the share of scattered outliers there."""
+
+
+def worst_share(places: np.ndarray, size: int) -> tuple[float, float]:
+    """Share of the outliers that the worst twentieth of the rows (or columns) has, and that of as many scattered ones."""
+    worst = max(size // 20, 1)
+    scattered = np.random.default_rng(0).integers(size, size=len(places))
+    shares = [np.sort(np.bincount(at, minlength=size))[-worst:].sum() / len(at) for at in (places, scattered)]
+    return float(shares[0]), float(shares[1])
+
+
+def trust_sentences(model: RobustCompletion, found: Mapping[str, Any]) -> list[str]:
+    """Sentences on how far the outliers can be trusted: their share, and whether few rows or columns have most of them."""
+    if not found["outliers"]:
+        return []
+    parts, concentrated = [], []
+    sides = zip(("rows", "columns"), model._outlier_places, (found["rows"], found["columns"]), strict=True)
+    for name, places, size in sides:
+        share_of_worst, expected = worst_share(places, size)
+        parts.append(
+            f"the {max(size // 20, 1):,} of {size:,} {name} with the most outliers have {share_of_worst:.0%} of them"
+        )
+        if share_of_worst > CONCENTRATED * expected:
+            concentrated.append(name)
+    text = f"Where they are: {' and '.join(parts)}."
+    if concentrated:
+        text += (
+            f" They are concentrated in few {' and '.join(concentrated)}: either these are faulty as a whole, or the model does "
+            "not describe them. Compare with another loss before they are treated as errors."
+        )
+    elif share(found) > MANY_OUTLIERS:
+        text += " They are scattered, but many: some may be the tail of correct values. Those with the largest errors come first."
+    else:
+        text += " They are few and scattered, as single wrong entries are."
+    return [text]
+
+
+def candidate_table(model: RobustCompletion) -> list[Block]:
+    """Table of the losses and averages that were compared on held-out entries."""
+    if len(model.candidates_) < 2:
+        return []
+    rows = [
+        [
+            candidate.loss + (", width from the residuals" if candidate.adaptive else ""),
+            ("yes, with the pattern" if candidate.implicit else "yes") if candidate.averaged else "no",
+            candidate.rmse,
+            candidate.mae,
+            candidate.median_error,
+            f"{candidate.evidence:+.1f}",
+        ]
+        for candidate in model.candidates_
+    ]
+    note = (
+        "Each was fitted without the held-out entries. The evidence says how clearly it predicts them better than the best one "
+        "before it: the sum of the t statistics of absolute and of squared errors, in which entries that neither predicts are "
+        f"left out. The Welsch loss needs more than {NARROWER_EVIDENCE:g} to replace a convex one, unless it explains the "
+        f"entries with fewer numbers; its average needs {ADAPTIVE_EVIDENCE:g}, all others more than 0."
+    )
+    header = ["loss", "averaged", "RMSE", "MAE", "median error", "evidence"]
+    return [Table("Losses and averages that were compared", header, rows, note)]
 
 
 def outliers(model: RobustCompletion, limit: int) -> list[list[Any]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from condgrad import kernels
 from condgrad.learn.completion.biases import COLUMN_RIDGE, ROW_RIDGE, loss_and_inlier_weights
-from condgrad.learn.completion.folding import fold_in_rows
+from condgrad.learn.completion.folding import fold_in_rows, prior_penalties
 from condgrad.learn.completion.model import Model
 from condgrad.objectives import Completion
 from condgrad.points import LowRank
@@ -24,8 +24,6 @@ RIDGES: dict[str | None, tuple[float | None, float | None]] = {
     None: (None, None),
 }
 """Ridge penalties of row and column biases, by the biases that the model has; None: no such biases."""
-MIN_SINGULAR_VALUE = 1e-100
-"""Smallest singular value that is divided by: a smaller one is replaced by this number."""
 
 
 def rescue(objective: Completion, model: Model, which: str | None) -> Model:
@@ -70,7 +68,7 @@ def _refit(objective: Completion, model: Model, axis: int, outlying: np.ndarray,
     selected = is_outlying[places[axis]]
     own, other = np.searchsorted(outlying, places[axis][selected]), places[across_axis][selected]
     targets = objective.values[selected] - model.biases.mean - biases[across_axis][other]
-    penalty = model.loss.smoothness * model.sigma**2 * pattern.shape[axis] / np.maximum(values, MIN_SINGULAR_VALUE)
+    penalty = prior_penalties(model.loss, model.sigma, pattern.shape[axis], values)
     entries = own, other, targets
     bias, factors = fold_in_rows(sides[across_axis], values, entries, len(outlying), model.loss, penalty, ridge)
 

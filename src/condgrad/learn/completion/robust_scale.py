@@ -20,6 +20,8 @@ LOSSES: dict[str, Any] = {
 """Constructors from sigma, the standard deviation of ordinary errors. The factors give an efficiency of 95 % relative to least
 squares under normal errors."""
 ALIASES = {"smoothed-l0": "welsch"}
+AUTO = "auto"
+"""In place of a loss: chosen on held-out entries."""
 CONVEX_LOSSES = ("huber", "squared")
 MIN_COMMON_SHARE = 1e-3
 """A value is common if at least this share of the entries, and more than one entry, have it: a common extreme value is a hard
@@ -40,6 +42,12 @@ def loss_name(name: str) -> str:
     return choice(ALIASES.get(str(name), name), LOSSES, "loss")
 
 
+def loss_or_auto(name: str) -> str:
+    """The key of a loss, or "auto"."""
+    known = choice(ALIASES.get(str(name), name), (AUTO, *LOSSES), "loss")
+    return str(known)
+
+
 def loss_for(name: str, sigma: float) -> Loss:
     """The loss with this name or alias, with the width for errors with standard deviation sigma."""
     return LOSSES[loss_name(name)](sigma)
@@ -57,6 +65,12 @@ def median_scale(errors: np.ndarray, weights: np.ndarray | None = None) -> float
         middle = float(weighted_median(sizes.reshape(-1, 1), np.repeat(weights, sizes[0].size))[0])
     scale = 1.4826 * middle
     return scale if scale > MIN_SCALE else 0.0
+
+
+def data_scale(values: np.ndarray) -> float:
+    """Scale of the values around their median; never 0."""
+    deviations = values - np.median(values)
+    return median_scale(deviations) or float(np.abs(deviations).mean()) or 1.0
 
 
 def value_range(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:

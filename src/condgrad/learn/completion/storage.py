@@ -9,7 +9,7 @@ import numpy as np
 from condgrad.checks import whole
 from condgrad.learn.completion.entries import named
 from condgrad.learn.completion.table_labels import named_by, pack, unpack
-from condgrad.learn.completion.validation import Radius
+from condgrad.learn.completion.validation import Averaging, Candidate, Radius
 from condgrad.learn.storage import Storable
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
@@ -27,6 +27,9 @@ FITTED: dict[str, Any] = {
     "best_index_": int | None,
     "n_validation_": int,
     "losses_": list[float],
+    "loss_": str,
+    "candidates_": list[Candidate],
+    "averaging_": Averaging | None,
     "range_": tuple[float, float],
     "_rank": int | None,
     "_loss": Any,

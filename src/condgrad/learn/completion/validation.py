@@ -41,6 +41,45 @@ class Radius(NamedTuple):
     """Mean absolute error of the same predictions."""
     median_error: float
     """Median absolute error of the same predictions, which outliers hardly change."""
+    averaged: bool = False
+    """True if the predictions are averages over the posterior."""
+
+
+@stored
+class Candidate(NamedTuple):
+    """One of the models that were compared on held-out entries, which its fit does not use."""
+
+    loss: str
+    averaged: bool
+    """Whether its predictions are averages over the posterior."""
+    adaptive: bool
+    """Whether the width of the loss follows the residuals of each draw."""
+    implicit: bool
+    """Whether the pattern of the entries gives features of rows and columns."""
+    evidence: float
+    """How clearly it is better than the best candidate before it: the sum of the t statistics of the differences of absolute and
+    of squared errors, in which errors are limited to a multiple of the scale of the data; 0 for the first."""
+    rmse: float
+    mae: float
+    median_error: float
+
+
+def _validate_averaging(averaging: Averaging) -> None:
+    whole(averaging.rank, "rank")
+
+
+@stored(validate=_validate_averaging)
+class Averaging(NamedTuple):
+    """How a model is averaged over its posterior."""
+
+    rank: int
+    """Number of components."""
+    implicit: bool
+    """Whether the pattern of the entries gives features of rows and columns."""
+    adaptive: bool
+    """Whether the width of the loss follows the residuals of each sweep."""
+    radius: float
+    """Radius of the ball of the fit from which the sampler starts."""
 
 
 class Scaling(Protocol):
@@ -63,7 +102,10 @@ class HeldOut:
 
     def validate(self, fit: Scaling, model: Model) -> Validated:
         """Compute the held-out residuals of a model and adapt its loss to their scale."""
-        residuals = self.values - model.predict(self.rows, self.cols)
+        return self.scaled(fit, model, self.values - model.predict(self.rows, self.cols))
+
+    def scaled(self, fit: Scaling, model: Model, residuals: np.ndarray) -> Validated:
+        """The model with its loss adapted to the scale of these held-out residuals."""
         model = fit.with_scale(model, max(median_scale(residuals), MAX_SCALE_DROP * model.sigma, fit.min_sigma))
         return Validated(model, residuals, float(np.sqrt(2 * mean_loss(model.loss, residuals) / model.loss.smoothness)))
 

@@ -1,0 +1,224 @@
+"""Choice of the loss, and of an average over the posterior, by the errors on held-out entries.
+
+The convex losses come first, then a loss that ignores large errors, fitted along a path that narrows it step by step. After
+that the best fit is averaged over its posterior, then with a loss whose width follows the residuals, then with features of the
+pattern of the entries. Each candidate replaces the best so far only where held-out entries say so.
+
+Candidates are compared by numbers that none of them minimises, entry by entry: the differences of their absolute errors, which
+outliers can't change by more than the difference of the predictions, and the differences of their squared errors, each error
+limited to a multiple of the scale of the data, so that the tail of real structure counts. Both differences are divided by their
+standard errors and added. A narrower loss must be better by more than chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from condgrad.learn.completion.biases import inlier_weights, loss_and_inlier_weights
+from condgrad.learn.completion.model import Model
+from condgrad.learn.completion.path import MIN_SCALE_SHARE, RADIUS_GROWTH, Fit
+from condgrad.learn.completion.posterior import SETTINGS, Chain, rank_for
+from condgrad.learn.completion.robust_scale import CONVEX_LOSSES, data_scale, loss_for
+from condgrad.learn.completion.validation import Averaging, Candidate, HeldOut, Validated
+from condgrad.objectives import Completion
+
+AUTO_LOSSES = ("squared", "huber", "welsch")
+"""Losses that are compared, from the convex ones to the narrowest."""
+NARROWEST = AUTO_LOSSES[-1]
+LIMIT = 5.0
+"""Squared errors are those of errors limited to this multiple of the scale of the data around their median."""
+UNPREDICTED, UNPREDICTED_MEAN = 3.0, 2.0
+"""Multiples of the same scale: above the first, the error of an entry says that it is not predicted; above the second, the mean
+error of a row or a column says that of the whole row or column."""
+NARROWER_EVIDENCE, ADAPTIVE_EVIDENCE = 5.0, 1.0
+"""Evidence, a sum of two t statistics, that a redescending loss needs to replace a convex one, and that an average with such a
+loss needs to replace one with a convex loss. In tables with a heavy tail of real structure, a loss that ignores it predicts the
+bulk better, with an evidence of up to 4.6, and unseen entries worse."""
+MAX_RATIO = 1.05
+"""The narrowest loss is averaged too, unless its mean absolute error is above that of the best fit by this factor."""
+OUTLIERS_PER_FACTOR = 0.25
+"""A fit is simpler if it has fewer outliers than this multiple of the number of factors that it saves."""
+GROSS_WEIGHT = 0.05
+"""Entries with a smaller inlier weight are outliers here: normal errors have none, so that their tail is not counted."""
+LESS_ACCURATE = 2.0
+"""Evidence that the inliers of a simpler fit are predicted less accurately, above which it is not chosen."""
+ROUNDS_WITHOUT_RANK = 3
+"""Rounds of the solver, at increasing radii, before the sampler starts from a fit without a low-rank part."""
+MAX_AVERAGED_ENTRIES = 2_000_000
+"""With more entries an average is not tried unless it is asked for: a sweep takes longer than a fit at one radius."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A candidate: a fit, with the loss scaled to its held-out residuals, and how it is averaged."""
+
+    validated: Validated
+    loss: str
+    averaging: Averaging | None = None
+    chain: Chain | None = None
+
+    def mean_absolute(self) -> float:
+        """Mean absolute error on held-out entries."""
+        return float(np.abs(self.validated.residuals).mean())
+
+
+def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float) -> float:
+    """How clearly residuals are smaller than others at the same entries: t statistics of absolute and of squared errors.
+
+    An entry that neither predicts says nothing, and neither does a row or a column: it is left out.
+    """
+    new, old = np.abs(new), np.abs(old)
+    telling = np.minimum(new, old) <= UNPREDICTED * scale
+    for places in (held_out.rows, held_out.cols):
+        counts = np.maximum(np.bincount(places), 1)
+        means = [np.bincount(places, sizes) / counts for sizes in (new, old)]
+        telling &= (np.minimum(*means) <= UNPREDICTED_MEAN * scale)[places]
+    if np.count_nonzero(telling) < 2:
+        return 0.0
+    new, old = new[telling], old[telling]
+    limited = [np.square(np.minimum(sizes, LIMIT * scale), dtype=float) for sizes in (new, old)]
+    return t_statistic(old - new) + t_statistic(limited[1] - limited[0])
+
+
+def t_statistic(differences: np.ndarray) -> float:
+    """The mean over its standard error; 0 if all differences are equal: then there is nothing to compare it with."""
+    error = float(differences.std() / np.sqrt(len(differences)))
+    mean = float(differences.mean())
+    return mean / error if error > 0 else 0.0
+
+
+def choose(fit: Fit, up_to: float) -> Model:
+    """Compare losses and averages, set ``fit.loss`` and ``fit.averaging`` to the best, and return its model."""
+    train, held_out = fit.split()
+    scale = data_scale(fit.all_entries.values)
+    fits: list[Trial] = []
+    best: Trial | None = None
+
+    def better(trial: Trial, best: Trial | None, required: float) -> Trial:
+        """The trial if there is enough evidence that it is better, else ``best``; it is listed as a candidate."""
+        found = np.inf
+        if best is not None:
+            found = evidence(held_out, trial.validated.residuals, best.validated.residuals, scale)
+        fit.loss = trial.loss
+        list_candidate(fit, train, held_out, trial, found if best is not None else 0.0)
+        if best is not None and found <= required and not simpler(train, held_out, trial, best, scale):
+            return best
+        fit.partial_model = trial.validated.model
+        return trial
+
+    for name in AUTO_LOSSES if fit.loss == "auto" else (fit.loss,):
+        assert isinstance(name, str)
+        fit.report(f"trying the {name} loss", 20)
+        fit.loss = name
+        fits.append(Trial(fit.search(train, held_out, up_to), name))
+        best = better(fits[-1], best, 0.0 if name in CONVEX_LOSSES else NARROWER_EVIDENCE)
+    assert best is not None
+    wanted = fit.average if fit.average is not None else fit.all_entries.n_terms <= MAX_AVERAGED_ENTRIES
+    if wanted and train is not fit.all_entries:
+        ball = best
+        average = first_average(fit, train, held_out, ball)
+        best = better(average, None if fit.average else ball, 0.0)
+        adaptive = fits[-1].loss == NARROWEST and fit.sigma is None
+        if adaptive and fits[-1].mean_absolute() <= MAX_RATIO * ball.mean_absolute():
+            start = average if ball is fits[-1] else first_average(fit, train, held_out, fits[-1])
+            assert start.averaging is not None
+            narrower = next_average(fit, held_out, start, start.averaging._replace(adaptive=True))
+            best = better(narrower, best, ADAPTIVE_EVIDENCE if ball is not fits[-1] else 0.0)
+            average = narrower if narrower is best else average
+        if fit.implicit is None:
+            assert average.averaging is not None
+            fit.report("averaging with features of the pattern of the entries", 3)
+            best = better(next_average(fit, held_out, average, average.averaging._replace(implicit=True)), best, 0.0)
+    fit.loss, fit.averaging, fit.chain = best.loss, best.averaging, best.chain
+    fit.record_choice(train, held_out, best.validated, best.averaging is not None)
+    return best.validated.model
+
+
+def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
+    """Whether a fit predicts its inliers as well with fewer numbers: fewer outliers than the other has factors more.
+
+    A few wrong entries that agree with each other are a component of low rank too. Ranks within a ball are not compared.
+    """
+    model, other = trial.validated.model, best.validated.model
+    if trial.averaging is not None or model.rank is None or other.rank is None or model.rank >= other.rank:
+        return False
+    residuals = train.values - train.pattern.sample(*model.factors())
+    outliers = np.count_nonzero(loss_and_inlier_weights(model.loss, train.pattern, residuals)[1] < GROSS_WEIGHT)
+    if outliers >= OUTLIERS_PER_FACTOR * (other.rank - model.rank) * sum(train.pattern.shape):
+        return False
+    new, old = trial.validated.residuals, best.validated.residuals
+    inlier = inlier_weights(model.loss, new) >= 0.5
+    among = HeldOut(held_out.rows[inlier], held_out.cols[inlier], held_out.values[inlier])
+    return evidence(among, new[inlier], old[inlier], scale) > -LESS_ACCURATE
+
+
+def list_candidate(fit: Fit, train: Completion, held_out: HeldOut, trial: Trial, found: float) -> None:
+    """Add a candidate to the list, with its errors and the evidence that it is better than the best before it."""
+    averaging = trial.averaging
+    point = fit.path_point(train, held_out, trial.validated, averaging is not None)
+    implicit, adaptive = (averaging.implicit, averaging.adaptive) if averaging else (False, False)
+    fit.candidates.append(
+        Candidate(
+            trial.loss, averaging is not None, adaptive, implicit, found, point.rmse, point.mae, point.median_error
+        )
+    )
+
+
+def first_average(fit: Fit, train: Completion, held_out: HeldOut, start: Trial) -> Trial:
+    """Average a fit over its posterior, with its own loss."""
+    model, fit.loss = start.validated.model, start.loss
+    for _ in range(ROUNDS_WITHOUT_RANK if model.x.rank == 0 else 0):
+        # the best fit has biases only: the sampler needs a low-rank part to start from
+        model = fit.improve(train, model, RADIUS_GROWTH * (model.radius or fit.path[0].radius))
+    averaging = Averaging(rank_for(model), bool(fit.implicit), False, model.radius)
+    rng = np.random.default_rng(fit.rng.integers(2**63))
+    fit.report(f"averaging over the posterior with the {start.loss} loss", 5)
+    chain = Chain(train, model, fit.biases, averaging.rank, averaging.implicit, rng)
+    for _ in range(SETTINGS.first_sweeps):
+        chain.sweep()
+    return next_average(fit, held_out, replace(start, chain=chain), averaging)
+
+
+def next_average(fit: Fit, held_out: HeldOut, start: Trial, averaging: Averaging) -> Trial:
+    """Continue the chain of a trial in another way, and validate the average of its predictions."""
+    chain, model = start.chain, start.validated.model
+    assert chain is not None
+    fit.loss = start.loss
+    if start.averaging is not None and averaging.implicit != start.averaging.implicit:
+        chain.use_features(averaging.implicit)
+    set_loss(fit, chain, model, averaging)
+    for _ in range(SETTINGS.burn_in):
+        chain.sweep()
+    predictions = np.zeros(len(held_out.values))
+    for _ in range(SETTINGS.trial_sweeps):
+        predictions += chain.sweep().at(held_out.rows, held_out.cols)
+    residuals = held_out.values - predictions / SETTINGS.trial_sweeps
+    return Trial(held_out.scaled(fit, model, residuals), start.loss, averaging, chain)
+
+
+def set_loss(fit: Fit, chain: Chain, model: Model, averaging: Averaging) -> None:
+    """Let the chain use the loss of the model, or follow the scale of its residuals."""
+    name, floor = fit.loss, max(fit.min_sigma, MIN_SCALE_SHARE * model.sigma)
+    if averaging.adaptive and isinstance(name, str):
+        chain.use_loss(model.loss, lambda scale: loss_for(name, max(scale, floor)))
+    else:
+        chain.use_loss(model.loss, None)
+
+
+def average_all(fit: Fit, model: Model) -> Model:
+    """The average over the posterior on all entries, starting from the model."""
+    averaging = fit.averaging
+    assert averaging is not None
+    rng = np.random.default_rng(fit.rng.integers(2**63))
+    chain = Chain(fit.all_entries, model, fit.biases, averaging.rank, averaging.implicit, rng)
+    if fit.chain is not None:
+        chain.continue_from(fit.chain)
+    set_loss(fit, chain, model, averaging)
+    burn_in = SETTINGS.first_sweeps if fit.chain is None else SETTINGS.burn_in
+    for number in range(burn_in + SETTINGS.sweeps):
+        chain.sweep(keep=number >= burn_in)
+        fit.report(f"all entries, draw {number + 1} of {burn_in + SETTINGS.sweeps}", 1)
+    x, biases = chain.average()
+    return replace(model, x=x, biases=biases, radius=float(x.svd()[1].sum()), state=None)
