@@ -87,8 +87,8 @@ class Observer:
         for point, fun in known:
             if point is x:  # most often: without a comparison of entries
                 return fun
-        fun = next((fun for point, fun in known if same_point(point, x)), None)
-        fun = value(self.asked.problem, x) if fun is None else fun
+        found = next((fun for point, fun in known if same_point(point, x)), None)
+        fun = value(self.asked.problem, x) if found is None else found
         known.append((x, fun))  # also if F is known at an equal point: that point may be dropped before x is
         return fun
 
