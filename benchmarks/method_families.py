@@ -241,6 +241,6 @@ FAMILIES = (
     Family("graph matching, Birkhoff polytope", birkhoff, 1e-3, 0.2),
     Family("indefinite quadratic, hypersimplex", hypersimplex, 1e-3, 0.06),
     Family("traffic, flow polytope", flows, 1e-2, 0.1),
-    Family("robust regression, group ball", grouped, 1e-7, 0.08, held_out=True),
+    Family("robust regression, group ball", grouped, 1e-7, 0.08),
     Family("indefinite quadratic, permutahedron", ranking, 1e-4, 0.05, held_out=True),
 )
