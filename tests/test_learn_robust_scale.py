@@ -90,7 +90,7 @@ def test_the_path_ends_with_the_loss_that_was_asked_for() -> None:
     for seed in range(4):
         rng = np.random.default_rng(seed)
         truth = rng.normal(size=(100, 3)) @ rng.normal(size=(3, 60))
-        path = RobustCompletion().fit(holes(truth + rng.standard_t(2, size=truth.shape), 0.6, seed)).path_
+        path = RobustCompletion("welsch").fit(holes(truth + rng.standard_t(2, size=truth.shape), 0.6, seed)).path_
         assert path[0].loss == "cauchy" and path[-1].loss == "welsch"
 
 
