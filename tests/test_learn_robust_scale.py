@@ -180,7 +180,7 @@ def test_one_more_singular_value_is_let_go_where_it_helps() -> None:
         rng = np.random.default_rng(seed)
         truth = np.outer(rng.random(96), rng.random(106))
         given = holes(truth, 0.3, seed)
-        model = RobustCompletion().fit(given)
+        model = RobustCompletion(average=False).fit(given)
         assert unseen(model, given, truth) < 1e-4 * truth.std() and len(model.singular_values_) == 2
 
 
