@@ -64,11 +64,11 @@ class Trial:
         return float(np.abs(self.validated.residuals).mean())
 
 
-def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float) -> float:
+def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float, veto: float = 2.0) -> float:
     """How clearly residuals are smaller than others at the same entries: t statistics of absolute and of squared errors.
 
-    An entry that neither predicts says nothing, and neither does a row or a column: it is left out. Clearly larger squared
-    errors are not made up for by smaller absolute ones.
+    An entry that neither predicts says nothing, and neither does a row or a column: it is left out. Squared errors that
+    are larger by a t statistic of ``veto`` are not made up for by smaller absolute ones.
     """
     new, old = np.abs(new), np.abs(old)
     telling = np.minimum(new, old) <= UNPREDICTED * scale
@@ -82,7 +82,7 @@ def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float) 
     limited = [np.square(np.minimum(sizes, LIMIT * scale), dtype=float) for sizes in (new, old)]
     squared = t_statistic(limited[1] - limited[0])
     total = t_statistic(old - new) + squared
-    return total if squared > -LESS_ACCURATE else min(total, squared)
+    return total if squared > -veto else min(total, squared)
 
 
 def t_statistic(differences: np.ndarray) -> float:
@@ -108,7 +108,8 @@ def choose(fit: Fit, up_to: float) -> Model:
         """The trial if there is enough evidence that it is better, else ``best``; it is listed as a candidate."""
         found = np.inf
         if best is not None:
-            found = evidence(held_out, clipped(trial), clipped(best), scale)
+            veto = LESS_ACCURATE if trial.averaging is None else 0.0  # an average must reduce squared errors
+            found = evidence(held_out, clipped(trial), clipped(best), scale, veto)
         fit.loss = trial.loss
         list_candidate(fit, train, held_out, trial, found if best is not None else 0.0)
         if best is not None and found <= required and not simpler(train, held_out, trial, best, scale):
