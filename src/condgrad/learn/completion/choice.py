@@ -43,7 +43,7 @@ OUTLIERS_PER_FACTOR = 0.25
 GROSS_WEIGHT = 0.05
 """Entries with a smaller inlier weight are outliers here: normal errors have none, so that their tail is not counted."""
 LESS_ACCURATE = 2.0
-"""Evidence that the inliers of a simpler fit are predicted less accurately, above which it is not chosen."""
+"""Evidence that a fit is less accurate, in squared errors or for the inliers of a simpler fit, above which it is not chosen."""
 ROUNDS_WITHOUT_RANK = 3
 """Rounds of the solver, at increasing radii, before the sampler starts from a fit without a low-rank part."""
 MAX_AVERAGED_ENTRIES = 2_000_000
@@ -64,10 +64,11 @@ class Trial:
         return float(np.abs(self.validated.residuals).mean())
 
 
-def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float) -> float:
+def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float, veto: float = 2.0) -> float:
     """How clearly residuals are smaller than others at the same entries: t statistics of absolute and of squared errors.
 
-    An entry that neither predicts says nothing, and neither does a row or a column: it is left out.
+    An entry that neither predicts says nothing, and neither does a row or a column: it is left out. Squared errors that
+    are larger by a t statistic of ``veto`` are not made up for by smaller absolute ones.
     """
     new, old = np.abs(new), np.abs(old)
     telling = np.minimum(new, old) <= UNPREDICTED * scale
@@ -79,7 +80,9 @@ def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float) 
         return 0.0
     new, old = new[telling], old[telling]
     limited = [np.square(np.minimum(sizes, LIMIT * scale), dtype=float) for sizes in (new, old)]
-    return t_statistic(old - new) + t_statistic(limited[1] - limited[0])
+    squared = t_statistic(limited[1] - limited[0])
+    total = t_statistic(old - new) + squared
+    return total if squared > -veto else min(total, squared)
 
 
 def t_statistic(differences: np.ndarray) -> float:
@@ -96,11 +99,17 @@ def choose(fit: Fit, up_to: float) -> Model:
     fits: list[Trial] = []
     best: Trial | None = None
 
+    def clipped(trial: Trial) -> np.ndarray:
+        """Held-out residuals of the predictions, clipped as the estimator clips them."""
+        predicted = held_out.values - trial.validated.residuals
+        return held_out.values - np.clip(predicted, *fit.prediction_range(train, trial.validated.model))
+
     def better(trial: Trial, best: Trial | None, required: float) -> Trial:
         """The trial if there is enough evidence that it is better, else ``best``; it is listed as a candidate."""
         found = np.inf
         if best is not None:
-            found = evidence(held_out, trial.validated.residuals, best.validated.residuals, scale)
+            veto = LESS_ACCURATE if trial.averaging is None else 0.0  # an average must reduce squared errors
+            found = evidence(held_out, clipped(trial), clipped(best), scale, veto)
         fit.loss = trial.loss
         list_candidate(fit, train, held_out, trial, found if best is not None else 0.0)
         if best is not None and found <= required and not simpler(train, held_out, trial, best, scale):

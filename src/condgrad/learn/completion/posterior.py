@@ -167,6 +167,7 @@ class Chain:
         self.use_features(implicit)
         self.short = 0 if m < n else 1
         self.variances = np.ones(min(m, n))
+        self.factors: tuple[np.ndarray, np.ndarray] | None = None
         self.use_loss(model.loss, None)
 
     def use_features(self, implicit: bool) -> None:
