@@ -281,7 +281,7 @@ class Chain:
         """
         assert self.factors is not None
         U, V = self.factors[0] / self.kept, self.factors[1]
-        mean, rows, cols = (part / self.kept for part in (self.total.mean, self.total.rows, self.total.cols))
+        mean, rows, cols = self.total.mean / self.kept, self.total.rows / self.kept, self.total.cols / self.kept
         if self.which == "both":
             u, v = U.mean(axis=0), V.mean(axis=0)
             mean, rows, cols = mean - float(u @ v), rows + U @ v, cols + V @ u
