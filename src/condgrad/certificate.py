@@ -46,7 +46,7 @@ class Certificate:
     gamma: float
     gap: float
     on: str = "F"
-    """The function of which this is the gradient mapping: F, or the mean over a validation batch."""
+    """Name of the function whose gradient mapping is bounded: F, or a validation batch."""
     step: float | None = None
     """The step size of the prox point if it is larger than gamma. As the step size grows, the norm of the mapping decreases, and
     the norm times the step size increases. So the norm for ``step`` bounds the norm for gamma from both sides."""

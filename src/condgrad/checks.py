@@ -130,7 +130,7 @@ def same_shape(given: tuple[int, ...], expected: tuple[int, ...], what: str) -> 
 
 
 def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
-    """``x`` as a read-only float64 array (not a copy). Raises ValueError if its shape is not that of the points of ``owner``."""
+    """``x`` as a read-only float64 array (not a copy). Raises ValueError if it does not have the ``shape``."""
     if shape is not None:
         same_shape(np.shape(x), shape, f"The point given to {owner}")
     return read_only(np.asarray(x, dtype=float))

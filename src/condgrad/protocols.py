@@ -153,7 +153,7 @@ def missing(thing: Any, *contracts: type) -> list[str]:
     thing : object
         An objective, a set or another part. A wrapper that forwards attributes has the members of the object that it wraps.
     *contracts : type
-        Protocols of this module. If there are several, the result is for the contract of which the fewest members are missing.
+        Protocols of this module. If there are several, the result is for the contract with the fewest missing members.
 
     Returns
     -------

@@ -242,7 +242,7 @@ def load_plugins() -> None:
 
 
 def known(kind: str, name: Any = None) -> dict[str, Any]:
-    """The registry of one kind of part. If ``name`` is not in it, plugins are loaded first."""
+    """The registry of one kind of part. If ``name`` is not in the registry, plugins are loaded first."""
     table = TABLES[kind]
     if not isinstance(name, str) or name not in table:
         load_plugins()

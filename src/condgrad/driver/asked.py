@@ -25,8 +25,8 @@ class Asked:
     problem: Problem
     """The objective and the set. Oracle calls through this object are not counted."""
     measured: Problem
-    """The problem on which points are measured. It is ``problem``, but an expectation is replaced by the mean over a fixed batch
-    of samples."""
+    """The problem on which points are measured. It equals ``problem`` if F has values. If F is an expectation, the mean over a
+    fixed batch of samples replaces F."""
     solver: Solver
     x0: Point
     stop: Rule

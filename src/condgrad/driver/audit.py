@@ -136,7 +136,7 @@ class Audit:
         return f"compare the answers of {type(self.problem.domain).__name__}'s {oracles} with its contains"
 
     def unfit(self, certificate: Certificate, converged: bool) -> str:
-        """Sentence for the message if a point of the certificate is outside of the set; "" if no point is.
+        """Sentence for the message if a point of the certificate is outside of the set; "" if all points are inside.
 
         If the set has no ``contains``, the points are checked only after convergence, because the check takes linear oracle
         calls.

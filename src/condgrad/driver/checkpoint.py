@@ -279,7 +279,7 @@ def _shared(objective: Any) -> dict[str, Any]:
 
 
 def validate_content(evaluations: list[Any], values: list[Any], numbers: list[Any]) -> None:
-    """Raise TypeError or ValueError if this is not the content of a cache. ``restore`` has validated the objects in it."""
+    """Raise TypeError or ValueError if the arguments are not the content of a cache. ``restore`` has validated their objects."""
     check_type(evaluations, list[tuple[Any, LowRank, float, Structured | None]], "the cached evaluations")
     check_type(values, list[tuple[Any, Factors, np.ndarray]], "the cached values")
     check_type(numbers, list[tuple[Any, Factors, float]], "the cached numbers")

@@ -22,8 +22,8 @@ Fingerprint = dict[str, Any]
 MAX_DEPTH = 6
 """Maximum number of levels of attributes of attributes that are described."""
 OWN = ("condgrad.", "array ", "scipy.sparse", "builtins.")
-"""A description that begins with one of these texts determines its object. A description with another beginning is that of a
-user's class or function: it has the name only."""
+"""A description that begins with one of these texts determines its object. A description with another beginning is of a user's
+class or function and has only the name."""
 
 
 def digest(found: Fingerprint) -> str:

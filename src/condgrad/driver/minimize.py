@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 WARM_START, WARM_START_OF_POLISH = 20, 10
 """Default numbers of Frank-Wolfe steps of a warm start: without and with the factored phase (``polish``). The factored phase
-improves a rough start at less cost than Frank-Wolfe steps do."""
+improves a rough start at less cost than Frank-Wolfe steps."""
 PRACTICAL_CALLS = 1000
 """Maximum number of linear oracle calls for a prox subproblem with the practical schedule. The inner solver condg could need
 millions."""
@@ -149,9 +149,9 @@ def minimize(
         Before the run, compare the gradient with differences of values (:func:`condgrad.check_gradient`), and raise BadOracle if
         they do not match.
     checkpoint : path-like or Checkpoint, default None
-        File to which the run is saved every 30 seconds and at its end; ``Checkpoint(path, seconds=...)`` or ``Checkpoint(path,
-        steps=...)`` for other intervals. If there is a checkpoint in the file already and ``resume`` is False, ValueError is
-        raised.
+        File to which the run is saved every 30 seconds and at its end. Other intervals are set by an object: ``Checkpoint(path,
+        seconds=...)`` or ``Checkpoint(path, steps=...)``. If there is a checkpoint in the file already and ``resume`` is False,
+        ValueError is raised.
     resume : bool, default False
         Continue from the checkpoint. The steps are bit for bit those that the interrupted run would have taken. If there is no
         checkpoint yet, the run starts from the beginning. The problem and all settings must be the same, except that budgets may

@@ -38,7 +38,8 @@ class Observer:
     audit: Audit
 
     def observe(self, state: Any, last: bool = False) -> Record:
-        """Measure a state, and keep the best certificate and the lowest value so far. ``last``: whether the run has ended."""
+        """Measure a state, and store the best certificate and the lowest value so far. ``last`` says whether the run has
+        ended."""
         asked, reached = self.asked, self.reached
         self.learn(state)
         fun = self.value(state.x) if state.k % asked.every == 0 else nan

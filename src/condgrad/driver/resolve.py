@@ -267,8 +267,7 @@ def with_smoothness(objective: Any, smoothness: float | None, **of_terms: float)
 
 
 def checked_answers(objective: Any) -> Any:
-    """The objective. The values and gradients of a user's own objective are checked and copied, as :class:`condgrad.Function`
-    does.
+    """Wrap a user's own objective, so that its values and gradients are checked and copied. Other objectives are unchanged.
 
     NaN and Inf are not checked here but in counting.py, so that the message names the step.
     """

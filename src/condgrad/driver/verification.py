@@ -33,7 +33,7 @@ class Verifier:
     audit: Audit
     observer: Observer
     verified: Certificate | None = None
-    """The confirmed certificate on which the run ends."""
+    """The verified certificate with which the run ends as converged; None before."""
 
     def verify(self, claim: Certificate) -> Certificate:
         """Compute a claimed certificate again, with the problem's own oracles, which no solver has wrapped.

@@ -23,8 +23,8 @@ MAX_EARLIER = 2
 """Maximum number of evaluations before the last one that stay in the cache. Each stays only while something else refers to its
 gradient."""
 MIN_PRUNED = 256
-"""Number of stored numbers at which those of deleted objects are removed for the first time. They are removed again each time
-that the number of stored numbers has doubled."""
+"""When this many numbers are stored, the numbers of deleted objects are removed for the first time. They are removed again each
+time that the amount of stored numbers has doubled."""
 
 
 class Numbers:

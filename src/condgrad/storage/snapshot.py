@@ -62,7 +62,7 @@ out."""
 
 
 def snapshot(thing: Any, shared: Mapping[str, Any] | None = None, content: Content | None = None) -> Serialised:
-    """Serialise an object. Later changes of the object do not change the result, except changes of its arrays in place.
+    """Serialise an object. Later changes of the object do not change the result, but arrays are not copied.
 
     Parameters
     ----------
