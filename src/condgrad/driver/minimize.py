@@ -149,9 +149,9 @@ def minimize(
         Before the run, compare the gradient with differences of values (:func:`condgrad.check_gradient`), and raise BadOracle if
         they do not match.
     checkpoint : path-like or Checkpoint, default None
-        File to which the run is saved every 30 seconds and at its end. Other intervals are set by an object: ``Checkpoint(path,
-        seconds=...)`` or ``Checkpoint(path, steps=...)``. If there is a checkpoint in the file already and ``resume`` is False,
-        ValueError is raised.
+        File to which the run is saved every 30 seconds and at its end. An object sets other intervals:
+        ``Checkpoint(path, seconds=...)`` or ``Checkpoint(path, steps=...)``. If there is a checkpoint in the file already and
+        ``resume`` is False, ValueError is raised.
     resume : bool, default False
         Continue from the checkpoint. The steps are bit for bit those that the interrupted run would have taken. If there is no
         checkpoint yet, the run starts from the beginning. The problem and all settings must be the same, except that budgets may
