@@ -1,14 +1,14 @@
 """Certificates: how far a point is from being stationary, in a form that anyone can check.
 
-With psi the exact prox point of x, g = (x - psi)/gamma is the gradient mapping at x. For *any* point p of the set, let
-V = max_v <grad F(x) + (p - x)/gamma, p - v>. Lemma 1 of the paper: |(x - p)/gamma - g|^2 <= V/gamma. So p is a
-witness, and one gradient and one linear oracle call are enough to verify it:
+Let psi be the exact prox point of x. The gradient mapping at x is g = (x - psi)/gamma. For *any* point p of the set, let
+V = max_v <grad F(x) + (p - x)/gamma, p - v>. Lemma 1 of Qu, Li and Xu (arXiv 1708.04783) says: |(x - p)/gamma - g|^2 <= V/gamma.
+So p is a witness for a bound on |g|, and one gradient and one linear oracle call are enough to verify the bound:
 
     | |g| - |x - p|/gamma | <= sqrt(V/gamma).
 
-With p = x this is the Frank-Wolfe gap's own bound |g|^2 <= gap/gamma.
+With p = x, V is the Frank-Wolfe gap, and this is the bound |g|^2 <= gap/gamma.
 
-Both V and the mapping are known up to rounding only, which is added: see points/rounding.py for what it can do.
+V and the mapping are computed with rounding errors. Bounds on these errors (see points/rounding.py) are added to the certificate.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ def _validate(certificate: Certificate) -> None:
 @stored(validate=_validate)
 @dataclass(frozen=True)
 class Certificate:
-    """|gradient mapping at x|^2 lies in [lower, upper], for the step size gamma."""
+    """Proof that the squared gradient mapping at x, with step size gamma, lies in [lower, upper]. The witness is ``prox``."""
 
     x: Point
     prox: Point
     gamma: float
     gap: float
     on: str = "F"
-    """Whose gradient it speaks of: F's, or that of a validation batch."""
+    """Name of the function whose gradient mapping is bounded: F, or a validation batch."""
     step: float | None = None
-    """The step size of the prox point, where it is larger than gamma. The mapping's norm falls as the step size grows, and
-    times the step size it rises: so the one bounds the other from both sides."""
+    """The step size of the prox point if it is larger than gamma. As the step size grows, the norm of the mapping decreases, and
+    the norm times the step size increases. So the norm for ``step`` bounds the norm for gamma from both sides."""
     noise: float = 0.0
-    """The part of ``gap`` that stands for rounding, where that is known."""
+    """The part of ``gap`` that allows for rounding errors; 0 if it is not known."""
     rounding: float = 0.0
-    """What rounding can do to the mapping's norm beside the gap."""
+    """Bound on the rounding error of the norm of the mapping, in addition to ``noise``."""
 
     @property
     def stretch(self) -> float:
@@ -62,7 +62,7 @@ class Certificate:
 
     @property
     def error(self) -> float:
-        """How far |x - prox|/step can be from the norm of the mapping with the step size of the prox point."""
+        """Upper bound on the difference of |x - prox|/step and the norm of the mapping with the step size of the prox point."""
         return sqrt(max(self.gap, 0.0) / (self.step or self.gamma)) + self.rounding
 
     @cached_property
@@ -80,25 +80,29 @@ class Certificate:
 
     @property
     def floor(self) -> float:
-        """The upper bound that rounding alone would leave, if prox were x and the computed gap 0."""
+        """The upper bound that would remain because of rounding alone if prox were x and the computed gap were 0."""
         return (self.stretch * (sqrt(self.noise / (self.stretch * self.gamma)) + self.rounding)) ** 2
 
     def exhausted(self, eps: float) -> bool:
-        """Is eps out of reach here for float64? Rounding alone exceeds it, and what was measured is no larger than rounding."""
+        """Whether float64 is too coarse to decide whether the squared mapping is at most eps.
+
+        This is so if rounding alone exceeds eps, and the measured numbers are no larger than rounding errors.
+        """
         close = self.stretch * self.norm <= max(sqrt(eps), self.stretch * self.rounding)
         return self.floor > eps and close and self.gap <= 3 * self.noise
 
     @property
     def wolfe_gap(self) -> float:
-        """The Frank-Wolfe gap at x, where the witness is x itself."""
+        """The Frank-Wolfe gap at x if the witness is x itself, else NaN."""
         return self.gap if self.prox is self.x else nan
 
     def verify(self, problem: Problem) -> Certificate:
-        """The same witness, with everything computed again, from one gradient and one linear oracle call."""
+        """The certificate with the same witness, computed again from one gradient and one linear oracle call."""
         return witness(problem, self.x, self.prox, self.gamma, self.on, self.step)
 
     def __eq__(self, other: object) -> bool:
-        """Whether all fields are equal, points entry by entry: that of dataclasses fails on arrays."""
+        """Whether all fields are equal. Points are compared entry by entry; the ``__eq__`` of a dataclass would fail on
+        arrays."""
         if not isinstance(other, Certificate):
             return NotImplemented
         return all(same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
@@ -107,7 +111,7 @@ class Certificate:
 def witness(
     problem: Problem, x: Point, prox: Point, gamma: float, on: str = "F", step: float | None = None
 ) -> Certificate:
-    """The certificate that the point ``prox`` of the set gives for x."""
+    """The certificate for x with the witness ``prox``, a point of the set. Takes one gradient and one linear oracle call."""
     grad, taken = problem.objective.grad(x), step or gamma
     direction = grad if prox is x else grad + (1 / taken) * difference(prox, x)
     gap, noise = linear_gap(problem.domain, direction, prox)
@@ -118,15 +122,17 @@ def witness(
 
 
 def linear_gap(domain: Any, direction: Point, point: Point) -> tuple[float, float]:
-    """max_v <direction, point - v> over the set, rounded up by one linear oracle call; and how much of it stands for rounding.
+    """An upper bound on max_v <direction, point - v> over the set, from one linear oracle call, and its part for rounding errors.
 
-    A gap below 0 by more than rounding shows that the point lies outside of the set, or that the oracle is not exact, by as much
-    at the least: so it is added like an error.
+    The bound includes the rounding errors and the error that the oracle reports.
+
+    If the computed gap is below 0 by more than rounding errors, then the point lies outside of the set, or the oracle is not
+    exact. This error is at least -gap minus the rounding error, and replaces the negative gap.
     """
     with receiving() as reports:
         vertex = domain.lmo(direction)
     if isinstance(point, SparseArray):
-        vertex = sparse_form(vertex)  # so that no difference of the size of a dense point is formed
+        vertex = sparse_form(vertex)  # so that ``point - vertex`` is sparse too
     gap, rounding = pairwise_inner(direction, point - vertex), gap_rounding(direction, point, vertex)
     length, reach = sqrt(norm2(direction)), sqrt(norm2(point)) + sqrt(norm2(vertex))
     if gap < -(1e-6 * length * (reach + 1.0) + rounding + 2 * worst(reports)):

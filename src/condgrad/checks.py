@@ -13,11 +13,11 @@ import numpy as np
 
 
 class BadOracle(ValueError):
-    """An oracle returned an impossible answer. The run ends and returns the iterate before it."""
+    """An oracle returned an impossible answer. The run ends and returns the iterate before this answer."""
 
 
 class NonFinite(BadOracle):
-    """NaN or Inf where numbers are needed."""
+    """An array or a number is NaN or infinite, but finite numbers are needed."""
 
 
 FAULTS = (BadOracle, ArithmeticError, np.linalg.LinAlgError)
@@ -25,15 +25,16 @@ FAULTS = (BadOracle, ArithmeticError, np.linalg.LinAlgError)
 
 
 class BadData(ValueError):
-    """A data file that can't be used, or a line of it that a strict reader refuses."""
+    """A data file can't be used, or a strict reader refuses one of its lines."""
 
 
 class NotGiven(ValueError):
-    """A constant of a user's object is needed, such as a diameter, and the user gave none."""
+    """A constant of a user's object, such as its diameter, is needed, but the user did not give it."""
 
 
 def choice(name: Any, known: Iterable[str], what: str, where: str = "") -> str:
-    """``name``, if it is one of ``known``. ``what`` and ``where`` describe it in the message otherwise."""
+    """Return ``name`` if it is one of ``known``, else raise ValueError. ``what`` and ``where`` describe the name in the
+    message."""
     names = list(known)
     if name in names:
         return name
@@ -51,12 +52,12 @@ def plural(what: str) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """1 entry, 2 entries, 3,000 entries."""
+    """A number and its noun as text: 1 entry, 2 entries, 3,000 entries."""
     return f"{number:,} {what if number == 1 else plural(what)}"
 
 
 def real(value: Any, what: str) -> float:
-    """``value`` as a float; a finite real number."""
+    """``value`` as a float. Raises ValueError if it is not a finite real number."""
     try:
         number = math.nan if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
     except OverflowError:  # a whole number of hundreds of digits
@@ -67,28 +68,28 @@ def real(value: Any, what: str) -> float:
 
 
 def positive(value: Any, what: str) -> float:
-    """``value`` as a float; finite and above zero."""
+    """``value`` as a float. Raises ValueError if it is not finite and above zero."""
     if (number := real(value, what)) <= 0:
         raise ValueError(f"{what} must be positive, but got {value!r}: give a number above 0.")
     return number
 
 
 def not_negative(value: Any, what: str) -> float:
-    """``value`` as a float; finite and at least zero."""
+    """``value`` as a float. Raises ValueError if it is not finite and at least zero."""
     if (number := real(value, what)) < 0:
         raise ValueError(f"{what} must not be negative, but got {value!r}: give 0 or more.")
     return number
 
 
 def probability(value: Any, what: str) -> float:
-    """``value`` as a float in [0, 1]."""
+    """``value`` as a float. Raises ValueError if it is not in [0, 1]."""
     if not 0 <= (number := real(value, what)) <= 1:
         raise ValueError(f"{what} must be a probability, but got {value!r}: give a number between 0 and 1.")
     return number
 
 
 def whole(value: Any, what: str, least: int = 1) -> int:
-    """``value`` as an int; at least ``least``."""
+    """``value`` as an int. Raises ValueError if it is not a whole number of at least ``least``."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -99,7 +100,7 @@ def whole(value: Any, what: str, least: int = 1) -> int:
 
 
 def yes_or_no(value: Any, what: str) -> bool:
-    """``value``, if it is True or False."""
+    """Return ``value`` if it is True or False, else raise ValueError."""
     if not isinstance(value, bool):
         raise ValueError(f"{what} must be True or False, but got {value!r}.")
     return value
@@ -114,7 +115,8 @@ def as_shape(shape: Any, what: str) -> tuple[int, ...]:
 
 
 def entry_count(value: Any, shape: tuple[int, ...], owner: str) -> int:
-    """``value`` as the parameter k of a set: a number of entries, from 1 to the number of entries of its points."""
+    """``value`` as the parameter k of a set, an int. Raises ValueError if k is not between 1 and the number of entries of a
+    point."""
     k, most = whole(value, f"The k of {owner}"), math.prod(shape)
     if k > most:
         raise ValueError(f"The k of {owner} is {k}, but its points have {counted(most, 'entry')}: give at most {most}.")
@@ -128,26 +130,31 @@ def same_shape(given: tuple[int, ...], expected: tuple[int, ...], what: str) -> 
 
 
 def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
-    """``x`` as a read-only float64 array (not a copy). Raises ValueError if its shape is not that of the points of ``owner``."""
+    """``x`` as a read-only float64 array (not a copy). Raises ValueError if it does not have the ``shape``."""
     if shape is not None:
         same_shape(np.shape(x), shape, f"The point given to {owner}")
     return read_only(np.asarray(x, dtype=float))
 
 
 def entries(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
-    """``x`` as :func:`point` returns it, but not read-only: numpy's argmin copies read-only arrays. For oracles that do not
-    write into ``x``."""
+    """``x`` as a float64 array (not a copy), which is not read-only. For oracles that do not write into ``x``.
+
+    Unlike :func:`point`: numpy's argmin copies read-only arrays.
+    """
     same_shape(np.shape(x), shape, f"The point given to {owner}")
     return np.asarray(x, dtype=float)
 
 
 def direction(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
-    """``x`` as :func:`point` returns it; NaN and Inf are refused, which takes one pass over it and no temporary array."""
+    """``x`` as :func:`point` returns it. Raises NonFinite if ``x`` holds NaN or Inf.
+
+    The check takes one pass over ``x`` and no temporary array.
+    """
     return direction_and_square(x, shape, owner)[0]
 
 
 def direction_and_square(x: Any, shape: tuple[int, ...], owner: str) -> tuple[np.ndarray, float]:
-    """The array that :func:`direction` returns, and the sum of its squares (Inf if it overflows), which shows NaN and Inf."""
+    """The array that :func:`direction` returns, and the sum of the squares of its entries, which is Inf if it overflows."""
     array = point(x, shape, owner)
     flat = array.reshape(-1)
     with np.errstate(over="ignore"):  # the square of a large number is Inf too
@@ -171,7 +178,9 @@ def read_only(x: Any) -> Any:
 def finite_array(
     values: Any, what: str, advice: str = "remove or replace them", keep_float32: bool = False
 ) -> np.ndarray:
-    """A read-only float64 copy; NaN and Inf are refused, saying how many there are and where the first one is.
+    """A read-only float64 copy. Raises NonFinite if there are NaN or Inf.
+
+    The message says how many there are and where the first one is.
 
     With ``keep_float32`` an array of float32 is copied as float32.
     """
@@ -183,7 +192,10 @@ def finite_array(
 
 
 def real_array(values: Any, what: str, keep_float32: bool = False) -> np.ndarray:
-    """A float64 copy; with ``keep_float32``, a float32 copy of a float32 array. Raises ValueError for other than real numbers."""
+    """A float64 copy. Raises ValueError if the values are not real numbers.
+
+    With ``keep_float32`` an array of float32 is copied as float32.
+    """
     try:
         given = np.asarray(values)
     except ValueError:  # ragged nesting
@@ -203,14 +215,17 @@ def finite_direction(direction: np.ndarray, owner: str) -> np.ndarray:
 
 
 def not_finite(array: np.ndarray) -> str:
-    """How many entries are not finite, and where the first one is."""
+    """Text that says how many entries are not finite and where the first one is."""
     bad = np.argwhere(~np.isfinite(array))
     first = tuple(int(i) for i in bad[0])
     return f"{len(bad)} of {array.size} entries, the first at index {first}"
 
 
 def answer(value: Any, shape: tuple[int, ...], function: str) -> np.ndarray:
-    """The return value of a user's function as a finite array of the expected shape; a copy: the function may reuse its array."""
+    """The return value of a user's function as a finite array. Raises ValueError if it has another shape than ``shape``.
+
+    The array is a copy, because the function may reuse its own array.
+    """
     array = finite_array(value, f"The answer of {function}", f"check what {function} computes at this point")
     same_shape(array.shape, shape, f"The answer of {function}")
     return array
@@ -225,7 +240,7 @@ def pair(given: Any) -> tuple[Any, Any]:
 
 
 def settle(frozen: Any, **fields: Any) -> None:
-    """Set fields of a frozen dataclass; for ``__post_init__`` only."""
+    """Set fields of a frozen dataclass. To be used in ``__post_init__`` only."""
     for name, value in fields.items():
         object.__setattr__(frozen, name, value)
 

@@ -11,17 +11,17 @@ from typing import Any
 from condgrad.protocols import Domain, Expectation, Objective, has, members, missing
 
 ROLES: dict[str, tuple[type, ...]] = {"objective": (Objective, Expectation), "set": (Domain,)}
-"""The contracts of which a part must fit one."""
+"""The contracts by role. A part must fit at least one of the contracts of its role."""
 
 
 def is_reference(name: Any) -> bool:
-    """module:name, both of them Python names (a module's may have dots)."""
+    """Whether ``name`` has the form ``module:name`` with two Python names; the name of the module may have dots."""
     parts = name.split(":") if isinstance(name, str) else []
     return len(parts) == 2 and all(part.isidentifier() for part in (*parts[0].split("."), parts[1]))
 
 
 def find(reference: str, folder: Path) -> Any:
-    """What the reference names; the spec's folder is searched first."""
+    """The object that a reference ``module:name`` names. The folder of the spec is searched for the module first."""
     module, name = reference.split(":")
     here = str(folder.resolve())
     forget_namesake(module, folder)
@@ -47,7 +47,10 @@ def find(reference: str, folder: Path) -> Any:
 
 
 def forget_namesake(module: str, folder: Path) -> None:
-    """A module of this name from another folder, which another spec has loaded, is not the one beside this spec."""
+    """Remove a module from ``sys.modules`` if another spec has loaded it from another folder.
+
+    This is done only if the folder of this spec has a module of the same name, which must be imported instead.
+    """
     top = module.partition(".")[0]
     ours = [folder.resolve() / f"{top}.py", folder.resolve() / top / "__init__.py"]
     loaded = getattr(sys.modules.get(top), "__file__", None)
@@ -57,7 +60,7 @@ def forget_namesake(module: str, folder: Path) -> None:
 
 
 def guarded(make: Callable[..., Any], reference: str, **arguments: Any) -> Any:
-    """make(**arguments); what the user's code raises is said in one sentence."""
+    """Return ``make(**arguments)``. An exception of the user's code becomes a ValueError with one sentence."""
     try:
         return make(**arguments)
     except (Exception, SystemExit) as error:
@@ -65,7 +68,7 @@ def guarded(make: Callable[..., Any], reference: str, **arguments: Any) -> Any:
 
 
 def checked(thing: Any, reference: str, role: str) -> Any:
-    """The thing, refused where it does not have what its role needs."""
+    """Return ``thing``. Raises ValueError if it lacks a member that its role requires."""
     if lacking := lacks(thing, role):
         raise ValueError(
             f"{reference!r} is of type {type(thing).__name__}, which is no {role}: it has no {', no '.join(lacking)}."
@@ -74,7 +77,7 @@ def checked(thing: Any, reference: str, role: str) -> Any:
 
 
 def lacks(thing: Any, role: str) -> list[str]:
-    """The members that are missing; what the user's property raises is said in one sentence."""
+    """The members that ``thing`` lacks for its role. An exception of a user's property becomes a ValueError with one sentence."""
     for name in ("shape", "smoothness", *(name for contract in ROLES[role] for name in members(contract))):
         try:
             has(thing, name)

@@ -3,7 +3,8 @@
 A **point** is anything with ``+``, ``-``, scalar ``*`` and :func:`condgrad.points.inner`: a numpy array of any shape,
 or a structured matrix. Points are immutable: nothing in the library changes their entries.
 
-Everything else here is a ``Protocol``: a class belongs to a contract by having its members, not by inheriting.
+The other contracts here are ``Protocol`` classes: a class fits a contract if it has the members of the contract. It need not
+inherit from the contract.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Point = Any
 """A numpy array, or a structured point with ``+``, ``-``, scalar ``*`` and ``inner``."""
 
 Batch = Any
-"""The result of ``draw``: a numpy array whose first axis is that of the samples (for a finite sum, the indices of terms)."""
+"""The result of ``draw``: a numpy array with one entry or row for each sample (for a finite sum, the index of a term)."""
 
 
 # ---------------------------------------------------------------------------------------------------- the problem
@@ -47,11 +48,11 @@ class Expectation(Protocol):
         """The mean of the samples' gradients at x."""
 
     def term_rows(self, x: Point, batch: Batch) -> np.ndarray:
-        """One row for each sample, with the numbers that must be stored to compute its gradient at x again (one number if the
-        terms are ridge functions)."""
+        """One row for each sample, with the numbers from which ``assemble`` computes the gradient of the sample at x again. If
+        the terms are ridge functions, a row has one number."""
 
     def assemble(self, rows: np.ndarray, batch: Batch) -> Point:
-        """The mean gradient of the samples, computed from their rows; linear in the rows."""
+        """The mean gradient of the samples, computed from the rows that ``term_rows`` returned. It is linear in the rows."""
 
 
 class FiniteSum(Objective, Expectation, Protocol):
@@ -76,7 +77,10 @@ class Projectable(Domain, Protocol):
 
 
 class SpectralSet(Domain, Protocol):
-    """A set of matrices that is defined by their values (singular values or eigenvalues), with projections of low rank."""
+    """A set of matrices that is defined by the values of a matrix: its singular values or its eigenvalues.
+
+    Projections onto the set have low rank.
+    """
 
     spectrum: str
     """Kind of the values: "singular" or "eigen"."""
@@ -85,17 +89,19 @@ class SpectralSet(Domain, Protocol):
     trace: float
     """Largest sum of the values of a point."""
     floor: float
-    """Values below this do not change the linear oracle's minimum: 0 if the sum of the values of a point may be smaller than
-    ``trace``, else minus infinity."""
+    """Values of ``-direction`` below this number do not change the minimum that the linear oracle finds. The number is 0 if the
+    sum of the values of a point may be smaller than ``trace``, else minus infinity."""
 
     def shrink(self, values: np.ndarray) -> np.ndarray:
-        """The values of the projection of a matrix with these values; both are in decreasing order."""
+        """The values of the projection of a matrix that has the given values. Argument and result are in decreasing order."""
 
     def low_rank_start(self) -> Point:
         """A starting point, as a LowRank."""
 
     def lmo_near(self, direction: Point, block: np.ndarray, accuracy: float) -> tuple[Point, np.ndarray]:
-        """The answer of ``lmo`` up to an estimated error in <direction, .> of ``accuracy``, and the vectors found on the way.
+        """The answer of ``lmo``, and the vectors found on the way.
+
+        The estimated error of <direction, answer> is at most ``accuracy``.
 
         The search starts from the vectors in ``block``.
         """
@@ -103,33 +109,37 @@ class SpectralSet(Domain, Protocol):
     def beyond(
         self, z: Point, left: np.ndarray, right: np.ndarray, needed: float, size: float
     ) -> tuple[float, np.ndarray]:
-        """An upper bound on the values of z on the orthogonal complement of the given Ritz vectors, and the Ritz vectors found
-        there.
+        """An upper bound on the values of z on the orthogonal complement of the given Ritz vectors.
 
-        The search stops as soon as the bound is at most ``needed``. ``size`` is the norm of z. The bound replaces the value of
-        the linear oracle in a gap, without a vertex.
+        The Ritz vectors that were found on the complement are returned too.
+
+        The search stops as soon as the bound is at most ``needed``. ``size`` is the norm of z. In a Frank-Wolfe gap, the bound is
+        used instead of the minimum that the linear oracle finds; no vertex is needed.
         """
 
 
 class FactoredForm(Protocol):
-    """A map x(w) from vectors to points of a set, defined for every w other than 0. Its image are the points up to some rank."""
+    """A map x(w) from vectors w other than 0 to points of a set. Its image is the set of all points up to some rank."""
 
     start: np.ndarray
-    """The vector of the point at which the form was requested, up to rounding."""
+    """The vector w for which x(w) is, up to rounding, the point at which the form was requested."""
 
     def point(self, w: np.ndarray) -> Point:
         """x(w), a point of the set for every w."""
 
     def pull_back(self, w: np.ndarray, grad: Point) -> np.ndarray:
-        """The gradient of F(x(w)) by w, given the gradient of F at x(w)."""
+        """The gradient of F(x(w)) with respect to w, computed from ``grad``, the gradient of F at x(w)."""
 
     def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float) -> float:
-        """An estimate of the squared gradient mapping with step size gamma at x(w) within the image, from the gradient by w."""
+        """An estimate of the squared gradient mapping at x(w), restricted to the image, with step size gamma.
+
+        ``pulled`` is the gradient with respect to w, as ``pull_back`` returns it.
+        """
 
 
 @cache
 def members(contract: type) -> tuple[str, ...]:
-    """Names of the members that a contract requires, those of its bases first."""
+    """Names of the members that a contract requires. The members of its bases come first."""
     bases = reversed(contract.__mro__)  # object and Protocol have private names only
     named = [name for cls in bases for name in (*vars(cls).get("__annotations__", {}), *vars(cls))]
     return tuple(dict.fromkeys(name for name in named if not name.startswith("_")))
@@ -141,14 +151,14 @@ def missing(thing: Any, *contracts: type) -> list[str]:
     Parameters
     ----------
     thing : object
-        An objective, a set or another part. A wrapper that passes attributes on has the members of the object that it wraps.
+        An objective, a set or another part. A wrapper that forwards attributes has the members of the object that it wraps.
     *contracts : type
-        Protocols of this module. If there are several, the answer is for the one of which the fewest members are missing.
+        Protocols of this module. If there are several, the result is for the contract with the fewest missing members.
 
     Returns
     -------
     list of str
-        In the order in which the contract names them; empty if ``thing`` fits.
+        The missing members, in the order in which the contract names them; empty if ``thing`` fits.
 
     Examples
     --------
@@ -238,7 +248,7 @@ EXTRAS: dict[type, dict[str, str]] = {
         ),
     },
 }
-"""The optional members of each contract, and what they are used for. `docs/extending.md` has the same table."""
+"""The optional members of each contract, and what each member is used for. `docs/extending.md` has the same table."""
 
 
 # ---------------------------------------------------------------------------------------------------- the oracles
@@ -269,8 +279,9 @@ class Oracle(NamedTuple):
     """A function of an objective or a set whose calls are counted and whose answers must be finite."""
 
     counters: tuple[str, ...]
-    """Counters that increase by 1 with each call. "terms" stands for ifo of a finite sum and sfo of an expectation, which
-    increase by the length of the batch. For a finite sum, fo also adds n_terms to ifo."""
+    """Counters that increase by 1 with each call. "terms" stands for ``ifo`` if F is a finite sum and for ``sfo`` if F is an
+    expectation; this counter increases by the length of the batch. For a finite sum, a call that increases ``fo`` also adds
+    n_terms to ``ifo``."""
     finite: tuple[Part, ...]
 
 
@@ -289,11 +300,11 @@ ORACLES: dict[str, Oracle] = {
     "beyond": Oracle(("ub",), (Part("A vector of the upper bound", itemgetter(1)),)),
     "project": Oracle(("po",), (Part("The projection"),)),
 }
-"""The table of oracles, by the name of the member."""
+"""The oracles of objectives and sets, by the name of the member."""
 
 
 def vertex_oracle(domain: Any) -> Callable[[Point], Point]:
-    """Return ``atom`` of a set, the linear minimisation oracle that answers with structured points; ``lmo`` if it has none."""
+    """Return ``atom`` of a set, the linear oracle that answers with structured points; ``lmo`` if the set has no ``atom``."""
     atom = getattr(domain, "atom", None)
     return domain.lmo if atom is None else atom
 
@@ -310,20 +321,20 @@ class Problem:
 
 
 class Estimator(Protocol):
-    """An estimator of the gradient of F. Its memory is part of the solver's state."""
+    """An estimator of the gradient of F. Its memory (what it keeps between steps) is part of the solver's state."""
 
     def init(self, objective: Any, x: Point) -> Any: ...
 
     def estimate(self, objective: Any, x: Point, memory: Any, k: int, rng: np.random.Generator) -> tuple[Point, Any]:
-        """The gradient to use in step k (counted from 1), and the memory after it."""
+        """The gradient to use in step k (counted from 1), and the memory after this step."""
 
 
 InnerStop = Callable[[float], float]
-"""Function of |u_t - u|^2 / gamma that returns the largest gap with which the prox point u_t is accurate enough."""
+"""Function of |u_t - u|^2 / gamma. It returns the largest gap with which the prox point u_t of the point u is accurate enough."""
 
 
 class Prox(NamedTuple):
-    """An inexact prox point with its Frank-Wolfe gap in the prox subproblem, which is infinite if it was not computed."""
+    """An inexact prox point, with its Frank-Wolfe gap in the prox subproblem. The gap is infinite if it was not computed."""
 
     point: Point
     gap: float
@@ -331,7 +342,7 @@ class Prox(NamedTuple):
 
 
 class Inner(Protocol):
-    """Solves min <g, x> + |x - u|^2 / (2 gamma) over the set until the Frank-Wolfe gap is at most that of ``stop``."""
+    """Solves min <g, x> + |x - u|^2 / (2 gamma) over the set until the Frank-Wolfe gap is at most what ``stop`` allows."""
 
     def init(self, domain: Any, x: Point) -> Any:
         """The memory that is kept between outer steps; None if the solver needs none."""
@@ -342,7 +353,8 @@ class Inner(Protocol):
 class State(Protocol):
     """The state of a method after ``k`` steps: everything that changes from step to step. ``x`` is the iterate to report.
 
-    It may have ``fun``, which is F(x) or None. If it is not None, the driver records it and does not call ``value``.
+    A state may have the member ``fun``, which is F(x) or None. If ``fun`` is a number, the driver records it and does not call
+    ``value``.
     """
 
     @property
@@ -361,11 +373,15 @@ class State(Protocol):
 
     @property
     def descent(self) -> Any:
-        """The point and the full gradient of the last step at which it relied on smoothness (a Descent); None if stochastic."""
+        """A ``Descent``: the point at which the last step relied on smoothness, and the full gradient there.
+
+        None for a stochastic method.
+        """
 
 
 class Solver(Protocol):
-    """One method. Its parameters do not change, and ``step`` is pure. The driver has the loop, the clock and the counters."""
+    """One method. Its parameters do not change, and ``step`` has no side effects. The driver has the loop, the clock and the
+    counters."""
 
     def init(self, problem: Problem, x0: Point) -> Any: ...
 
@@ -378,7 +394,7 @@ class Solver(Protocol):
 @stored
 @dataclass(frozen=True)
 class Record:
-    """One row of the trace: what is known after ``k`` steps. A number that was not measured is NaN.
+    """One row of the trace: the measurements after ``k`` steps. A number that was not measured is NaN.
 
     The steps of a warm start, before step 0 of the method, have numbers below 0.
     """
@@ -417,8 +433,8 @@ class Reason(NamedTuple):
 class BudgetEnd(Exception):
     """Raised within a step by an oracle call that a budget does not allow.
 
-    A step may attach the state that it has reached to the exception, as ``unfinished``, and raise it again. Then the result is
-    that state. A checkpoint has the state before the step, so that a resumed run takes the whole step.
+    A step may attach the state that it has reached to the exception, as ``unfinished``, and raise it again. Then the run returns
+    this unfinished state. A checkpoint has the state before the step, so that a resumed run takes the whole step.
     """
 
     def __init__(self, reason: Reason):
@@ -429,7 +445,7 @@ class Stop(Protocol):
     """A stopping rule. Rules are combined with ``|`` (either) and ``&`` (both)."""
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
-        """The reason to stop after this record, or None to continue; ``trace`` has the rows before it."""
+        """The reason to stop after this record, or None to continue; ``trace`` has the rows before this record."""
 
     def progress(self, record: Record, trace: Sequence[Record]) -> float:
         """Estimated progress, from 0 to 1, from which the remaining time is estimated."""
@@ -438,12 +454,12 @@ class Stop(Protocol):
         """The budgets, which are also checked before each oracle call, so that they can end a long step."""
 
     def watches(self) -> set[str]:
-        """The measures that the rule uses: ``mapping``, ``gap``."""
+        """Names of the measures that the rule uses: ``mapping``, ``gap``, both or none."""
 
     def tolerance(self) -> float | None:
-        """The smallest tolerance on the squared gradient mapping; None if there is none."""
+        """The smallest tolerance on the squared gradient mapping; None if the rule has no such tolerance."""
 
 
 Metric = Callable[[Problem, Point], float]
 Listener = Callable[[Record, Sequence[Record]], None]
-"""Called with each record and the rows before it."""
+"""Called with each record and the rows of the trace before this record."""

@@ -18,7 +18,8 @@ from condgrad.protocols import Domain, Expectation, Inner, Objective, missing
 from condgrad.solvers import METHODS, Method
 
 GROUP = "condgrad"
-"""Group of the entry points of plugins. They are loaded when a name is looked up that is not one of the library's own."""
+"""Name of the group of entry points by which plugins register their parts. The plugins are loaded when a name is looked up that
+is not in the registry."""
 TABLES: dict[str, dict[str, Any]] = {
     "set": DOMAINS,
     "objective": OBJECTIVES,
@@ -27,7 +28,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "inner": INNERS,
 }
 NAME = re.compile(r"[^\W_][\w.+-]*")
-"""Names that can be given in a spec and on the command line without quotes."""
+"""Pattern of the names that can be registered: names that need no quotes in a spec and on the command line."""
 RESERVED = {"method": ("auto",), "inner": ("auto",)}
 
 
@@ -36,21 +37,25 @@ class PluginWarning(UserWarning):
 
 
 def register(kind: str, name: str, factory: Callable[..., Any], **details: Any) -> Any:
-    """Make an own part known by name, to ``minimize``, specs, the command line's listings and the contract checks.
+    """Register your own set, objective, loss, method or inner solver under a name.
+
+    ``minimize``, specs, the listings of the command line and the contract checks then know the name.
 
     Parameters
     ----------
     kind : {"set", "objective", "loss", "method", "inner"}
-        What it is.
+        The kind of part.
     name : str
-        Its name: new; letters, digits, ``-``, ``_``, ``+`` and ``.``, the first one a letter or a digit.
+        A new name of letters, digits, ``-``, ``_``, ``+`` and ``.`` that begins with a letter or a digit.
     factory : callable
-        Class or function that builds the part; its parameters are the keys of a spec. For a loss and an inner solver, each
-        parameter needs a default. For a method: ``make(problem, setup, **options)``, which returns a solver.
+        Class or function that builds the part. The names of its parameters are the keys in a spec. For a loss or an inner solver,
+        each parameter needs a default. For a method, the factory is a function ``make(problem, setup, **options)`` that returns a
+        solver.
     **details : Any
-        Fields of its entry in the registry: :class:`condgrad.domains.DomainEntry`, :class:`condgrad.objectives.ObjectiveEntry`,
-        :class:`condgrad.objectives.LossEntry`, :class:`condgrad.solvers.Method`, :class:`condgrad.inner.InnerEntry`. A set and
-        an objective need ``example``, a function without parameters that builds a small one, on which its members are checked.
+        Fields of the entry in the registry, which is one of :class:`condgrad.domains.DomainEntry`,
+        :class:`condgrad.objectives.ObjectiveEntry`, :class:`condgrad.objectives.LossEntry`, :class:`condgrad.solvers.Method`,
+        :class:`condgrad.inner.InnerEntry`. A set and an objective need ``example``, a function without parameters that builds a
+        small instance. The members of this instance are checked.
 
     Returns
     -------
@@ -60,14 +65,15 @@ def register(kind: str, name: str, factory: Callable[..., Any], **details: Any) 
     Raises
     ------
     ValueError
-        If the name is taken or has other characters, or if a detail is missing or unknown.
+        If the name is taken or not allowed, or if a detail is missing or unknown.
     TypeError
         If the part lacks a member that its contract requires, or its factory has parameters without names.
 
     Notes
     -----
     A package registers its parts by an entry point of the group ``condgrad``, which names a function without parameters that
-    calls ``register``. That function is called before listings and specs, and when a name is not one of the library's own.
+    calls ``register``. This function is called before parts are listed, before a spec is read, and when a name is not in the
+    registry.
 
     Examples
     --------
@@ -99,7 +105,7 @@ def register(kind: str, name: str, factory: Callable[..., Any], **details: Any) 
 
 
 def _check_signature(kind: str, name: str, factory: Callable[..., Any]) -> None:
-    """Refuse a factory whose parameters have no names that a spec could give."""
+    """Raise TypeError if a factory has parameters without names, such as ``*args``, because a spec gives parameters by name."""
     advice = "give a class or a function in which each parameter has a name"
     try:
         parameters = inspect.signature(factory).parameters.values()
@@ -181,7 +187,7 @@ ENTRIES: dict[str, Callable[[str, Callable[..., Any], dict[str, Any]], Any]] = {
 def _made(
     entry: Any, kind: str, name: str, factory: Any, details: dict[str, Any], needed: str = "", field: str = ""
 ) -> Any:
-    """Build the entry; raises ValueError or TypeError for a detail that is unknown, missing or of the wrong type."""
+    """Build the entry of the registry. Raises ValueError or TypeError if a detail is unknown, missing or of the wrong type."""
     for key in {needed, field} & set(details):
         if not callable(details[key]):
             found = type(details[key]).__name__
@@ -200,7 +206,7 @@ def _made(
 def _built(example: Callable[[], Any], what: str, name: str) -> Any:
     try:
         return example()
-    except Exception as error:  # the function is the user's
+    except Exception as error:  # any exception, because the function is the user's
         raise TypeError(
             f"The {what} of {name!r} can't be built ({type(error).__name__}: {error}): give a function without parameters."
         ) from error
@@ -224,7 +230,7 @@ def _complete(thing: Any, what: str, *contracts: type) -> None:
 
 @cache
 def load_plugins() -> None:
-    """Load the entry points of the group ``condgrad``, once. If one of them fails, a PluginWarning says why."""
+    """Load the entry points of the group ``condgrad``, once per process. If an entry point fails, a PluginWarning says why."""
     for point in entry_points(group=GROUP):
         try:
             point.load()()
@@ -236,7 +242,7 @@ def load_plugins() -> None:
 
 
 def known(kind: str, name: Any = None) -> dict[str, Any]:
-    """The registry of one kind of part. Plugins are loaded first, unless ``name`` is in the registry already."""
+    """The registry of one kind of part. If ``name`` is not in the registry, plugins are loaded first."""
     table = TABLES[kind]
     if not isinstance(name, str) or name not in table:
         load_plugins()

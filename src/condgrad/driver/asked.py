@@ -1,4 +1,4 @@
-"""What a run is asked to do: fixed from its beginning to its end."""
+"""The class `Asked`: the problem, the method and the settings of one run, which do not change during the run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OUTPUTS = ("best", "last", "lowest")
 """The iterates that a run can return."""
 
 Callback = Callable[[Record, Point], bool | None]
-"""Called as ``callback(record, x)`` at the start and after each step; returning True ends the run."""
+"""Called as ``callback(record, x)`` at the start and after each step. If it returns True, the run ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +23,10 @@ class Asked:
     """The problem, the method, the stopping rule and the settings of one run; see :func:`condgrad.run` for the settings."""
 
     problem: Problem
-    """The objective and the set, without counters of oracle calls."""
+    """The objective and the set. Oracle calls through this object are not counted."""
     measured: Problem
-    """The problem on which points are measured: for an expectation, on a fixed batch of samples."""
+    """The problem on which points are measured. It equals ``problem`` if F has values. If F is an expectation, the mean over a
+    fixed batch of samples replaces F."""
     solver: Solver
     x0: Point
     stop: Rule
@@ -39,22 +40,22 @@ class Asked:
     spec: str = ""
     """Hash of the problem, the method and the settings."""
     checked: bool = True
-    """Whether iterates are audited and certified, and a fault of an oracle ends the run with a result. False for the intermediate
-    runs of a fit, in which such a fault is raised."""
+    """True: iterates are audited and certified, and if an oracle fails, the run ends with a result. False, for the intermediate
+    runs of a fit: iterates are not checked, and the exception of the oracle is raised."""
 
     @cached_property
     def has_value(self) -> bool:
-        """Whether F has values; an expectation has none."""
+        """Whether values of F can be computed, which an expectation does not allow."""
         return fits(self.problem.objective, Objective)
 
     @cached_property
     def budgets(self) -> tuple[Any, ...]:
-        """Limits on oracle calls, steps, time and memory."""
+        """Limits on oracle calls, time and memory, which are also checked within a step."""
         return self.stop.budgets()
 
     @cached_property
     def watches(self) -> set[str]:
-        """The measures that the stopping rule uses: ``mapping``, ``gap``."""
+        """Names of the measures that the stopping rule uses: ``mapping``, ``gap``, both or none."""
         return self.stop.watches()
 
     @cached_property
@@ -78,5 +79,5 @@ class Asked:
         return self.output == "best"
 
     def rank(self, certificate: Certificate) -> float:
-        """The measure by which the best certificate is chosen."""
+        """The number by which certificates are compared: the Frank-Wolfe gap with ``by_gap``, else the bound on the mapping."""
         return certificate.gap if self.by_gap else certificate.upper

@@ -1,9 +1,9 @@
-"""Audit of a run by the driver, the same for every method. Some findings end the run, others become warnings.
+"""Audit of a run: the driver checks the points, the smoothness constant and the linear oracle, for every method alike.
 
-A run ends if a point is not finite or leaves the set, or if an answer of a user's linear oracle is worse than an earlier one. A
-smoothness constant L that is too small, and a linear oracle that was not exact, lead to warnings only. The certificate of the
-returned point stays valid: it includes the error of the oracle, and its step size is 1/(2L) with the larger L that the run has
-measured. Only the method's own guarantee of convergence is lost.
+A run ends if a point is not finite or leaves the set, or if an answer of a user's linear oracle is worse than one of its earlier
+answers. A smoothness constant L that is too small, and a linear oracle that was not exact, lead to warnings only. After such a
+warning, the certificate of the returned point stays valid: it includes the error of the oracle, and its step size is 1/(2L) with
+the larger L that the run has measured. Only the method's own guarantee of convergence is lost.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from condgrad.solvers.states import Descent
 ROUNDING = 1e-14
 """Rounding error of a point, relative to its norm."""
 SLACKS = tuple(10.0**-n for n in range(15, 1, -1))
-"""Tolerances tried in this order to find the smallest with which the set contains the witness of a certificate. The first is the
-size of rounding errors."""
+"""Tolerances of ``contains``, in the order in which they are tried. The first one with which the set contains the witness of a
+certificate (its prox point) is used. The first in the list is the size of rounding errors."""
 MAX_OUTSIDE_CALLS = 20
-"""Maximum number of linear oracle calls to prove that a point is outside of a set without ``contains``."""
+"""Maximum number of linear oracle calls to prove that one point is outside of a set without ``contains``."""
 
 
 class SmoothnessWarning(UserWarning):
-    """The smoothness constant that was given is too small, or the gradient is not that of the function."""
+    """The smoothness constant that was given is too small, or the gradient is not the gradient of the function."""
 
 
 def later(k: int) -> int:
@@ -48,7 +48,10 @@ def later(k: int) -> int:
 
 
 def audited(problem: Problem, start: Point | None = None) -> Problem:
-    """The problem. If the set is a user's, each answer of its linear oracle is compared with earlier ones and with ``start``."""
+    """Return the problem. If the set is a user's own, it is wrapped in :class:`Compared`.
+
+    The wrapper compares each answer of the linear oracle with earlier answers and with ``start``.
+    """
     if not by_user(problem.domain):
         return problem
     domain = compared(problem.domain)
@@ -58,21 +61,21 @@ def audited(problem: Problem, start: Point | None = None) -> Problem:
 
 @dataclass(eq=False)
 class Audit:
-    """Audit of one run. It calls the uncounted problem, while the clock of the run is paused."""
+    """Audit of one run. Its oracle calls are not counted, and the clock of the run is paused during the audit."""
 
     problem: Problem
-    """As :func:`audited` returns it."""
+    """The problem that :func:`audited` returned."""
     given: bool
-    """Whether L is given. If not, backtracking finds an L that the run does not contradict."""
+    """Whether L is given. Only a given L is checked: an L that backtracking finds agrees with the run."""
     reached: Reached
-    """The findings are in ``reached.findings``."""
+    """Progress of the run. The findings of the audit are in ``reached.findings``."""
     reports: list[Inexact] = field(default_factory=list)
-    """Reports of inexact answers since the last step."""
+    """Reports of inexact answers of the linear oracle since the last step."""
     error: float = 0.0
     """Largest error of the linear oracle's answers in the last step."""
 
     def resume(self) -> None:
-        """Compare the next answers of a user's linear oracle with those in the findings of a checkpoint."""
+        """In a resumed run, compare the next answers of a user's linear oracle with the answers in the checkpoint."""
         if isinstance(self.problem.domain, Compared):
             self.problem.domain.remembered = self.reached.findings.vertices
 
@@ -82,11 +85,11 @@ class Audit:
         return isinstance(self.problem.domain, Compared) and self.problem.domain.refuted
 
     def note(self, **new: Any) -> None:
-        """Change the findings."""
+        """Replace the given fields of the findings."""
         self.reached.findings = self.reached.findings._replace(**new)
 
     def smoothness(self, L: float) -> float:
-        """L, or, if it is larger, the lower bound on the smoothness constant that gradients and values of the run imply."""
+        """The larger of L and of the lower bound on the smoothness constant that the gradients and values of the run imply."""
         findings = self.reached.findings
         seen = max(findings.curvature.largest, findings.along)
         return seen if seen / (1 + 1e-6) > L else L
@@ -121,7 +124,7 @@ class Audit:
         return error
 
     def outside(self, x: Point, calls: int = 0) -> bool:
-        """Whether x is outside of the set. For a set without ``contains``: whether ``calls`` linear oracle calls prove it."""
+        """Whether x is outside of the set. Without ``contains``: whether ``calls`` linear oracle calls prove it."""
         try:
             return not self.problem.domain.contains(x, counts_as_inside(self.problem.domain))
         except NotGiven:
@@ -133,9 +136,10 @@ class Audit:
         return f"compare the answers of {type(self.problem.domain).__name__}'s {oracles} with its contains"
 
     def unfit(self, certificate: Certificate, converged: bool) -> str:
-        """Sentence about a point of the certificate that is outside of the set, or "".
+        """Sentence for the message if a point of the certificate is outside of the set; "" if all points are inside.
 
-        If the set has no ``contains``, points are checked after convergence only, because this takes linear oracle calls.
+        If the set has no ``contains``, the points are checked only after convergence, because the check takes linear oracle
+        calls.
         """
         calls = MAX_OUTSIDE_CALLS if converged else 0
         which = "point that is returned" if self.outside(certificate.x, calls) else ""
@@ -144,9 +148,12 @@ class Audit:
         return f"But the {which} lies outside of the set: {self.suspects()}." if which else ""
 
     def with_slack(self, certificate: Certificate) -> Certificate:
-        """Add the error that arises if the witness is slightly outside of the set, because Lemma 1 assumes a point of the set.
+        """Add to a certificate the error that arises if its witness is slightly outside of the set.
 
-        A witness at distance delta from the set changes the gap by up to delta |direction|, and the norm by up to delta / step.
+        Lemma 1 (see certificate.py) assumes that the witness is in the set.
+
+        A witness at distance delta from the set changes the gap by up to delta |direction|, and the norm of the mapping by up to
+        delta / step.
         """
         slack = self.slack(certificate.prox)
         if slack == 0.0:
@@ -157,10 +164,10 @@ class Audit:
         return replace(certificate, gap=certificate.gap + worth, rounding=certificate.rounding + off)
 
     def slack(self, x: Point) -> float:
-        """The smallest tolerance, a power of 10, with which the set contains x; 0 if that is the size of rounding errors.
+        """The smallest tolerance, a power of 10, with which the set contains x; 0 if it is the size of rounding errors.
 
-        For a set without ``contains`` it can't be found. Then 0 is returned, or, if the set answers in a coarse type such as
-        float16, the rounding error of that type.
+        Without ``contains`` the tolerance can't be found. The result is then 0, or, if the set answers in a coarse type such as
+        float16, the rounding error of this type.
         """
         largest = counts_as_inside(self.problem.domain)
         try:
@@ -176,10 +183,10 @@ class Audit:
     def check_step(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
     ) -> None:
-        """Check a given L between two steps.
+        """Check a given L with the gradients and values of two successive steps.
 
-        L is too small if two gradients differ by more than L times the distance of their points. A value above
-        F(x) + <grad, y - x> + L/2 |y - x|^2 proves the same, or that the gradient is not that of F.
+        L is too small if two gradients differ by more than L times the distance of their points. With d = y - x, if F(y) is above
+        F(x) + <grad, d> + L/2 |d|^2, then L is too small or the gradient is not the gradient of F.
         """
         if not self.given or before is None or last is None or after.descent is None:
             return
@@ -209,14 +216,18 @@ class Audit:
             self.note(rise=rise, along=along)
 
     def rounding(self, x: Point, grad: Point, L: float) -> float:
-        """Change of F if x changes by its rounding error, which near F = 0 is more than the rounding error of F itself."""
+        """Upper bound on the change of F if x changes by its rounding error.
+
+        Near F = 0 this change is larger than the rounding error of F itself.
+        """
         slip = ROUNDING * sqrt(norm2(x))
         return slip * (sqrt(norm2(grad)) + L * slip)
 
     def check_smoothness(self, certificate: Certificate) -> None:
-        """Check L for a run that has converged before there were two gradients to compare.
+        """Check L at convergence, because the run may have converged before it had two gradients to compare.
 
-        The second gradient is taken at the prox point; if that is the point itself, at the answer of the linear oracle.
+        The first gradient is taken at the certificate's point x, the second at its prox point. If the prox point equals x, the
+        second gradient is taken at the linear oracle's answer.
         """
         if not self.given or not self.problem.objective.smoothness or not fits(self.problem.objective, Objective):
             return

@@ -46,16 +46,16 @@ MAX_COUNT = 2**62
 SAVED: dict[str, Any] = {
     name: kind for name, kind in annotations_of(Reached).items() if name not in ("watch", "counts", "trace")
 } | {"record": Record}
-"""The fields of :class:`Reached` that are saved as they are, with their types; the other three are saved as numbers and
-columns. The verification of a certificate is not saved: a resumed run verifies its certificate again."""
+"""The fields of :class:`Reached` that are saved as they are, with their types; the other three (watch, counts, trace) are saved
+as numbers and columns. The verification of a certificate is not saved: a resumed run verifies its certificate again."""
 STATE = {"k": int, "x": AnyPoint, "L": float, "certificate": Certificate | None, "descent": Descent | None}
-"""Fields that the state of every method has, because the driver reads them, with their types."""
+"""Types of the fields that the driver reads from a state. The state of every method has these fields."""
 DATA = {"k", "problem", "counts", "spent", "rows", "phases", "tree", "nodes"}
 """Keys of the data in the file, besides arrays."""
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written, or the last one could not be read and the one before it was used."""
+    """A checkpoint could not be written, or the last checkpoint could not be read and the previous one was used."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ class Saving:
     def __init__(self, checkpoint: Checkpoint, problem: Fingerprint, resume: bool):
         self.path, self.checkpoint, self.problem, self.resume = Path(checkpoint.path), checkpoint, problem, resume
         self.data: dict[str, Any] | None = None
-        """The plain data of the last step; its arrays are in ``arrays``."""
+        """The plain data of the last snapshot; the arrays of the snapshot are in ``arrays``."""
         self.arrays: dict[str, np.ndarray] = {}
         self.saved: int | None = None
         """The step of the last checkpoint that was written or read; None: there is none."""
         self.failure = ""
-        """Why the last attempt to save failed; "" if it did not."""
+        """Why the last attempt to save failed; "" if it succeeded."""
         self.keep = True
         """Whether the next save keeps the present file as the previous checkpoint."""
         self.due = monotonic() + checkpoint.seconds
@@ -121,7 +121,7 @@ class Saving:
     # ------------------------------------------------------------------------------------------------- writing
 
     def after(self, objective: Any, reached: Reached, cache: Cache) -> None:
-        """Take a snapshot of this step, before its row of the trace is added, and save it when that is due."""
+        """Take a snapshot of this step, before its row of the trace is added, and write it to the file if a save is due."""
         moving = {name: getattr(reached, name) for name in SAVED}
         remembered = objective.remembered() if hasattr(objective, "remembered") else None
         try:
@@ -230,7 +230,7 @@ class Saving:
         cache.fill(*content)
 
     def _find(self) -> tuple[Any, dict[str, np.ndarray]] | None:
-        """The data of the last checkpoint, or of the previous one if the last is damaged; None if there is none."""
+        """The data of the last checkpoint, or of the previous one if the last one is damaged; None if there is no checkpoint."""
         older = archive.previous(self.path)
         try:
             return _read(self.path)
@@ -279,7 +279,7 @@ def _shared(objective: Any) -> dict[str, Any]:
 
 
 def validate_content(evaluations: list[Any], values: list[Any], numbers: list[Any]) -> None:
-    """Raise TypeError or ValueError if this is not the content of a cache. ``restore`` has validated the objects in it."""
+    """Raise TypeError or ValueError if the arguments are not the content of a cache. ``restore`` has validated their objects."""
     check_type(evaluations, list[tuple[Any, LowRank, float, Structured | None]], "the cached evaluations")
     check_type(values, list[tuple[Any, Factors, np.ndarray]], "the cached values")
     check_type(numbers, list[tuple[Any, Factors, float]], "the cached numbers")

@@ -1,7 +1,8 @@
 """The choice of a method for ``method="auto"``, by predicted CPU time.
 
-The prediction has three parts: what the problem offers (:class:`Offer`), the CPU time of its oracles, which is measured in a few
-calls, and the number of steps of each method, from :data:`MODELS`. The numbers in them were fitted to `benchmarks.methods`.
+The prediction uses what the problem offers (:class:`Offer`) and the CPU time of its oracles, which is measured in a few calls.
+From these, the formulas in :data:`MODELS` predict the CPU time of a run of each method. The constants in the formulas were fitted
+to the measurements of `benchmarks.methods`.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from condgrad.solvers import Method
 
 @dataclass(frozen=True)
 class Auto:
-    """``method="auto"`` with a setting.
+    """The choice ``method="auto"``, with the setting whether CPU time is measured.
 
     Parameters
     ----------
     clock : bool, default True
-        Measure the CPU time of the oracles. The choice can then differ between machines, and between two runs if two methods are
-        predicted to be about equally fast; a resumed run keeps the choice that its checkpoint has. False: the oracles are
-        called in the same way but assumed to cost ``NOMINAL``, so that the same problem always has the same choice, and two runs
-        have the same bits.
+        Measure the CPU time of the oracles. The choice can then differ between machines. It can also differ between two runs if
+        two methods are predicted to be about equally fast. A resumed run keeps the choice in its checkpoint. False: the oracles
+        are called in the same way, but ``NOMINAL`` is used as their CPU time. Then the choice for a problem is always the same,
+        and two runs agree bit for bit.
 
     Examples
     --------
@@ -63,13 +64,13 @@ class Choice:
     Attributes
     ----------
     method : str
-        Its name.
+        Name of the method.
     reason : str
-        Why it was chosen, in one sentence.
+        Why the method was chosen, in one sentence.
     at_vertex : bool
-        Whether the run starts at the vertex that minimises <grad F(start), x>, in place of the start of the set.
+        Whether the run starts at the vertex that minimises <grad F(start), x>, instead of at the start of the set.
     predicted : dict of str to float
-        CPU seconds by method, as predicted; empty if nothing had to be predicted.
+        Predicted CPU seconds of a run, by method; empty if the choice needed no prediction.
     seconds : dict of str to float
         Measured CPU seconds of one call, by oracle: ``grad``, ``batch``, ``lmo``, ``project``.
     cpu : float
@@ -97,7 +98,7 @@ class Choice:
 
     @classmethod
     def stored(cls, found: Mapping[str, Any]) -> Choice | None:
-        """The choice in the fingerprint of a run, whose keys are such as ``choice.method``; None if it has none.
+        """Read the choice from the fingerprint of a run; None if the fingerprint has no keys such as ``choice.method``.
 
         Parameters
         ----------
@@ -124,34 +125,40 @@ class Offer:
     """What the problem offers, and how accurate the answer must be."""
 
     n_terms: int
-    """Number of terms of a finite sum; 0 if F is none."""
+    """Number of terms of a finite sum; 0 if F is not a finite sum."""
     projects: bool
+    """Whether the set has a projection and the start is an array."""
     ratio: float
     """The squared gradient mapping at the start, divided by the tolerance; at least 1."""
 
 
 Seconds = Mapping[str, float]
-"""CPU seconds of one call, by oracle: ``grad``, ``batch`` (sqrt(n) terms), ``lmo``, ``project``."""
+"""CPU seconds of one call, by oracle: ``grad``, ``batch`` (gradients of sqrt(n) terms), ``lmo``, ``project``."""
 Model = Callable[[Offer, Seconds], float]
-"""Predicted CPU seconds of a run."""
+"""Function that predicts the CPU seconds of a run."""
 
 NOMINAL: Seconds = {"grad": 1e-3, "batch": 1e-4, "lmo": 1e-4, "project": 1e-4}
-"""Assumed CPU seconds of a call if no clock may be used."""
+"""Assumed CPU seconds of one call of each oracle, for ``Auto(clock=False)``."""
 STEP_OVERHEAD = 1.5e-4
-"""CPU seconds of a step besides its oracle calls: about 30 numpy calls and the bookkeeping of the driver."""
+"""CPU seconds of a step without its oracle calls: about 30 numpy calls and the bookkeeping of the driver."""
 CORRECTIVE_OVERHEAD = 4e-4
-"""CPU seconds of an iteration of the inner solver ``corrective`` besides the linear minimisation: a small quadratic programme."""
+"""CPU seconds of an iteration of the inner solver ``corrective`` without its linear minimisation. In this time, the iteration
+solves a small quadratic programme."""
 CORRECTIVE_CALLS = 5.0
-"""Linear minimisations of ``corrective`` for a prox subproblem: 3 to 8 on the Birkhoff and flow polytopes."""
+"""Assumed number of linear minimisations of ``corrective`` for one prox subproblem. On the Birkhoff and flow polytopes, 3 to 8
+were measured."""
 SOLVED_BY_VERTEX = 1e-3
-"""The start is replaced by a vertex if the Frank-Wolfe gap there is at most this share of that at the start, or if it proves that
-the mapping there is within the tolerance."""
+"""The run starts at a vertex if the Frank-Wolfe gap at the vertex is at most this share of the gap at the start. It also starts
+at the vertex if the gap there proves that the mapping there is within the tolerance."""
 MIN_TERMS = 1000
-"""A finite sum with fewer terms is treated as one function: a batch would cost as much as all terms."""
+"""Minimum number of terms for which ``ncgs-spider`` is considered. With fewer terms, a batch would cost as much as all terms."""
 
 
 def _sliding(offer: Offer, seconds: Seconds) -> float:
-    """NCGS: 5 steps for each digit of the squared mapping, each with 1.5 gradients (one for a step that is repeated)."""
+    """NCGS: 5 steps for each decimal digit by which the squared mapping must decrease.
+
+    A step takes 1.5 gradients on average, because a step that is repeated takes one more.
+    """
     if offer.projects:
         prox = 1.5 * seconds["project"] + STEP_OVERHEAD
     else:
@@ -160,7 +167,10 @@ def _sliding(offer: Offer, seconds: Seconds) -> float:
 
 
 def _frank_wolfe(offer: Offer, seconds: Seconds) -> float:
-    """Open-loop Frank-Wolfe: the number of steps grows like a power of the accuracy, 40 for two digits, 600 for five."""
+    """Open-loop Frank-Wolfe: the number of steps grows like a power of the factor by which the squared mapping must decrease.
+
+    It is about 40 for a factor of 100, and 600 for a factor of 100,000.
+    """
     return 6 * offer.ratio**0.4 * (seconds["grad"] + seconds["lmo"] + STEP_OVERHEAD)
 
 
@@ -172,8 +182,9 @@ def _recursive_sliding(offer: Offer, seconds: Seconds) -> float:
 
 
 MODELS: dict[str, Model] = {"ncgs": _sliding, "frank-wolfe": _frank_wolfe, "ncgs-spider": _recursive_sliding}
-"""The methods whose time is predicted: those that were the fastest somewhere in `benchmarks.methods`. A method that is added here
-takes part in the choice. Of the others the first that fits, in the order of the registry, is chosen if none of these fits."""
+"""The methods whose CPU time is predicted, with their formulas: those that were the fastest on some problem of
+`benchmarks.methods`. A method that is added here takes part in the choice. If no method of this table fits the problem, the first
+method of the registry that fits is chosen."""
 FOR_SAMPLES = ("stochastic-ncgs",)
 """The methods that are preferred if F is known by samples only."""
 
@@ -183,11 +194,14 @@ def choose(
 ) -> tuple[Choice, Point]:
     """Choose a method.
 
-    1. An expectation, which has no full gradient: ``stochastic-ncgs``.
-    2. A spectral set: ``ncgs``, which alone has the partial SVDs and the factored phase.
-    3. A vertex that is nearly stationary: ``frank-wolfe``, from there. The gradient at the start and the vertex that it leads to
-       are computed for the measurement anyway.
-    4. Else the method with the smallest predicted time. A finite sum of at least 1,000 terms also has ``ncgs-spider``.
+    The first rule that applies decides:
+
+    1. F is an expectation, which has no full gradient: ``stochastic-ncgs``.
+    2. The set is spectral: ``ncgs``, the only method that has partial SVDs and the factored phase.
+    3. The vertex that minimises <grad F(start), x> is nearly stationary: ``frank-wolfe``, started at this vertex. The test takes
+       no further oracle calls, because the gradient and the vertex are computed for the measurement anyway.
+    4. Otherwise: the method with the smallest predicted time. ``ncgs-spider`` is considered only for a finite sum of at least
+       1,000 terms.
 
     Parameters
     ----------
@@ -229,24 +243,24 @@ def choose(
 
 
 def first_vertex(problem: Problem, start: Point) -> Point:
-    """The vertex that minimises <grad F(start), x>, at which a run of an earlier choice has started."""
+    """The vertex that minimises <grad F(start), x>. A resumed run starts there if its choice has ``at_vertex``."""
     return _as(start, vertex_oracle(problem.domain)(problem.objective.grad(start)))
 
 
 def _as(start: Point, vertex: Point) -> Point:
-    """The vertex as an array if the start is one."""
+    """The vertex, converted to an array if the start is an array."""
     return np.asarray(vertex) if isinstance(start, np.ndarray) else vertex
 
 
 class Measured:
-    """The first calls of the oracles, with their CPU time."""
+    """Calls the oracles a few times, measures the CPU time of the calls, and chooses a method."""
 
     def __init__(self, problem: Problem, clock: bool):
         self.problem, self.clock = problem, clock
         self.seconds: dict[str, float] = {}
 
     def timed(self, oracle: str, call: Callable[..., Any], *args: Any) -> Any:
-        """Call an oracle; its time is the shorter one of all calls, as the first may load or compile something."""
+        """Call an oracle. The shortest time of its calls is kept, because the first call may load or compile something."""
         begun = process_time()
         answer = call(*args)
         spent = process_time() - begun if self.clock else NOMINAL[oracle]
@@ -254,7 +268,7 @@ class Measured:
         return answer
 
     def choice(self, start: Point, eps: float, names: Sequence[str], free_start: bool) -> tuple[Choice, Point]:
-        """Call the oracles at the start and at the vertex that its gradient leads to, and choose."""
+        """Call the oracles at the start and at the vertex that minimises <grad F(start), x>, and choose a method."""
         objective, domain = self.problem.objective, self.problem.domain
         lmo = vertex_oracle(domain)
         here = self.timed("grad", objective.grad, start)
@@ -277,7 +291,7 @@ class Measured:
         return Choice(best, self.reason(best, predicted, offer), False, predicted, dict(self.seconds)), start
 
     def offer(self, x: Point, grad: Point, vertex: Point, there: Point, L: float, gap: float, eps: float) -> Offer:
-        """What the problem offers; measures a projection and a batch if it has them."""
+        """What the problem offers. Also measures the CPU time of a projection and of a batch, if the problem has them."""
         objective, domain = self.problem.objective, self.problem.domain
         gamma = 1 / (2 * L) if L > 0 else 1.0
         mapping = max(gap, 0.0) / gamma  # an upper bound

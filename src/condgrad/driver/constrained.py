@@ -1,4 +1,4 @@
-"""Minimisation with functional constraints: a front door of its own, since its certificate is another one."""
+"""`minimize_constrained`: minimisation over a set with constraints h_i(x) <= 0. Its certificate is a bound on the minimum."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ class ConstrainedResult:
     fun: float
     """f(x)"""
     infeasibility: float
-    """The largest h_i(x), or 0 if all are negative."""
+    """The largest h_i(x), or 0 if all h_i(x) are negative."""
     lower_bound: float
-    """Proven lower bound on the minimum of f over the feasible points; infinite if it is proven that there are none."""
+    """Proven lower bound on the minimum of f over the feasible points; infinite if it is proven that no point is feasible."""
     status: str
     """"converged", "infeasible" or "out_of_budget"."""
     message: str
     steps: int
     witness: Point
-    """The point from which ``lower_bound`` follows, together with ``multipliers``; see ``verify``."""
+    """The point that proves ``lower_bound``, together with ``multipliers``; see ``verify``."""
     multipliers: tuple[float, ...]
-    """One for each constraint."""
+    """The multipliers that prove ``lower_bound``, one for each constraint."""
     counts: dict[str, int] = field(default_factory=dict)
-    """Oracle calls; fo and values are of f and of all constraints."""
+    """Number of oracle calls. ``fo`` and ``values`` include the gradients and the values of all constraints."""
 
     @property
     def gap(self) -> float:
-        """f(x) - lower_bound: f(x) is at most this much above the minimum, and below it only as far as x is infeasible."""
+        """f(x) - lower_bound, an upper bound on f(x) minus the minimum.
+
+        f(x) can be below the minimum only if x is infeasible.
+        """
         return self.fun - self.lower_bound
 
     def verify(self, objective: Any, domain: Any, constraints: Sequence[Any]) -> float:
@@ -46,13 +49,13 @@ class ConstrainedResult:
         Parameters
         ----------
         objective, domain, constraints
-            Those of the run.
+            The arguments with which :func:`minimize_constrained` was called.
 
         Returns
         -------
         float
-            f(w) + sum_i m_i h_i(w) - max_s <grad f(w) + sum_i m_i grad h_i(w), w - s>. If the status is "infeasible", the same
-            without f: a positive number proves that no point of the set is feasible.
+            f(w) + sum_i m_i h_i(w) - max_s <grad f(w) + sum_i m_i grad h_i(w), w - s>. If the status is "infeasible", the terms
+            with f are left out: a positive number then proves that no point of the set is feasible.
         """
         w, weights = self.witness, [*self.multipliers]
         parts = list(zip(weights, constraints, strict=True))
@@ -89,9 +92,9 @@ def minimize_constrained(
     x0 : array, default None
         Starting point in the set, not necessarily feasible. None: ``domain.start()``.
     tol : float, default 1e-2
-        The run ends when f(x) is certified to be at most tol above the minimum and no constraint is violated by more.
+        The run ends when f(x) is certified to be at most tol above the minimum and no constraint is violated by more than tol.
     tol_constraints : float, default None
-        Tolerance of the constraints, if it is another.
+        Maximum violation of a constraint at the end of the run. None: ``tol``.
     max_steps : int, default 100_000
     lower_bound : float, default None
         A lower bound on f at all feasible points. None: computed from one gradient and one linear minimisation at x0.

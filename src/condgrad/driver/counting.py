@@ -18,7 +18,7 @@ from condgrad.protocols import ORACLES, Oracle, Problem, has
 
 @dataclass
 class Counts:
-    """Oracle calls so far, inner ones included."""
+    """Number of oracle calls so far, including the calls of inner solvers."""
 
     fo: int = 0
     """Full gradients."""
@@ -43,7 +43,7 @@ class Counts:
 
 
 Allow = Callable[[dict[str, int]], None]
-"""Called before each oracle call with the counts that the call adds; raises an exception to refuse it."""
+"""Called before each oracle call with the counts that the call adds; raises an exception to refuse the call."""
 
 
 class Counted:
@@ -115,7 +115,7 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
 
 
 def found(answer: Any) -> str:
-    """Describe why the squared norm of an answer is not finite. The index in a structured matrix is one into its ``values``."""
+    """Describe why the squared norm of an answer is not finite. For a structured matrix, the index is that in ``values``."""
     numbers = getattr(answer, "values", answer)
     if not isinstance(numbers, np.ndarray | float):
         return "holds NaN or Inf, or is too large to square"

@@ -1,4 +1,4 @@
-"""The end of a run: the last measurement, the check of what is returned, and the messages about it."""
+"""The end of a run: measures the last iterate, checks the point that is returned, and writes the message of the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from condgrad.driver.run import Loop
 
 FINAL = ("converged", "failed", "interrupted")
-"""Endings after which the last iterate is not measured: its measures are known, can't be computed, or there is no time."""
+"""Statuses with which the last iterate is not measured: its measures are known (converged) or can't be computed (failed), or
+there is no time (interrupted)."""
 GRACE_SHARE = 0.1
 """Maximum time that the last measurement may take after a deadline, as a share of the time limit."""
 
@@ -43,7 +44,7 @@ def finished(run: Loop, reason: Reason) -> Result:
 
 
 def interrupted(run: Loop, interruption: KeyboardInterrupt) -> Result:
-    """The result of an interrupted run, which is not checked."""
+    """The result of an interrupted run. The point that it returns is not checked."""
     run.reached.close_trace()
     reason = Reason("interrupted", describe_interruption(interruption))
     return result(run, *unchecked(run, reason, "the run was interrupted"))
@@ -130,14 +131,14 @@ def certify_last(run: Loop, x: Point, reason: Reason) -> Certificate:
 
 
 def last(run: Loop) -> Point:
-    """The point that is returned if no certificate decides."""
+    """The point that is returned if certificates do not decide: the iterate with the lowest F, or the last iterate."""
     if run.asked.output == "lowest" and run.reached.lowest is not None:
         return run.reached.lowest.x
     return run.asked.x0 if run.reached.state is None else run.reached.state.x
 
 
 def inner_of(solver: Any) -> str | None:
-    """The name of the solver's inner solver, also where backtracking or a warm start is wrapped around it."""
+    """The name of the inner solver of a method, which may be wrapped by backtracking or by a warm start."""
     while hasattr(solver, "solver"):
         solver = solver.solver
     return inner_name(solver.inner) if hasattr(solver, "inner") else None
@@ -146,8 +147,9 @@ def inner_of(solver: Any) -> str | None:
 def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
     """The point to return, with F, its certificate and the reason for the ending.
 
-    It is the iterate that met the tolerance, or the one with the best certificate, after verification. If there is none, or if
-    ``output`` asks for it, it is the last iterate or the one with the lowest F.
+    With ``output="best"`` the point is the iterate that met the tolerance, or else the iterate with the best certificate. Its
+    certificate is verified. If there is no certificate, or with another ``output``, the point is the last iterate or the iterate
+    with the lowest F.
     """
     if run.audit.refuted:
         return uncertified(run, reason)
@@ -166,7 +168,7 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     try:
         offer(run, reason)
-    except (*FAULTS, MemoryError):  # then the values that are known already decide
+    except (*FAULTS, MemoryError):  # then the values of F that are known decide
         pass
     x, fun, certificate = last(run), nan, None
     lowest = run.reached.lowest if run.asked.output == "lowest" else None
@@ -184,7 +186,10 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
 
 
 def offer(run: Loop, reason: Reason) -> None:
-    """Update the lowest F with the last iterate and the one that met the tolerance: their values may not have been recorded."""
+    """Update the lowest F with the last iterate and with the iterate that met the tolerance.
+
+    The values of F at these two iterates may not have been recorded.
+    """
     reached, value = run.reached, run.observer.value
     if reached.state is not None and run.asked.has_value:
         reached.keep_lowest(reached.state.x, value(reached.state.x), reached.state.k)
@@ -193,7 +198,8 @@ def offer(run: Loop, reason: Reason) -> None:
 
 
 def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
-    """The point to return if the linear oracle was shown to be wrong: it has no certificate, which would rely on the oracle."""
+    """The point to return if the linear oracle was shown to be wrong. A certificate would rely on the oracle, so there is
+    none."""
     x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
     message = f"{reason.message} The returned point has no certificate, which would rely on that oracle."
     try:
@@ -203,14 +209,17 @@ def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
 
 
 def confirmed(run: Loop, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
-    """The certificate, or None if one of its points is outside of the set, and the reason after the check."""
+    """Check a certificate and the reason for the ending.
+
+    Returns the certificate, or None if one of its points is outside of the set, and the reason after the check.
+    """
     if unfit := run.audit.unfit(certificate, reason.status == "converged"):
         return None, Reason("failed", f"{reason.message} {unfit}")
     return certificate, checked(run, reason, certificate)
 
 
 def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
-    """The reason after the check of the point that is returned, with a sentence about which point that is."""
+    """The reason for the ending after the check of the returned point. Its message says which iterate is returned."""
     pending = run.reached.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.verifier.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None
@@ -237,7 +246,7 @@ def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
 
 
 def not_confirmed(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
-    """The reason if the check did not confirm convergence. Its message has the verified bound, not the method's own."""
+    """The reason if the check did not confirm convergence. Its message has the verified bound, not the bound of the method."""
     ended = f"{reason.message} " if reason.status == "out_of_budget" else ""
     beyond = run.verifier.beyond_precision(certificate, mostly=True)
     if (
@@ -270,17 +279,17 @@ def tolerated(eps: float | None) -> str:
 
 
 def unchecked(run: Loop, reason: Reason, why: str) -> tuple[Point, float, Certificate | None, Reason]:
-    """The point to return if it could not be checked; it has no certificate."""
+    """The point to return if there was no time or memory to check it. It has no certificate."""
     x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
     message = f"{reason.message} The returned point was not checked, because {why}: it has no certificate."
     return x, nan, None, Reason(reason.status, message)
 
 
 def lower_elsewhere(run: Loop, certificate: Certificate) -> str:
-    """A sentence about the iterate with the lowest F, if that is not the returned one (which has the smallest mapping)."""
+    """Sentence that says where F was lower than at the returned point, which has the smallest mapping; "" if nowhere."""
     lowest = run.reached.lowest
     if lowest is None or lowest.fun >= run.observer.value(certificate.x):
         return ""
-    # option II certifies a point within a step, so the returned point and the lowest one may have the same step number
+    # ncgs-ii certifies a point within a step, so the returned point and the lowest one may have the same step number
     where = f"at step {lowest.step}" if lowest.step != run.reached.best_k else "at the end of that step"
     return f" F was lower {where}, {lowest.fun:.6g}: see result.lowest, or ask for output='lowest'."

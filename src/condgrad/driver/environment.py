@@ -17,7 +17,7 @@ BLAS_THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THR
 
 
 def environment() -> dict[str, str]:
-    """Versions, machine and date, for the facts of a report.
+    """Versions, machine and date, as a report lists them.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def machine() -> str:
 
 
 def _processor() -> str:
-    """Model name of the processor on Linux, elsewhere what the platform module reports."""
+    """Name of the processor: on Linux the model name, elsewhere the answer of the platform module."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))

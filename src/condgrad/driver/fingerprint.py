@@ -1,4 +1,4 @@
-"""Fingerprints of runs: the content of problem, method and settings. Runs with equal fingerprints take equal steps."""
+"""Fingerprint of a run: a description of its problem, method and settings. Runs with equal fingerprints take equal steps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from condgrad.points import LowRank, norm2
 from condgrad.protocols import Objective, Point, Problem, fits
 
 Fingerprint = dict[str, Any]
-"""Attribute path -> a number, a string, or the checksum of an array."""
+"""Path of an attribute, such as ``objective.smoothness`` -> a number, a string, or the checksum of an array."""
 
 MAX_DEPTH = 6
-"""Maximum depth to which the attributes of an object are described."""
+"""Maximum number of levels of attributes of attributes that are described."""
 OWN = ("condgrad.", "array ", "scipy.sparse", "builtins.")
-"""Beginnings of descriptions that determine an object. Any other is that of a user's class or function, and has only its name."""
+"""A description that begins with one of these texts determines its object. A description with another beginning is of a user's
+class or function and has only the name."""
 
 
 def digest(found: Fingerprint) -> str:
@@ -35,7 +36,8 @@ def fingerprint(
 ) -> Fingerprint:
     """Describe a run by classes, parameters and the checksums of all arrays.
 
-    The content of a user's function can't be compared: its name is used, and with ``probing`` also its answers at the start.
+    A user's function is described by its name, because its code can't be compared. With ``probing``, norms of its answers at the
+    start are added.
     """
     objective, domain = unwrapped(problem.objective), unwrapped(problem.domain)
     found: Fingerprint = {}
@@ -50,7 +52,7 @@ def fingerprint(
 
 
 def describe(path: str, thing: Any, found: Fingerprint, depth: int) -> None:
-    """Add the description of an object to ``found``, under ``path``, and those of its attributes, down to ``depth`` levels."""
+    """Add an object to ``found`` under ``path``, and its attributes under longer paths, down to ``depth`` levels."""
     if isinstance(thing, bool | int | float | str | np.generic) or thing is None:
         found[path] = thing.item() if isinstance(thing, np.generic) else thing
     elif isinstance(thing, np.ndarray):
@@ -83,8 +85,7 @@ def checksum(array: np.ndarray) -> str:
 
 
 def probe(problem: Problem, x0: Point) -> Fingerprint:
-    """The norms of the gradient at the start and of the step to the linear oracle's answer: the same on any machine, up to
-    rounding."""
+    """The norms of the gradient g at x0 and of x0 - lmo(g). They are the same on any machine, up to rounding."""
     objective = problem.objective
     try:
         if fits(objective, Objective):

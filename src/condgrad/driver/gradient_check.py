@@ -15,11 +15,11 @@ from condgrad.protocols import FiniteSum, Objective, Point, Problem, fits
 
 RELATIVE_LENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 """Lengths of the differences, relative to half the distance from x to the vertex. Long differences suffer from the curvature of
-F, short ones from rounding; the one that agrees best counts."""
+F, short ones from rounding; the difference that agrees best with the gradient counts."""
 RELATIVE_LENGTHS_SINGLE = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
-"""The same for values computed in float32, the default of JAX and PyTorch."""
+"""Lengths of the differences if values are computed in float32, the default of JAX and PyTorch."""
 MIN_SINGLE_NOISE = 1e-10
-"""Values whose relative noise is larger than this were not computed in float64."""
+"""Values whose relative noise is larger than this count as computed in float32."""
 NOISE_FACTOR = 4
 """The noise of the values of F is assumed to be at most this factor times the scatter observed in a few of them."""
 
@@ -37,7 +37,8 @@ class Precision(NamedTuple):
 
 DOUBLE = Precision(rtol=1e-4, rounding=1e-14, max_uncertainty=1 / 10)
 SINGLE = Precision(rtol=5e-3, rounding=5e-7, max_uncertainty=1 / 4)
-"""For float32; an error of 1 % is detected."""
+"""``DOUBLE`` and ``SINGLE``: for values of F that were computed in float64 and in float32. In float32, an error of 1 % is
+detected."""
 
 
 class GradientCheck(NamedTuple):
@@ -104,7 +105,7 @@ def check_gradient(
     Returns
     -------
     GradientCheck
-        Result for the direction along which the two agree least; ``matches`` is True if the error is tolerated.
+        Result for the direction along which gradient and differences agree least; ``matches`` is True if the error is tolerated.
 
     Raises
     ------
@@ -140,7 +141,7 @@ def check_gradient(
 
 
 def check_direction(objective: Any, x: Point, vertex: Point, i: int) -> GradientCheck:
-    """Check the gradient at the midpoint of x and a vertex, in the direction from one to the other."""
+    """Check the gradient at the midpoint of x and a vertex, in the direction from x to the vertex."""
     middle, d = 0.5 * x + 0.5 * vertex, 0.5 * (vertex - x)
     gradients = {"grad": objective.grad(middle)}
     if fits(objective, FiniteSum):
@@ -224,7 +225,8 @@ def estimates_from(differences: list[Difference], rounding: float, scatter: floa
 def compare_slope(slope: float, rounding: float, estimates: list[Estimate], precision: Precision) -> GradientCheck:
     """Compare a slope with the conclusive estimate that agrees best.
 
-    If no estimate is conclusive, compare with the most certain one. The error is then the part that uncertainty can't explain.
+    If no estimate is conclusive, compare with the most certain one. The error is then the part of the deviation that uncertainty
+    can't explain.
     """
     conclusive = []
     for estimate in estimates:

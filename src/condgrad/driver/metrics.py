@@ -1,4 +1,4 @@
-"""Metrics of a point: value, Frank-Wolfe gap and gradient mapping, computed on the uncounted problem with the clock paused."""
+"""Metrics of a point: value, Frank-Wolfe gap and gradient mapping. Their oracle calls and their time are not counted."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from condgrad.protocols import Batch, Inner, Point, Problem, Projectable, Spectr
 from condgrad.runtime.signals import receiving, worst
 
 MAX_DENSE_ENTRIES = 512 * 512
-"""Maximum number of entries of a low-rank matrix that is converted to a dense one for an exact measurement."""
+"""Maximum number of entries of a low-rank matrix that is converted to an array for an exact measurement."""
 MAX_MEASURING_CALLS = 1000
-"""Maximum number of linear oracle calls of one measurement on a set without a projection.
-The interval is valid in any case; more calls would make it narrower."""
+"""Maximum number of linear oracle calls of one measurement on a set without a projection. The measured interval is valid after
+any number of calls; more calls would make it narrower."""
 
 
 def value(problem: Problem, x: Point) -> float:
@@ -35,8 +35,9 @@ def wolfe_gap(problem: Problem, x: Point) -> float:
 def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, exact: bool = False) -> Certificate:
     """Gradient mapping at x with step size gamma.
 
-    Exact for arrays if the set has a projection, otherwise an interval from Lemma 1. For the interval, the prox subproblem is
-    solved until the interval is a tenth of the norm or below eps/100, or ``MAX_MEASURING_CALLS`` are used up.
+    The mapping is exact if x is an array and the set has a projection. Otherwise it is an interval from Lemma 1 (see
+    certificate.py). For the interval, the prox subproblem is solved until the interval is a tenth of the norm or below eps/100,
+    or until ``MAX_MEASURING_CALLS`` linear oracle calls are used up.
 
     Parameters
     ----------
@@ -45,10 +46,10 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
     gamma : float
         Step size of the mapping.
     eps : float, optional
-        Tolerance on the squared mapping with which the result is compared.
+        Tolerance on the squared mapping. It decides how narrow the interval must be.
     exact : bool, default False
-        Also convert a low-rank matrix of at most ``MAX_DENSE_ENTRIES`` entries to a dense one and project it, which is cheaper
-        far from a solution.
+        Whether a low-rank matrix of at most ``MAX_DENSE_ENTRIES`` entries is converted to an array, so that its mapping is exact
+        too. Far from a solution this is cheaper than an interval.
 
     Returns
     -------
@@ -73,7 +74,7 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
 
 
 def is_dense(x: Point) -> bool:
-    """Whether x is an array, or made of blocks that are."""
+    """Whether x is an array, or consists of blocks that are all arrays."""
     return all(map(is_dense, x.blocks)) if isinstance(x, Blocks) else isinstance(x, np.ndarray)
 
 

@@ -35,10 +35,11 @@ from condgrad.solvers import METHODS, Schedule, Setup, build, practical, theory
 logger = logging.getLogger(__name__)
 
 WARM_START, WARM_START_OF_POLISH = 20, 10
-"""Default numbers of Frank-Wolfe steps of a warm start: without the factored phase, and with it, which improves a rough start at
-less cost."""
+"""Default numbers of Frank-Wolfe steps of a warm start: without and with the factored phase (``polish``). The factored phase
+improves a rough start at less cost than Frank-Wolfe steps."""
 PRACTICAL_CALLS = 1000
-"""Maximum number of linear oracle calls for a prox subproblem with the practical schedule; condg could need millions."""
+"""Maximum number of linear oracle calls for a prox subproblem with the practical schedule. The inner solver condg could need
+millions."""
 
 
 def minimize(
@@ -71,8 +72,8 @@ def minimize(
     r"""Minimise a smooth, possibly non-convex function over a convex set.
 
     Only ``projected-gradient`` and ``accelerated-gradient`` need a projection; all other methods use linear minimisations over
-    the set. On a set with a cheap projection the default ``inner="auto"`` solves prox subproblems by projection, and
-    ``result.inner`` says so.
+    the set. On a set with a cheap projection the default ``inner="auto"`` solves prox subproblems by projection; ``result.inner``
+    is then "exact".
 
     .. math:: \min_{x \in \Omega} F(x)
 
@@ -87,74 +88,74 @@ def minimize(
         ``project``, up to 10 linear oracle calls, which are not counted, check that x0 is not outside.
     method : str, Solver or Auto, default "ncgs"
         A name from ``condgrad.METHODS``, a solver object, or "auto". A solver object has ``init(problem, x0)`` and
-        ``step(problem, state)``. It has its own schedule, inner solver and options, so that none of these may be given
-        here. "auto": chosen by :func:`condgrad.driver.chooser.choose` from what the objective and the set offer and from
-        the measured CPU time of their oracles, among all methods that fit the problem and accept the given options;
-        ``result.choice`` and ``result.message`` say which, and why. A resumed run keeps the choice of its checkpoint.
+        ``step(problem, state)``. It has its own schedule, inner solver and options, so these can't be given here. "auto":
+        :func:`condgrad.driver.chooser.choose` chooses among all methods that fit the problem and accept the given options. The
+        choice depends on what the objective and the set offer, and on the measured CPU time of their oracles. ``result.choice``
+        and ``result.message`` name the chosen method and the reason. A resumed run keeps the choice of its checkpoint.
         ``Auto(clock=False)`` measures no time, so that the choice is the same on every machine.
     tol : float, default 1e-6
-        Stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most ``tol``. It has the
-        unit F^2 / x^2 of a squared gradient: if F is multiplied by 10, it becomes 100 times as large; if x is multiplied
-        by 10, it becomes 100 times as small.
+        Stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most ``tol``. |g|^2 has the unit
+        F^2 / x^2 of a squared gradient: if F is multiplied by 10, |g|^2 becomes 100 times as large; if x is multiplied by 10,
+        |g|^2 becomes 100 times as small.
     max_steps : int, default 1000
-        Maximum number of steps. With ``schedule="theory"``, the N of the theorem.
+        Maximum number of steps. With ``schedule="theory"``, this is the number N of steps in the theorem of the method.
     stop : Rule, default None
-        Stopping rule in place of ``tol`` and ``max_steps``, such as ``Gap(1e-4) | Seconds(60) | Calls(10_000,
-        "lo")``. Its mapping tolerance, if it has one, replaces ``tol`` in the accuracy of prox subproblems too.
+        Stopping rule in place of ``tol`` and ``max_steps``, such as ``Gap(1e-4) | Seconds(60) | Calls(10_000, "lo")``. If the
+        rule has a tolerance on the mapping, the accuracy of prox subproblems depends on this tolerance instead of ``tol``.
     schedule : {"practical", "theory"} or Schedule, default "practical"
-        Step sizes, accuracies and batch sizes; also a value such as ``practical(c=0.25)``.
+        How step sizes, accuracies and batch sizes are chosen: a name, or an object such as ``practical(c=0.25)``.
     inner : {"auto", "spectral", "exact", "corrective", "condg"} or Inner, default "auto"
-        How prox subproblems are solved; also an inner solver such as ``CondG(max_calls=100)``. "auto": spectral on
-        spectral sets, exact on other sets with a projection, else corrective. With a name and the practical schedule,
-        each prox subproblem takes at most 1000 linear oracle calls (spectral: 4, corrective: 5); its certificate states
-        the accuracy that was reached.
+        How prox subproblems are solved: a name, or an inner solver such as ``CondG(max_calls=100)``. "auto": spectral on spectral
+        sets, exact on other sets with a projection, else corrective. If ``inner`` is a name and the schedule is practical, each
+        prox subproblem takes at most 1000 linear oracle calls (spectral: 4, corrective: 5). The certificate states the accuracy that was reached.
     warm_start : int, default None
-        Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with
-        the phase "warm-start" and numbers below 0; ``max_steps`` does not count them. None: 20, or 10 with
-        ``polish``, with the practical schedule if x0 is None, else 0.
+        Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with the phase
+        "warm-start" and numbers below 0; ``max_steps`` does not count them. None: if x0 is None and the schedule is practical,
+        20, or 10 with ``polish``; else 0.
     polish : bool or "auto", default "auto"
         Whether each step is followed by a phase that minimises F over the factors of the iterate. This converges much faster than
-        the steps alone; certificates are then computed on some steps only. Available for ``ncgs`` with the practical schedule, on
-        sets that have a factored form (``NuclearBall``, ``Spectrahedron``). "auto": if iterates are ``LowRank``, as with
-        ``Completion``. False: the steps alone, each with its certificate. True: also for iterates that are arrays; raises
-        TypeError if there is no factored form.
+        the steps alone. Certificates are then computed only on some steps. Available for ``ncgs`` with the practical schedule, on
+        sets that have a factored form (``NuclearBall``, ``Spectrahedron``). "auto": the phase is used if iterates are
+        ``LowRank``, as with ``Completion``. False: the phase is not used, and each step has its certificate. True: the phase is
+        used for iterates that are arrays too; raises TypeError if the set has no factored form.
     smoothness : float, SmoothnessEstimate or "estimate", default None
-        The constant L to use in place of the objective's own: a number, or the result of
-        :func:`condgrad.estimate_smoothness`, which also has the constants of the terms of a finite sum. "estimate": L is
-        found by backtracking. None: the objective's own L; found by backtracking if the objective has none.
+        The constant L to use in place of the objective's own: a number, or the result of :func:`condgrad.estimate_smoothness`,
+        which also has the constants of the terms of a finite sum. "estimate": L is found by backtracking. None: the objective's
+        own L, or, if the objective has none, an L found by backtracking.
     output : {"best", "last", "lowest", "random"}, default None
-        Which iterate is returned. "best": the one with the smallest certified mapping; the mapping of a stochastic
-        method is measured by the driver, for an expectation on a batch of ``validate`` samples. "last": the last one.
-        "lowest": the one with the lowest F among every ``every``-th step, certified at the end. "random": the paper's
-        random index, for stochastic methods. None: "random" for stochastic methods with ``schedule="theory"``, else
-        "best".
+        Which iterate is returned. "best": the iterate with the smallest certified mapping. For a stochastic method the driver
+        measures the mapping; if F is an expectation, on a batch of ``validate`` samples. "last": the last iterate. "lowest": the
+        iterate with the lowest F among the recorded steps (see ``every``), certified at the end. "random": the iterate after a
+        random number of steps, as in the theorems for stochastic methods. None: "random" for stochastic methods with
+        ``schedule="theory"``, else "best".
     seed : int, default 0
         Seed of all random numbers.
     every : int, default 1
         Record every ``every``-th step in the trace, with the value of F.
     measure : bool or float, default False
-        Have the driver measure the mapping of the iterates, at growing intervals and with the clock paused, in place of
-        the bound that the method computes. For comparisons of methods. Matrices of up to 512 x 512 are measured by a
-        full SVD. A number is the constant L of the measured mapping, gamma = 1/(2L), the same for all methods that are
-        compared; True: the L of the method, which differs between methods that estimate it.
+        Whether the driver measures the mapping of the iterates instead of using the bound that the method computes. This is for
+        comparisons of methods. The driver measures at growing intervals and with the clock paused. Matrices of up to 512 x 512
+        are measured by a full SVD. True: the mapping has gamma = 1/(2L) with the L that the method uses, which differs between
+        methods that estimate L. A number: this number is L, so that the mapping is the same for all methods that are compared.
     validate : int, default 10_000
         Number of samples of an expectation on which iterates are measured.
     callback : callable, default None
-        ``callback(record, x)``, called at the start and after each step. A true return value stops the run. What it
-        evaluates at x has no effect on the run.
+        ``callback(record, x)``, called at the start and after each step. A true return value stops the run. Evaluations of F in
+        the callback have no effect on the run.
     progress : bool, default None
         Show a progress line on stderr. None: on a terminal, if the run takes more than two seconds.
         ``CONDGRAD_PROGRESS=0`` in the environment disables it everywhere.
     check_gradient : bool, default False
-        Before the run, compare the gradient with differences of values (:func:`condgrad.check_gradient`), and refuse
-        one that does not match.
+        Before the run, compare the gradient with differences of values (:func:`condgrad.check_gradient`), and raise BadOracle if
+        they do not match.
     checkpoint : path-like or Checkpoint, default None
-        File to which the run is saved every 30 seconds and at its end; ``Checkpoint(path, seconds=...)`` or
-        ``Checkpoint(path, steps=...)`` for other intervals. An existing file is not overwritten unless ``resume`` is
-        True.
+        File to which the run is saved every 30 seconds and at its end. An object sets other intervals:
+        ``Checkpoint(path, seconds=...)`` or ``Checkpoint(path, steps=...)``. If there is a checkpoint in the file already and
+        ``resume`` is False, ValueError is raised.
     resume : bool, default False
-        Continue from the checkpoint, bit for bit as the interrupted run would have; start from the beginning if there
-        is none yet. The problem and all settings must be the same, except that budgets may be larger.
+        Continue from the checkpoint. The steps are bit for bit those that the interrupted run would have taken. If there is no
+        checkpoint yet, the run starts from the beginning. The problem and all settings must be the same, except that budgets may
+        be larger.
     on_interrupt : {"raise", "return"}, default None
         What follows Ctrl-C or SIGTERM, after the checkpoint (if there is one) has been saved. "raise": Ctrl-C raises
         KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process, so that one
@@ -265,7 +266,7 @@ def with_choice(result: Result, made: Choice | None) -> Result:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A run that is ready to begin: what ``minimize`` finds out before the first step."""
+    """A run that is ready to begin: everything that ``minimize`` determines before the first step."""
 
     problem: Problem
     solver: Solver
@@ -274,7 +275,7 @@ class Plan:
     name: str
     output: str
     choice: Choice | None
-    """The choice of the method, if it was left to the library."""
+    """The choice of the method by ``method="auto"``; None if the user gave the method."""
 
 
 def plan(
@@ -299,8 +300,8 @@ def plan(
 ) -> Plan:
     """Check the arguments of :func:`minimize` and build the run, without a step.
 
-    ``chosen`` is an earlier choice of the method to repeat, with ``method="auto"``. Raises TypeError or ValueError, with one
-    sentence, if the method does not fit the problem or the settings.
+    With ``method="auto"``, ``chosen`` is the choice in a checkpoint, which is then used again. Raises TypeError or ValueError,
+    with one sentence, if the method does not fit the problem or the settings.
     """
     whole(seed, "The seed", least=0)
     whole(max_steps, "max_steps", least=0)
@@ -352,7 +353,7 @@ def plan(
     warm = warm_start
     if warm is None:
         warm = WARM_START if from_nothing and fits(objective, Objective) else 0
-        # also for a choice among methods: the factored phase is that of ncgs, which is chosen on every set that has one
+        # also with method="auto", which chooses ncgs, the method with the factored phase, on every set with a factored form
         warm = min(warm, WARM_START_OF_POLISH) if polish and (is_auto(method) or method == "ncgs") else warm
     setup = Setup(schedule, inner, max(steps, 1), seed, warm, polish, certify=not measure)
     watched = eps if stop is None or stop.tolerance() is not None else None
@@ -402,7 +403,8 @@ def plan(
 def build_checked(
     name: str, problem: Problem, setup: Setup, options: dict[str, Any], eps: float | None, warm_start: int | None
 ) -> tuple[Problem, Solver]:
-    """The solver called ``name``, and the problem without its L if that is so small that every point would meet ``eps``."""
+    """Return the problem and the solver called ``name``. If every point would meet ``eps`` with the L of the problem, L is
+    removed."""
     entry, objective = METHODS[name], problem.objective
     if eps is not None and isinstance(setup.schedule, practical):
         problem = Problem(not_vacuous(objective, problem.domain, entry, eps), problem.domain)
@@ -414,7 +416,7 @@ def build_checked(
 
 
 def no_method(options: dict[str, Any], refusals: dict[str, str]) -> str:
-    """Sentence for settings with which no method fits the problem; it names the options, or the refusal of ncgs."""
+    """Message if no method fits the problem and the settings. Names the options, or else the reason why ncgs does not fit."""
     if options:
         return (
             f"No method that fits the problem has the options {', '.join(options)}: leave them out, or name a method."
@@ -423,12 +425,12 @@ def no_method(options: dict[str, Any], refusals: dict[str, str]) -> str:
 
 
 def is_auto(method: Any) -> bool:
-    """Whether the choice of the method is left to the library."""
+    """Whether ``method`` is "auto" or an :class:`Auto`, so that the library chooses."""
     return isinstance(method, Auto) or (isinstance(method, str) and method == "auto")
 
 
 def check_solver(solver: Any, given: list[str]) -> None:
-    """Raise TypeError if ``solver`` is not a solver object, or if settings are given, because a solver object has its own."""
+    """Raise TypeError if ``solver`` is not a solver object, or if ``given`` names settings: a solver object has its own."""
     if isinstance(solver, type):
         raise TypeError(f"method is the class {solver.__name__}, an instance was expected: {solver.__name__}(...).")
     missing = [name for name in ("init", "step") if not callable(getattr(solver, name, None))]
@@ -446,7 +448,8 @@ def check_solver(solver: Any, given: list[str]) -> None:
 
 @dataclass(frozen=True)
 class RandomIndex(Rule):
-    """The paper's random output: stop after R of N steps, where R is random, and return the last iterate."""
+    """Random output, as in the theorems for stochastic methods: stop after a random number R of N steps, return the last
+    iterate."""
 
     R: int
     N: int

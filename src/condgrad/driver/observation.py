@@ -31,14 +31,15 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Observer:
-    """Measures the iterates of a run on the uncounted problem, while its clock is paused."""
+    """Measures the iterates of a run. Its oracle calls are not counted, and the clock of the run is paused."""
 
     asked: Asked
     reached: Reached
     audit: Audit
 
     def observe(self, state: Any, last: bool = False) -> Record:
-        """Measure a state, and keep the best certificate and the lowest value so far. ``last``: whether the run has ended."""
+        """Measure a state, and store the best certificate and the lowest value so far. ``last`` says whether the run has
+        ended."""
         asked, reached = self.asked, self.reached
         self.learn(state)
         fun = self.value(state.x) if state.k % asked.every == 0 else nan
@@ -85,7 +86,7 @@ class Observer:
         """F(x), computed only if it is not known."""
         known = self.reached.known
         for point, fun in known:
-            if point is x:  # most often: without a comparison of entries
+            if point is x:  # the usual case, which needs no comparison of entries
                 return fun
         found = next((fun for point, fun in known if same_point(point, x)), None)
         fun = value(self.asked.problem, x) if found is None else found
@@ -93,10 +94,10 @@ class Observer:
         return fun
 
     def certify(self, state: Any, last: bool = False) -> Certificate | None:
-        """The certificate that the step computed itself, or a measured one if a measurement is due; None if there is neither.
+        """The certificate that the step itself computed, or, if a measurement is due, a measured certificate; otherwise None.
 
-        A step whose certificate has an infinite gap is not measured, because its method decides when a proof is worth its cost.
-        The ``last`` step of a run is measured nevertheless.
+        A method whose certificate has an infinite gap left the proof to a later step, because a proof is expensive. Then the
+        driver does not measure the step either, except the ``last`` one of a run.
         """
         asked, own = self.asked, state.certificate
         if not asked.checked:

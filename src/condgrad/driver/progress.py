@@ -1,4 +1,4 @@
-"""Progress of a run, with its estimated remaining time, for runs of more than two seconds."""
+"""Progress line of a run: the last step and the estimated remaining time, for runs of more than two seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from condgrad.runtime.progress import ProgressLine, duration
 
 
 class Progress:
-    """Callback that shows progress: rewrites one line on a terminal, elsewhere writes a line every ten seconds.
+    """Listener that shows progress. On a terminal it rewrites one line; elsewhere it writes a new line every ten seconds.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a run has reached: everything that changes from step to step. This is what a checkpoint saves."""
+"""The class `Reached`: everything in a run that changes from step to step. A checkpoint saves it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Findings(NamedTuple):
     curvature: Curvature = Curvature()
     """Largest lower bound on L from pairs of gradients."""
     rise: str = ""
-    """Sentence about the first step on which F was above the bound that L implies."""
+    """Sentence about the first step in which F was above the bound that L implies; "" if there was none."""
     inexact: int = 0
-    """Number of inexact answers of the linear oracle; ``error`` and ``sentence`` are those of the worst."""
+    """Number of inexact answers of the linear oracle; ``error`` and ``sentence`` describe the worst answer."""
     error: float = 0.0
     sentence: str = ""
     next_look: int = 1
@@ -40,25 +40,26 @@ class Findings(NamedTuple):
 
 @dataclass(eq=False)
 class Reached:
-    """The state of the method after its last step, what is known of its iterates, and what has been spent."""
+    """The state of the method after its last step, the measurements of the iterates, and the time and oracle calls used."""
 
     state: Any = None
     record: Record | None = None
-    """The record of the last step. It is also the last row of ``trace``, unless the trace leaves that step out."""
+    """The record of the last step. It is also the last row of ``trace`` if the trace includes this step."""
     current: Certificate | None = None
     """The certificate that the measures of the last record come from."""
     current_k: int = 0
-    """Number of the step that ``current`` belongs to: the last finished one, or the one in which it was measured."""
+    """Number of the step after which the point of ``current`` was the iterate. A step may certify the point from which it
+    started: then this is the number of the step before."""
     best: Certificate | None = None
     """The certificate with the smallest bound so far."""
     best_k: int = 0
-    """Number of the step that ``best`` belongs to, counted as in ``current_k``."""
+    """Number of the step after which the point of ``best`` was the iterate."""
     lowest: Lowest | None = None
     """The iterate with the lowest known F."""
     unconfirmed: Reason | None = None
     """A claim of convergence that its check did not confirm."""
     known: list[tuple[Point, float]] = field(default_factory=list)
-    """Points and F there, computed by the solver or for a record."""
+    """Pairs of a point and the value of F there, which the solver or the driver has computed."""
     idle: int = 0
     """Number of steps in a row that changed nothing."""
     next_check: int = 0

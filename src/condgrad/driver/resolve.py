@@ -42,10 +42,11 @@ from condgrad.protocols import (
 from condgrad.solvers import Method
 
 INSIDE = 1e-6
-"""Tolerance for a point outside of the set, relative to the diameter: it allows for rounding, also in the user's data."""
+"""Distance from the set up to which a point counts as inside, relative to the diameter. It allows for rounding errors, also in
+the user's data."""
 DIGITS = 1e-12
-"""Additional tolerance relative to the norm of the points, for their rounding: in a small set far from 0 the norm of a point is
-much larger than the diameter."""
+"""Additional distance up to which a point counts as inside, relative to the norm of a vertex. It allows for the rounding of
+points in a small set far from 0, where the norm of a point is much larger than the diameter."""
 FUNCTIONS: tuple[str, ...] = ("draw", "assemble", "mean_grad", "grad_scale", "remembered", "remember")
 FUNCTIONS += ("start", "contains", "low_rank_start", "shrink", "factored")
 """Members of an objective or a set that are functions, but not oracles."""
@@ -62,11 +63,11 @@ NUMBERS: dict[str, Callable[[Any, str], Any]] = {
 }
 """Members of an objective or a set that are numbers, and the function that checks each."""
 COARSE = 2.0
-"""Tolerance for a point outside of the set, in units of the machine epsilon of the coarsest type that a user's set has returned.
-The larger of this and INSIDE applies."""
+"""Distance from a user's set up to which a point counts as inside, relative to the diameter, in units of the machine epsilon of
+the coarsest type in which the set has answered. The larger one of this distance and INSIDE applies."""
 ENTRY_CALLS = 10
-"""Maximum number of linear oracle calls, which are not counted, to show that a start is outside of a set without ``contains``.
-Two or three are enough for a point that is clearly outside. Only ``contains`` makes the check reliable."""
+"""Maximum number of linear oracle calls to show that a start is outside of a set without ``contains``. The calls are not counted.
+Two or three calls are enough for a point that is clearly outside. Only ``contains`` makes the check reliable."""
 
 
 def check_problem(problem: Problem) -> Problem:
@@ -99,7 +100,7 @@ def check_problem(problem: Problem) -> Problem:
 
 
 def check_members(part: Any) -> None:
-    """Raise an error if a member of a user's own objective or set is not a function, or not a number, where one is expected."""
+    """Raise an error if a member of a user's own objective or set has the wrong type: not a function, or not a number."""
     owner = type(unwrapped(part))
     if owner.__module__.startswith("condgrad."):
         return
@@ -186,12 +187,15 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
 
 
 def uncached(x0: Point) -> Point:
-    """A point equal to x0 from which a run starts. A run may change how a structured point is stored; x0 must stay as it is."""
+    """A point equal to x0, from which a run starts.
+
+    A run may change how a structured point is stored, but it must not change the user's x0.
+    """
     return x0.uncached() if hasattr(x0, "uncached") else x0
 
 
 def check_point(answer: Any, what: str, shape: tuple[int, ...] | None = None) -> None:
-    """Refuse an answer that is neither an array of numbers nor a structured point, or that has another shape."""
+    """Raise an error if an answer is neither an array of numbers nor a structured point, or does not have the ``shape``."""
     found = f"of type {type(answer).__name__}"
     if isinstance(answer, np.ndarray) and answer.dtype.kind not in "biufc":
         found = f"an array of {answer.dtype}"
@@ -203,16 +207,16 @@ def check_point(answer: Any, what: str, shape: tuple[int, ...] | None = None) ->
 
 
 def counts_as_inside(domain: Any) -> float:
-    """Tolerance for a point outside of this set, relative to the diameter."""
+    """Distance from this set up to which a point counts as inside, relative to the diameter."""
     return max(INSIDE, COARSE * getattr(domain, "precision", 0.0))
 
 
 def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
-    """Whether ``calls`` linear minimisations find a hyperplane that separates x from the set.
+    """Whether at most ``calls`` linear minimisations find a hyperplane that separates x from the set.
 
-    With p the nearest point to x in the hull of the vertices seen, d = p - x and v = lmo(d), every point y of the set has
-    <d, y - x> >= <d, v - x>. Where that is positive, x is at least <d, v - x> / |d| away from the set. False
-    for a structured point if the linear oracle accepts arrays only.
+    Let p be the point nearest to x in the hull of the vertices seen so far, d = p - x and v = lmo(d). Every point y of the set
+    has <d, y - x> >= <d, v - x>. If <d, v - x> is positive, the distance from x to the set is at least <d, v - x> / |d|. The
+    answer is False for a structured point if the linear oracle accepts arrays only.
     """
     try:
         return _separated(domain, x, calls)
@@ -258,14 +262,14 @@ def _wrapped(objective: Any, **replaced: Any) -> Any:
 
 
 def with_smoothness(objective: Any, smoothness: float | None, **of_terms: float) -> Any:
-    """The objective with this smoothness, and with the constants of its terms."""
+    """The objective with the given smoothness constant and the given constants of its terms."""
     return _wrapped(objective, smoothness=smoothness, **of_terms)
 
 
 def checked_answers(objective: Any) -> Any:
-    """A user's own objective, with its values and gradients checked and copied as those of :class:`condgrad.Function` are.
+    """Wrap a user's own objective, so that its values and gradients are checked and copied. Other objectives are unchanged.
 
-    NaN and Inf are not checked here: `counting` does it, so that the message names the step.
+    NaN and Inf are not checked here but in counting.py, so that the message names the step.
     """
     own = type(unwrapped(objective)).__module__
     if own.startswith("condgrad."):
@@ -278,7 +282,7 @@ def checked_answers(objective: Any) -> Any:
 
 
 class _Checked(_Wrapped):
-    """A user's own class. Records the coarsest floating-point type of its answers, because the checked copies are float64."""
+    """Wrapper of a user's own objective. Records the coarsest type of its answers, because the checked copies are float64."""
 
     def __init__(self, objective: Any):
         super().__init__(objective)
@@ -286,7 +290,7 @@ class _Checked(_Wrapped):
 
     @property
     def precision(self) -> float:
-        """Machine epsilon of that type, or of the type that the class states, whichever is larger."""
+        """Machine epsilon of the coarsest type of the answers, or the ``precision`` of the objective if that is larger."""
         return max(self._seen[0], getattr(self._given, "precision", None) or 0.0)
 
 
@@ -321,7 +325,7 @@ def _checked_gradient(answer: Any, name: str, seen: list[float], x: Point) -> Po
 
 
 def unwrapped(part: Any) -> Any:
-    """The objective or the set that the user gave."""
+    """The objective or the set that the user gave, without wrappers."""
     while isinstance(part, _Wrapped):
         part = part._given
     return part
@@ -336,10 +340,10 @@ def diameter(domain: Any) -> float | None:
 
 
 def not_vacuous(objective: Any, domain: Any, entry: Method, tol: float) -> Any:
-    """Remove L, so that it is estimated, if it is so small that every point of the set would meet the tolerance.
+    """Remove L from the objective if L is so small that every point of the set would meet the tolerance. L is then estimated.
 
-    The mapping is |x - psi|/gamma with gamma = 1/(2L), so it is at most 2 L D. The estimate may be larger than L: any number
-    above a smoothness constant is one too.
+    The norm of the mapping is |x - psi|/gamma with the prox point psi and gamma = 1/(2L). So it is at most 2 L D, where D is the
+    diameter. The estimate may be larger than L, because any number above a smoothness constant is a smoothness constant too.
     """
     L, D = objective.smoothness, diameter(domain)
     if not L or not D:

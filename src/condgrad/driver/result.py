@@ -1,4 +1,4 @@
-"""The result of a run."""
+"""The classes `Result` and `Lowest`: what a run returns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Lowest(NamedTuple):
     fun : float
         F(x).
     step : int
-        The step after which the method reported it; 0 is the start.
+        The number of steps after which the method reported this iterate; 0 is the start.
     """
 
     x: Point
@@ -46,14 +46,15 @@ class Result:
     fun : float
         F(x); NaN if F is an expectation, whose value is not known.
     status : str
-        ``"converged"``; ``"out_of_budget"``; ``"stalled"``; ``"stopped"``, by the callback; ``"interrupted"``, by Ctrl-C or
-        SIGTERM; ``"finished"``, at the random index that the paper's output rule drew; ``"unverified"``, if the verification at
-        the end does not confirm the certificate; or ``"failed"``, after a fault such as a NaN.
+        ``"converged"``: the tolerance is met. ``"out_of_budget"``: a limit on steps, oracle calls, time or memory is reached.
+        ``"stalled"``: there is no more progress. ``"stopped"``: the callback ended the run. ``"interrupted"``: Ctrl-C or SIGTERM
+        ended the run. ``"finished"``: the random number of steps of ``output="random"`` is reached. ``"unverified"``: the
+        verification at the end did not confirm the certificate. ``"failed"``: there was a fault such as a NaN.
     message : str
         The reason for the status, in one sentence.
     certificate : Certificate or None
         Bounds on the squared gradient mapping at x, verified at the end by another gradient and another call of the linear
-        oracle. None if the method does not certify x.
+        oracle. None if x has no certificate.
     counts : dict of str to int
         Number of calls of each oracle: ``"fo"``, ``"ifo"``, ``"sfo"``, ``"lo"``, ``"ub"``, ``"po"`` and ``"values"``.
     trace : Trace
@@ -80,7 +81,7 @@ class Result:
     lowest : Lowest or None, default None
         The iterate with the lowest F, certified or not, among x and the iterates in the trace. None if F has no values.
     choice : Choice or None, default None
-        The method that ``method="auto"`` chose, with the reason. None if the method was given.
+        The method that ``method="auto"`` chose, with the reason. None if the user gave the method.
 
     Examples
     --------
@@ -174,7 +175,7 @@ class Result:
         return "\n".join(lines)
 
     def _projected(self) -> str:
-        """Text that says whether the prox subproblems were solved by projection; the name of a method does not say it."""
+        """Text that says whether prox subproblems were solved by projection, which the name of a method does not show."""
         if not self.counts["po"]:
             return ", without projecting"
         return f": {self.counts['po']} projections; inner='corrective' uses linear minimisations only"

@@ -1,4 +1,4 @@
-"""The loop of every method, and ``run``, which starts it."""
+"""The loop that runs every method, and the function ``run``, which starts the loop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from condgrad.solvers.smoothness import estimates_smoothness
 SECONDS_BETWEEN_REPORTS = 0.5
 """Seconds between two progress updates within a long step."""
 MAX_IDLE_STEPS = 100
-"""A run ends after this number of steps in a row that move nothing and use up no budget."""
+"""Maximum number of steps in a row that leave the iterate unchanged and use up no budget. Then the run ends."""
 
 
 def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> Iterator[Any]:
@@ -60,7 +60,8 @@ def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> I
     Yields
     ------
     State
-        First the start (``k = 0``, below 0 with a warm start, or ``state``), then the state after each step.
+        First the state at the start, or the given ``state``; then the state after each step. The number ``k`` of the start is 0,
+        or below 0 with a warm start.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> I
 
 
 def _states(problem: Problem, solver: Solver, x0: Point, state: Any) -> Iterator[Any]:
-    cache = None if in_run() else Cache()  # a user's own loop over the iterates is a run too
+    cache = None if in_run() else Cache()  # a user's own loop over the iterates needs a cache too
     if state is None:
         with caching(cache):
             state = solver.init(problem, x0 if cache is None else uncached(x0))
@@ -119,7 +120,7 @@ def run(
     options: Mapping[str, Any] | None = None,
     on_interrupt: str | None = None,
 ) -> Result:
-    """Run ``solver`` until ``stop``; return the iterate that ``output`` names.
+    """Run ``solver`` until the rule ``stop`` is met, and return the iterate that ``output`` names.
 
     Parameters
     ----------
@@ -136,20 +137,20 @@ def run(
     every : int, default 1
         Record every ``every``-th step.
     output : {"best", "last", "lowest"}, default "best"
-        Return the iterate with the smallest certified mapping, the last one, or the one with the lowest F among those whose
-        value is known (of every ``every``-th step).
+        Which iterate is returned: the one with the smallest certified mapping, the last one, or the one with the lowest F among
+        the recorded steps (see ``every``).
     measure : bool or float, default False
-        Have the driver measure the mapping of the iterates, at growing intervals, in place of the bound that the method
-        computes. That bound may be loose: Frank-Wolfe's is gap/gamma. A method that computes no bound is always measured.
-        A number is the L of the measured mapping, as in :func:`condgrad.minimize`.
+        Whether the driver measures the mapping of the iterates, at growing intervals, instead of using the bound that the method
+        computes. The bound of a method may be loose: the bound of Frank-Wolfe is gap/gamma. If a method computes no bound, the
+        driver always measures. A number is the L of the measured mapping, as in :func:`condgrad.minimize`.
     validate : int, default 10_000
-        Number of samples on which an expectation is measured.
+        Number of samples of an expectation on which iterates are measured.
     seed : int, default 0
-        Seed with which these samples are drawn.
+        Seed with which the ``validate`` samples are drawn.
     callback : callable, default None
-        ``callback(record, x)`` at the start and after each step; True ends the run.
+        ``callback(record, x)`` is called at the start and after each step. If it returns True, the run ends.
     listeners : sequence of callables, default ()
-        Called as ``listener(record, trace)`` after each step, and during long ones.
+        Called as ``listener(record, trace)`` after each step, and within a long step.
     checkpoint : Checkpoint, default None
         Where and how often the run is saved.
     resume : bool, default False
@@ -218,7 +219,10 @@ class Loop:
         """Ctrl-C or SIGTERM, once received."""
 
     def to_the_end(self, action: str) -> Result:
-        """Run the loop, check what it has reached, and return it; or raise the interruption, with the result attached."""
+        """Run the loop, check the point to return, and return the result.
+
+        With the action "raise", a signal that ended the run is raised as an exception, with the result as its attribute.
+        """
         with receiving(self.alive, self.audit.reports, alone=True), caching(self.cache):
             try:
                 reason = self.run()
@@ -228,7 +232,7 @@ class Loop:
                 else:
                     with self.reached.watch.paused():
                         found = finished(self, reason)
-            except KeyboardInterrupt as interruption:  # during the check of the result, which is returned without it
+            except KeyboardInterrupt as interruption:  # during the check of the result: return it unchecked
                 with defer_signals() as waiting:
                     if self.interruption is None or isinstance(interruption, Terminated):
                         self.interruption = interruption
@@ -236,7 +240,7 @@ class Loop:
                     if SIGTERM in waiting:
                         self.interruption = Terminated()
                     waiting.clear()
-        # removed: its traceback refers to this loop, which would be a reference cycle
+        # removed from self, because the traceback refers to this loop: a reference cycle
         cause, self.interruption = self.interruption, None
         if action == "raise" and cause is not None:
             attach(cause, result=found)
@@ -244,7 +248,7 @@ class Loop:
         return found
 
     def run(self) -> Reason:
-        """Take steps until one of them, a budget, a fault or a signal ends the run, and return the reason."""
+        """Take steps until the stopping rule, the callback, a budget, a fault or a signal ends the run. Returns the reason."""
         asked, reached = self.asked, self.reached
         # local on purpose: stored on self it would form a reference cycle, which only the garbage collector frees
         counted = count(asked.problem, reached.counts, self.allow)
@@ -281,8 +285,9 @@ class Loop:
     def take_over(self, end: BaseException) -> bool:
         """Use the state that an unfinished step has attached to the exception as the last state. Returns whether there is one.
 
-        A checkpoint keeps the state before the step. If a budget ended the step, the state is observed like any other. Nothing is
-        computed after a signal, because there is no time, and after a fault, because the objective can't be evaluated.
+        A checkpoint keeps the state before the step. If a budget ended the step, the state is observed like any other. After a
+        signal nothing is computed, because there is no time. After a fault nothing is computed either, because the objective may
+        have no valid answer.
         """
         state, reached = vars(end).pop("unfinished", None), self.reached
         if state is None or reached.record is None:
@@ -305,7 +310,8 @@ class Loop:
         return True
 
     def after(self, state: Any) -> Reason | None:
-        """Observe the state after a step, and return the reason to end, if there is one. A restored state was observed before."""
+        """Observe the state after a step, and return the reason to end, if there is one. A restored state is not observed
+        again."""
         asked, reached = self.asked, self.reached
         last, before = reached.record, reached.state
         new = state is not before
@@ -340,7 +346,7 @@ class Loop:
     def callback_stops(self, callback: Callback, record: Record, x: Point) -> bool:
         """Call the user's callback, and return whether it asks to stop. Its evaluations have no effect on the run.
 
-        The callback gets a point of its own, because later steps of the run may change how x is stored.
+        The callback gets another point object than the run, because later steps of the run may change how x is stored.
         """
         with outside_of_runs():
             return bool(callback(record, read_only(uncached(x))))
@@ -350,12 +356,12 @@ class Loop:
         now, stop, trace = self.reached.record, self.asked.stop, self.reached.trace
         if before is None or last is None or now is None or not same_point(before.x, self.reached.state.x):
             return False
-        # without the measures, progress is that of the budgets only
+        # without the measures, ``progress`` depends on the budgets only
         now, last = (replace(record, mapping=nan, gap=nan) for record in (now, last))
         return stop.progress(now, trace) <= stop.progress(last, trace)
 
     def allow(self, price: dict[str, int]) -> None:
-        """Refuse an oracle call that would exceed a budget, so that a long step can end within; report progress."""
+        """Raise BudgetEnd if an oracle call would exceed a budget, so that a budget can end a long step. Also report progress."""
         reached = self.reached
         for budget in self.asked.budgets:
             if budget.exceeded(reached.counts, price, reached.watch):
@@ -366,7 +372,7 @@ class Loop:
                 self.report(replace(reached.record, **reached.spent()))
 
     def alive(self) -> None:
-        """Called by long computations between two oracle calls: raises BudgetEnd when the time is used up."""
+        """Called by long computations between two oracle calls: raises BudgetEnd if a budget is used up."""
         if self.deadline is None:
             self.allow({})
         elif self.reached.watch.wall > self.deadline:

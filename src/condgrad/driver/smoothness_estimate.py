@@ -16,14 +16,14 @@ from condgrad.points.rounding import precision
 from condgrad.protocols import FiniteSum, Objective, Point, Problem, fits
 
 RELATIVE_DISTANCE = 1e-2
-"""Distance of two points, relative to the distance from one of them to a vertex: small enough to measure the curvature of F
-locally, large enough that rounding does not matter."""
+"""Distance |x - y| of a pair of points, relative to the distance from x to the vertex towards which y lies. It is small enough to
+measure the curvature of F locally, and large enough that rounding does not matter."""
 MIN_CHANGE_IN_ULPS = 1e3
 """A change of the gradient by fewer units in the last place than this counts as rounding."""
 MIN_RELATIVE_DISTANCE = 1e-12
-"""Minimum distance of two points, relative to their norm; smaller distances count as rounding."""
+"""Minimum distance |x - y| of a pair of points, relative to |x|; smaller distances count as rounding."""
 MAX_HALVINGS = 100
-"""Maximum number of times that a segment is halved."""
+"""Maximum number of times that one segment is halved."""
 MIN_GROWTH = 1.1
 """Halving ends after two halvings in a row in which |grad F(x) - grad F(y)| / |x - y| did not grow by this factor."""
 
@@ -44,7 +44,7 @@ class SmoothnessEstimate(float):
     seen : float
         The largest measured |grad F(x) - grad F(y)| / |x - y|, a lower bound on L.
     counts : dict of str to int
-        Number of oracle calls: ``fo``, ``sfo``, ``ifo``, ``lo``, and the others of ``condgrad.protocols.COUNTERS``.
+        Number of oracle calls: ``fo``, ``sfo``, ``ifo``, ``lo``, and the other counters in ``condgrad.protocols.COUNTERS``.
     """
 
     term_smoothness: float | None
@@ -87,10 +87,10 @@ def estimate_smoothness(
 
     .. math:: L \approx c \max \frac{|\nabla F(x) - \nabla F(y)|}{|x - y|}
 
-    Every quotient is a lower bound on L, and so is the largest; the safety factor c allows for pairs that were not sampled.
-    **This is an estimate, not a bound**: if F has a large curvature in a narrow region only, all samples may miss it. A run warns
-    if its gradients contradict the estimate (:class:`condgrad.SmoothnessWarning`). Deterministic methods do not need an
-    estimate: they find L by backtracking.
+    Every quotient is a lower bound on L, so the largest quotient is a lower bound too. The safety factor c allows for pairs that
+    were not sampled. **This is an estimate, not a bound**: if F has a large curvature in a narrow region only, all samples may
+    miss it. A run warns if its gradients contradict the estimate (:class:`condgrad.SmoothnessWarning`). Deterministic methods do
+    not need an estimate: they find L by backtracking.
 
     Parameters
     ----------
@@ -99,12 +99,13 @@ def estimate_smoothness(
     domain : Domain
         The set. F is evaluated at points of the set only.
     samples : int, default 20
-        Number of random points of the set around which pairs are taken.
+        Number of random points x of the set. Each is compared with several points y.
     rounds : int, default 3
-        Number of pairs around each point after the first. The second point of a pair lies towards the vertex that is farthest
-        in some direction: at first a random one, then that of the last change of the gradient, as in the power method. After the
-        last round the segment from the point to the last vertex is halved repeatedly: the half on which the gradient changes
-        more is kept, until the quotient stops growing. This finds curvature on a much smaller scale than that of the set.
+        Each random point x is compared with 1 + ``rounds`` points y. Each y lies on the segment from x to the vertex that is
+        farthest in a direction d. For the first y, d is random. For each further y, d is the change of the gradient from x to the
+        y before, as in the power method. After the last round, the segment from x to the last vertex is halved repeatedly, and
+        the half on which the gradient changes more is kept, until the quotient stops growing. The halving finds curvature on a
+        much smaller scale than the diameter of the set.
     terms : int, default 100
         For a finite sum, the number of terms, drawn without replacement, whose gradients are compared one by one. For an
         expectation, the number of samples in the batch whose mean gradient replaces the gradient of F.
@@ -198,7 +199,7 @@ class _Quotients:
         return self.objective.grad(x), [self.objective.grad_terms(x, self.batch[[i]]) for i in range(len(self.batch))]
 
     def compare(self, x: Point, here: Gradients, y: Point, there: Gradients) -> Point | None:
-        """Update the quotients with a pair of points; returns the change of the gradient, None if it is rounding."""
+        """Update the quotients with a pair of points; returns the change of the gradient, or None if this change is rounding."""
         self.pairs += 1
         distance = sqrt(norm2(y - x))
         if distance <= MIN_RELATIVE_DISTANCE * sqrt(norm2(x)):
@@ -218,7 +219,7 @@ class _Quotients:
     def bisect(self, x: Point, here: Gradients, y: Point) -> None:
         """Find the part of a segment on which the gradient changes fastest, by bisection.
 
-        One of the two halves has at least the quotient of the whole segment.
+        On one of the two halves, the quotient is at least as large as on the whole segment.
         """
         there, best, halvings_without_growth = self.gradients(y), 0.0, 0
         for _ in range(MAX_HALVINGS):
@@ -236,7 +237,10 @@ class _Quotients:
                 x, here = middle, at_middle
 
     def of_terms(self) -> dict[str, float]:
-        """Quotients of the terms, increased where needed, so that F <= mean square <= terms, as for the true constants."""
+        """Largest quotients of the terms.
+
+        The true constants satisfy L <= mean_square_smoothness <= term_smoothness. Quotients that violate this are increased.
+        """
         if not fits(self.objective, FiniteSum):
             return {}
         mean_square = max(self.mean_square, self.F)

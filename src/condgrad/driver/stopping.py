@@ -16,7 +16,10 @@ from condgrad.runtime.process_memory import resident
 
 
 class Budget(Protocol):
-    """Rule that can end a run within a step: checked before each oracle call, with the cost of the call."""
+    """Rule that can end a run within a step.
+
+    ``exceeded`` is called before each oracle call. ``price`` is the number that the call adds to each counter.
+    """
 
     def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool: ...
 
@@ -34,7 +37,7 @@ class Rule(ABC):
         """Estimated progress, from 0 to 1."""
 
     def budgets(self) -> tuple[Budget, ...]:
-        """Rules that are also checked before each oracle call, and so can end a step."""
+        """The parts of this rule that are also checked before each oracle call, so that they can end a run within a step."""
         return ()
 
     def watches(self) -> set[str]:
@@ -58,7 +61,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class _Pair(Rule):
-    """A combination of two rules. It needs the measures of both, and its tolerances are the smaller ones."""
+    """A combination of two rules. It uses the measures of both rules, and the smaller one of their tolerances."""
 
     one: Rule
     other: Rule
@@ -75,7 +78,7 @@ class _Pair(Rule):
 
 @dataclass(frozen=True)
 class Either(_Pair):
-    """Stop when one of the rules is met; if both are, with the more informative status of the two."""
+    """Stop when at least one of two rules is met. If both are met, the more informative status is returned."""
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
         reasons = [reason for rule in (self.one, self.other) if (reason := rule(record, trace))]
@@ -90,7 +93,7 @@ class Either(_Pair):
 
 @dataclass(frozen=True)
 class Both(_Pair):
-    """Stop when both rules are met, with the more informative status of the two."""
+    """Stop when both of two rules are met. The more informative one of the two statuses is returned."""
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
         a, b = self.one(record, trace), self.other(record, trace)
@@ -103,7 +106,7 @@ class Both(_Pair):
 
 
 def _certainty(reason: Reason) -> int:
-    """Rank of a reason: of two at once, the more informative one is reported."""
+    """Rank of a reason by its status: if two rules are met at once, the reason with the higher rank is reported."""
     return {"converged": 2, "out_of_budget": 1}.get(reason.status, 0)
 
 
@@ -298,8 +301,8 @@ class Calls(_Budget):
     limit : int
         Maximum number of calls, at least 1.
     oracle : {"fo", "sfo", "ifo", "lo", "ub", "po", "values"}, default "lo"
-        The oracle whose calls are counted. The spectral inner solver asks for upper bounds ("ub") and makes no linear
-        minimisations ("lo"): limit those, or steps, too.
+        The oracle whose calls are counted. The spectral inner solver computes upper bounds ("ub") and no linear minimisations
+        ("lo"): with this solver, limit "ub" or the steps too.
     """
 
     oracle: str = "lo"
@@ -325,8 +328,9 @@ class Calls(_Budget):
 class Stagnation(Rule):
     """Stop when progress has stalled.
 
-    That is when the smallest certified mapping of the last ``steps`` steps is not below ``1 - rtol`` times the smallest of the
-    ``steps`` steps before. Where no mapping is certified, values of F are compared.
+    Let a be the smallest certified squared mapping in the last ``steps`` steps, and b the smallest one in the ``steps`` steps
+    before these. The run ends if a is not below ``(1 - rtol) * b``. If no mapping is certified in these steps, values of F are
+    compared.
 
     Parameters
     ----------

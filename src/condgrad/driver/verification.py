@@ -1,4 +1,4 @@
-"""Verification of claims: a certificate is computed again from the problem's own oracles before a run relies on it."""
+"""Verification of certificates: before a run relies on a certificate of its method, the driver computes it again."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from condgrad.protocols import Reason
 from condgrad.solvers.evaluation import same_point
 
 MAX_STEP_RATIO = 10.0
-"""If L is not given, a claimed step size may be at most this many times 1/(2L), with the L that two gradients imply."""
+"""Maximum ratio of a claimed step size to 1/(2L) if L is not given. L is then the lower bound that two gradients imply."""
 MIN_RELATIVE_TOLERANCE = 1e-15
-"""A tolerance below this, relative to the first measurement, can't be met in float64."""
+"""Minimum ratio of a tolerance to the first measurement. A smaller tolerance can't be met in float64."""
 GAP_ROUNDING = 3
-"""A gap of at most this many times its rounding error can't be told from 0, as in ``Certificate.exhausted``."""
+"""A gap of at most this many times its rounding error can't be distinguished from 0, as in ``Certificate.exhausted``."""
 
 
 @dataclass(eq=False)
 class Verifier:
-    """Checks the claims of a run."""
+    """Checks the certificates of a run, and its claims that it has converged."""
 
     asked: Asked
     reached: Reached
     audit: Audit
     observer: Observer
     verified: Certificate | None = None
-    """The confirmed certificate on which the run ends."""
+    """The verified certificate with which the run ends as converged; None before."""
 
     def verify(self, claim: Certificate) -> Certificate:
-        """The certificate of the claim, computed again with the problem's own oracles, which no solver has wrapped.
+        """Compute a claimed certificate again, with the problem's own oracles, which no solver has wrapped.
 
-        The step size is at most 1/(2L), with the problem's own L or the larger one that the run has measured: a longer step would
-        make the mapping of any point small.
+        The step size is at most 1/(2L). L is the problem's own constant, or the larger one that the run has measured. A longer
+        step would make the mapping of any point small.
         """
         L = self.asked.problem.objective.smoothness
         L = self.audit.smoothness(L) if L else self.least_smoothness(claim)
@@ -48,16 +48,16 @@ class Verifier:
         verified = self.audit.with_slack(claim.verify(self.asked.measured))
         if claim.step is None or verified.upper <= (self.asked.eps or 0.0):
             return verified
-        # a point of the set is a witness for every step size, and a long one magnifies rounding
+        # the prox point is a valid witness for every step size, and a long step magnifies rounding
         short = self.audit.with_slack(replace(claim, step=None).verify(self.asked.measured))
         return min(verified, short, key=self.asked.rank)
 
     def least_smoothness(self, claim: Certificate) -> float:
         """Lower bound on L from the gradients at the two points of a certificate, divided by MAX_STEP_RATIO.
 
-        If the two points are equal, the linear oracle's answer is the second one. The bound is used if L is not given: a solver
-        that estimates a tiny L would make the step size too long. It is divided because solvers estimate L from values, which may
-        show less curvature than gradients.
+        If the two points are equal, the linear oracle's answer replaces the second one. The bound is used if L is not given,
+        because a solver that estimates a tiny L would make the step size too long. The bound is divided because solvers estimate
+        L from values, which may show less curvature than gradients.
         """
         measured = self.asked.measured
         x, y, grad = claim.x, claim.prox, measured.objective.grad
@@ -69,7 +69,7 @@ class Verifier:
         return found / MAX_STEP_RATIO if isfinite(found) else 0.0
 
     def probed(self, certificate: Certificate, brief: bool = False) -> Certificate:
-        """Call a user's linear oracle for more directions near that of the certificate, and add the error that they reveal."""
+        """Call a user's linear oracle for more directions, and add the error that its answers reveal to the certificate's gap."""
         domain = self.asked.problem.domain
         if not isinstance(domain, Compared):
             return certificate
@@ -79,9 +79,10 @@ class Verifier:
         return replace(certificate, gap=certificate.gap + error) if error else certificate
 
     def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
-        """The ending after a check of its claim of convergence.
+        """Check an ending that claims convergence, and return it if the check confirms it. Other endings are returned unchecked.
 
-        If the check fails, the claim is dropped, and None is returned unless the stopping rule has another reason to end.
+        If the check fails, the claim is dropped. If the stopping rule has another reason to end, that reason is returned,
+        otherwise None.
         """
         reached = self.reached
         if ending is None or ending.status != "converged" or reached.current is None or not self.asked.keep_best:
@@ -115,7 +116,7 @@ class Verifier:
         return None
 
     def near_rounding(self, claim: Certificate) -> bool:
-        """Whether the claimed mapping is above its tolerance by no more than its rounding error. Then it is verified."""
+        """Whether the claimed mapping is above its tolerance, but by at most its rounding error. Such a claim is verified."""
         if self.asked.by_gap or (eps := self.sensible("mapping", self.asked.eps)) is None:
             return False
         rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
@@ -123,7 +124,7 @@ class Verifier:
         return claim.upper > eps and rough > eps and close
 
     def gap_near_rounding(self, claim: Certificate) -> bool:
-        """The same for the Frank-Wolfe gap."""
+        """Whether the Frank-Wolfe gap is above its tolerance, but at most ``GAP_ROUNDING`` times its rounding error."""
         record = self.reached.record
         if record is None or not isfinite(record.gap):
             return False
@@ -133,7 +134,7 @@ class Verifier:
         return noise > eps and record.gap <= GAP_ROUNDING * noise
 
     def sensible(self, measure: str, eps: float | None) -> float | None:
-        """The tolerance of a measure; None if it is too small for float64, relative to the first measurement.
+        """The tolerance of a measure; None if the tolerance is too small for float64, relative to the first measurement.
 
         Users give such a tolerance if only budgets should end the run.
         """
@@ -145,12 +146,12 @@ class Verifier:
         return None if eps < MIN_RELATIVE_TOLERANCE * first else eps
 
     def beyond_precision(self, certificate: Certificate, mostly: bool = False) -> Reason | None:
-        """Why float64 can't tell whether the stopping rule is met at a verified point; None if it can.
+        """The reason to end if float64 is too coarse to decide whether a verified point meets the stopping rule; otherwise None.
 
         Parameters
         ----------
         certificate : Certificate
-            A verified one.
+            A verified certificate.
         mostly : bool, default False
             Return a reason also if only a quarter of the bound (half of the norm of the mapping) is rounding. Used for the
             message of a run that ends for another reason.
@@ -169,12 +170,13 @@ class Verifier:
         mapping = 0.0 if eps is not None and "mapping" not in found else inf
         gap = 0.0 if gap_eps is not None and "gap" not in found else inf
         hope = self.asked.stop(replace(record, mapping=mapping, gap=gap), self.reached.trace)
-        if hope is not None and hope.status == "converged":  # the other measure may still meet its tolerance
+        if hope is not None and hope.status == "converged":  # the other measure (mapping or gap) may meet its tolerance
             return None
         return next(iter(found.values()))
 
     def satisfied(self, certificate: Certificate) -> bool:
-        """Whether the stopping rule says ``converged`` with these verified numbers, and would not say so without them."""
+        """Whether the stopping rule returns ``converged`` with the verified numbers, and does not if both measures are
+        infinite."""
         record, stop, trace = self.reached.record, self.asked.stop, self.reached.trace
         if record is None:
             return False
@@ -183,7 +185,7 @@ class Verifier:
         return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")
 
     def restated(self, reason: Reason, certificate: Certificate) -> Reason:
-        """The reason with the verified numbers in place of the claimed ones, so that it agrees with the certificate."""
+        """The reason with the verified numbers instead of the claimed ones, so that its message agrees with the certificate."""
         record = self.reached.record
         if record is None:
             return reason
@@ -192,7 +194,7 @@ class Verifier:
         return checked if checked is not None and checked.status == "converged" else reason
 
     def watched_gap(self, certificate: Certificate) -> float:
-        """The Frank-Wolfe gap at the certificate's point; NaN if the stopping rule does not use it."""
+        """The Frank-Wolfe gap at the certificate's point; NaN if the stopping rule does not use the gap."""
         return self.observer.gap_at(certificate).value if "gap" in self.asked.watches else nan
 
 

@@ -22,25 +22,28 @@ from condgrad.protocols import Point
 from condgrad.runtime.signals import receiving, report_inexact, worst
 
 REMEMBERED = 8
-"""Number of answers that are stored: the last ones."""
+"""Number of answers of the linear oracle that are stored: the last ones."""
 TOLERATED = 1e-6
-"""An answer that is worse than another one by at most this, relative to |direction| times the sum of the norms of both answers,
-is inexact: its error is added to the gap. An answer that is worse by more ends the run."""
+"""Maximum amount by which an answer may be worse than another answer, relative to |direction| times the sum of the norms of both
+answers. Up to this limit the answer is inexact, and its error is added to the gap. Above the limit the run ends."""
 OF_A_POINT = 1e-5
-"""The same limit for the comparison with a known point. It is larger, because a point that is outside of the set by up to 1e-6 of
-its diameter counts as inside."""
+"""Maximum amount by which an answer may be worse than a known point of the set, relative as in ``TOLERATED``. It is larger,
+because a point that is outside of the set by up to 1e-6 of its diameter counts as inside."""
 DIGITS = 4
-"""Both limits are at least this many times the machine epsilon of the answers, for answers in float16 or bfloat16."""
+"""``TOLERATED`` and ``OF_A_POINT`` are raised to this many times the machine epsilon of the answers if that is larger, as it is
+for float16 and bfloat16."""
 PROBES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0)
-"""Lengths, relative to the direction, of the random vectors that are added to it to obtain other answers."""
+"""Lengths of the random vectors that :func:`probe` adds to a direction to obtain other answers, relative to the norm of the
+direction."""
 FAVOURS = (0.01, 0.1, 1.0, 10.0)
-"""Lengths, relative to the direction, of the vectors that are subtracted from it in favour of one point over another."""
+"""Lengths of the vectors that :func:`probe` subtracts from a direction to favour one point over another, relative to the norm of
+the direction."""
 
 Vertices = tuple[Point, ...]
 
 
 def by_user(domain: Any) -> bool:
-    """Whether the linear oracle of this set, or of a set it is made of, is a user's."""
+    """Whether the linear oracle of this set, or of a set that it is made of, is a user's own."""
     given = unwrapped(domain)
     own = type(given).__module__.startswith("condgrad.")
     if not own or isinstance(given, UserSet | ProjectableUserSet | Compared):
@@ -49,14 +52,15 @@ def by_user(domain: Any) -> bool:
 
 
 class Compared:
-    """Wrapper of a set that compares every answer of its linear oracle with earlier ones."""
+    """Wrapper of a set that compares every answer of its linear oracle with earlier answers."""
 
     def __init__(self, domain: Any):
         self._domain = domain
         self.remembered: Vertices = ()
         """The last answers, the latest first."""
         self.points: Vertices = ()
-        """Known points of the set, with which answers are compared too: the start, and the points of a claim that is checked."""
+        """Known points of the set, with which answers are compared too: the start, and during a check of a certificate its
+        points."""
         self.refuted = False
         """Whether the oracle has been shown not to minimise, so that no certificate may rely on it."""
         self.precision = 0.0
@@ -99,9 +103,9 @@ class Compared:
         return vertex
 
     def compare(self, direction: Point, vertex: Point, others: Vertices, values: list[float], known: float) -> None:
-        """Compare an answer with others. Raises BadOracle if it is clearly worse than one of them.
+        """Compare an answer with others. Raises BadOracle if the answer is clearly worse than one of the others.
 
-        If it is only slightly worse, but by more than the ``known`` error, it is reported as inexact.
+        If the answer is only slightly worse, but by more than the ``known`` error, it is reported as inexact.
         """
         excess = inner(direction, vertex) - min(values, default=inf)
         if excess <= 0.0:
@@ -134,7 +138,10 @@ class Compared:
 
 
 def _latest(vertex: Point, known: Vertices, equal: list[bool]) -> Vertices:
-    """The new vertex, followed by the known ones. A known vertex that equals the new one is dropped, else the oldest is."""
+    """The new vertex, followed by the known ones, at most ``REMEMBERED`` in total.
+
+    If a known vertex equals the new one, it is moved to the front instead. Otherwise the oldest may be dropped.
+    """
     twin = next((i for i, same in enumerate(equal) if same and _same(known[i], vertex)), None)
     if twin is not None:
         return known if twin == 0 else (known[twin], *known[:twin], *known[twin + 1 :])
@@ -159,8 +166,9 @@ def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = Fa
     """Call the linear oracle for the direction of a certificate and for other directions, and compare the answers.
 
     The other directions are the opposite one, random ones near and far, and ones that are changed in favour of a point seen so
-    far. If the oracle overlooked a better vertex, it is likely to return that vertex for one of them. At the end it is called for
-    the given direction again. These are at most 24 calls, or 10 with ``brief``. A structured direction is not checked.
+    far. If the oracle overlooked a better vertex, it is likely to return that vertex for one of these directions. At the end the
+    oracle is called for the given direction again. In total there are at most 24 calls, or 10 with ``brief``. A structured
+    direction is not checked.
 
     Parameters
     ----------

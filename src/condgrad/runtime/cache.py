@@ -1,12 +1,12 @@
 """The cache of a run: results of computations at points that may be needed again.
 
-Objectives and sets store no results between calls, so that threads and runs can share them. What is known of a point (F, the
-gradient, its values on the observed entries, its distances to other points) is in the :class:`Cache` that is active in the
-current context. A run has its own cache, so that its last bits do not depend on what was computed before it or in another thread.
+Objectives and sets store no results between calls, so that threads and runs can share objectives and sets. Results at a point (F,
+the gradient, its values on the observed entries, its distances to other points) are in the :class:`Cache` that is active in the
+current context. A run has its own cache, so that its last bits do not depend on computations before the run or in another thread.
 Outside of runs, each thread has a cache.
 
-A cache finds entries by the identity of their keys, and refers to the keys weakly: an entry disappears with its key, and the
-cache keeps no point alive.
+The keys of a cache are objects, such as points. A cache finds an entry by the identity of its key, and has only a weak reference
+to the key. So an entry disappears with its key, and the cache keeps no point alive.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 MAX_EARLIER = 2
-"""Maximum number of earlier evaluations that stay known, as long as something else refers to their gradients."""
+"""Maximum number of evaluations before the last one that stay in the cache. Each stays only while something else refers to its
+gradient."""
 MIN_PRUNED = 256
-"""Numbers whose objects no longer exist are removed when there are this many numbers, then each time that they have doubled."""
+"""When this many numbers are stored, the numbers of deleted objects are removed for the first time. They are removed again each
+time that the amount of stored numbers has doubled."""
 
 
 class Numbers:
-    """Numbers that belong to two objects, such as a distance. For a number of one object, such as a norm, give it twice."""
+    """Numbers that belong to two objects, such as a distance. For a number of one object, such as a norm, give the object
+    twice."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[ref[Any], ref[Any], float]] = {}
@@ -54,7 +57,7 @@ class Recent(WeakKeyDictionary[Any, Any]):
     """Arrays by the objects that they belong to, ordered by their last use."""
 
     def use(self, key: Any) -> Any:
-        """Return the array of an object and mark it as used last; None if it is not known."""
+        """Return the array of an object and mark the array as used last; None if there is no array."""
         found = self.pop(key, None)
         if found is not None:
             self[key] = found
@@ -67,10 +70,10 @@ class Recent(WeakKeyDictionary[Any, Any]):
 
 
 class Evaluations:
-    """The last evaluations of one objective: a point, F there, and the gradient if it was computed.
+    """The last evaluations of one objective: for each, the point, F there, and the gradient if it was computed.
 
-    The cache keeps the gradient of the last one. It does not keep earlier gradients, which may be as large as the data, but finds
-    those to which something else refers.
+    The cache keeps the gradient of the last evaluation alive. Earlier gradients may be as large as the data, so the cache does
+    not keep them alive. It still finds an earlier gradient to which something else refers.
     """
 
     def __init__(self) -> None:
@@ -88,12 +91,12 @@ class Evaluations:
         return None
 
     def release(self) -> None:
-        """Stop keeping the last gradient; called before the next one is computed, to save memory."""
+        """Stop keeping the last gradient alive. Called before the next gradient is computed, to save memory."""
         self._last_gradient.clear()
         self._known = [item for item in self._known if item[0]() is not None and item[2]() is not None][:MAX_EARLIER]
 
     def put(self, x: Any, value: float, gradient: Any) -> None:
-        """Store an evaluation as the last one; ``gradient`` is None if it was not computed."""
+        """Store an evaluation as the last one. ``gradient`` is None if no gradient was computed."""
         self._known.insert(0, (ref(x), value, NoneType if gradient is None else ref(gradient)))
         self._last_gradient[x] = gradient
 
@@ -102,7 +105,7 @@ class Evaluations:
 
 
 class Cache:
-    """Known numbers, values and evaluations; see the description of this module."""
+    """Cached numbers, values and evaluations; see the description of this module."""
 
     def __init__(self) -> None:
         self.numbers = Numbers()
@@ -110,7 +113,7 @@ class Cache:
         self._evaluations: WeakKeyDictionary[Any, Evaluations] = WeakKeyDictionary()
 
     def values(self, pattern: Any) -> Recent:
-        """Values of low-rank matrices on the entries of a pattern, by their ``Factors``."""
+        """Values of low-rank matrices on the entries of a pattern; the keys are the ``Factors`` of the matrices."""
         return self._values.setdefault(pattern, Recent())
 
     def evaluations(self, objective: Any) -> Evaluations:
@@ -123,7 +126,8 @@ class Cache:
         Parameters
         ----------
         holds : callable
-            Whether the checkpoint contains an object. Entries with a key that it does not contain are left out.
+            ``holds(object)`` says whether the checkpoint contains an object. Entries whose key is not in the checkpoint are left
+            out.
         """
         evaluations = [
             (objective, x, value, gradient)
@@ -156,20 +160,21 @@ _of_thread = _OfThread()
 
 
 def active() -> Cache:
-    """Return the cache of the run that computes in this context; outside of runs, that of the thread."""
+    """Return the cache of the run that computes in this context; outside of runs, the cache of the thread."""
     return _ACTIVE.get() or _of_thread.cache
 
 
 def in_run() -> bool:
-    """Return whether a run computes in this context. Its points are its own: no other thread uses them."""
+    """Return whether a run computes in this context. No other thread uses the points of a run."""
     return _ACTIVE.get() is not None
 
 
 @contextmanager
 def outside_of_runs() -> Iterator[None]:
-    """Make the cache of the thread the active one inside the block, as outside of runs.
+    """Make the cache of the thread the active cache inside the block, as if there were no run.
 
-    For a user's callback: its evaluations then change neither the cache of the run nor the way in which points are stored.
+    A user's callback is called in such a block: its evaluations then change neither the cache of the run nor the way in which
+    points are stored.
     """
     token = _ACTIVE.set(None)
     try:
@@ -180,7 +185,7 @@ def outside_of_runs() -> Iterator[None]:
 
 @contextmanager
 def caching(cache: Cache | None) -> Iterator[None]:
-    """Make a cache the active one inside the block; None: the active cache does not change."""
+    """Make ``cache`` the active cache inside the block. With None, the active cache does not change."""
     token = _ACTIVE.set(cache or _ACTIVE.get())
     try:
         yield

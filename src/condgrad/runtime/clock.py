@@ -13,7 +13,7 @@ class Watch:
     Parameters
     ----------
     seconds, cpu, wall : float, default 0.0
-        Times at which the clock starts: those of a run that is resumed.
+        Times at which the clock starts. A resumed run starts with the times in its checkpoint.
     """
 
     def __init__(self, seconds: float = 0.0, cpu: float = 0.0, wall: float = 0.0) -> None:

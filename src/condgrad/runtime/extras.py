@@ -1,4 +1,4 @@
-"""Optional dependencies, and the error that names the extra of condgrad which installs a missing one."""
+"""Optional dependencies, and the error for a missing one, which names the extra of condgrad that installs it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MissingExtra(ImportError):
 
 @contextmanager
 def needed_for(purpose: str) -> Iterator[None]:
-    """Context for importing an optional dependency: if it is not installed, the error names the pip command.
+    """Context for importing an optional dependency. If the dependency is not installed, the error names the pip command.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def needed_for(purpose: str) -> Iterator[None]:
     Raises
     ------
     MissingExtra
-        If a module in `EXTRAS` is not installed. Any other ImportError, such as that of a broken installation, is passed on.
+        If a module in `EXTRAS` is not installed. Any other ImportError, such as the error of a broken installation, is passed on.
     """
     try:
         yield

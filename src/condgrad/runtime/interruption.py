@@ -14,7 +14,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM during a run, where the program does not handle the signal itself.
+    """Raised by SIGTERM during a run, if the program has no handler of its own for this signal.
 
     When the exception leaves the outermost run, the signal is sent again with its default action, which ends the process.
     """
@@ -36,8 +36,8 @@ def default_action() -> str:
 def attach(interruption: BaseException, **results: Any) -> None:
     """Add partial results to the exception, as attributes.
 
-    The exception is not replaced by one of a subclass: if nobody caught that, Python would not end with the exit status of
-    Ctrl-C, by which a shell script recognises that it must end too.
+    The exception is not replaced by an exception of a subclass. If nobody caught an exception of a subclass, Python would not end
+    with the exit status of Ctrl-C. A shell script needs this exit status to recognise that it must end too.
     """
     vars(interruption).update(results)
 
@@ -51,8 +51,8 @@ def describe_interruption(interruption: KeyboardInterrupt) -> str:
 def raise_on_sigterm(deliver: bool = False) -> Iterator[None]:
     """Context in which SIGTERM raises ``Terminated`` instead of ending the process.
 
-    Nothing changes if the program handles or ignores SIGTERM itself, outside the main thread (where Python does not allow signal
-    handlers), and inside another such block.
+    The block changes nothing in three cases: if the program itself handles or ignores SIGTERM, outside the main thread (where
+    Python does not allow signal handlers), and inside another such block.
 
     Parameters
     ----------
@@ -108,14 +108,14 @@ _owner = 0
 
 
 def _terminate(signum: int, frame: Any) -> None:
-    if os.getpid() != _owner:  # forked inside a run, and ended before the handler could be reset
+    if os.getpid() != _owner:  # a process forked inside a run, which gets SIGTERM before its handler is reset
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
     raise Terminated
 
 
 def _default_in_child() -> None:
-    """Restore the default action of SIGTERM in a process that is forked inside a run, so that SIGTERM ends it."""
+    """Restore the default action of SIGTERM in a process that is forked inside a run, so that SIGTERM ends the process."""
     if signal.getsignal(signal.SIGTERM) is _terminate and _in_main_thread():
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

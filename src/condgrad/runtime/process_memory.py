@@ -10,7 +10,8 @@ from functools import cache
 from time import monotonic
 
 CACHE_SECONDS = 0.01
-"""Seconds for which a reading is reused: budgets are checked before each oracle call, and some calls take microseconds."""
+"""Seconds for which a measurement of the memory is reused. Budgets are checked before each oracle call, and some calls take only
+microseconds."""
 
 _last_reading = (-1.0, 0.0)
 
@@ -36,9 +37,10 @@ def _read() -> float:
 
 
 def return_free_memory() -> None:
-    """Return freed memory to the operating system, where the C library can (glibc).
+    """Return freed memory to the operating system, if the C library can do this (glibc).
 
-    Otherwise the gaps that temporary blocks of some megabytes leave in the heap stay part of the process. Takes milliseconds.
+    Without this call, temporary blocks of some megabytes leave gaps in the heap, which remain memory of the process. The call
+    takes milliseconds.
     """
     trim = _trim()
     if trim is not None:
@@ -49,5 +51,5 @@ def return_free_memory() -> None:
 def _trim() -> Callable[[int], int] | None:
     try:
         return ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):  # another C library; on Windows None is no library
+    except (AttributeError, OSError, TypeError):  # another C library; on Windows CDLL(None) fails
         return None

@@ -10,8 +10,8 @@ from typing import TextIO
 SWITCH = "CONDGRAD_PROGRESS"
 """Environment variable: 0 switches off all progress displays, in this process and its child processes."""
 EVERY_ON_TERMINAL, EVERY_NEW_LINE, EVERY_ELSEWHERE = 0.2, 1.0, 10.0
-"""Minimum number of seconds between two updates: of a line that is rewritten on a terminal, of lines on a terminal, and of lines
-in a file."""
+"""Minimum number of seconds between two updates. In this order: of a line that is rewritten on a terminal, of new lines on a
+terminal, and of new lines in a file."""
 ERASE = "\r\x1b[K"
 """Moves to the beginning of the line of a terminal and erases the line."""
 
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 
 class ProgressLine:
-    """The line of one display.
+    """The line of one progress display.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class ProgressLine:
     quiet_for : float, default 2.0
         Seconds before the first line.
     rewrite : bool, default True
-        Whether a terminal shows one line, the last one. False: all lines, at most one a second.
+        True: a terminal shows one line, which is rewritten. False: a terminal shows all lines, at most one a second.
     """
 
     def __init__(self, stream: TextIO | None = None, quiet_for: float = 2.0, rewrite: bool = True):
@@ -56,7 +56,7 @@ class ProgressLine:
         return self.now - self.started
 
     def is_due(self) -> bool:
-        """Look at the clock. Returns whether a line should be shown now; if so, the next one is due after the interval."""
+        """Read the clock and return whether a line should be shown now. If True, the next line is due after the interval."""
         self.now = monotonic()
         if self.now < self.next_update:
             return False
@@ -64,12 +64,12 @@ class ProgressLine:
         return True
 
     def show(self, text: str) -> None:
-        """Write the line, over the last one if lines are rewritten."""
+        """Write the line. If lines are rewritten, it replaces the last line."""
         self._write(f"{ERASE}{text}" if self.rewrite else text + "\n")
         self.shown = True
 
     def close(self, keep: bool = True) -> None:
-        """End a line that was rewritten, or erase it unless ``keep``."""
+        """End a line that is rewritten. With ``keep`` the line stays on the terminal, otherwise it is erased."""
         if self.shown and self.rewrite:
             self._write("\n" if keep else ERASE)
             self.shown = False

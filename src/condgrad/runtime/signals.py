@@ -1,8 +1,8 @@
-"""Side channel from long computations to the run that called them: heartbeats, and errors of inexact oracles.
+"""Signals from a long computation to the run that called it: heartbeats, and the errors of inexact oracles.
 
-An oracle answers with a point, and its contract has no place for anything else. So a loop that can run long without an oracle
-call calls ``heartbeat()`` in each pass, by which its run shows progress and ends at a deadline. An oracle that did not reach its
-accuracy calls ``report_inexact``, and the certificates of the run take the error into account.
+An oracle returns a point and nothing else, so other information needs another way. A loop that can run long without an oracle
+call calls ``heartbeat()`` in each pass: then the run shows progress, or ends at a deadline. An oracle that did not reach its
+accuracy calls ``report_inexact``, and the certificates of the run include the error.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _RECEIVERS: ContextVar[tuple[_Receiver, ...]] = ContextVar("receivers", default=
 def receiving(
     on_heartbeat: Callable[[], None] | None = None, reports: list[Inexact] | None = None, alone: bool = False
 ) -> Iterator[list[Inexact]]:
-    """Receive the heartbeats and reports of this thread inside the block; reports are appended to the list that is yielded.
+    """Receive the heartbeats and reports of this thread inside the block. Reports are appended to the yielded list.
 
-    ``on_heartbeat`` may raise an exception, which ends the computation. With ``alone``, the receivers of enclosing blocks get
-    nothing, as for a run inside a run.
+    ``on_heartbeat`` may raise an exception, which ends the computation. With ``alone``, the receivers of enclosing blocks receive
+    nothing; this is used for a run inside a run.
     """
     receiver = _Receiver(on_heartbeat, [] if reports is None else reports)
     token = _RECEIVERS.set((receiver,) if alone else (*_RECEIVERS.get(), receiver))
@@ -66,9 +66,10 @@ def heartbeat() -> None:
 
 
 def report_inexact(error: float, sentence: str) -> None:
-    """Called by a linear oracle whose answer may be off by ``error``. Without a receiver it becomes a warning.
+    """Called by a linear oracle whose answer may be off by ``error``. Without a receiver, the report becomes a warning.
 
-    The sentence is empty if the error is within the accuracy that the oracle states: certificates include it without a warning.
+    The sentence is empty if the error is within the accuracy that the oracle states. Certificates then include the error without
+    a warning.
     """
     receivers = _RECEIVERS.get()
     for receiver in receivers:

@@ -1,4 +1,4 @@
-"""Worker processes of one thread each, to which tasks are sent as lines of JSON, and their progress."""
+"""Worker processes with one thread each. Tasks are sent to the workers as lines of JSON, and progress is shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Task = Any
 """A task: plain data, which is sent as a line of JSON."""
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-"""One thread per worker: CPU time is measured per process, and threads that wait for each other would add to it."""
+"""Environment variables of a worker, for one thread. CPU time is measured per process, and threads that wait for each other would
+add to the CPU time."""
 
 
 def cores() -> int:
@@ -27,7 +28,10 @@ def cores() -> int:
 
 
 def start_worker(module: str, *arguments: str) -> Worker:
-    """Start a worker in its own session, so that Ctrl-C does not reach it. If this process is killed, it ends after its task."""
+    """Start a worker in its own session, so that Ctrl-C does not reach the worker.
+
+    If this process is killed, the worker ends after its task.
+    """
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments],
         env={**os.environ, **ONE_THREAD},
@@ -39,7 +43,9 @@ def start_worker(module: str, *arguments: str) -> Worker:
 
 
 def answers_of(workers: Sequence[Worker], tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-    """Yield each task and the answer of a worker to it, as soon as it is finished. One thread per worker sends it the tasks.
+    """Yield each task with its answer, as soon as a worker has finished the task.
+
+    For each worker, a thread of this process sends tasks to the worker.
 
     The answer of a worker that ends unexpectedly has the key ``error``. The workers are killed at the end.
     """
@@ -84,11 +90,11 @@ def send(stdin: IO[str], stdout: IO[str], task: Task) -> dict[str, Any]:
 
 
 SECONDS_TO_FIRST_LINE = 5.0
-"""Seconds before the first line of progress that is not on a terminal."""
+"""Seconds before the first line of progress if stderr is not a terminal."""
 
 
 class Progress:
-    """Number of finished tasks and an estimate of the remaining time.
+    """Shows the number of finished tasks and an estimate of the remaining time.
 
     A task is expected to take as long as the last finished task of the same kind, or else ``expected(task)`` seconds.
     """
@@ -133,6 +139,6 @@ class Progress:
 
 
 def error_message(error: Exception) -> str:
-    """Message of an error; with the type of the error if the message was not written for users."""
+    """Message of an error. The type of the error is added if the message was not written for users."""
     readable = isinstance(error, ValueError | TypeError | OSError) and str(error)
     return str(error) if readable else f"{type(error).__name__}: {error}"

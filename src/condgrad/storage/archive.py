@@ -1,8 +1,9 @@
-"""A file of arrays and plain data that can't run code, is never half written, and is refused unless its checksums hold.
+"""Archives: files of arrays and plain data, which can't run code, are never half written, and have checksums.
 
-It is a zip file whose members are not compressed: ``header.json`` (the kind of file, its version, the plain data, and the SHA-256
-of each array), ``header.sha256``, and the arrays as ``.npy``, so that ``numpy.load`` reads them too. So the
-memory that a file takes is known from its size, before any of it is allocated.
+An archive is a zip file. Its members are ``header.json`` (the kind of file, its version, the plain data, and the SHA-256 of each
+array), ``header.sha256``, and the arrays as ``.npy``, so that ``numpy.load`` can read the arrays too. A file with a wrong
+checksum is refused. Members are not compressed, so the memory that reading takes is known from the size of the file before memory
+is allocated.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from condgrad.storage.files import CHUNK
 
 HEADER, SUM = "header.json", "header.sha256"
 NUMBERS = "biufc"
-"""Kinds of dtype that hold numbers, not references."""
+"""Kinds of dtype (``dtype.kind``) that an array in an archive may have: numbers, no references to objects."""
 
 
 class BadArchive(ValueError):
-    """A file that is damaged, truncated, foreign, of another kind or of another version."""
+    """The file is damaged or truncated, is no archive of condgrad, or is of another kind or version."""
 
 
 def write(
     path: str | Path, kind: str, version: int, data: Any, arrays: Mapping[str, np.ndarray], keep: bool = False
 ) -> None:
-    """Write a file, all or nothing.
+    """Write a file completely or not at all.
 
     The file is written under a temporary name, synchronised with the disk, and then moved to its place. So after a crash at any
     moment, ``path`` is the old file or the new one.
@@ -46,11 +47,11 @@ def write(
     ----------
     path : str or Path
     kind : str
-        Kind of file, such as "checkpoint"; :func:`read` compares it.
+        Kind of file, such as "checkpoint". :func:`read` refuses a file of another kind.
     version : int
-        Version of the format; :func:`read` compares it.
+        Version of the format. :func:`read` refuses a file of another version.
     data : Any
-        Plain data: what JSON can represent, and NaN and infinite numbers.
+        Plain data: everything that JSON can represent, and also NaN and infinite numbers.
     arrays : mapping of str to ndarray
         Arrays of numbers, by name.
     keep : bool, default False
@@ -59,9 +60,9 @@ def write(
     Raises
     ------
     TypeError
-        If an array holds something else than numbers.
+        If an array does not hold numbers.
     OSError
-        If the file can't be written, or the plain data takes more than the limit that :func:`read` has.
+        If the file can't be written, or if the plain data is larger than :func:`read` accepts.
     """
     with replacing(path, keep) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as members:
         sums = {name: _add(members, name, array) for name, array in arrays.items()}
@@ -87,7 +88,7 @@ def _add(members: zipfile.ZipFile, name: str, array: np.ndarray) -> str:
 
 
 class _Hashed:
-    """Hashes the bytes that are read or written."""
+    """Wrapper of a binary file that computes the SHA-256 of the bytes that are read or written."""
 
     def __init__(self, file: IO[bytes]):
         self.file, self.sum = file, hashlib.sha256()
@@ -120,7 +121,7 @@ def read(path: str | Path, kind: str, version: int) -> tuple[Any, dict[str, np.n
     Raises
     ------
     BadArchive
-        If the file is damaged, truncated or foreign, or of another kind or version.
+        If the file is damaged or truncated, is no archive of condgrad, or is of another kind or version.
     """
     if Path(path).is_dir():
         raise BadArchive(f"{path} can't be used: it is a folder, a file was expected.")
@@ -147,7 +148,7 @@ def read(path: str | Path, kind: str, version: int) -> tuple[Any, dict[str, np.n
 
 @contextmanager
 def _refusing(path: str | Path) -> Iterator[None]:
-    """Report errors of the parsers as BadArchive, in one sentence: the file is damaged."""
+    """Convert exceptions inside the block to BadArchive, with one sentence about the file at ``path``."""
     try:
         yield
     except BadArchive as error:
@@ -155,7 +156,7 @@ def _refusing(path: str | Path) -> Iterator[None]:
     except files.TooLarge:
         raise BadArchive(f"{path} can't be used: it declares more than it holds.") from None
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a seek to where no file can be
+        if error.errno != errno.EINVAL:  # EINVAL: a damaged file led to a seek to an impossible position
             raise
         raise BadArchive(f"{path} can't be used: it is damaged.") from error
     except files.FORMAT_ERRORS as error:
@@ -163,7 +164,7 @@ def _refusing(path: str | Path) -> Iterator[None]:
 
 
 def _check_stored(members: zipfile.ZipFile) -> None:
-    """Refuse compressed members: without them reading takes no more memory than the file has bytes."""
+    """Refuse compressed members, so that reading takes no more memory than the file has bytes."""
     if any(
         info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size for info in members.infolist()
     ):

@@ -1,8 +1,8 @@
 """Atomic writing of files: all files of condgrad are written completely or not at all.
 
 A file is written under a random temporary name in its folder, flushed to the disk and renamed. The temporary file is created
-exclusively, so that no file of the user can be overwritten, and locked while it is written. A file with such a name and without a
-lock belongs to a process that was killed: the next process that writes the same file removes it.
+exclusively, so that no file of the user can be overwritten. It is locked while it is written. A temporary file without a lock
+belongs to a process that was killed: the next process that writes the same final file removes the temporary file.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from condgrad.runtime.interruption import defer_signals
 
 try:
     import fcntl
-except ImportError:  # not POSIX: leftovers cannot be distinguished from active files, and are not removed
+except ImportError:  # not POSIX: files of killed processes look like active ones, and are not removed
     fcntl = None  # type: ignore[assignment]
 
 MAX_REPEATED_LENGTH = 50
-"""Maximum number of characters of the final name in a temporary name, because file names are limited in length."""
+"""Maximum number of characters of the final name that a temporary name repeats, because file names are limited in length."""
 TEMPORARY_NAME = re.compile(r"\.(.{1,50})\.[0-9a-f]{16}\.partial", re.DOTALL)
 """Pattern of a temporary name; the group is the beginning of the final name."""
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], keep: bool = False) -> Iterator[IO[bytes]]:
-    """Open a file for writing that replaces the old one only when the block ends without an exception.
+    """Open a new file for writing. It replaces the old file only when the block ends without an exception.
 
     Parameters
     ----------
     path : str or os.PathLike
-        The file. A symbolic link is followed: its target is replaced. A pipe, a device, and an open file descriptor of this
-        process such as /dev/stdout or /dev/fd/3 are written to directly.
+        The file. If it is a symbolic link, the target of the link is replaced. A pipe or a device is written to directly, and so
+        is an open file descriptor of this process, such as /dev/stdout or /dev/fd/3.
     keep : bool, default False
-        Keep the replaced file as :func:`previous` of ``path``.
+        Keep the replaced file, under the name that :func:`previous` returns.
 
     Yields
     ------
@@ -55,7 +55,8 @@ def replacing(path: str | os.PathLike[str], keep: bool = False) -> Iterator[IO[b
 
     Notes
     -----
-    The new file has the mode of the old one and, if the system allows it, its owner. Without an old file the umask applies.
+    The new file has the mode of the old file and, if the system allows it, the owner of the old file. If there is no old file,
+    the umask decides the mode.
     """
     given = Path(path)
     if (number := _descriptor(given)) is not None:
@@ -107,18 +108,20 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 @contextmanager
 def replacing_files(folder: Path) -> Iterator[Path]:
-    """Write several files that replace those in a folder together, when the block ends without an exception.
+    """Write several files. Together they replace files in a folder when the block ends without an exception.
 
     Parameters
     ----------
     folder : Path
-        Created if it does not exist. If the block fails, the folder is unchanged, or removed if it was created here.
+        The folder, which is created if it does not exist. If the block fails, an existing folder is unchanged, and a folder that
+        was created here is removed.
 
     Yields
     ------
     temporary : Path
-        Empty folder for the new files, without subfolders. Files of the same name are replaced, all others stay. A symbolic link
-        of that name is followed, as by :func:`replacing`. Ctrl-C and SIGTERM are deferred while the files are moved.
+        Empty folder, into which the block writes the new files, without subfolders. They replace the files of the same names in
+        ``folder``; all other files stay. If such a name is a symbolic link, the target of the link is replaced. Ctrl-C and
+        SIGTERM are deferred while the files are moved.
     """
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
@@ -166,7 +169,7 @@ def check_folder(folder: Path) -> None:
     Raises
     ------
     OSError
-        The reason why no file can be created there.
+        If no file can be created in the folder; the message has the reason.
     """
     file, name = _create(folder / "trial")
     file.close()
@@ -184,8 +187,8 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
 
     Notes
     -----
-    Removes files and folders that have a temporary name, belong to this user, are no links and are not locked. Active writers,
-    in this process or another, hold a lock.
+    Removes files and folders that have a temporary name, belong to this user, are no links and are not locked. A process that is
+    still writing a file holds a lock.
     """
     if fcntl is None:
         return
@@ -199,7 +202,10 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
 
 @cache
 def _remove_leftovers_once(folder: Path, name: str) -> None:
-    """Call ``remove_leftovers`` once per process: listing a large folder takes time, and checkpoints are written often."""
+    """Call ``remove_leftovers`` once per process for each folder and name.
+
+    Listing a large folder takes time, and checkpoints are written often.
+    """
     remove_leftovers(folder, name)
 
 
@@ -218,7 +224,7 @@ def previous(path: str | os.PathLike[str]) -> Path:
 
 
 def resolve_link(path: Path) -> Path:
-    """Target of a symbolic link, or the path itself if it is no link. The file need not exist.
+    """Target of a symbolic link, or the path itself if the path is no link. The file need not exist.
 
     Parameters
     ----------
@@ -242,7 +248,7 @@ def resolve_link(path: Path) -> Path:
 def _destination(path: str | os.PathLike[str]) -> Path | None:
     """Path of the file to replace; None for a pipe, a device or a file without a name, which are written to directly."""
     given = Path(path)
-    # before the link is resolved: /dev/stdout can be a pipe
+    # checked before the link is resolved, because /dev/stdout can be a link to a pipe
     if given.exists() and not given.is_file() and not given.is_dir():
         return None
     destination = resolve_link(given)
@@ -250,13 +256,14 @@ def _destination(path: str | os.PathLike[str]) -> Path | None:
 
 
 DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+|\d+/task/\d+))/fd/(\d+)")
-"""Path of an open file descriptor."""
+"""Pattern of the path of an open file descriptor; the group is its number."""
 MAX_LINKS = 40
-"""Maximum number of links that are followed, as in Linux."""
+"""Maximum number of symbolic links that are followed from one path, as in Linux."""
 
 
 def _descriptor(path: Path) -> int | None:
-    """Open file descriptor of this process to which a path leads, directly or through links; None if there is none."""
+    """Open file descriptor of this process to which a path leads, directly or through links; None if the path leads to no
+    descriptor."""
     name = os.path.abspath(path)
     for _ in range(MAX_LINKS):
         if name in (stream := {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}):
@@ -296,7 +303,7 @@ def _create(destination: Path) -> tuple[IO[bytes], str]:
         if fcntl is not None:
             with suppress(OSError):  # the file system has no locks
                 fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.exists(name):  # else another process removed it before it was locked
+        if os.path.exists(name):  # otherwise another process removed the file before it was locked
             return open(number, "wb"), name
         os.close(number)
 
@@ -341,7 +348,7 @@ def _keep_mode(temporary: str, destination: Path) -> None:
 
 
 def _move(temporary: str, destination: Path, keep: bool) -> None:
-    """Rename a temporary file to its destination, keeping the old file on request."""
+    """Rename a temporary file to its destination. With ``keep``, the old file is kept as :func:`previous`."""
     if keep and destination.exists():
         os.replace(destination, previous(destination))
     os.replace(temporary, destination)

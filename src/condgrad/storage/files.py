@@ -1,7 +1,8 @@
-"""Safe reading of files: condgrad opens only regular files, and reads no more bytes than the limits allow.
+"""Safe reading of files: only regular files are opened, and no more bytes are read than the limits allow.
 
-A file may come from an untrusted source. Sizes that it declares (a shape, a member of a zip) are compared with its content and
-with the limits before memory is allocated. Nothing in a file can run code, and reading never waits for a pipe or a device.
+A file may come from an untrusted source. Sizes that the file declares (the shape of an array, the size of a member of a zip) are
+compared with the size of the file and with the limits before memory is allocated. Nothing in a file can run code, and reading
+never waits for a pipe or a device.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from numpy.lib import format as npy
 from condgrad.checks import BadData, whole
 
 MIN_ALLOWED_BYTES = 64 * 2**20
-"""Number of bytes to which every file may decompress, whatever its own size."""
+"""Number of bytes to which a file of any size may decompress: ``Limits.ratio`` applies only above this number."""
 CHUNK = 2**20
-"""Bytes that are read at a time."""
+"""Number of bytes that are read or written at a time."""
 MAX_JSON_BYTES = 64 * 2**20
-"""Maximum size of a JSON text; parsed, it takes many times as much memory."""
+"""Maximum size of a JSON text in bytes. The parsed data takes many times as much memory."""
 MAX_JSON_DEPTH = 200
-"""Maximum nesting of brackets in a JSON text, because the parser is recursive."""
+"""Maximum number of nested brackets in a JSON text. There is a limit because the parser is recursive."""
 MAX_DIRECTORY_BYTES = 16 * 2**20
-"""Maximum size of the central directory of a zip; parsed, it takes ten times as much memory."""
+"""Maximum size in bytes of the central directory of a zip. The parsed directory takes ten times as much memory."""
 JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-"""JSON strings, and an unterminated one at the end of the text, so that matching takes linear time."""
+"""Pattern of a JSON string. It also matches an unterminated string at the end of the text, so that matching takes linear time."""
 NOT_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 FORMAT_ERRORS = (
     zipfile.BadZipFile,
@@ -64,14 +65,15 @@ class TooLarge(BadData):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on files, checked before memory is allocated. Increase those that are too small for your data.
+    """Limits on files, which are checked before memory is allocated. Increase a limit that is too small for your data.
 
     Parameters
     ----------
     bytes : int, default 8 GiB
         Maximum number of bytes after decompression.
     ratio : int, default 200
-        Maximum ratio of bytes after decompression to bytes of the file, for files that decompress to more than 64 MiB.
+        Maximum ratio of the number of bytes after decompression to the size of the file. Only files that decompress to more than
+        64 MiB are checked.
     entries : int, default 500,000,000
         Maximum number of entries of a matrix.
     side : int, default 100,000,000
@@ -91,7 +93,7 @@ class Limits:
             whole(getattr(self, field.name), f"The limit '{field.name}'")
 
     def allowed(self, size: int) -> int:
-        """Maximum number of bytes of a file in memory.
+        """Maximum number of bytes to which a file may decompress.
 
         Parameters
         ----------
@@ -124,10 +126,10 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
         If there is no such file, or it cannot be opened.
     """
     refusal = NotAFile(f"{path} is a pipe or a device, but a file was expected: copy the data into a file.")
-    if not _is_file_or_folder(os.stat(path)):  # before opening, which has side effects for some devices
+    if not _is_file_or_folder(os.stat(path)):  # checked before opening, because opening some devices has side effects
         raise refusal
     file = open(path, "rb", opener=_open_without_waiting)  # noqa: SIM115
-    if not _is_file_or_folder(os.fstat(file.fileno())):  # replaced between the two calls
+    if not _is_file_or_folder(os.fstat(file.fileno())):  # the file was replaced between the two calls
         file.close()
         raise refusal
     return file
@@ -138,7 +140,7 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 
 def _is_file_or_folder(found: os.stat_result) -> bool:
-    """Whether a path is a regular file, or a folder, for which ``open`` raises its own error."""
+    """Whether a path is a regular file or a folder. For a folder, ``open`` raises its own error."""
     return stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
 
 
@@ -172,7 +174,7 @@ def read_bytes(path: str | os.PathLike[str], max_bytes: int) -> bytes:
     Raises
     ------
     TooLarge
-        If the file has more bytes.
+        If the file has more than ``max_bytes`` bytes.
     """
     with open_file(path) as file:
         content = b"" if size_of(file) > max_bytes else file.read(max_bytes + 1)
@@ -239,7 +241,7 @@ def read_npy(stream: Readable, available: int, kinds: str, entries: int | None =
     ----------
     stream : object with ``read``
     available : int
-        Size of the stream in bytes. An array that declares more is refused before memory is allocated.
+        Size of the stream in bytes. An array whose header declares more bytes is refused before memory is allocated.
     kinds : str
         Accepted kinds of dtype, such as "biuf". Objects are never accepted, because unpickling can run code.
     entries : int, optional
@@ -258,7 +260,8 @@ def read_npy(stream: Readable, available: int, kinds: str, entries: int | None =
     """
     version = npy.read_magic(stream)
     with warnings.catch_warnings():
-        for harmless in (UserWarning, DeprecationWarning):  # a header that numpy repaired; old names of dtypes
+        # numpy warns of a header that it repaired, and of old names of dtypes
+        for harmless in (UserWarning, DeprecationWarning):
             warnings.simplefilter("ignore", harmless)
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = header(stream)
@@ -304,7 +307,7 @@ def open_zip(file: BinaryIO, allowed: int) -> zipfile.ZipFile:
 
     Notes
     -----
-    ``zipfile`` does not unpack more of a member than it declares, so the declared sizes are limits.
+    ``zipfile`` never unpacks more bytes of a member than the member declares. So it is enough to check the declared sizes.
     """
     limited: Any = _LimitedReads(file)
     members = zipfile.ZipFile(limited)

@@ -1,8 +1,8 @@
-"""Converts objects to a tree of plain data and arrays, and back. Checkpoints and model files hold such trees.
+"""Snapshots: convert objects to a tree of plain data and arrays, and back. Checkpoints and model files hold such trees.
 
 Only instances of stored classes (:func:`condgrad.stored`) are serialised, under the names of their classes. Restoring them
-imports no module and runs no constructor. An object that several others refer to is restored as one object, because points
-recognise their terms by identity, and a cache finds its entries by the identity of their keys.
+imports no module and runs no constructor. If several objects refer to the same object, it is restored as one object. This matters
+because points recognise their terms by identity, and a cache finds its entries by the identity of their keys.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ ABSTRACT: dict[Any, Any] = {kind: kind for kind in (str, np.ndarray, NoneType)}
 ABSTRACT |= {int: Integral, float: Real, bool: (bool, np.bool_)}
 """Accepted types of the value of a field, by the annotation of the field."""
 MAX_PADDING = 2**26
-"""Maximum number of characters that an array of strings may have beyond those in the file: numpy pads each string to the length
-of the longest."""
+"""Maximum number of characters of padding in an array of strings: numpy pads each string to the length of the longest one."""
 MAX_REASON = 200
-"""Maximum number of characters of the reason in a message: the reason may quote the file."""
+"""Maximum number of characters of the reason in a message. There is a limit because the reason may quote the file."""
 FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 """Exceptions that reading raises if the parts of a file contradict each other."""
 
 
 class AnyPoint:
-    """The type of a field that is annotated ``Point``: a finite array of floats or a stored point, of the run's shape."""
+    """Type of a field that is annotated ``Point``: a finite array of floats or a stored point, in the shape of the problem."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,11 @@ class Serialised:
     Attributes
     ----------
     tree : None, bool, int, float, str or list
-        What JSON can represent. ``["node", i]`` refers to ``nodes[i]``.
+        The object as data that JSON can represent. The list ``["node", i]`` refers to ``nodes[i]``.
     nodes : list
-        Arrays and instances of stored classes. Each refers only to those before it.
+        Arrays and instances of stored classes. Each node refers only to nodes before it.
     arrays : dict of str to ndarray
-        The arrays, by the number of their node.
+        The arrays. The name of an array is the number of its node.
     """
 
     tree: Any
@@ -58,27 +57,28 @@ class Serialised:
 
 
 Content = Callable[[Callable[[Any], bool]], Iterable[Any]]
-"""Yields what a cache knows of the objects for which the given function returns True."""
+"""Function ``content(holds)`` that yields the entries of a cache. Entries with a key for which ``holds(key)`` is False are left
+out."""
 
 
 def snapshot(thing: Any, shared: Mapping[str, Any] | None = None, content: Content | None = None) -> Serialised:
-    """Serialise an object. Later changes of the object do not change the result, except changes of its arrays in place.
+    """Serialise an object. Later changes of the object do not change the result, but arrays are not copied.
 
     Parameters
     ----------
     thing : object
         Anything that :func:`condgrad.stored` lists.
     shared : mapping of str to object, default None
-        Objects of the problem. The file has their names only.
+        Objects of the problem, by name. The result has the names of these objects, not the objects.
     content : callable, default None
-        ``content(holds)`` yields the entries of a cache, which are serialised after the object. It leaves out entries with a
-        key that the object does not contain, for which ``holds(key)`` is False. Then `restore` returns the tuple of the object
-        and the list of the entries. None: the object alone.
+        ``content(holds)`` yields the entries of a cache, which are serialised after the object. ``holds(key)`` says whether the
+        object contains the key; the other entries are left out. `restore` then returns a tuple of the object and the list of
+        entries. None: only the object is serialised.
 
     Raises
     ------
     TypeError
-        If it holds an instance of a class that is not stored, or an object that contains itself.
+        If ``thing`` holds an instance of a class that is not stored, or an object that contains itself.
     """
     writer = _Writer(shared or {})
     tree = writer.take(thing)
@@ -128,7 +128,8 @@ class _Writer:
     def node(self, thing: Any) -> list[Any]:
         kind = type(thing)
         if kind is np.ndarray and thing.dtype.kind in NUMBERS:
-            axes = sorted(range(thing.ndim), key=lambda axis: -abs(thing.strides[axis]))  # its layout in memory
+            # the order of the axes in memory
+            axes = sorted(range(thing.ndim), key=lambda axis: -abs(thing.strides[axis]))
             self.arrays[str(len(self.nodes))] = thing.transpose(axes)
             return ["array", axes, bool(thing.flags.writeable)]
         if kind is np.ndarray:
@@ -155,13 +156,13 @@ class _Writer:
 def restore(
     serialised: Serialised, shared: Mapping[str, Any] | None = None, shape: tuple[int, ...] | None = None
 ) -> Any:
-    """Return the object that :func:`snapshot` serialised. To be called inside of :func:`refusing`: the file may be forged.
+    """Return the object that :func:`snapshot` serialised. Call it inside of :func:`refusing`, as the file may be forged.
 
     Parameters
     ----------
     serialised : Serialised
     shared : mapping of str to object, default None
-        The objects that are referred to by name.
+        The objects of the problem, by the names that :func:`snapshot` was given.
     shape : tuple of int, default None
         The shape that points must have. None: any.
     """
@@ -170,7 +171,7 @@ def restore(
 
 @contextmanager
 def refusing(path: Any) -> Iterator[None]:
-    """Turn errors in the block into BadArchive, with one sentence: the parts of the file at ``path`` contradict each other."""
+    """Convert errors in the block to BadArchive, with one sentence: the parts of the file at ``path`` contradict each other."""
     try:
         yield
     except FAULTS as error:
@@ -245,7 +246,7 @@ def _instance(entry: StoredClass, fields: dict[str, Any]) -> Any:
 
 
 def _strings(kind: str, items: list[Any]) -> np.ndarray:
-    """Return a 1-d array of strings. Refuses strings of which the array would take far more memory than the file."""
+    """Return a 1-d array of strings. Refuses strings if the array would take far more memory than the file."""
     lengths = [len(item) for item in items if isinstance(item, str)]
     if len(lengths) < len(items):
         raise TypeError("a list of strings was expected")
@@ -260,8 +261,8 @@ def _strings(kind: str, items: list[Any]) -> np.ndarray:
 def validate(thing: Any, shape: tuple[int, ...] | None) -> None:
     """Compare the fields of a stored object with their annotations, then call the ``validate`` of its class and of its bases.
 
-    Points must have the ``shape``; None: any shape. Validation computes nothing with points: they cache what is computed from
-    them, and the last bits of a run depend on these caches.
+    Points must have the ``shape``; None: any shape. Validation computes nothing with points, because points cache computed
+    results, and the last bits of a run depend on these caches.
     """
     for name, kind in annotations_of(type(thing)).items():
         if name in CLASSES[type(thing)].fields:
@@ -307,7 +308,7 @@ def check_type(value: Any, kind: Any, what: str, shape: tuple[int, ...] | None =
     elif (
         not isinstance(value, expected)
         or (origin in (int, float) and isinstance(value, bool))
-        or (origin is float and isinstance(value, int) and abs(value) >= 2**63)  # no array of floats takes it
+        or (origin is float and isinstance(value, int) and abs(value) >= 2**63)  # too large for an array of floats
     ):
         raise TypeError(f"{what} is {_shown(value)}, a {origin.__name__} was expected")
 

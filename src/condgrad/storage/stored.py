@@ -1,4 +1,4 @@
-"""The decorator ``@stored``: checkpoints and model files can hold instances of the classes that have it."""
+"""The decorator ``@stored``: checkpoints and model files can hold instances of the classes that it decorates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class StoredClass:
     name: str
     fields: tuple[str, ...]
     caches: tuple[str, ...]
-    """Cached properties of a dataclass. Last bits may depend on them, so they are written where they have been computed."""
+    """Cached properties of a dataclass. Those that have been computed are written to the file, because the last bits of a run may
+    depend on them."""
     validate: Callable[[Any], object] | None
 
     @cached_property
@@ -51,25 +52,25 @@ def stored(
 ) -> Any:
     """Decorate a class so that checkpoints and model files can hold its instances.
 
-    A file names the class and holds the values of its fields. When it is read, the class must have been defined by then
-    (nothing is imported), its constructor does not run, and the fields are validated: against their annotations where
-    these are ``int``, ``float``, ``bool``, ``str``, ``np.ndarray``, ``Point``, a stored class, or a tuple, list or
-    optional of these; then by ``validate``. Stored base classes validate their part first. Annotations that can't be
-    evaluated when the file is read, such as names that only a type checker imports, are not compared.
+    A file names the class and holds the values of its fields. When the file is read, the class must already be defined, because
+    nothing is imported. The constructor does not run. The fields are validated in two steps. First they are compared with their
+    annotations, if these are ``int``, ``float``, ``bool``, ``str``, ``np.ndarray``, ``Point``, a stored class, or a tuple, list
+    or optional of these types. Then ``validate`` is called, for stored base classes before the class itself. Annotations that
+    can't be evaluated when the file is read, such as names that only a type checker imports, are not compared.
 
-    Fields may hold None, numbers, strings, tuples, lists, dicts, arrays of numbers or strings, and stored objects. An
-    object that is referred to twice is one object again.
+    Fields may hold None, numbers, strings, tuples, lists, dicts, arrays of numbers or strings, and stored objects. If two fields
+    refer to the same object, they refer to one object again after reading.
 
     Parameters
     ----------
     cls : type
         A dataclass, a ``NamedTuple``, or any other class if ``fields`` is given. Put ``@stored`` above ``@dataclass``.
     fields : tuple of str, default None
-        The attributes that make up an instance. None: the fields of the dataclass or ``NamedTuple``. Attributes whose
-        name begins with an underscore need not be listed if the class has a default for them.
+        The attributes of an instance that are stored. None: the fields of the dataclass or ``NamedTuple``. Attributes whose name
+        begins with an underscore need not be listed if the class has a default for them.
     validate : callable, default None
-        ``validate(instance)`` raises ValueError or TypeError for an instance that no program has written: a file may be
-        forged. It should look at shapes, finiteness and invariants, and must not change the instance.
+        ``validate(instance)`` raises ValueError or TypeError for an instance that the program can't have written, because a file
+        may be forged. The function should check shapes, finiteness and invariants, and must not change the instance.
     name : str, default None
         The name in the file. None: the top-level package and the qualified name of the class, so that the class may move
         to another module of its package.
@@ -82,7 +83,7 @@ def stored(
     Raises
     ------
     TypeError
-        If the fields are not known or miss an attribute in ``__slots__``, or if another class has the name already.
+        If the fields are not known, if they lack an attribute in ``__slots__``, or if another class already has the name.
 
     Examples
     --------
@@ -131,7 +132,7 @@ def _register(cls: Any, fields: tuple[str, ...] | None, validate: Any, name: str
 
 
 def _slots(cls: type) -> Iterator[str]:
-    """Attributes in ``__slots__`` of a class and its bases; names with two underscores as Python mangles them."""
+    """Attributes in ``__slots__`` of a class and its bases. Names that begin with two underscores are mangled, as by Python."""
     for base in cls.__mro__:
         given = vars(base).get("__slots__", ())
         for slot in (given,) if isinstance(given, str) else given:
@@ -141,7 +142,7 @@ def _slots(cls: type) -> Iterator[str]:
 
 
 def check_array(array: Any, shape: tuple[int, ...], what: str, kinds: str = "f") -> None:
-    """Raise ValueError unless an array holds finite numbers and has the shape; for ``validate`` functions.
+    """Raise ValueError if an array holds numbers that are not finite, or has another shape or dtype. For ``validate`` functions.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def check_array(array: Any, shape: tuple[int, ...], what: str, kinds: str = "f")
     what : str
         What the array is, for the message.
     kinds : str, default "f"
-        Accepted kinds of dtype; "iuf": whole numbers too.
+        Accepted kinds of dtype. "f": floats; "iuf": floats and whole numbers.
     """
     found = np.asarray(array)
     if found.dtype.kind not in kinds or found.shape != shape or not np.isfinite(found).all():
@@ -158,5 +159,5 @@ def check_array(array: Any, shape: tuple[int, ...], what: str, kinds: str = "f")
 
 
 def stored_bases(cls: type) -> Iterator[StoredClass]:
-    """The stored classes that a class derives from, itself last."""
+    """The stored classes among the bases of a class, followed by the class itself if it is stored."""
     return (CLASSES[base] for base in reversed(cls.__mro__) if base in CLASSES)
