@@ -21,7 +21,7 @@ also convert 1_0 and inf."""
 
 
 def quotes_are_read() -> bool:
-    """Whether `parse` accepts quoted cells. It does so only if pyarrow is installed."""
+    """Whether `parse` accepts quoted cells. Quoted cells need pyarrow."""
     return arrow_columns.available()
 
 

@@ -76,7 +76,7 @@ def like(u: Point, u_t: Point) -> Point:
 def with_gap(prox: Prox, domain: Any, g: Point, u: Point, gamma: float) -> Prox:
     """Return the prox point with its Frank-Wolfe gap.
 
-    If the inner solver has not measured the gap, one linear oracle call does.
+    If the gap is not known yet, one linear oracle call measures it.
     """
     if isfinite(prox.gap):
         return prox

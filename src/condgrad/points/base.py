@@ -156,7 +156,7 @@ class Structured(ABC):
 
 
 def same(a: Any, b: Any) -> bool:
-    """Return whether a and b are equal. They may be points or any other values; two arrays are equal if all entries are."""
+    """Return whether a and b are equal. They may be points or any other values; two arrays must agree in all entries."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.array_equal(a, b)
     return a is b or bool(a == b)
