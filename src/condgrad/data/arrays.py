@@ -1,4 +1,4 @@
-"""Reads the files of arrays and sparse matrices that a spec names."""
+"""Reader of the files with arrays or sparse matrices that are named in a spec (the description of a problem in a file)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from condgrad.data.text_stream import chunks, opened
 from condgrad.storage.files import FORMAT_ERRORS, TooLarge, read_npy, size_of
 
 MAX_ROW_BYTES = 16 * 2**20
-"""Maximum length of a line of a table: about a million numbers."""
+"""Maximum length in bytes of a line of a table. A line of this length has about a million numbers."""
 
 
 def load_array(path: Path, limits: Limits | None = None) -> Any:
@@ -37,8 +37,8 @@ def load_array(path: Path, limits: Limits | None = None) -> Any:
     Raises
     ------
     BadData
-        If the file is damaged, declares a larger size than it has or than is allowed, has indices outside of its shape, or
-        contains Python objects.
+        If the file is damaged, contains Python objects, or has indices outside of its shape. Also if the file declares a size
+        that is larger than its real size or than the limits.
     """
     readers = {".npy": _dense, ".npz": read_sparse, ".csv": _table}
     suffix = choice(path.suffix, readers, "kind of file with an array")
@@ -62,7 +62,9 @@ def _dense(path: Path, notes: Notes, limits: Limits) -> np.ndarray:
 def _table(path: Path, notes: Notes, limits: Limits) -> np.ndarray:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # numpy warns about a file without data; it is refused below
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # numpy warns about a file without data; such a file is refused below
             table = np.loadtxt(_lines(path, notes, limits), delimiter=",")
     except BadData:
         raise

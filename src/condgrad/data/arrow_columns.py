@@ -1,4 +1,4 @@
-"""Columns of delimited text, parsed by pyarrow, an optional package: `columns` has the same functions without it."""
+"""Columns of delimited text, parsed by the optional package pyarrow. `columns` calls these functions if pyarrow is installed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import numpy as np
 BLANKS = " \t"
 """Characters that are cut off at both ends of a cell."""
 PLAIN_NUMBER = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+"""Regular expression of a decimal number."""
 DIGITS = b"-0123456789"
+"""Characters with which an integer may begin."""
 MAX_DIGITS = 18
-"""Maximum number of digits of an integer: any with 18 digits fits into 64 bits."""
+"""Maximum number of digits of an integer. Every integer with 18 digits fits into 64 bits."""
 
 
 @cache
@@ -42,9 +44,9 @@ def parse(
     missing: Sequence[str] = (),
     number: int | None = None,
 ) -> tuple[dict[int, Any], np.ndarray]:
-    """`condgrad.data.columns.parse` by pyarrow.
+    """Split lines into cells by pyarrow. Parameters and results are those of `condgrad.data.columns.parse`.
 
-    Columns are pyarrow.StringArray. The column ``number`` is a DoubleArray if all of its cells are numbers.
+    Each column is a pyarrow.StringArray. The column ``number`` is a DoubleArray if all of its cells are numbers.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -89,14 +91,14 @@ def parse(
 
 
 def chosen(cells: Any, which: np.ndarray) -> Any:
-    """The cells of an ndarray or of a pyarrow column under a mask."""
+    """The cells of an ndarray or of a pyarrow column at which the mask ``which`` is True."""
     import pyarrow as pa
 
     return cells[which] if isinstance(cells, np.ndarray) else cells.filter(pa.array(which))
 
 
 def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """`condgrad.data.columns.decimals` of a pyarrow.StringArray or DoubleArray."""
+    """Convert a pyarrow.StringArray or DoubleArray to numbers. The results are those of `condgrad.data.columns.decimals`."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -109,17 +111,17 @@ def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def integers(column: Any) -> np.ndarray | None:
-    """Convert cells to whole numbers, if all of them are written as Python writes them.
+    """Convert cells to whole numbers, if every cell is an integer as Python writes it.
 
     Parameters
     ----------
     column : pyarrow.StringArray of length k
-        Without null.
+        A column without null cells.
 
     Returns
     -------
     numbers : ndarray of int64, shape (k,), or None
-        None if a cell is something else, such as 007, +7 or 0x7, which pyarrow would convert.
+        None if a cell is anything else. Examples are 007, +7 and 0x7, which pyarrow alone would convert.
     """
     import pyarrow as pa
 
@@ -136,7 +138,7 @@ def integers(column: Any) -> np.ndarray | None:
     largest = max(-low, high)
     if largest >= 10**MAX_DIGITS:
         return None
-    # any other way to write a number, such as 007, +7 or -0, is longer than Python's
+    # any other way to write a number, such as 007, +7 or -0, has more characters than Python's, so the lengths are compared
     sizes = np.abs(numbers) if low < 0 else numbers
     length = len(numbers) + (np.count_nonzero(numbers < 0) if low < 0 else 0)
     length += sum(np.count_nonzero(sizes >= 10**k) for k in range(1, len(str(largest))))
@@ -144,7 +146,7 @@ def integers(column: Any) -> np.ndarray | None:
 
 
 def _buffers(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds of the cells of a pyarrow.StringArray, and the bytes of all cells."""
+    """Return the bounds and the bytes of a pyarrow.StringArray: cell i is ``bytes[bounds[i] : bounds[i + 1]]``."""
     _, offsets, text = column.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
     cells = np.frombuffer(text or b"", dtype=np.uint8)[bounds[0] : bounds[-1]]
@@ -152,7 +154,7 @@ def _buffers(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def trimmed(column: Any) -> Any:
-    """A column without blanks around its cells; the column itself if it has no blank."""
+    """The column with the blanks around its cells removed; the column itself if it contains no blank."""
     from pyarrow import compute
 
     return compute.ascii_trim(column, BLANKS) if (_buffers(column)[1] <= ord(" ")).any() else column
@@ -179,11 +181,11 @@ def encode(columns: Sequence[Any]) -> tuple[np.ndarray, Any]:
     -------
     codes : ndarray of int32, shape (k,)
     names : pyarrow.StringArray
-        ``names[codes[i]]`` is cell i without the blanks around it, and each name occurs once.
+        The distinct cells without the blanks around them. ``names[codes[i]]`` is cell i.
     """
     import pyarrow as pa
 
-    encoded = pa.chunked_array(columns).dictionary_encode()  # all chunks have the dictionary of the last one
+    encoded = pa.chunked_array(columns).dictionary_encode()  # the dictionary of the last chunk is valid for all chunks
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
     names = encoded.chunks[-1].dictionary
     if (cut := trimmed(names)) is not names:  # the same name may occur with and without blanks
@@ -198,14 +200,14 @@ def merge(parts: Sequence[tuple[np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarr
     Parameters
     ----------
     parts : sequence of (codes, names)
-        ``names`` are a pyarrow.StringArray, a list of str, or an ndarray of int64; in each part a name occurs once.
+        ``names`` is a pyarrow.StringArray, a list of str, or an ndarray of int64. In each part, every name occurs once.
 
     Returns
     -------
     positions : ndarray of int64
-        For each code of each part, the position of its name among all names.
+        For each code of each part, the position of the code's name in the returned ``names``.
     names : ndarray of str objects
-        All names, sorted, each once.
+        The distinct names of all parts, sorted.
     """
     import pyarrow as pa
     from pyarrow import compute

@@ -1,7 +1,7 @@
-"""Columns of delimited text: parsed by pyarrow if it is installed (`arrow_columns`), else split by Python, which takes longer.
+"""Splits delimited text into columns: by pyarrow if it is installed (`arrow_columns`), else by Python, which takes longer.
 
-Lines and cells that can't be parsed this way are not refused here. They are reported by masks, and the careful reader of `lines`
-reads them.
+Lines and cells that can't be parsed here do not raise an error. Masks tell the caller which lines and cells were parsed. The
+caller passes the others to the careful reader (`lines.LineReader`), which reads one line at a time.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from condgrad.data import arrow_columns
 
 DECIMALS = re.compile(r"[0-9.eE+-]*+")
-"""Cells that are passed to `float`, which converts them as decimal numbers or refuses them. Others are not passed to it, because
-it would also convert 1_0 and inf."""
+"""Only cells that match this are passed to `float`, which converts them or raises an error. Without this check, `float` would
+also convert 1_0 and inf."""
 
 
 def quotes_are_read() -> bool:
-    """Whether `parse` accepts quoted cells: only pyarrow does."""
+    """Whether `parse` accepts quoted cells. Quoted cells need pyarrow."""
     return arrow_columns.available()
 
 
@@ -39,26 +39,26 @@ def parse(
     Parameters
     ----------
     data : ndarray of uint8
-        Whole lines; quoted cells are closed on their line.
+        Whole lines; no quoted cell contains a newline.
     delimiter : str
         One character.
     width : int
         Number of cells in a line.
     wanted : iterable of int
-        Columns to return, from 0.
+        Numbers of the columns to return, counted from 0.
     quotes : bool
-        Whether a quote at the beginning of a cell opens a quoted cell. False without pyarrow.
+        Whether a quote at the beginning of a cell opens a quoted cell. Must be False without pyarrow.
     missing : sequence of str, default ()
-        Cells that become null.
+        Texts of cells that mean a missing value. Such cells become null.
     number : int, default None
-        Column that the caller will convert by `decimals`. pyarrow may return it as numbers at once.
+        Number of the column that the caller will convert by `decimals`. pyarrow may return this column as numbers.
 
     Returns
     -------
     columns : dict of int to column
         The wanted cells of the lines that have ``width`` cells. A column is a pyarrow array, or a list of str and None.
     fits : ndarray of bool, shape (lines,)
-        Which lines these are.
+        Mask of the lines that have ``width`` cells.
     """
     if arrow_columns.available():
         return arrow_columns.parse(data, delimiter, width, wanted, quotes, missing, number)
@@ -87,9 +87,9 @@ def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     numbers : ndarray of float64, shape (k,)
-        NaN for null.
+        The numbers; NaN for a null cell and for a cell without a number.
     ok : ndarray of bool, shape (k,)
-        Which cells are finite numbers.
+        Mask of the cells that are finite numbers.
     """
     if not isinstance(column, list):
         return arrow_columns.decimals(column)
@@ -104,7 +104,7 @@ def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _decimal(cell: str) -> float:
-    """The number in a cell; NaN if there is none."""
+    """The number in a cell; NaN if the cell is not a decimal number."""
     if not DECIMALS.fullmatch(cell):
         return np.nan
     try:
@@ -121,7 +121,7 @@ def is_null(column: Any) -> np.ndarray:
 
 
 def chosen(column: Any, which: np.ndarray) -> Any:
-    """The cells of a column, or of an ndarray, under a mask."""
+    """The cells of a column or of an ndarray at which the mask ``which`` is True."""
     if isinstance(column, list):
         return list(compress(column, which.tolist()))
     return arrow_columns.chosen(column, which)

@@ -1,4 +1,4 @@
-"""Delimited text such as CSV: finds the delimiter, the header and the columns, then reads the lines."""
+"""Reader of delimited text such as CSV. Finds the delimiter, the header and the columns, then reads the lines."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from condgrad.data.text_stream import BLOCK_BYTES, chunks
 from condgrad.data.wide import DELIMITERS, WideReader, delimiter_of, fields, looks_wide, wide_by_ids, width_of
 
 MAX_SAMPLED_LINES = 200
-"""Number of lines that are inspected before the file is read."""
+"""Maximum number of lines of a piece of the file that are inspected to find the delimiter, the header and the columns."""
 
 MAX_PIECES_WITHOUT_DATA = 2
-"""A file is refused if this number of its first pieces have only blank lines and comments."""
+"""A file is refused if its first pieces, this number of them, have only blank lines and comments."""
 
 TITLES: tuple[set[str], ...] = (
     {"row", "rows", "i", "u", "user", "users", "customer", "reviewer", "rater", "viewer", "reader", "listener"},
@@ -29,11 +29,13 @@ TITLES: tuple[set[str], ...] = (
     | {"book", "isbn", "song", "track", "album", "artist", "game", "restaurant", "business"},
     {"value", "values", "val", "rating", "ratings", "score", "stars", "x", "data", "observation"},
 )
-"""Known names of the row, the column and the value in headers, in lower case, without blanks, underscores and a final 'id'."""
+"""Known names in headers: of the column with the row, of the one with the column, and of the one with the value. The names are in
+lower case, without blanks, underscores and a final 'id'."""
 
 ROLES = ("row", "column", "value")
+"""Names of the three roles of a column in messages, in the order of TITLES."""
 WIDE_TABLE_ADVICE = "; for a wide table, with names in the first column and one column for each item, say wide=True"
-"""Advice that is added to messages if no columns were given: the columns of a wide table can't be named by columns=."""
+"""Advice that is added to a message if the caller gave no ``columns``. (For a wide table, ``columns`` can't be given.)"""
 Columns = Sequence[str] | Sequence[int] | None
 
 
@@ -60,7 +62,7 @@ def read(
     for piece in pieces:
         begun.append(piece)
         sample += islice(_data_lines(piece), MAX_SAMPLED_LINES)
-        if len(sample) > 1 or len(begun) == MAX_PIECES_WITHOUT_DATA:  # a header and one line are enough
+        if len(sample) > 1 or len(begun) == MAX_PIECES_WITHOUT_DATA:  # a header and one line of data are enough
             break
     if not sample:
         empty = (
@@ -82,7 +84,7 @@ def read(
 
 
 def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """The chunks without the line of the header."""
+    """Yield the pieces of the file without the header, which is line number ``top``. If ``top`` is None, there is no header."""
     for first, chunk in pieces:
         if top is not None and first <= top:
             *before, after = chunk.split(b"\n", top - first + 1)
@@ -93,9 +95,9 @@ def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tu
 
 
 def is_wide(sample: list[tuple[int, str]], delimiter: str | None) -> bool:
-    """Return whether the header and the numbers of the first lines allow no other layout than a wide table."""
+    """Return whether the first lines, the header and the numbers below, can only be those of a wide table."""
     for one in DELIMITERS if delimiter is None else (delimiter,):
-        if width_of(sample[0][1], one) < 3:  # no line needs to be split
+        if width_of(sample[0][1], one) < 3:  # no wide table, so the lines need not be split
             continue
         split = [fields(line, one) or [""] for _, line in sample]
         if looks_wide(split):
@@ -112,7 +114,7 @@ def read_wide(
     notes: Notes,
     limits: Limits,
 ) -> Observations:
-    """A wide table: the header names the columns, the first cell of each line names its row."""
+    """Read a wide table. Its header has the names of the columns, and the first cell of each line is the name of the row."""
     delimiter = delimiter or delimiter_of(sample, notes)
     top, line = sample[0]
     reader = WideReader(fields(line, delimiter), delimiter, notes, limits, top)
@@ -138,7 +140,7 @@ def check_delimiter(delimiter: str | None) -> None:
 
 
 def sides(notes: Notes, limits: Limits, ids: bool, base: int, shape: tuple[int, int] | None) -> tuple[Index, Index]:
-    """Rows and columns: names, or positions in a matrix of the shape."""
+    """Return the collectors of rows and of columns: for names if ``ids``, else for positions in a matrix of the given shape."""
     if ids:
         return Names("row", notes, limits), Names("column", notes, limits)
     m, n = shape or (None, None)
@@ -146,7 +148,10 @@ def sides(notes: Notes, limits: Limits, ids: bool, base: int, shape: tuple[int, 
 
 
 def sniff(sample: list[tuple[int, str]], needed: int, columns: Columns, header: bool | None, notes: Notes) -> str:
-    """Return the only delimiter that splits the first lines into enough columns, with numbers in the column of values."""
+    """Return the delimiter that splits the first lines into enough columns, with numbers in the column of values.
+
+    Refuses the file if no delimiter or more than one delimiter does so.
+    """
     known = [d for d in DELIMITERS if any(d in line for _, line in sample)]
     fitting = [d for d in known if _fits(sample, d, needed, columns, header)]
     if not fitting and _fits(sample, BLANKS, needed, columns, header):
@@ -169,14 +174,17 @@ def sniff(sample: list[tuple[int, str]], needed: int, columns: Columns, header: 
 
 
 def _fits(sample: list[tuple[int, str]], delimiter: str, needed: int, columns: Columns, header: bool | None) -> bool:
-    """Whether most lines have the same number of fields, enough of them, and most values below the first line are numbers."""
+    """Whether the delimiter splits most lines into the same number of fields, at least ``needed``.
+
+    If there are values, at least half of them must be numbers.
+    """
     split = [fields(line, delimiter) for _, line in sample]
     width, count = _width(split)
     if width < needed or 2 * count <= len(split):
         return False
     headed, place = places(split[0], columns, needed, header, split[1:])
     if needed == 2 or isinstance(place, str) or max(place) >= width or (headed and len(split) == 1):
-        return True  # lay_out refuses an unclear header, and a header without lines, with its own message
+        return True  # lay_out refuses an unclear header or a header without lines, with a message of its own
     data = [found for found in (split[1:] or split) if len(found) == width]
     return 2 * sum(bool(NUMBER.fullmatch(found[place[2]])) for found in data) >= len(data)
 
@@ -194,7 +202,7 @@ def lay_out(
     notes: Notes,
     ids: bool,
 ) -> tuple[Layout, int | None]:
-    """Return the layout of the lines, and the number of the line with the header; None without a header."""
+    """Return the layout of the lines, and the line number of the header (None if there is no header)."""
     split = [fields(line, delimiter) for _, line in sample]
     width, _ = _width(split)
     number, line = sample[0]
@@ -226,7 +234,10 @@ def lay_out(
 def places(
     head: list[str], columns: Columns, needed: int, header: bool | None, below: Sequence[list[str]] = ()
 ) -> tuple[bool, list[int] | str]:
-    """Return whether this line is a header, and the places of row, column and value, or a message if these are unclear."""
+    """Return whether the line ``head`` is a header, and the places of row, column and value.
+
+    If the places are unclear, a message that says why is returned instead of the places.
+    """
     named = columns is not None and isinstance(columns[0], str)
     known_roles = {name: role(name) for name in set(head)}  # a damaged line may have a million equal cells
     roles = [known_roles[name] for name in head]
@@ -251,9 +262,10 @@ def places(
 
 
 def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]) -> bool:
-    """Whether the first line of a file of pairs is a header: it has known titles, or a column has only numbers below.
+    """Whether the first line of a file of pairs (row, column) is a header.
 
-    Other words may be the names of the first pair.
+    It is a header if it has known titles, or if some column has only numbers below the first line. Otherwise its words may be the
+    names in the first pair.
     """
     spelled = any(known is not None and len(name) > 2 for name, known in zip(head, roles, strict=True))
     lines = [found for found in below if len(found) == len(head)]
@@ -262,7 +274,7 @@ def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]
 
 
 def role(name: str) -> int | None:
-    """Recognise a title.
+    """Recognise the title of a column in a header.
 
     Parameters
     ----------
@@ -271,7 +283,7 @@ def role(name: str) -> int | None:
     Returns
     -------
     role : int or None
-        0, 1 or 2 for a known title of the row, the column or the value.
+        0, 1 or 2 for a known title of the row, the column or the value; None for any other title.
 
     Examples
     --------

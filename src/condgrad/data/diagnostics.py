@@ -1,4 +1,5 @@
-"""Faults of a data file: their kinds, what is done about each, and the report of a clean-up."""
+"""Faults of a data file: the kinds of faults, what is done about each kind, and the report (`Cleanup`) of all faults of a
+file."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ from condgrad.checks import BadData, counted
 from condgrad.storage.files import Limits as Limits
 
 MAX_EXAMPLES = 5
-"""Examples that are kept of each kind of fault; the others are only counted."""
+"""Maximum number of examples in the report for each kind of fault. Further faults of that kind are only counted."""
 
 DROPPED, KEPT, MERGED, MIRRORED, MISSING = "dropped", "kept", "merged", "mirrored", "taken as missing"
+"""What is done with a line that has a fault."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault: what is done with the line unless ``strict`` is set, and advice to the owner of the file."""
+    """A kind of fault: what is done with the line if ``strict`` is False, and advice to the owner of the file."""
 
     done: str
     advice: str
@@ -57,7 +59,7 @@ class Fault:
     Parameters
     ----------
     kind : str
-        Such as "not a number".
+        Kind of the fault, such as "not a number"; a key of ``KINDS``.
     count : int
         Number of lines with this fault.
     done : str
@@ -81,7 +83,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Cleanup:
-    """Report of what was read, dropped and merged.
+    """Report of what was read from a file, and of what was dropped, kept or merged because of a fault.
 
     Parameters
     ----------
@@ -90,15 +92,15 @@ class Cleanup:
     encoding : str
         "utf-8", "utf-16", or "utf-8, in part latin-1".
     lines : int
-        Lines with data: neither blank, nor a comment, nor the header.
+        Number of lines with data. Blank lines, comments and the header are not counted.
     entries : int
-        Entries that are in the result.
+        Number of entries in the result.
     blank, comments : int
-        Lines that were skipped.
+        Numbers of blank lines and of comments, which were skipped.
     empty : tuple of two int
-        Number of rows and of columns without an entry: 0 unless the file has positions in place of names.
+        Number of rows without an entry, and number of columns without an entry. Both are 0 if the file has names, not positions.
     faults : tuple of Fault
-        By kind, in the order in which the kinds were found.
+        One element for each kind of fault, in the order in which the kinds were found.
     unit : str, default "line"
         Unit of ``lines``: "line", "row" of a Parquet file, or "element" of an array.
     headed : bool, default False
@@ -118,7 +120,7 @@ class Cleanup:
 
     @property
     def clean(self) -> bool:
-        """Whether there is no fault."""
+        """Whether the file has no fault."""
         return not self.faults
 
     def count(self, kind: str) -> int:
@@ -155,7 +157,7 @@ class Notes:
         self._examples: dict[str, list[tuple[int, str]]] = {}
 
     def fault(self, kind: str, line: int, found: str, expected: str) -> None:
-        """Record a fault. ``found`` and ``expected`` are parts of the sentence "found, but expected: advice"."""
+        """Record a fault. ``found`` and ``expected`` are two parts of the message "<found>, but <expected>: <advice>"."""
         if self.strict:
             self.refuse(f"{found}, but {expected}", KINDS[kind].advice, line)
         self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -164,7 +166,7 @@ class Notes:
             examples.append((line, found))
 
     def faults(self, kind: str, lines: np.ndarray, found: Callable[[int], str], expected: str) -> None:
-        """Record the same fault on many lines; ``found(i)`` describes that of ``lines[i]``."""
+        """Record a fault of the same kind on each of many lines. ``found(i)`` says what was found on the line ``lines[i]``."""
         for i, line in enumerate(lines[:MAX_EXAMPLES].tolist()):
             self.fault(kind, line, found(i), expected)
         if len(lines) > MAX_EXAMPLES:
@@ -175,7 +177,7 @@ class Notes:
         raise BadData(f"{where}: {fault}: {advice}.")
 
     def close(self, entries: int, empty: tuple[int, int] = (0, 0)) -> Cleanup:
-        """The report. Raises BadData if no line, or less than half of the lines, can be used."""
+        """Return the report. Raises BadData if there are no entries, or if more than half of the lines were dropped."""
         faults = tuple(
             Fault(kind, count, KINDS[kind].done, tuple(self._examples[kind]), self.unit)
             for kind, count in self._counts.items()

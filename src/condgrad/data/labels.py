@@ -1,4 +1,4 @@
-"""Rows or columns of the entries. A file has names, which are numbered in sorted order, or positions."""
+"""Collectors of the rows or the columns of the entries in a file. The cells are names (`Names`) or positions (`Positions`)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from condgrad.data import arrow_columns
 from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 
 INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
-"""Integers as Python writes them. 007 and +7 are strings: as the integer 7 they would be the same name."""
+"""Integers as Python writes them. 007 and +7 are not integers here: if both became the integer 7, they would be the same name."""
 MAX_RANGE_FACTOR = 4
-"""Integers whose range is at most this factor times their count are numbered by a lookup table instead of by sorting."""
+"""Integers are numbered by a lookup table if their range is at most this factor times their count, else by sorting."""
 
 MAX_PENDING_BYTES = 64 * 2**20
-"""Names are collected up to this number of bytes and then numbered together, which is faster than in small pieces."""
+"""Names are collected up to this number of bytes and then numbered together, which is faster than numbering small pieces."""
 
 
 class Collected:
-    """Numbers that arrive in arrays or one by one, in order.
+    """Collects numbers that arrive in arrays or one by one, and keeps their order.
 
     Parameters
     ----------
@@ -48,29 +48,34 @@ class Collected:
 
 
 class Index(Protocol):
-    """The rows, or the columns, of the entries read so far."""
+    """Interface of a collector: it has the rows, or the columns, of the entries read so far.
+
+    Cells are added in two ways: many plain cells by `parse` and `take`, or one cell by `check` and `add`.
+    """
 
     def parse(self, column: Any) -> tuple[Any, np.ndarray]:
-        """Return the cells in the form that `take` accepts, and a mask of those that the careful reader need not read."""
+        """Return the cells in the form that `take` accepts, and a mask of the valid ones. The careful reader reads the others."""
 
     def take(self, cells: Any) -> None:
-        """Add cells that `parse` returned and that its mask selects, or integers that `fits` accepts."""
+        """Add cells. They are cells from `parse` that its mask selects, or integers that `fits` accepts."""
 
     def fits(self, numbers: np.ndarray) -> bool:
         """Whether these integers can be passed to `take`."""
 
     def check(self, text: str) -> Any:
-        """Convert one cell, for `add`; raises Unusable."""
+        """Convert one cell to the form that `add` accepts. Raises Unusable if the cell is not valid."""
 
     def add(self, checked: Any) -> None:
         """Add one cell that `check` converted."""
 
     def close(self) -> tuple[np.ndarray, np.ndarray | None, int]:
-        """Return the position of each cell, the names of the positions (None: they have none), and the number of positions."""
+        """Return the position of each cell, the names of the positions (None without names), and the number of positions."""
 
 
 class Names:
-    """Rows or columns with names: integers if all names are, else strings. Positions are those of the sorted names.
+    """Rows or columns with names. The names become integers if all of them are integers, else strings.
+
+    The position of a name is its place among the sorted names.
 
     Parameters
     ----------
@@ -78,12 +83,14 @@ class Names:
         "row" or "column", for messages.
     notes : Notes
     limits : Limits
-        At most ``side`` different names.
+        ``limits.side`` is the maximum number of different names.
     """
 
     def __init__(self, what: str, notes: Notes, limits: Limits):
         self.what, self.notes, self.limits = what, notes, limits
-        self._parts: list[tuple[np.ndarray, Any]] = []  # (numbers, None), or (codes, their names)
+        self._parts: list[
+            tuple[np.ndarray, Any]
+        ] = []  # (integers, None), or (codes, the names that the codes refer to)
         self._texts: list[Any] = []  # pyarrow columns that are not numbered yet
         self._codes: dict[str, int] = {}
         self._single: list[int] = []
@@ -188,7 +195,7 @@ def unique_integers(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sorted(codes: np.ndarray, names: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Positions among the sorted names, and the sorted names."""
+    """Return the position of each code's name among the sorted names, and the sorted names."""
     names = np.array([*names, None], dtype=object)[:-1] if isinstance(names, list) else names
     order = np.argsort(names, kind="stable")
     rank = np.empty(len(names), dtype=np.int64)
@@ -197,18 +204,18 @@ def _sorted(codes: np.ndarray, names: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Positions:
-    """Rows or columns that are given by position in the file, counted from ``base``.
+    """Rows or columns that the file gives as positions, counted from ``base``.
 
     Parameters
     ----------
     what : str
         "row" or "column", for messages.
     limits : Limits
-        At most ``side`` positions.
+        ``limits.side`` is the maximum number of positions if ``size`` is None.
     base : int, default 0
         First position in the file.
     size : int, default None
-        Number of positions; by default the largest in the file.
+        Number of positions. By default the positions end with the largest one in the file.
     """
 
     def __init__(self, what: str, limits: Limits, base: int = 0, size: int | None = None):
@@ -227,7 +234,7 @@ class Positions:
         return numbers, self._inside(numbers)
 
     def _number(self, text: str) -> int:
-        """The integer in a cell; ``base - 1``, which is no position, if there is none."""
+        """The integer in a cell. If the cell is not an integer: ``base - 1``, which is not a valid position."""
         return int(text) if INTEGER.fullmatch(text) else self.base - 1
 
     def take(self, cells: Any) -> None:

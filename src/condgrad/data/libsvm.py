@@ -1,6 +1,6 @@
-"""LIBSVM: each line has a label and the features that are not zero, as index:value, counted from 1.
+"""Reader of LIBSVM files. Each line has a label, then the nonzero features as pairs index:value. Indices count from 1.
 
-``sklearn.datasets.load_svmlight_file`` is not used: it reads 1_0 as 10, drops ``qid`` and has no line numbers.
+``sklearn.datasets.load_svmlight_file`` is not used: it reads 1_0 as 10, drops ``qid``, and its messages have no line numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def load_labelled(
     ----------
     path : str or os.PathLike
     features : int, default None
-        Number of columns of ``X``; by default the largest index in the file. For a test set, give the number of the training set.
+        Number of columns of ``X``; by default the largest index in the file. For a test set, give the number of columns of the
+        training set.
     base : int, default 1
         Index of the first feature; some files count from 0.
     strict : bool, default False
@@ -67,7 +68,7 @@ def load_labelled(
     Raises
     ------
     BadData
-        If the file is damaged, exceeds the limits or is mostly unusable; with ``strict`` on its first fault.
+        If the file is damaged, exceeds the limits or is mostly unusable. With ``strict``, also if the file has a fault.
 
     Examples
     --------
@@ -101,7 +102,10 @@ class _Reader(LineReader):
         return self.labels.size + self.values.size
 
     def _by_library(self, lines: np.ndarray, data: np.ndarray, quotes: bool) -> np.ndarray:
-        """Parse the tokens, each put on a line of its own, as a table with the columns index and value. A label has no index."""
+        """Parse many lines at once. Each token (a label or a pair) becomes a line of a table with the columns index and value.
+
+        The index of a label is an empty cell.
+        """
         text = single_blanks(data)
         ends = text[(text == ord(" ")) | (text == ord("\n"))] == ord("\n")
         line, label = np.cumsum(ends) - ends, np.append(True, ends[:-1])
@@ -144,7 +148,7 @@ class _Reader(LineReader):
         order = np.argsort(lines, kind="stable")
         lines, labels = lines[order], labels[order]
         positions, _, width = self.index.close()
-        if not len(positions):  # labels alone are a matrix of zeros
+        if not len(positions):  # a file with labels only: all features are 0
             return Labelled(sparse.csr_array((len(lines), width)), labels, self.notes.close(len(labels)))
         where = self.lines.close()
         rows = (np.searchsorted(lines, where), None, len(lines))

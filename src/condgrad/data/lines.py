@@ -1,6 +1,6 @@
-"""Reads lines of text. Plain lines are parsed together by `columns`; all others one by one, by the careful reader.
+"""Readers of lines of text. Plain lines are parsed together by `columns`. All other lines are read one by one with care.
 
-The careful reader (`LineReader._with_care`) defines what a line means. Lines that a library might read differently are not plain.
+The careful reader (`LineReader._with_care`) defines what a line means. Lines that `columns` might read differently are not plain.
 """
 
 from __future__ import annotations
@@ -22,23 +22,28 @@ from condgrad.data.labels import Collected, Index
 from condgrad.data.observations import Observations, Side, observations
 
 BLANKS = " "
-"""This delimiter stands for any run of blanks and tabs."""
+"""The blank as a delimiter. It stands for any run of blanks and tabs."""
 NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
-"""A number. Quantifiers are possessive, so that the time is linear in the length of a cell, which may be a mebibyte of digits."""
+"""A decimal number. A cell may have a mebibyte of digits, so the quantifiers are possessive: the time of a match is then linear
+in the length of the cell."""
 NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
 """Cells, in lower case, that mean a missing value."""
 INFINITE = {"inf", "infinity"}
+"""Cells, in lower case and without a sign, that mean infinity."""
 NEWLINE, QUOTE = b'\n"'
 MAX_SHORT_LINE_BYTES = 8
-"""Blank lines are removed before parsing if the lines have at most this number of bytes on average."""
+"""If the lines of a piece have at most this number of bytes on average, blank lines are removed before parsing."""
 
 Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
-"""Rows, columns and values (None: pairs) of the entries, and the numbers of their lines."""
+"""Rows, columns and values of the entries, and the numbers of their lines. The values are None for pairs (row, column)."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a line: the number of fields, and which of them are the row, the column and the value (None: no value)."""
+    """Layout of a line: the number of fields (``width``), and the places of the row, the column and the value among them.
+
+    ``value`` is None if there is no value.
+    """
 
     delimiter: str
     width: int
@@ -60,12 +65,12 @@ def fields_of(line: str, delimiter: str) -> list[str]:
     Returns
     -------
     cells : list of str
-        Without the quotes and the blanks around them.
+        The cells, without the quotes and the blanks around a cell.
 
     Raises
     ------
     csv.Error
-        If a quote is not closed, or a cell has more than 128 KiB and quotes.
+        If a quote is not closed, or if the line has quotes and a cell of more than 128 KiB.
 
     Examples
     --------
@@ -84,7 +89,7 @@ def fields_of(line: str, delimiter: str) -> list[str]:
 
 
 def number_of(text: str) -> float:
-    """The finite number in a cell; raises Unusable if there is none."""
+    """The finite number in a cell. Raises Unusable if the cell is not a finite number."""
     if not NUMBER.fullmatch(text):
         word = text.lower()
         if word in NOT_GIVEN:
@@ -98,7 +103,7 @@ def number_of(text: str) -> float:
 
 
 class LineReader(ABC):
-    """Abstract: reads a text file in pieces of whole lines."""
+    """Abstract base class of readers of text files. A file is read in pieces of whole lines."""
 
     def __init__(self, layout: Layout, notes: Notes, limits: Limits):
         self.layout, self.notes, self.limits = layout, notes, limits
@@ -106,18 +111,21 @@ class LineReader(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """Number of entries so far."""
+        """Number of entries read so far."""
 
     @abstractmethod
     def _by_library(self, lines: np.ndarray, data: np.ndarray, quotes: bool) -> np.ndarray:
-        """Add the lines that a library parses without doubt; ``quotes``: cells may be quoted. Returns their mask."""
+        """Parse many lines at once by `columns`, and add the valid ones. Returns the mask of the lines that were added.
+
+        ``quotes`` tells whether cells may be quoted.
+        """
 
     @abstractmethod
     def _add(self, line: int, text: str) -> None:
-        """Add one line; raises Unusable if that is not possible."""
+        """Parse one line and add it. Raises Unusable if the line has a fault."""
 
     def _drop(self, line: int) -> None:  # noqa: B027 - most readers do nothing here
-        """Called for each line that is not usable."""
+        """Called for each line that has a fault and is not added."""
 
     def read(self, pieces: Iterable[tuple[int, bytes]]) -> None:
         """Read a file.
@@ -125,7 +133,8 @@ class LineReader(ABC):
         Parameters
         ----------
         pieces : iterable of (first, text)
-            Number of the first line, from 1, and whole lines in UTF-8, each with a newline at its end.
+            ``text`` has whole lines in UTF-8, each with a newline at its end. ``first`` is the number of its first line,
+            counted from 1.
         """
         for first, text in pieces:
             lines, text, blank = _without_blank_lines(first, text)
@@ -142,7 +151,7 @@ class LineReader(ABC):
                 )
 
     def _plain(self, lines: np.ndarray, text: bytes, data: np.ndarray) -> np.ndarray:
-        """Add all plain lines of a text together; ``data`` are its bytes. Returns their mask."""
+        """Add all plain lines of a text together; ``data`` has the bytes of the text. Returns the mask of the added lines."""
         done = ~self._odd(text, data, len(lines))
         quotes = self.layout.delimiter != BLANKS and b'"' in text
         if done.all():
@@ -153,12 +162,12 @@ class LineReader(ABC):
         return done
 
     def _odd(self, text: bytes, data: np.ndarray, lines: int) -> np.ndarray:
-        """Mask of the lines that a library might read differently: too long, with a comment, a NUL byte or quotes."""
+        """Mask of the lines that are not plain: too long lines, and lines with a comment, a NUL byte or unusual quotes."""
         odd = np.zeros(lines, dtype=bool)
         comment, half = self.layout.comment, self.limits.line // 2
         if any(text.find(b"\n", k, k + half) < 0 for k in range(0, len(text) - half + 1, max(half, 1))):
             odd |= np.diff(_ends(data), prepend=-1) - 1 > self.limits.line
-        odd[:1] |= text.startswith(codecs.BOM_UTF8)  # pyarrow would cut it off
+        odd[:1] |= text.startswith(codecs.BOM_UTF8)  # pyarrow would remove the byte order mark
         for byte in (b"\0", comment.encode(), b'"'):
             if byte not in text:
                 continue
@@ -166,7 +175,7 @@ class LineReader(ABC):
             if byte == b'"' and self.layout.delimiter != BLANKS and columns.quotes_are_read():
                 odd[_badly_quoted(data, ends, at, self.layout.delimiter)] = True
                 continue
-            if byte == comment.encode():  # inside of a cell the character is text
+            if byte == comment.encode():  # a comment begins after a blank or a newline; elsewhere the character is text
                 at = at[(at == 0) | np.isin(data[at - 1], [*b"\n \t"])]
             odd[np.searchsorted(ends, at)] = True
         return odd
@@ -185,7 +194,7 @@ class LineReader(ABC):
                 self._drop(number)
 
     def _texts(self, numbers: np.ndarray, data: np.ndarray, which: np.ndarray) -> Iterator[tuple[int, str, int]]:
-        """Yield (number, text, length in bytes) of each line that has data; count blank lines and comments."""
+        """Yield (number, text, length in bytes) of each line that has data. Blank lines and comments are only counted."""
         ends = _ends(data)
         starts = np.concatenate([[0], ends[:-1] + 1])
         for number, start, end in zip(*(side[which].tolist() for side in (numbers, starts, ends)), strict=True):
@@ -199,7 +208,7 @@ class LineReader(ABC):
                 yield number, line, end - start
 
     def _fields(self, line: str) -> list[str]:
-        """The cells of a line; raises Unusable if their number is wrong."""
+        """The cells of a line. Raises Unusable if the number of cells or the quotes are wrong."""
         try:
             found = fields_of(line, self.layout.delimiter)
         except csv.Error as error:
@@ -211,14 +220,14 @@ class LineReader(ABC):
 
 
 class TableReader(LineReader):
-    """Abstract: reads lines that all have the same number of fields."""
+    """Abstract base class of readers of lines that all have the same number of fields."""
 
     wanted: Sequence[int]
-    """Columns to read."""
+    """Numbers of the columns to read."""
 
     @abstractmethod
     def _cells(self, lines: np.ndarray, cells: dict[int, Any]) -> np.ndarray:
-        """Add the lines whose cells need no careful reading. Returns their mask."""
+        """Add the lines whose cells are all valid. Returns the mask of the lines that were added."""
 
     def _by_library(self, lines: np.ndarray, data: np.ndarray, quotes: bool) -> np.ndarray:
         layout = self.layout
@@ -237,7 +246,7 @@ class EntryReader(TableReader):
     ----------
     layout : Layout
     rows, cols : Index
-        Names or positions.
+        Collectors of the rows and of the columns, for names or for positions.
     notes : Notes
     limits : Limits
     """
@@ -256,7 +265,7 @@ class EntryReader(TableReader):
         return observations(*self.entries(), self.notes, self.limits)
 
     def entries(self) -> Entries:
-        """Everything that was read."""
+        """The entries that were read: rows, columns, values and line numbers."""
         values = None if self.layout.value is None else self.values.close()
         return self.rows.close(), self.cols.close(), values, self.lines.close()
 
@@ -294,10 +303,10 @@ def _ends(data: np.ndarray) -> np.ndarray:
 
 
 def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, bytes, int]:
-    """Return the numbers of the lines, their text, and the number of blank lines that were left out.
+    """Return the numbers of the remaining lines, their text, and the number of blank lines that were left out.
 
-    A small gzip file may hold millions of blank lines. If lines are long on average, blank lines are few, and the careful reader
-    skips them.
+    A small gzip file may hold millions of blank lines. If lines are long on average, there are few blank lines. Then none is left
+    out here, and the careful reader skips them.
     """
     data = np.frombuffer(piece, dtype=np.uint8)
     newline = data == NEWLINE
@@ -311,7 +320,7 @@ def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, bytes, i
 
 
 def single_blanks(data: np.ndarray) -> np.ndarray:
-    """Lines with exactly one blank between two fields, and none at the beginning and the end."""
+    """The same lines with exactly one blank between two fields, and without blanks at the beginning and the end of a line."""
     text = data.tobytes().replace(b"\t", b" ")
     while b"  " in text:  # each pass halves the runs of blanks
         text = text.replace(b"  ", b" ")
@@ -320,7 +329,7 @@ def single_blanks(data: np.ndarray) -> np.ndarray:
 
 
 def _badly_quoted(data: np.ndarray, ends: np.ndarray, quotes: np.ndarray, delimiter: str) -> np.ndarray:
-    """Numbers of the lines in which a quote is neither the first nor the last character of a field, or is not closed."""
+    """Indices of the lines in which a quote is not closed, or is neither the first nor the last character of a field."""
     line = np.searchsorted(ends, quotes)
     begins = np.flatnonzero(np.diff(line, prepend=-1))
     turn = (np.arange(len(quotes)) - np.repeat(begins, np.diff(begins, append=len(quotes)))) % 2

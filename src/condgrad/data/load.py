@@ -1,4 +1,4 @@
-"""`load`: the observed entries of a matrix from a file of any supported format."""
+"""`load` reads the observed entries of a matrix from a file of any supported format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ READERS: dict[str, tuple[Callable[..., Observations], set[str]]] = {
 
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".npz": "npz", ".mtx": "matrix-market", ".mm": "matrix-market"}
 SUFFIXES |= dict.fromkeys((".csv", ".tsv", ".tab", ".txt", ".dat", ".data"), "csv")
+"""Format by the suffix of the file's name."""
 BEGINNINGS = {matrix_market.MAGIC[:8]: "matrix-market", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
+"""Format by the first bytes of the file."""
 
 
 def load(
@@ -50,34 +52,35 @@ def load(
     Parameters
     ----------
     path : str or os.PathLike
-        Text may be gzipped.
+        The file. A text file may be gzipped.
     format : {"csv", "parquet", "npz", "matrix-market"}, default None
-        By default the suffix of the file's name decides, else its first bytes; else it is read as csv, which is text with commas,
-        semicolons, tabs, bars or blanks between the cells.
+        Format of the file. By default the format is recognised by the suffix of the file's name. If the suffix is unknown, the
+        format is recognised by the first bytes of the file. If these are unknown too, the file is read as "csv", which is text
+        with commas, semicolons, tabs, bars or blanks between the cells.
     columns : sequence of str or of int, default None
-        The three columns of the file that hold the row, the column and the value of an entry, in this order: by their names in
-        the header, or by numbers from 0. By default the columns of the header with known names, such as user, item and rating;
-        without a header the first three.
+        The three columns of the file that hold the row, the column and the value of an entry, in this order. They are given by
+        their names in the header, or by numbers from 0. By default they are found in the header by known names, such as user,
+        item and rating. Without a header they are the first three columns.
     strict : bool, default False
-        Raise on the first fault. By default lines with faults are dropped or merged, and counted in ``cleanup``.
+        Raise BadData on the first fault. By default, lines with faults are dropped or merged, and counted in ``cleanup``.
     values : bool, default True
         False reads pairs (row, column) without values.
     delimiter : str, default None
-        One character; by default the one that makes three columns with numbers as values.
+        One character. By default it is the character that splits the lines into three columns with numbers as values.
     header : bool, default None
-        Whether the first line is a header. By default it is one if none of its cells is a number.
+        Whether the first line is a header. By default, the first line is a header if none of its cells is a number.
     ids : bool, default True
         False reads rows and columns as positions, not as names.
     base : int, default 0
-        First position in the file, with ``ids=False``.
+        Position of the first row and of the first column. Only for ``ids=False``.
     shape : tuple of two int, default None
-        Shape of the matrix, with ``ids=False``; by default the smallest that has all positions.
+        Shape of the matrix; by default the smallest shape that has all positions. Only for ``ids=False``.
     limits : Limits, default None
         Limits on the size of the file; by default ``Limits()``.
     wide : bool, default None
-        Whether text is a wide table: a line for each row of the matrix, which begins with the row's name, and a cell for each
-        column. Empty cells are entries that were not observed. By default the text is read as a wide table only if it can't be
-        a list of entries.
+        Whether the text is a wide table. Each line of a wide table is a row of the matrix: the row's name, then a cell for each
+        column. Empty cells are entries that were not observed. By default, the text is read as a wide table only if it can't be
+        a list of entries (a row, a column and a value on each line).
 
     Returns
     -------
@@ -86,16 +89,16 @@ def load(
     Raises
     ------
     BadData
-        If the file is damaged, exceeds the limits or is mostly unusable; with ``strict`` on its first fault.
+        If the file is damaged, exceeds the limits or is mostly unusable. With ``strict``, also if the file has a fault.
     ValueError
-        If the arguments contradict each other or the format.
+        If the arguments contradict each other, or if the format does not accept one of them.
     MissingExtra
-        If a Parquet file is read without pyarrow.
+        If the file is a Parquet file and pyarrow is not installed.
 
     Notes
     -----
-    pyarrow parses text if it is installed (``pip install 'condgrad[table]'``); without it Python splits the lines, which takes
-    longer. Lines that are not plain go through a careful reader, which finds faults. The result is the same.
+    pyarrow parses text if it is installed (``pip install 'condgrad[table]'``). Without pyarrow, Python splits the lines, which
+    takes longer; the result is the same. Lines that are not plain, such as lines with faults or comments, are read one by one.
 
     Examples
     --------
@@ -137,7 +140,10 @@ def load(
 
 
 def format_of(path: Path, format: str | None, notes: Notes) -> str:
-    """The given format; else that of the suffix, which the first bytes must not contradict; else that of the first bytes."""
+    """Return the given format. If it is None: the format of the suffix, else the format of the first bytes, else "csv".
+
+    Refuses a file whose first bytes contradict its suffix.
+    """
     if format is not None:
         return choice(format, READERS, "format")
     first = head(path, notes)

@@ -1,6 +1,6 @@
-"""Matrix Market files: a header, the sizes, then either the entries or all numbers of a dense matrix, column by column.
+"""Reader of Matrix Market files. They have a header, the sizes, then the entries or all numbers of a dense matrix by columns.
 
-``scipy.io.mmread`` is not used: it reads 5,5 as 5, 0x10 as 0 and 1_0 as 1 without an error, and ignores what follows the value.
+``scipy.io.mmread`` is not used. It reads 5,5 as 5, 0x10 as 0 and 1_0 as 1 without an error, and ignores text after the value.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from condgrad.data.observations import Observations, bounded, empty_sides, obser
 from condgrad.data.text_stream import chunks
 
 MAGIC = b"%%MatrixMarket"
+"""First bytes of every Matrix Market file."""
 BLANK = re.compile(rb"\s*\n")
 HEADER = "%%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric"
+"""Description of a valid header, for messages."""
 
 
 def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
-    """Read a Matrix Market file; the entries of a symmetric matrix are returned on both sides of the diagonal."""
+    """Read a Matrix Market file. For a symmetric matrix, the entries on both sides of the diagonal are returned."""
     pieces = chunks(path, limits, notes)
     number, lines = next(pieces, (1, b""))
     at = lines.find(b"\n") + 1
@@ -104,12 +106,16 @@ def _sizes(line: str, layout: str, number: int, notes: Notes) -> tuple[int, int,
 
 
 def _expected(m: int, n: int, symmetry: str) -> int:
-    """Number of values that a file in array format must have."""
+    """Number of values that a file of a dense matrix must have. A symmetric matrix has only those on and below the diagonal."""
     return m * n if symmetry == "general" else m * (m + 1) // 2 - (m if symmetry == "skew-symmetric" else 0)
 
 
 class _Coordinates(EntryReader):
-    """Reads lines of row, column and value. In a symmetric file, an entry above the diagonal is a fault: it would count twice."""
+    """Reads lines of row, column and value.
+
+    In the file of a symmetric matrix, an entry above the diagonal is a fault. Entries below the diagonal are mirrored, so the
+    entry would count twice.
+    """
 
     def __init__(self, m: int, n: int, kind: str, symmetry: str, values: bool, notes: Notes, limits: Limits):
         self.symmetry, width = symmetry, 2 if kind == "pattern" else 3
@@ -139,7 +145,7 @@ class _Coordinates(EntryReader):
 
 
 class _Dense(TableReader):
-    """Reads the numbers of a dense matrix, one per line. The entry of a line that can't be used is not observed."""
+    """Reads the numbers of a dense matrix, one per line. If a line can't be used, its entry counts as not observed."""
 
     wanted = (0,)
 

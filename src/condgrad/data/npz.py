@@ -1,4 +1,7 @@
-"""NPZ files: a matrix written by scipy.sparse.save_npz, or arrays row, col, data and shape. Reading them can't run code."""
+"""Reader of NPZ files: a matrix written by scipy.sparse.save_npz, or arrays row, col, data and shape.
+
+Reading a file can't run code: arrays of Python objects are refused.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from condgrad.data.text_stream import opened
 from condgrad.storage.files import FORMAT_ERRORS, TooLarge, open_zip, read_npy, size_of
 
 SAVE = "save it by scipy.sparse.save_npz(path, matrix.tocoo()), or by numpy.savez with row, col, data and shape"
+"""Advice at the end of messages."""
 WANTED = {"format", "row", "col", "data", "shape", "indices", "indptr"}
+"""Names of the arrays that are read. Other arrays in the file are ignored."""
 
 
 def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
@@ -41,7 +46,8 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
 def read_sparse(path: Path, notes: Notes, limits: Limits) -> sparse.csr_array:
     """The matrix as scipy would read it: repeated entries are added, and NaN is kept. Entries outside of the shape are refused.
 
-    Each row and each column count as 8 bytes towards the limits, because computations with the matrix need a vector of them.
+    Each row and each column count as 8 bytes towards the limits, because computations with the matrix need vectors with a number
+    for each row or column.
     """
     rows, cols, data, shape = _entries(path, notes, limits)
     bounded(shape, notes, limits)
@@ -58,7 +64,7 @@ def read_sparse(path: Path, notes: Notes, limits: Limits) -> sparse.csr_array:
 
 
 def _entries(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Any:
-    """Return rows, columns, values and shape as the file has them. The indices are not validated yet."""
+    """Return rows, columns, values and shape as they are in the file. It is not checked that the indices lie inside the shape."""
     arrays = _arrays(path, notes, limits)
     layout = arrays.pop("format", None)
     if layout is None:
@@ -72,7 +78,7 @@ def _entries(path: Path, notes: Notes, limits: Limits, values: bool = True) -> A
 def _inside(
     rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int], numbers: np.ndarray, notes: Notes
 ) -> np.ndarray:
-    """Mask of the entries inside of the shape. An entry with both row and column outside is reported once."""
+    """Mask of the entries inside of the shape. The others are recorded as faults, once for each entry."""
     m, n = shape
     in_rows = (rows >= 0) & (rows < m)
     ok = in_rows & (cols >= 0) & (cols < n)
@@ -89,7 +95,10 @@ def _inside(
 
 
 def _arrays(path: Path, notes: Notes, limits: Limits) -> dict[str, np.ndarray]:
-    """The arrays of a sparse matrix. Before they are read, the sizes that the file states are compared with the limits."""
+    """The arrays of a sparse matrix, by name.
+
+    Before an array is read, its size as stated in the file is checked against limits.
+    """
     with opened(path, notes) as file:
         allowed = limits.allowed(size := size_of(file))
         try:

@@ -1,4 +1,4 @@
-"""Observed entries of a matrix, or pairs (row, column) without values."""
+"""Observations, the result of every reader: observed entries of a matrix, or pairs (row, column) without values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from condgrad.data.diagnostics import Cleanup, Limits, Notes, shortly
 from condgrad.data.labels import INTEGER
 
 MAX_SIDES, MAX_SIDES_PER_ENTRY = 1_000_000, 20
-"""A model leaves out rows and columns without entries if the matrix has more than MAX_SIDES rows and columns, and more than
-MAX_SIDES_PER_ENTRY for each entry."""
+"""A model leaves out rows and columns without entries if the number of rows plus columns is larger than MAX_SIDES, and also
+larger than MAX_SIDES_PER_ENTRY times the number of entries."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,15 @@ class Observations:
     rows, cols : ndarray of int64, shape (k,)
         Positions from 0, in the order of the file.
     values : ndarray of float64 or float32, shape (k,), or None
-        float32 if an NPZ or Parquet file has float32. None for pairs without values, which are all kept, repeated ones too.
+        The values; float32 if an NPZ or Parquet file has float32. None for pairs (row, column) without values. All pairs are
+        kept, also repeated ones.
     shape : tuple of two int
     row_ids, col_ids : ndarray or None
-        Name of each row and column: int64, or str objects. None if the file has positions.
+        Names of the rows and of the columns: an array of int64 or of str objects. None if the file has positions.
     cleanup : Cleanup
         Faults of the file.
     title : str, default "row"
-        Header of the first column of a wide table, which has the names of the rows.
+        Title of the column with the names of the rows, if the file is a wide table.
 
     Examples
     --------
@@ -60,7 +61,7 @@ class Observations:
         return len(self.rows)
 
     def matrix(self) -> sparse.csr_array:
-        """The values as a sparse matrix of ``shape``, in which an observed zero is stored.
+        """The values as a sparse matrix of shape ``shape``. An observed zero is a stored entry of the matrix.
 
         Returns
         -------
@@ -74,17 +75,18 @@ class Observations:
     def mostly_empty(self) -> bool:
         """Whether a model should leave out the rows and columns without entries.
 
-        True for positions in a matrix with more than 1,000,000 rows and columns in all, and more than 20 for each entry.
+        True if the file has positions, and the number of rows plus columns is larger than 1,000,000 and larger than 20 times the
+        number of entries.
         """
         return self.row_ids is None and sum(self.shape) > max(MAX_SIDES, MAX_SIDES_PER_ENTRY * len(self))
 
     def compact(self) -> Observations:
-        """The same entries in the smallest matrix: without the rows and columns that have no entry.
+        """The same entries in a matrix without the rows and columns that have no entry.
 
         Returns
         -------
         compact : Observations
-            A row or a column without a name gets its former position as its name.
+            If rows or columns have no names, their former positions become their names.
         """
         row_ids, rows = np.unique(self.rows, return_inverse=True)
         col_ids, cols = np.unique(self.cols, return_inverse=True)
@@ -98,17 +100,17 @@ class Observations:
         )
 
     def positions(self, row_ids: Any = None, col_ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Find the rows and columns of these entries among those of another file.
+        """Find the rows and columns of these entries among the rows and columns of another file.
 
         Parameters
         ----------
         row_ids, col_ids : array-like, default None
-            Names in the other file; None if it has positions. 7 and "7" are the same name.
+            Names in the other file; None if the other file has positions. 7 and "7" are the same name.
 
         Returns
         -------
         rows, cols : ndarray of int64, shape (k,)
-            Positions in the other file; -1 for names that it does not have.
+            Positions in the other file; -1 for names that the other file does not have.
         """
         return _among(self.rows, self.row_ids, row_ids), _among(self.cols, self.col_ids, col_ids)
 
@@ -127,13 +129,17 @@ def _among(positions: np.ndarray, own: np.ndarray | None, other: Any) -> np.ndar
 
 
 Side = tuple[np.ndarray, np.ndarray | None, int]
-"""Position of each entry, names of the positions (None: they have none), and number of positions."""
+"""The rows or the columns of the entries: position of each entry, names of the positions (None without names), and number of
+positions."""
 
 
 def observations(
     rows: Side, cols: Side, values: np.ndarray | None, lines: np.ndarray, notes: Notes, limits: Limits
 ) -> Observations:
-    """Return the entries in the order of their lines. Of several entries at one place the last is kept; pairs are all kept."""
+    """Return the entries in the order of their lines. Of several entries at the same place, the last one is kept.
+
+    Pairs without values are all kept.
+    """
     (i, row_ids, m), (j, col_ids, n) = rows, cols
     bounded((m, n), notes, limits)
     if (lines[1:] < lines[:-1]).any():
@@ -153,7 +159,7 @@ def empty_sides(i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -> tuple[i
 
 
 def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
-    """Refuse a shape beyond the limits, before memory is taken for it."""
+    """Refuse a shape beyond the limits, before memory is allocated for it."""
     if max(shape) > limits.side or min(shape) < 0:
         notes.refuse(
             f"the shape is {shape[0]} x {shape[1]}, but at most {limits.side} rows and columns are allowed",
@@ -162,7 +168,7 @@ def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
 
 
 def _repeated(i: np.ndarray, j: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (earlier, later): the numbers of entries at the same place, each with the next entry at that place."""
+    """Return (earlier, later): indices of entries. Entry later[k] is the next entry at the same place as entry earlier[k]."""
     places = int(i.max() + 1) * max(n, 1)
     if places < 2**63:  # a place fits in one integer, which is fastest to sort
         place: np.ndarray = i.astype(np.int32 if places < 2**31 else np.int64)
@@ -186,8 +192,10 @@ def _last_of_each(
     row_ids: np.ndarray | None,
     col_ids: np.ndarray | None,
 ) -> Any:
-    """Mask of the entries to keep: the last one at each place, because a later line is taken as a correction of an earlier one.
-    The mean of both would be a value that was not observed."""
+    """Mask of the entries to keep, which are the last ones at each place. The others are recorded as faults.
+
+    A later line counts as a correction of an earlier one. The mean of both would be a value that was not observed.
+    """
     earlier, later = _repeated(i, j, n)
     if not len(earlier):
         return slice(None)

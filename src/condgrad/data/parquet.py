@@ -1,4 +1,4 @@
-"""Parquet files: columns by their names, read in batches. The only format that can't be read without pyarrow."""
+"""Reader of Parquet files. Columns are found by name and read in batches. Only this format can't be read without pyarrow."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from condgrad.runtime.extras import needed_for
 from condgrad.storage.files import size_of
 
 BATCH_ROWS = 2**16
+"""Number of rows that are read at a time."""
 LIMITS_ADVICE = "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)"
 MIN_ENTRY_BYTES = 32
 """Minimum number of bytes that an entry takes in memory, however well the file is compressed."""
@@ -45,7 +46,9 @@ def read(
             names = _chosen(file, columns, needed, allowed, notes, limits)
             single = values and file.schema_arrow.field(names[2]).type == pa.float32()
             reader = _Reader(rows, cols, notes, limits, allowed, np.float32 if single else float)
-            file = parquet.ParquetFile(raw, read_dictionary=names)  # so that a text in many rows is in memory once
+            file = parquet.ParquetFile(
+                raw, read_dictionary=names
+            )  # a text that occurs in many rows is then in memory once
             for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=names):
                 reader.read(*(batch.column(name) for name in names))
                 if notes.lines > limits.entries:
@@ -86,7 +89,7 @@ def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes
 
 
 class _Reader:
-    """Collects rows, columns and values; a batch with faults is read cell by cell."""
+    """Collects rows, columns and values. A batch of plain numbers is added at once, any other batch cell by cell."""
 
     def __init__(self, rows: Index, cols: Index, notes: Notes, limits: Limits, allowed: int, dtype: type):
         self.rows, self.cols, self.notes, self.limits, self.allowed = rows, cols, notes, limits, allowed
@@ -118,9 +121,9 @@ class _Reader:
             self.lines.add(line)
 
     def _cells(self, column: Any) -> list[Any]:
-        """The cells as Python objects, if they are within the limits.
+        """The cells as Python objects. Refuses the file if all cells read so far exceed the limits.
 
-        Equal cells of a dictionary column are one object, but count towards the limits as often as they occur.
+        Equal cells of a dictionary column are one object, but each of them counts towards the limits.
         """
         import pyarrow as pa
 
@@ -155,7 +158,10 @@ class _Reader:
             )
 
     def _name(self, cell: Any) -> str:
-        """The name in a cell. The float 3.0 is the name 3: tables with missing cells store whole numbers as floats."""
+        """The name in a cell.
+
+        The float 3.0 becomes the name 3, because tables with missing cells store whole numbers as floats.
+        """
         if cell is None or cell != cell:
             return ""
         if isinstance(cell, float) and cell.is_integer():
@@ -184,7 +190,7 @@ def _number(cell: Any) -> float:
 
 
 def _integers(column: Any) -> np.ndarray | None:
-    """The column as an array of int64; None if it has missing cells or is not of integers."""
+    """The column as an array of int64; None if the column has missing cells or its type is not an integer type."""
     from pyarrow import types
 
     if column.null_count or not types.is_integer(column.type) or column.type == "uint64":
@@ -193,7 +199,7 @@ def _integers(column: Any) -> np.ndarray | None:
 
 
 def _floats(column: Any) -> np.ndarray | None:
-    """The column as an array of floats; None if it has missing cells or cells that are not finite numbers."""
+    """The column as an array of floats; None if the column has missing cells or cells that are not finite numbers."""
     from pyarrow import types
 
     if column.null_count or not (types.is_integer(column.type) or types.is_floating(column.type)):

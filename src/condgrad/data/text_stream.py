@@ -1,4 +1,4 @@
-"""Pieces of a text file, plain or gzipped: whole lines, converted to UTF-8, within the limits."""
+"""Reads a text file, plain or gzipped, in pieces of whole lines. Converts them to UTF-8 and checks the limits on the size."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from condgrad.storage.files import NotAFile, open_file
 MAX_COMPRESSED_READ = 2**13
 """Maximum number of compressed bytes read at a time."""
 BLOCK_BYTES = 2**22
-"""Bytes that are read at a time. Smaller pieces take more time, because pyarrow has fixed costs for each; larger pieces take more
-memory, about ten times their size."""
+"""Number of bytes that are read at a time. With smaller pieces reading takes longer, because pyarrow has a fixed cost for each
+piece. Larger pieces take more memory: about ten times the size of a piece."""
 
 TEXT_BYTES = bytes({*range(256)} - {*range(32)} | {*b"\t\n\f\r"})
-"""All bytes but control characters. A file is binary if more than one byte in twenty is a control character."""
+"""All bytes except control characters. A file counts as binary if more than one byte in twenty is a control character."""
 
 GZIP = b"\x1f\x8b"
+"""First bytes of a gzip file."""
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 PACKED = {
     b"PK\x03\x04": "a zip archive",
@@ -34,10 +35,11 @@ PACKED = {
     b"BZh": "packed by bzip2",
     b"\xfd7zXZ": "packed by xz",
 }
+"""First bytes of files that are not text, with a description for messages."""
 
 
 def opened(path: Path, notes: Notes) -> BinaryIO:
-    """Open an ordinary file. A pipe or a device is refused: it may never end."""
+    """Open an ordinary file. A pipe or a device is refused, because it may never end."""
     try:
         return open_file(path)
     except NotAFile:
@@ -45,13 +47,16 @@ def opened(path: Path, notes: Notes) -> BinaryIO:
 
 
 def head(path: Path, notes: Notes, size: int = 8) -> bytes:
-    """The first bytes of a file, from which its format is recognised."""
+    """The first ``size`` bytes of a file, from which its format is recognised."""
     with opened(path, notes) as file:
         return file.read(size)
 
 
 def chunks(path: Path, limits: Limits, notes: Notes) -> Iterator[tuple[int, bytes]]:
-    """Yield pieces of about 4 MiB: the number of the first line, and whole lines, each with a newline at its end."""
+    """Yield pieces (number, lines) of about 4 MiB: the number of the first line in the piece, and whole lines.
+
+    Each line has a newline at its end.
+    """
     number, rest = 1, b""
     for block in _utf8(path, limits, notes):
         if end := _last_end(block):  # the usual case: each byte is copied once
@@ -75,7 +80,7 @@ def chunks(path: Path, limits: Limits, notes: Notes) -> Iterator[tuple[int, byte
 
 
 def _last_end(text: bytes) -> int:
-    """Position after the last whole line. A carriage return at the very end does not count: a newline may follow it."""
+    """Position after the last whole line. A carriage return at the very end does not end a line: a newline may follow."""
     return max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1
 
 
@@ -84,7 +89,7 @@ def _plain_ends(lines: bytes) -> bytes:
 
 
 def _repaired(lines: bytes, number: int, notes: Notes) -> bytes:
-    """Decode lines that are not UTF-8 as Latin-1, in which any bytes are text, and record a fault for each."""
+    """Decode lines that are not UTF-8 as Latin-1, in which every byte is a character. Record a fault for each such line."""
     if lines.isascii():
         return lines
     try:
@@ -106,7 +111,7 @@ def _as_utf8(line: bytes, number: int, notes: Notes) -> bytes:
 
 
 def _utf8(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
-    """Blocks of the text without its byte order mark. Bytes that are not UTF-8 may still be among them."""
+    """Yield blocks of the text without its byte order mark. UTF-16 is converted to UTF-8; any other text may be invalid UTF-8."""
     blocks = _unpacked(path, limits, notes)
     first = next(blocks, b"")
     if not first.startswith(UTF16):
@@ -144,7 +149,7 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
             for _ in _bounded(
                 gzip.GzipFile(fileobj=_ShortReads(raw)), raw, size, limits, notes, files.MIN_ALLOWED_BYTES + 1
             ):
-                pass  # a decompression bomb is refused here, before it is parsed: parsing takes more memory than unpacking
+                pass  # refuses a decompression bomb before anything is parsed: parsing takes more memory than unpacking
             raw.seek(0)
             yield from _bounded(gzip.GzipFile(fileobj=_ShortReads(raw)), raw, size, limits, notes)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -152,8 +157,10 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
 
 
 class _ShortReads:
-    """A file that gzip reads in short pieces, so that its position tells how much has been unpacked. Without it, Python 3.12 and
-    newer would read 128 KiB ahead."""
+    """A file that gzip reads in short pieces, so that the position in the file tells how much has been unpacked.
+
+    Without this class, gzip in Python 3.12 and newer would read 128 KiB ahead.
+    """
 
     def __init__(self, raw: BinaryIO):
         self.raw = raw
@@ -166,7 +173,7 @@ class _ShortReads:
 
 
 def _bounded(file: Any, raw: BinaryIO, size: int, limits: Limits, notes: Notes, most: float = inf) -> Iterator[bytes]:
-    """Yield blocks until ``most`` bytes are read. Refuse a file that unpacks to more bytes than are allowed for its size."""
+    """Yield blocks until ``most`` bytes are read. Refuse a file that unpacks to more bytes than its size allows."""
     done = 0
     while done < most and (block := file.read(BLOCK_BYTES)):
         done += len(block)

@@ -29,9 +29,11 @@ from condgrad.data.lines import (
 from condgrad.data.observations import Observations, observations
 
 DELIMITERS = (",", ";", "\t", "|")
+"""Delimiters that are tried if the caller gives none."""
 BAD_CELL = "no number in a cell"
+"""Kind of fault (a key of ``diagnostics.KINDS``) of a cell that is neither a number nor missing."""
 MISSING = tuple({spelling for word in NOT_GIVEN for spelling in (word, word.upper(), word.capitalize(), "NaN")})
-"""Usual spellings of a missing value."""
+"""Texts of cells that mean a missing value, in lower case, in upper case and capitalised."""
 
 
 def looks_wide(split: Sequence[list[str]]) -> bool:
@@ -39,8 +41,10 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
 
     The other format is a list of entries, with a row name, a column name and a value on each line. Names are never fractions, so
     a table with fractions in all columns but one is not a list of entries. The lines are a wide table if all of this holds:
-    every column but the first has numbers only, and at least one of them is a fraction; the names in the first column are all
-    different, and none is a fraction; the names in the header are words, or all of them are whole numbers, such as years.
+
+    - Every column but the first has only numbers and missing values, and at least one of its numbers is a fraction.
+    - The names in the first column are all different, and no name is a fraction.
+    - The names of the other columns in the header are all words, or all whole numbers, such as years.
     """
     head, *lines = split
     if len(head) < 3 or not lines or any(len(line) != len(head) for line in lines):
@@ -60,9 +64,9 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
 
 
 def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
-    """Return the reason why lines without a header are probably a wide table, or None.
+    """Return the reason why lines without a header are probably a wide table; None if there is no reason.
 
-    Read as a list of entries, such lines would have fractions as ids.
+    One reason is that the names of rows or columns would be fractions if the lines were read as a list of entries.
     """
     head, *lines = split
     if head[0] == "" and head[1:] == [str(k) for k in range(len(head) - 1)]:
@@ -84,7 +88,10 @@ def _number_or_missing(cell: str) -> bool:
 
 
 def delimiter_of(sample: list[tuple[int, str]], notes: Notes) -> str:
-    """The only delimiter that splits the header and most of the first lines into the same number of fields, at least two."""
+    """The delimiter that splits the header and most of the first lines into the same number of fields, at least two.
+
+    Refuses the file if no delimiter or more than one delimiter does so.
+    """
     fitting = [delimiter for delimiter in (*DELIMITERS, BLANKS) if _fits(sample, delimiter)]
     if len(fitting) > 1 and BLANKS in fitting:
         fitting.remove(BLANKS)
@@ -104,13 +111,13 @@ def _fits(sample: list[tuple[int, str]], delimiter: str) -> bool:
 
 
 def width_of(line: str, delimiter: str) -> int:
-    """Number of cells of a line; 0 if its quotes are wrong."""
+    """Number of cells of a line; 0 if the quotes of the line are wrong."""
     plain = '"' not in line and delimiter != BLANKS
     return line.count(delimiter) + 1 if plain else len(fields(line, delimiter))
 
 
 def fields(line: str, delimiter: str) -> list[str]:
-    """The cells of a line; an empty list if its quotes are wrong."""
+    """The cells of a line; an empty list if the quotes of the line are wrong."""
     try:
         return fields_of(line, delimiter)
     except csv.Error:
@@ -127,7 +134,7 @@ class WideReader(LineReader):
     delimiter : str
     notes : Notes
     limits : Limits
-        Empty cells count as entries: they take memory too.
+        Limits on the size of the file. Empty cells count as entries, because they take memory too.
     line : int
         Number of the header's line.
     """
@@ -159,7 +166,7 @@ class WideReader(LineReader):
         return self.lines.size * (len(self.header) - 1)
 
     def close(self) -> Observations:
-        """The cells that have a number. All rows and columns are kept, in the order of the file, also those without a number."""
+        """The cells that have a number. All rows and columns are kept in the order of the file, even if they have no number."""
         lines, (places, ids, size) = self.lines.close(), self.names.close()
         table = np.concatenate([*self.values, np.empty((0, len(self.header) - 1))])
         order = np.argsort(lines, kind="stable")
@@ -221,9 +228,9 @@ class WideReader(LineReader):
 def first_and_others(
     data: np.ndarray, delimiter: str, width: int, quotes: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Split lines into the first cell and the others.
+    """Split each line into its first cell and its other cells.
 
-    The others become one column, which is parsed much faster than a table with tens of thousands of columns.
+    The other cells of all lines become one column, which is parsed much faster than a table with tens of thousands of columns.
 
     Parameters
     ----------
@@ -239,9 +246,10 @@ def first_and_others(
     Returns
     -------
     first, others : ndarray of uint8
-        The cells of the lines that have ``width`` cells, in their order, each with a newline at its end.
+        The first cells, and the other cells, of the lines that have ``width`` cells. They are in the order of the file, each with
+        a newline at its end.
     fits : ndarray of bool, shape (lines,)
-        Which lines these are.
+        Mask of the lines that have ``width`` cells.
     """
     ends, between = data == NEWLINE, data == ord(delimiter)
     if quotes:

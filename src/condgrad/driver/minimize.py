@@ -107,7 +107,8 @@ def minimize(
     inner : {"auto", "spectral", "exact", "corrective", "condg"} or Inner, default "auto"
         How prox subproblems are solved: a name, or an inner solver such as ``CondG(max_calls=100)``. "auto": spectral on spectral
         sets, exact on other sets with a projection, else corrective. If ``inner`` is a name and the schedule is practical, each
-        prox subproblem takes at most 1000 linear oracle calls (spectral: 4, corrective: 5). The certificate states the accuracy that was reached.
+        prox subproblem takes at most 1000 linear oracle calls (spectral: 4, corrective: 5). The certificate states the accuracy
+        that was reached.
     warm_start : int, default None
         Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with the phase
         "warm-start" and numbers below 0; ``max_steps`` does not count them. None: if x0 is None and the schedule is practical,

@@ -1,4 +1,4 @@
-"""Gradient estimators of the stochastic methods."""
+"""Gradient estimators of the stochastic methods. Each estimates the gradient of F from samples or terms of F."""
 
 from condgrad.estimators.by_name import ESTIMATORS, check_estimator, estimator_for
 from condgrad.estimators.clipped import Clipped

@@ -1,4 +1,4 @@
-"""The estimators by name, with sizes and weights that suit every method: the values of the option ``estimator``."""
+"""Gradient estimators by name, for the option ``estimator``. Their batch sizes and weights suit every method."""
 
 from __future__ import annotations
 
@@ -41,15 +41,19 @@ ESTIMATORS: dict[str, Callable[[Any], Estimator]] = {
     "transport": lambda objective: Transport(_falling(4 / 7)),
     "clipped": lambda objective: Clipped(_falling(1 / 2), _falling(-1 / 4)),
 }
-"""Name: function of the objective. Weights of step k are powers of k + 8; sizes are powers of the number of terms n: epochs of
-n^(1/3) and batches of n^(2/3) for SVRG, sqrt(n) for the recursive ones, n^(1/3) for SAGA."""
+"""Name of an estimator, and function that builds the estimator for an objective. Weights in step k are powers of k + 8. Sizes are
+powers of the number n of terms. SVRG has epochs of n^(1/3) steps and batches of n^(2/3) terms, SAGA has batches of n^(1/3),
+SPIDER has epochs and batches of sqrt(n), and ZeroSARAH has batches of sqrt(n)."""
 
 OF_TERMS = ("svrg", "saga", "spider", "zero-sarah")
-"""Those that need a finite sum."""
+"""Names of the estimators that need the terms of a finite sum."""
 
 
 def check_estimator(estimator: Any, what: str) -> None:
-    """Raise ValueError or TypeError unless ``estimator`` is a name of ESTIMATORS or an object with ``init`` and ``estimate``."""
+    """Check the option ``estimator``: a name of ESTIMATORS, or an object with ``init`` and ``estimate``.
+
+    Raises ValueError for an unknown name, and TypeError for any other object.
+    """
     if isinstance(estimator, str):
         choice(estimator, ESTIMATORS, "estimator")
     elif isinstance(estimator, type) or missing(estimator, Estimator):
@@ -60,7 +64,7 @@ def check_estimator(estimator: Any, what: str) -> None:
 
 
 def estimator_for(objective: Any, estimator: str | Estimator) -> Estimator:
-    """Return the estimator of a name, or the one given, for this objective.
+    """Return the estimator for this objective: built from its name, or the given estimator itself.
 
     Parameters
     ----------
@@ -75,7 +79,8 @@ def estimator_for(objective: Any, estimator: str | Estimator) -> Estimator:
     Raises
     ------
     TypeError
-        If it takes full gradients or different terms of a finite sum, and the objective is none.
+        If the objective is not a finite sum, but the estimator takes full gradients of a finite sum or draws different terms of
+        it.
     """
     if not fits(objective, FiniteSum):
         given: Any = estimator

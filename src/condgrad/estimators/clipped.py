@@ -15,12 +15,12 @@ from condgrad.protocols import Point
 from condgrad.storage.stored import stored
 
 LEVEL_SAMPLES = 16
-"""Number of sample gradients at x_0 from whose lengths the level is estimated if none is given."""
+"""Number of sample gradients at the start. If no level is given, the level is estimated from the lengths of these gradients."""
 
 
 @stored
 class ClippedAverage(NamedTuple):
-    """The last estimate, None before the first, and the level."""
+    """State between two steps: the last estimate ``v`` (None before the first estimate), and the level."""
 
     v: Point | None
     level: float
@@ -30,7 +30,7 @@ class ClippedAverage(NamedTuple):
 class Clipped:
     """A moving average of clipped batch gradients.
 
-    With r = ``weight(k)`` and lambda = level ``growth(k)`` in step k::
+    With r = ``weight(k)`` and lambda = ``level * growth(k)`` in step k, and g(x) the mean gradient of a batch at x::
 
         v = (1 - r) v_previous + r g(x) min(1, lambda/|g(x)|)
 
@@ -39,13 +39,14 @@ class Clipped:
     weight : callable
         Maps the number k of a step, from 1, to r in (0, 1].
     growth : callable
-        Maps the number k of a step to the factor of the level.
+        Maps the number k of a step, from 1, to the factor by which ``level`` is multiplied.
     batch : int, default 1
-        Batch size: gradients of a step.
+        Batch size: number of sample gradients in a step.
     level : float, default None
-        The level; infinity: no clipping. None: twice the median length of 16 sample gradients at the start, which are counted.
+        Maximum length of a gradient, before it is multiplied by ``growth(k)``. Infinity means no clipping. None: the level is
+        twice the median length of 16 sample gradients at the start. These gradients are included in the counts of the run.
     seed : int, default 0
-        Seed of these 16 samples.
+        Seed of the 16 samples.
     replace : bool, default True
         Draw batches with replacement. False: draw different terms, for finite sums only.
     """
@@ -58,7 +59,7 @@ class Clipped:
     replace: bool = True
 
     def init(self, objective: Any, x: Point) -> ClippedAverage:
-        """Return the level; the first estimate is a clipped batch gradient."""
+        """Return the state before the first step, which has the level and no estimate."""
         if self.level is not None:
             return ClippedAverage(None, float(self.level))
         batch = objective.draw(LEVEL_SAMPLES, np.random.default_rng((self.seed, 0, 3)))
@@ -68,7 +69,7 @@ class Clipped:
     def estimate(
         self, objective: Any, x: Point, memory: ClippedAverage, k: int, rng: np.random.Generator
     ) -> tuple[Point, ClippedAverage]:
-        """Return the estimate at x in step k, and what the next one needs."""
+        """Return the estimate at x in step k, and the state for the next step."""
         g = clip(objective.grad_terms(x, draw(objective, self.batch, rng, self.replace)), memory.level * self.growth(k))
         r = self.weight(k)
         v = g if memory.v is None else (1 - r) * memory.v + r * g
@@ -76,6 +77,6 @@ class Clipped:
 
 
 def clip(g: Point, level: float) -> Point:
-    """Return g, or the vector of length ``level`` in its direction if g is longer."""
+    """Return g. If g is longer than ``level``, return the vector of length ``level`` in the direction of g."""
     length = sqrt(norm2(g))
     return g if length <= level else (level / length) * g

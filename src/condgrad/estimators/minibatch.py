@@ -12,7 +12,7 @@ from condgrad.protocols import Batch, Point
 
 
 def growing(k: int) -> int:
-    """Return the batch size k of step k, the paper's m_k."""
+    """Return k, the batch size of step k (m_k in the paper)."""
     return k
 
 
@@ -23,9 +23,9 @@ class Minibatch:
     Parameters
     ----------
     size : callable
-        Maps the number k of a step, from 1, to its batch size.
+        Maps the number k of a step, from 1, to the batch size of the step.
     replace : bool, default True
-        Draw with replacement. False: draw different terms, for finite sums only.
+        Draw batches with replacement. False: draw different terms, for finite sums only.
     """
 
     size: Callable[[int], int]
@@ -41,12 +41,12 @@ class Minibatch:
 
 
 def draw(objective: Any, size: int, rng: np.random.Generator, replace: bool) -> Batch:
-    """Draw a batch: with replacement by the objective itself, without by choosing ``size`` different terms of a finite sum."""
+    """Draw a batch. With replacement, the objective draws it. Without, it has ``size`` different terms of a finite sum."""
     return objective.draw(size, rng) if replace else rng.permutation(objective.n_terms)[:size]
 
 
 def difference(objective: Any, x: Point, y: Point, batch: Batch) -> Point:
-    """Return the mean over a batch of grad f_i(x) - grad f_i(y)."""
+    """Return the mean of grad f_i(x) - grad f_i(y) over the terms i of a batch."""
     if getattr(objective, "mean_grad", None) is not None:  # avoids an array of term gradients
         return objective.grad_terms(x, batch) - objective.grad_terms(y, batch)
     return objective.assemble(objective.term_rows(x, batch) - objective.term_rows(y, batch), batch)

@@ -1,4 +1,4 @@
-"""Estimators with momentum: the averaged gradient of Mokhtari et al. (2020), and the recursive one, STORM."""
+"""Estimators with momentum: the averaged gradient of Mokhtari et al. (2020), and the recursive estimator STORM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from condgrad.storage.stored import stored
 
 @stored
 class Average(NamedTuple):
-    """The last point with its estimate."""
+    """State between two steps: the last point x, and the estimate v at x."""
 
     x: Point
     v: Point
@@ -23,14 +23,14 @@ class Average(NamedTuple):
 
 @dataclass(frozen=True)
 class Momentum:
-    """A moving average of batch gradients g(x), or with ``recursive`` the estimate of STORM (Cutkosky and Orabona 2019).
+    """A moving average of batch gradients g(x); with ``recursive=True``, the STORM estimate (Cutkosky and Orabona 2019).
 
     With r = ``weight(k)`` in step k::
 
         v = (1 - r) v_previous + r g(x)                           averaged
-        v = g(x) + (1 - r) (v_previous - g(x_previous))           recursive; both gradients are of one batch
+        v = g(x) + (1 - r) (v_previous - g(x_previous))           recursive; both gradients are of the same batch
 
-    A step evaluates ``batch`` gradients, a recursive one twice as many; the first one ``first``.
+    A step evaluates ``batch`` gradients, and a recursive step evaluates 2 ``batch``. The first step evaluates ``first``.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class Momentum:
     batch : int, default 1
         Batch size.
     first : int, default None
-        Batch size of the first estimate, by default ``batch``.
+        Batch size of the first estimate; by default ``batch``.
     recursive : bool, default False
-        Correct the previous estimate by the batch's gradients at the previous point.
+        Whether to correct the previous estimate by the gradients of the batch at the previous point.
     replace : bool, default True
         Draw batches with replacement. False: draw different terms, for finite sums only.
     """
@@ -53,13 +53,13 @@ class Momentum:
     replace: bool = True
 
     def init(self, objective: Any, x: Point) -> Average | None:
-        """Return None: the first estimate is a batch gradient."""
+        """Return None: there is no state before the first estimate, which is a batch gradient."""
         return None
 
     def estimate(
         self, objective: Any, x: Point, memory: Average | None, k: int, rng: np.random.Generator
     ) -> tuple[Point, Average]:
-        """Return the estimate at x in step k, and what the next one needs."""
+        """Return the estimate at x in step k, and the state for the next step."""
         size = self.batch if memory is not None else self.first or self.batch
         batch = draw(objective, size, rng, self.replace)
         g = objective.grad_terms(x, batch)

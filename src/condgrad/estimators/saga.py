@@ -17,7 +17,10 @@ def _validate(table: Table) -> None:
 
 @stored(validate=_validate)
 class Table(NamedTuple):
-    """The last gradient (row) of each term, and the mean of the rows."""
+    """State between two steps:
+
+    the table, which has the last computed gradient of each term as a row, and the mean of the rows.
+    """
 
     terms: Batch
     """The terms that have a row: all terms of a finite sum, or a sample of an expectation."""
@@ -27,18 +30,21 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class SAGA:
-    """v = mean_I (grad f_i(x) - table_i) + mean(table); then the rows of a second batch J are set to their gradients at x.
+    """v = mean_I (grad f_i(x) - table_i) + mean(table), with two random batches I and J of terms.
+
+    The table has the last computed gradient of each term. After each estimate, the gradients at x of the terms in J replace their
+    rows of the table.
 
     Parameters
     ----------
     batch : int
         Size of each of the batches I and J.
     sample : int, default None
-        Number of samples in the table, for an expectation. None: all terms of a finite sum.
+        Number of samples in the table, if F is an expectation. None: the table has all terms of a finite sum.
     replace : bool, default True
         Draw the batches with replacement.
     seed : int, default 0
-        Seed of the sample.
+        Seed for drawing the samples in the table.
     """
 
     batch: int

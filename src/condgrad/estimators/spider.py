@@ -1,4 +1,4 @@
-"""The recursive estimator SPIDER (Fang, Li, Lin and Zhang 2018), which with random restarts is loopless SARAH."""
+"""The recursive estimator SPIDER (Fang, Li, Lin and Zhang 2018). With random restarts, SPIDER is loopless SARAH."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from condgrad.storage.stored import stored
 
 @stored
 class Recursion(NamedTuple):
-    """The last point with its estimate, and the point of the last restart."""
+    """State between two steps: the last point x, the estimate v at x, and the point ``start`` of the last restart."""
 
     x: Point
     v: Point
@@ -25,20 +25,21 @@ class Recursion(NamedTuple):
 class SPIDER:
     """v = mean_I (grad f_i(x) - grad f_i(x_previous)) + v_previous, with a new full gradient at each restart.
 
-    A restart evaluates all n term gradients, or ``sample`` new samples if F is an expectation; every other step 2 ``batch``.
+    A restart evaluates the gradients of all n terms, or of ``sample`` new samples if F is an expectation. Every other step
+    evaluates 2 ``batch`` gradients.
 
     Parameters
     ----------
     epoch : int
-        Number of steps between two restarts; with ``random`` the mean number.
+        Number of steps between two restarts; with ``random``, the mean of this number.
     batch : int
         Batch size.
     sample : int, default None
-        Number of samples at a restart, for an expectation. None: the full gradient of a finite sum.
+        Number of samples at a restart, if F is an expectation. None: a restart takes the full gradient of a finite sum.
     replace : bool, default True
         Draw batches with replacement.
     random : bool, default False
-        Restart in each step with probability 1/``epoch`` in place of every ``epoch`` steps.
+        True: restart in each step with probability 1/``epoch``. False: restart every ``epoch`` steps.
     """
 
     epoch: int
@@ -48,13 +49,13 @@ class SPIDER:
     random: bool = False
 
     def init(self, objective: Any, x: Point) -> Recursion | None:
-        """Return None: the first estimate is a restart."""
+        """Return None: there is no state before the first estimate, which is a restart."""
         return None
 
     def estimate(
         self, objective: Any, x: Point, memory: Recursion | None, k: int, rng: np.random.Generator
     ) -> tuple[Point, Recursion]:
-        """Return the estimate at x in step k, and what the next one needs."""
+        """Return the estimate at x in step k, and the state for the next step."""
         restart = rng.random() < 1 / self.epoch if self.random else (k - 1) % self.epoch == 0
         if memory is None or restart:
             v = objective.grad(x) if self.sample is None else objective.grad_terms(x, objective.draw(self.sample, rng))

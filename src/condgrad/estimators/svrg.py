@@ -1,4 +1,4 @@
-"""The SVRG estimator (Johnson and Zhang 2013): variance reduced gradients, as in Algorithm 4 of the paper."""
+"""The SVRG estimator (Johnson and Zhang 2013) of variance-reduced gradients, as in Algorithm 4 of the paper."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _validate(snapshot: Snapshot) -> None:
 
 @stored(validate=_validate)
 class Snapshot(NamedTuple):
-    """A point, the gradient of F there, and the gradients of the terms if they are stored."""
+    """State between two steps: the snapshot point x, the gradient of F at x, and (if stored) the gradients of the terms at x."""
 
     x: Point
     grad: Point
     rows: np.ndarray | None
-    """The gradient (row) of every term at x; None: not stored."""
+    """The gradient of every term at x, one row for each term; None if these gradients are not stored."""
 
     @property
     def start(self) -> Point:
@@ -33,7 +33,7 @@ class Snapshot(NamedTuple):
         return self.x
 
     def rows_of(self, batch: Batch, objective: Any) -> np.ndarray:
-        """Return the stored rows of a batch. Raises ValueError if they are not those of the objective's terms."""
+        """Return the stored rows of a batch. Raises ValueError if the objective has another number of terms."""
         assert self.rows is not None
         if len(self.rows) != objective.n_terms:
             raise ValueError(
@@ -47,8 +47,9 @@ class Snapshot(NamedTuple):
 class SVRG:
     """v = mean_I (grad f_i(x) - grad f_i(snapshot)) + g, with a new snapshot every ``epoch`` steps.
 
-    g is the full gradient at the snapshot, or the mean of ``sample`` new samples if F is an expectation. A step evaluates
-    2 ``batch`` term gradients; with ``store`` those at the snapshot are stored, and a step evaluates ``batch``.
+    g is the full gradient at the snapshot, or the mean gradient of ``sample`` new samples if F is an expectation. A step
+    evaluates 2 ``batch`` term gradients. With ``store``, the term gradients at the snapshot are stored, and a step evaluates only
+    ``batch`` term gradients.
 
     Parameters
     ----------
@@ -57,9 +58,9 @@ class SVRG:
     batch : int
         Batch size.
     sample : int, default None
-        Number of samples at a snapshot, for an expectation. None: the full gradient of a finite sum.
+        Number of samples at a snapshot, if F is an expectation. None: a snapshot has the full gradient of a finite sum.
     store : bool, default False
-        Store the term gradients of the snapshot.
+        Whether to store the term gradients at the snapshot.
     replace : bool, default True
         Draw batches with replacement.
     """
@@ -71,13 +72,13 @@ class SVRG:
     replace: bool = True
 
     def init(self, objective: Any, x: Point) -> Snapshot | None:
-        """Return None: the first estimate makes the first snapshot."""
+        """Return None: there is no state before the first estimate, which makes the first snapshot."""
         return None
 
     def estimate(
         self, objective: Any, x: Point, memory: Snapshot | None, k: int, rng: np.random.Generator
     ) -> tuple[Point, Snapshot]:
-        """Return the estimate at x in step k, and the snapshot used."""
+        """Return the estimate at x in step k, and the snapshot, which is the state for the next step."""
         if memory is None or (k - 1) % self.epoch == 0:
             memory = self.snapshot(objective, x, rng)
         batch = draw(objective, self.batch, rng, self.replace)

@@ -1,4 +1,4 @@
-"""The estimator ZeroSARAH (Li, Hanzely and Richtarik 2021): recursive, with a table of gradients in place of restarts."""
+"""The recursive estimator ZeroSARAH (Li, Hanzely and Richtarik 2021), with a table of gradients instead of restarts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def _validate(memory: TableRecursion) -> None:
 
 @stored(validate=_validate)
 class TableRecursion(NamedTuple):
-    """The last point with its estimate, the table of the terms' gradients (rows) and their mean."""
+    """State between two steps:
+
+    the last point x, the estimate v at x, the table with a gradient of each term as a row, its mean.
+    """
 
     x: Point
     v: Point
@@ -28,35 +31,37 @@ class TableRecursion(NamedTuple):
 
 @dataclass(frozen=True)
 class ZeroSARAH:
-    """A recursive estimate that is drawn towards a SAGA estimate; it never evaluates a full gradient.
+    """A recursive estimate in which the previous estimate is mixed with a SAGA estimate. No full gradient is ever evaluated.
 
-    With c = ``weight`` and a table y of the last gradient of each term (0 for a term not yet drawn)::
+    Let I be a batch of random terms, c = ``weight``, and y the table of the last computed gradient of each term (0 for a term
+    that was not drawn yet)::
 
         v = mean_I (grad f_i(x) - grad f_i(x_previous)) + (1 - c) v_previous
             + c (mean_I (grad f_i(x_previous) - y_i) + mean(y))
         y_i = grad f_i(x) for i in I
 
-    The first estimate is the mean over I alone. A step evaluates 2 ``batch`` term gradients, the first one ``batch``.
+    The first estimate is the mean of grad f_i(x) over I. The first step evaluates ``batch`` term gradients, and every other step
+    evaluates 2 ``batch``.
 
     Parameters
     ----------
     batch : int
         Number of different terms in I.
     weight : float
-        The share c of the table's estimate, in (0, 1].
+        The share c of the SAGA estimate, in (0, 1].
     """
 
     batch: int
     weight: float
 
     def init(self, objective: Any, x: Point) -> TableRecursion | None:
-        """Return None: the first estimate makes the table."""
+        """Return None: there is no state before the first estimate, which makes the table."""
         return None
 
     def estimate(
         self, objective: Any, x: Point, memory: TableRecursion | None, k: int, rng: np.random.Generator
     ) -> tuple[Point, TableRecursion]:
-        """Return the estimate at x and the updated table."""
+        """Return the estimate at x, and the state for the next step with the updated table."""
         batch = draw(objective, self.batch, rng, replace=False)
         new, n = objective.term_rows(x, batch), objective.n_terms
         if memory is None:

@@ -1,4 +1,4 @@
-"""Ways to solve the prox subproblem to a certified gap; interchangeable in every sliding method."""
+"""Inner solvers: ways to solve the prox subproblem of a sliding method to a certified gap. Sliding methods accept any of them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from condgrad.inner.subspace import Subspace
 from condgrad.protocols import Domain, Inner, Projectable, SpectralSet, fits, missing
 
 PASSES, GROWTH, FULL_BELOW = 4, 1.12, 200
-"""Maximum number of oracle calls of the spectral solver in one prox subproblem, growth of its block, and size up to which it
-takes a full SVD, with the practical schedule. The block is kept, so that the next prox subproblem continues with it."""
+"""Parameters of the spectral solver with the practical schedule: ``max_calls``, ``growth`` and ``full_below`` of ``Spectral``.
+The block is kept, so that the next prox subproblem continues with it."""
 
 
 CORRECTIVE_CALLS = 5
 """Maximum number of linear oracle calls of the corrective solver in one prox subproblem with the practical schedule. The atoms
-are kept, so that the next prox subproblem continues with them. With fewer calls a run takes more gradients, with more of them
-it takes more calls: far from a solution, an atom for an old gradient is soon dropped again."""
+are kept, so that the next prox subproblem continues with them. With a smaller limit, a run takes more gradients. With a larger
+limit, a run takes more oracle calls: far from a solution, an atom found for an old gradient is soon dropped again."""
 
 
 def _few_calls(max_calls: int | None) -> Corrective:
@@ -41,16 +41,16 @@ class InnerEntry:
     Parameters
     ----------
     name : str
-        Its name in ``minimize(inner=)``, specs and listings.
+        Name of the solver in ``minimize(inner=)``, specs and listings.
     factory : callable
-        Builds the solver; its parameters are the keys of ``inner = { name = ... }`` in a spec.
+        Builds the solver. The parameters of the factory are the keys of ``inner = { name = ... }`` in a spec.
     about : str, default ""
-        How it solves the prox subproblem.
+        How the solver solves the prox subproblem.
     needs : type, default Domain
-        The contract of the sets that it works on.
+        The protocol that a set must satisfy for this solver.
     limited : callable, default None
-        ``limited(max_calls)``, the solver with at most ``max_calls`` (int or None) linear oracle calls in one prox. None:
-        ``factory(max_calls)`` if the factory has a parameter of that name, else ``factory()``.
+        ``limited(max_calls)`` builds the solver with at most ``max_calls`` (int or None) linear oracle calls in one prox. None:
+        the solver is ``factory(max_calls=max_calls)`` if the factory has a parameter ``max_calls``, else ``factory()``.
     """
 
     name: str
@@ -60,7 +60,7 @@ class InnerEntry:
     limited: Callable[[int | None], Inner] | None = None
 
     def build(self, max_calls: int | None = None) -> Inner:
-        """The solver, with this limit if it has one."""
+        """Build the solver. ``max_calls`` is ignored if the solver has no such limit."""
         if self.limited is not None:
             return self.limited(max_calls)
         takes = "max_calls" in inspect.signature(self.factory).parameters
@@ -106,7 +106,7 @@ def inner_solver(name: str, domain: Domain, max_calls: int | None = None) -> Inn
 
 
 def suits(solver: Inner, domain: Domain) -> None:
-    """Raise TypeError if the inner solver needs a projection or a spectral set and ``domain`` is none."""
+    """Raise TypeError if the inner solver does not work on this set: if it needs a projection or a spectral set, for example."""
     entry = INNERS["spectral"] if isinstance(solver, Subspace) else _entry(solver)
     if entry is not None:
         _require(entry.needs, entry.name, domain)
@@ -131,7 +131,7 @@ def _entry(solver: Inner) -> InnerEntry | None:
 
 
 def inner_name(solver: Inner) -> str:
-    """Return the name of an inner solver; for one that is not registered, the name of its class."""
+    """Return the registered name of an inner solver. If the solver is not registered, return the name of its class."""
     entry = _entry(solver)
     return entry.name if entry else type(solver).__name__
 

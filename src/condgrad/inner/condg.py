@@ -17,22 +17,22 @@ from condgrad.protocols import InnerStop, Point, Prox, vertex_oracle
 from condgrad.runtime.signals import heartbeat
 
 EPS = 4 * float(np.finfo(float).eps)
-"""A gap below this, relative to its terms, is rounding error."""
+"""A gap is only rounding error if it is smaller than this factor times the size of the terms from which it is computed."""
 
 
 @dataclass(frozen=True)
 class CondG:
     """``u+ = condg(l, u, gamma, eta)``: Frank-Wolfe with exact line search on the prox subproblem, from u.
 
-    It stops when ``stop`` accepts the gap, or when the gap is only rounding error, so that no step can improve it. The linear
-    oracle call that measures the gap is the one that the next step would use. After ``max_calls`` calls it has made ``max_calls``
-    steps and stops. The gap of the last point is then not measured, and reported as infinite; ``with_gap`` measures it by one
-    more call.
+    The solver stops when ``stop`` accepts the gap, or when the gap is only rounding error, so that no step can reduce the gap.
+    One linear oracle call measures the gap and gives the vertex of the next step. So after ``max_calls`` calls the solver has
+    made ``max_calls`` steps, and stops. The gap of the last point is then not measured, and is reported as infinite. ``with_gap``
+    measures this gap by one more call.
 
     Parameters
     ----------
     max_calls : int, default None
-        Maximum number of linear oracle calls in one prox, each of which makes a step; None: no limit.
+        Maximum number of linear oracle calls in one prox. There is one step for each call. None: no limit.
     """
 
     max_calls: int | None = None
@@ -69,12 +69,15 @@ class CondG:
 
 
 def like(u: Point, u_t: Point) -> Point:
-    """u_t, converted to an array if u is an array and u_t is sparse."""
+    """Return u_t. It is converted to an array if u is an array and u_t is a SparseArray."""
     return np.asarray(u_t) if isinstance(u, np.ndarray) and isinstance(u_t, SparseArray) else u_t
 
 
 def with_gap(prox: Prox, domain: Any, g: Point, u: Point, gamma: float) -> Prox:
-    """Return the prox point with its Wolfe gap, measured by one linear oracle call if the inner solver has not measured it."""
+    """Return the prox point with its Frank-Wolfe gap.
+
+    If the gap is not known yet, one linear oracle call measures it.
+    """
     if isfinite(prox.gap):
         return prox
     p = prox.point

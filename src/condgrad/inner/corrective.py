@@ -1,4 +1,4 @@
-"""The fully corrective inner solver: the best point in the convex hull of the atoms so far, recomputed when an atom is added."""
+"""The fully corrective inner solver. After each new atom it finds the best point in the convex hull of all atoms so far."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ from condgrad.runtime.signals import heartbeat
 class Corrective:
     """Solve the prox subproblem as a minimum-norm-point problem: find the point of the atoms' hull nearest to z = u - gamma g.
 
-    Before each linear oracle call a small quadratic programme over the simplex of weights is solved exactly, which does what any
-    number of away and pairwise steps over the atoms would do; the call then measures the gap, and if that is too large it adds
-    one atom. Atoms with positive weight are kept between outer steps, so near a solution one or two calls are enough; on a
-    polytope the method is finite. Where the hull has nothing as good as the centre u, u is added as an atom, so that no step is
-    worse than one of CondG. Structured atoms of the set (``atom``) are kept as they are.
+    Before each linear oracle call, a small quadratic programme over the weights of the atoms is solved exactly. Its solution is
+    as good as any number of away and pairwise steps over these atoms. The oracle call then measures the gap. If the gap is too
+    large, the vertex found by the call becomes an atom. (A set with a method ``atoms`` may give several vertices in one call.)
+    Atoms with positive weight are kept between outer steps, so near a solution one or two calls are enough. On a polytope the
+    method ends after finitely many calls. If no point of the hull is as good as the centre u, u is added as an atom, so that no
+    step is worse than a step of CondG. If the set has structured atoms (a method ``atom``), they are stored in that form.
 
     Parameters
     ----------
     max_calls : int, default None
-        Maximum number of linear oracle calls in one prox. The last one measures the gap of the point, and its atom is kept
-        without a weight for the next prox. If the point is still the centre then, the atom moves it: the gap of that point
-        is not measured, and reported as infinite; ``with_gap`` measures it by one more call. None: no limit.
+        Maximum number of linear oracle calls in one prox; None: no limit. The last call measures the gap of the point, and its
+        atom is kept with weight 0 for the next prox. There is one exception. If the point is still the centre u at the last
+        call, the new atom is used to move the point. The gap of the new point is then not measured, and is reported as infinite.
+        ``with_gap`` measures this gap by one more call.
     """
 
     max_calls: int | None = None
@@ -44,7 +46,7 @@ class Corrective:
             whole(self.max_calls, "max_calls")
 
     def init(self, domain: Any, x: Point) -> ActiveSet:
-        """The active set of x alone."""
+        """Return the memory before the first prox: the active set with x as its only atom."""
         return ActiveSet.at(x, origin=getattr(domain, "atom", None) is None)
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: ActiveSet) -> Prox:
@@ -52,7 +54,7 @@ class Corrective:
         vertices, hull = vertices_oracle(domain), memory
         own = hull.x is not None and same(hull.x, u)
         centre = hull.structured_point() if own else u
-        # the products of the atoms with z: z itself is not formed
+        # ``pull`` will have the inner products of the atoms with z; z itself is not formed
         at_centre = hull.gram @ hull.weights if own else hull.products(hull.from_origin(centre))
         pull = at_centre - gamma * hull.products(g)
         terms = sqrt(norm2(g)) + sqrt(norm2(centre)) / gamma
@@ -94,13 +96,18 @@ class Corrective:
 
 
 FEW_ATOMS, MOST_ATOMS, VIOLATION_SHARE = 8, 128, 1 / 16
-"""Of a set that answers with several vertices, as many are asked for as the hull has atoms, so that their number doubles from
-call to call, but at least FEW_ATOMS and at most MOST_ATOMS, which limits the time of one quadratic programme. Those are added
-along which the prox objective falls at least VIOLATION_SHARE times as fast as along the best one."""
+"""Constants for sets that return several vertices in one oracle call. The number of vertices asked for is the number of atoms of
+the hull, so that the number of atoms may double from call to call. It is at least FEW_ATOMS, and at most MOST_ATOMS, which limits
+the time of one quadratic programme. A vertex becomes an atom if the prox objective decreases towards it at least VIOLATION_SHARE
+times as fast as towards the best vertex."""
 
 
 def vertices_oracle(domain: Any) -> Callable[[Point, int], Any]:
-    """``atoms`` of a set, which answers with a Stack of vertices, the best one first; if it has none, a list of one vertex."""
+    """Return a function of (direction, number) that returns vertices, the best one first.
+
+    The function is the method ``atoms`` of the set, which returns a Stack of vertices. If the set has no such method, the
+    function returns a list of one vertex.
+    """
     if (several := getattr(domain, "atoms", None)) is not None:
         return several
     vertex = vertex_oracle(domain)
@@ -110,7 +117,7 @@ def vertices_oracle(domain: Any) -> Callable[[Point, int], Any]:
 def added(
     hull: ActiveSet, atoms: Sequence[Point], centre: Point, gamma: float, g: Point, pull: np.ndarray
 ) -> tuple[ActiveSet, np.ndarray]:
-    """The hull with more atoms, and the products of its atoms with z."""
+    """The hull with these atoms added, and the inner products of all its atoms with z = centre - gamma g."""
     larger = hull.with_atoms(atoms)
     from_origin = larger.from_origin(centre)
     if larger.origin is not hull.origin:
@@ -120,7 +127,7 @@ def added(
 
 
 def distinct(hull: ActiveSet, number: int) -> bool:
-    """Whether none of the last atoms equals another atom."""
+    """Whether none of the last ``number`` atoms equals another atom of the hull."""
     squares = np.diag(hull.gram)
     distances2 = squares[-number:, None] + squares - 2 * hull.gram[-number:]
     distances2[np.arange(number), np.arange(len(squares) - number, len(squares))] = inf
@@ -128,6 +135,6 @@ def distinct(hull: ActiveSet, number: int) -> bool:
 
 
 def answered(u: Point, u_t: Point, gap: float, hull: ActiveSet) -> Prox:
-    """The prox point, as an array if the centre u is one, and the hull as the memory for the next prox subproblem."""
+    """The prox point, as an array if the centre u is an array. The hull is the memory for the next prox subproblem."""
     point = like(u, u_t)
     return Prox(point, gap, replace(hull, x=point))

@@ -10,7 +10,7 @@ from condgrad.protocols import InnerStop, Point, Prox
 
 @dataclass(frozen=True)
 class Exact:
-    """Solve the prox subproblem by project(u - gamma g): the gap is 0 up to rounding, whatever accuracy is asked for."""
+    """Solve the prox subproblem by project(u - gamma g). The gap is 0 up to rounding, also if the caller allows a larger gap."""
 
     def init(self, domain: Any, x: Point) -> None:
         """No state is kept between prox subproblems."""

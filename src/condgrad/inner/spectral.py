@@ -1,12 +1,19 @@
 r"""The spectral inner solver: on a spectral set the prox subproblem is one partial SVD.
 
-With z = u - gamma g the solution of the subproblem is the projection of z. Let u_t have the Ritz vectors of a block and the Ritz
-values of z after ``shrink``. Its gap is (max_v <z - u_t, v> - <z - u_t, u_t>) / gamma. On the Ritz vectors z - u_t is diagonal,
-with the Ritz values minus the shrunk values (``rest``). As Ritz vectors are not exactly singular vectors, z - u_t couples them to
-the orthogonal complement (``coupling``). On the complement its values are at most some ``limit``. By a Schur complement, all
-values of z - u_t are at most y if y - |coupling|^2, weighted with 1/(y - rest), is at least that limit. The largest sum of a
-point's values is ``trace``, so the gap is at most trace (y - level) / gamma, where only values above ``level`` contribute to the
-gap. It remains to show that no value on the complement is above the limit.
+Let z = u - gamma g. The solution of the subproblem is the projection of z onto the set. The *values* of a matrix are its singular
+values, or its eigenvalues, depending on the set. A block of vectors gives Ritz vectors and Ritz values of z. The point u_t has
+these Ritz vectors, and its values are the Ritz values after ``shrink``.
+
+The gap of u_t is (max_v <z - u_t, v> - <z - u_t, u_t>) / gamma. An upper bound on the gap is found as follows.
+
+- On the Ritz vectors, z - u_t is diagonal. The diagonal entries are the Ritz values minus the shrunk values (``rest``).
+- Ritz vectors are not exactly singular vectors, so z - u_t also couples them to their orthogonal complement (``coupling``).
+- Suppose that the values of z - u_t on the complement are at most ``limit``. By a Schur complement, all values of z - u_t are
+  then at most y, if y - |coupling|^2, weighted with 1/(y - rest), is at least ``limit``.
+- The largest sum of the values of a point of the set is ``trace``, and only values of z - u_t above ``level`` contribute to the
+  gap. So the gap is at most trace (y - level) / gamma.
+
+It remains to show that no value on the complement is above ``limit``. The set's method ``beyond`` bounds these values.
 """
 
 from __future__ import annotations
@@ -27,38 +34,41 @@ from condgrad.protocols import InnerStop, Point, Prox
 from condgrad.runtime.signals import heartbeat
 
 GAP_SHARE = 1 / 4
-"""Target as a share of the allowed gap. The reported gap is the target, so with 1 it would always be all that is allowed."""
+"""Target for the gap, as a share of the allowed gap. The target is what is reported, so with a share of 1 the reported gap would
+always be the allowed gap."""
 MAX_REFINEMENTS = 6
-"""Maximum number of passes in one prox that only refine the block, before the values outside are bounded."""
+"""Maximum number of passes in one prox that only refine the block, before the values on the complement are bounded."""
 MORE_REFINEMENTS = 12
-"""Number of passes that are added to MAX_REFINEMENTS after a bound, in a step that does not increase the rank."""
+"""Number of refining passes that are allowed in addition to MAX_REFINEMENTS, if a bound was too large although the rank of the
+point has grown by at most one."""
 FULL_SHARE = 6
-"""One over the share of all columns from which on a block is wide, for the choice of a full SVD."""
+"""A block counts as wide if it has more than 1/FULL_SHARE of all columns. With a wide block, a full SVD is taken of larger
+matrices too."""
 
 ESTIMATE_PASSES = 2
-"""Number of passes of ``estimate``: with one, new singular vectors are too inaccurate for the step to keep them."""
+"""Number of passes of ``estimate``. After one pass, new singular vectors are still too inaccurate for the step to keep them."""
 
 
 @dataclass(frozen=True)
 class Spectral:
     """Projection of z = u - gamma g, by a few passes of subspace iteration.
 
-    The block starts with the singular vectors of the last prox point and a few more. A pass multiplies it with z and z', and the
-    set shrinks the Ritz values. Passes are repeated until the block is accurate enough to certify the gap, provided that the
-    values outside the block are below a limit. One call to the set's oracle ``beyond`` checks this. If a value is above the
-    limit, the vectors that the oracle has found join the block.
+    The block starts with the singular vectors of the last prox point and a few more vectors. A pass multiplies the block with z
+    and z', and the set shrinks the Ritz values. Passes are repeated until the block is so accurate that the gap is certified if
+    the values outside the block are below a limit. One call to the set's oracle ``beyond`` checks whether these values are below
+    the limit. If a value is above the limit, the vectors that the oracle has found join the block.
 
     Parameters
     ----------
     max_calls : int, default None
         Maximum number of passes and oracle calls in one prox; None: no limit.
     growth : float, default None
-        Maximum factor by which the block may widen in one prox, above 1; blocks of fewer than 8 columns may widen as one of 8.
-        Far from a solution the projection has nearly full rank; the prox point then has a lower rank, and the gap is that of the
-        point returned. None: no limit.
+        Maximum factor, above 1, by which the rank may grow in one prox. A rank below 8 counts as 8. Far from a solution, the
+        projection has nearly full rank. With a limit, the prox point then has a lower rank than the projection, and the reported
+        gap is the gap of this prox point. None: no limit.
     full_below : int, default 0
-        A prox takes a full SVD of z if the smaller dimension of z is at most this number, and up to three times this number if
-        the block has more than a sixth of all columns: there it is faster than passes and bounds.
+        A prox takes a full SVD of z if the smaller dimension of z is at most this number. If the block has more than a sixth of
+        all columns, three times this number is the limit. For such small z, a full SVD is faster than passes and bounds.
     """
 
     max_calls: int | None = None
@@ -128,7 +138,7 @@ class Spectral:
             if bound <= limit or len(values) == most:
                 break
             if 8 * EPS * (sqrt(norm2(u_t)) + sqrt(norm2(z))) / gamma * (sqrt(norm2(u_t)) + domain.trace) >= V:
-                break  # the remaining gap is rounding
+                break  # the remaining gap is a rounding error
             narrow = k > len(values) - SPARE  # the set keeps nearly all Ritz values
             spent = self.max_calls is not None and calls >= self.max_calls
             stuck, last = last <= V, V
@@ -138,10 +148,10 @@ class Spectral:
                 spare, refined = max(spare, SPARE + found.shape[1]), -MORE_REFINEMENTS
                 widest = int(min(most, max(widest, k + spare)))
             if spent or (len(values) == widest and (narrow or stuck)):
-                if norm2(u_t - z) <= gamma**2 * norm2(g):  # nearer to z than u is: the step decreases F
+                if norm2(u_t - z) <= gamma**2 * norm2(g):  # u_t is nearer to z than u is, so the step decreases F
                     break
                 widest = min(most, 2 * widest)
-            if stuck:  # the subspace is too small; if a large one does not help, by rounding
+            if stuck:  # the subspace is too small; if a large subspace does not help, the reason is rounding
                 if spare > most:
                     break
                 spare *= 2
@@ -158,8 +168,8 @@ class Spectral:
     def estimate(self, domain: Any, g: Point, u: Point, gamma: float, memory: np.ndarray) -> Prox:
         """Return an approximate solution of the prox subproblem by ESTIMATE_PASSES passes, without an upper bound.
 
-        Its gap is not known and reported as infinite. Random columns join the block, so that a missing singular vector is found
-        within a few steps; many join if the set keeps nearly all Ritz values.
+        The gap of this solution is not known and is reported as infinite. A few random columns join the block, so that a missing
+        singular vector is found within a few steps. Many random columns join if the set keeps nearly all Ritz values.
         """
         z, most = u - gamma * g, min(u.shape)
         block, wide = memory, RANDOM_COLUMNS
@@ -175,7 +185,10 @@ class Spectral:
 
 
 class BlockResidual(NamedTuple):
-    """z - u_t on a block of Ritz vectors: its diagonal, cut at the level, and its coupling to the orthogonal complement."""
+    """The matrix z - u_t on a block of Ritz vectors: its diagonal ``rest`` and its coupling to the orthogonal complement.
+
+    Entries of the diagonal above ``level`` are replaced by ``level``.
+    """
 
     spectrum: str
     rest: np.ndarray
@@ -183,11 +196,17 @@ class BlockResidual(NamedTuple):
     level: float
 
     def weights(self, y: float) -> np.ndarray:
-        """1/(y - rest); for singular values, which come as pairs of eigenvalues of [0 A; A' 0], the mean of both signs."""
+        """The weights 1/(y - rest). For singular values, they are the mean of 1/(y - rest) and 1/(y + rest).
+
+        The reason is that a singular value of A gives two eigenvalues of [0 A; A' 0], with opposite signs.
+        """
         return (1 / (y - self.rest) + 1 / (y + self.rest)) / 2 if self.spectrum == "singular" else 1 / (y - self.rest)
 
     def best_split(self, k: int, y: float) -> BlockResidual:
-        """Return the first k columns, which the set keeps, and further ones up to the largest margin of limit over next value."""
+        """Return the part of the first k columns, which the set keeps, and of as many further columns as give the largest margin.
+
+        The margin is the limit on the values outside of these columns, minus the first Ritz value outside.
+        """
         if y <= self.level or len(self.rest) == k:
             return self.first_columns(k)
         squares = np.einsum("ij,ij->j", self.coupling, self.coupling)
@@ -195,11 +214,11 @@ class BlockResidual(NamedTuple):
         return self.first_columns(k + int(np.argmin(price[k:-1] + self.rest[k:])))
 
     def first_columns(self, k: int) -> BlockResidual:
-        """Return the part of the first k Ritz vectors."""
+        """Return the part of this object for the first k Ritz vectors."""
         return self._replace(rest=self.rest[:k], coupling=self.coupling[:, :k])
 
     def limit(self, y: float) -> float:
-        """Return the largest bound on the values outside the block for which no value of z - u_t is above y."""
+        """Return the largest limit: if all values outside the block are at most this limit, no value of z - u_t is above y."""
         if not len(self.rest):
             return y
         if y <= self.level:
@@ -208,7 +227,7 @@ class BlockResidual(NamedTuple):
         return y - float(np.linalg.eigvalsh(weighted.T @ weighted)[-1])
 
     def least_bound(self, limit: float) -> float:
-        """Return the least y with limit(y) >= limit, up to 1 % of y - level."""
+        """Return the least y with limit(y) >= limit, with an error of at most 1 % of y - level."""
         low, high = (
             0.0,
             max(limit - self.level, 0.0) + float(np.linalg.norm(self.coupling)) + EPS * abs(self.level),

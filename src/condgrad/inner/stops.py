@@ -1,4 +1,4 @@
-"""Stopping rules of inner solvers: functions that map |u_t - u|^2 / gamma to the largest gap allowed."""
+"""Stopping rules of inner solvers. A rule maps |u_t - u|^2 / gamma, for the centre u and the point u_t, to the allowed gap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class absolute:  # noqa: N801 - read as a verb: stop=absolute(1 / N)
-    """Stop when gap <= eta: the rule of the paper. ``eta`` has the scale of F.
+    """Stop when gap <= eta. This is the rule of the paper; ``eta`` is in the units of F.
 
     Parameters
     ----------
@@ -23,12 +23,12 @@ class absolute:  # noqa: N801 - read as a verb: stop=absolute(1 / N)
 
 @dataclass(frozen=True)
 class relative:  # noqa: N801
-    """Stop when gap <= max(floor, c |u_t - u|^2 / gamma): accuracy in proportion to progress, independent of the scale of F.
+    """Stop when gap <= max(floor, c |u_t - u|^2 / gamma). The accuracy is proportional to the progress, for every scale of F.
 
     Parameters
     ----------
     c : float
-        Factor of the squared distance moved.
+        Factor of |u_t - u|^2 / gamma.
     floor : float
         Gap that is always allowed.
     """

@@ -1,4 +1,4 @@
-"""An inner solver for spectral sets without a certified gap: one pass of subspace iteration in each prox."""
+"""An inner solver for spectral sets that makes one pass of subspace iteration in each prox and does not certify a gap."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ RANDOM_COLUMNS = 2
 class Subspace:
     """Approximate projection of z = u - gamma g by one pass of subspace iteration from the singular vectors of the last prox.
 
-    The gap is not known and reported as infinite, so the steps of such a run have no certificates. It is meant for a path of
-    problems, in which the next problem corrects the errors of this one, at a small part of the cost of ``Spectral``: noise has
-    many nearly equal singular values, and to prove that none was missed takes longer than the next pass.
+    The gap is not known and is reported as infinite, so the steps of a run with this solver have no certificates. The solver is
+    meant for a path of problems, in which the next problem corrects the errors of the current one. A pass takes a small part of
+    the time of ``Spectral``: noisy data has many nearly equal singular values, and a proof that none was missed takes longer than
+    the next pass.
 
     Parameters
     ----------
     max_rank : int, default None
-        Maximum rank of the prox point. With a limit the point need not be near the projection. None: no limit.
+        Maximum rank of the prox point; None: no limit. With a limit, the prox point may be far from the projection.
     """
 
     max_rank: int | None = None

@@ -1,1 +1,1 @@
-"""Linear algebra of arrays and of operators known through their products: Lanczos, bounds on eigenvalues, QR, small QPs."""
+"""Linear algebra: Lanczos methods, bounds on eigenvalues, QR, small quadratic programmes, projections, selection of entries."""

@@ -1,4 +1,4 @@
-"""Projection onto the part of a box in which the entries have a given sum."""
+"""Projection onto the points of a box whose entries have a given sum."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 STEPS = 300
-"""Maximum number of steps of Newton's method with bisection. It usually needs about ten."""
+"""Maximum number of steps of Newton's method with bisection. About ten steps are usually enough."""
 
 
 def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarray:
     """Return the point nearest to x with entries from ``low`` to ``high`` that sum to ``total``: clip(x - theta, low, high).
 
-    The sum is a decreasing function of theta, and linear between the points where an entry reaches a bound. So Newton's method
-    for theta ends after finitely many steps; every third step is a bisection of the interval that contains theta.
+    Newton's method finds the number theta. The sum of clip(x - theta, low, high) decreases with theta, and is linear between the
+    values of theta at which an entry reaches a bound. So Newton's method ends after finitely many steps. Every third step is a
+    bisection of the interval that contains theta.
 
     Parameters
     ----------
@@ -23,7 +24,7 @@ def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarra
     low, high : float or ndarray of float
         Bounds of the entries; ``high`` may be Inf.
     total : float
-        The required sum of the entries, at least the sum of ``low`` and at most that of ``high``.
+        The required sum of the entries: at least the sum of ``low``, and at most the sum of ``high``.
 
     Returns
     -------
@@ -35,16 +36,16 @@ def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarra
     >>> clipped_shift(np.array([3.0, 1.0, 0.5]), 0.0, 1.0, 1.5)
     array([1. , 0.5, 0. ])
     """
-    x = x - x.max()  # changes theta only, and avoids large numbers in the sums below
+    x = x - x.max()  # changes theta but not the result, and avoids large numbers in the sums below
     low = np.broadcast_to(np.asarray(low, dtype=float), x.shape)
     high = np.minimum(high, low + max(total - float(low.sum()), 0.0))
     x = x - _shift(x, low, high, total)
-    # the second shift corrects the rounding error of the first: x is near the result now, so the numbers in the sum are small
+    # the second shift corrects the rounding error of the first: x is near the result now, so the next sum has small terms
     return np.clip(x - _shift(x, low, high, total), low, high)
 
 
 def _shift(x: np.ndarray, low: np.ndarray, high: np.ndarray, total: float) -> float:
-    """Return theta."""
+    """Return the number theta for which the entries of clip(x - theta, low, high) sum to ``total``."""
     left, right = float((x - high).min()), float((x - low).max())
     theta = left
     for step in range(STEPS):

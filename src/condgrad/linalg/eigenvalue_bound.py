@@ -1,11 +1,13 @@
 """An upper bound on the largest eigenvalue of a symmetric operator that is known through its products.
 
-The block Lanczos method finds lower bounds: its Ritz values. Let v be a unit eigenvector whose eigenvalue x is larger than all
-Ritz values, and y_1, y_2, ... its components in the blocks of the basis. They follow from y_1 by the recurrence of T, and their
-norms grow from block to block. Since |v| = 1, a large growth means a small y_1, which is improbable for a random first block.
-So once the growth exceeds a number that depends on the block's columns and on the accepted probability of failure, no
-eigenvalue is as large as x. For one column these are the bounds of van Dorsselaer, Hochstenbach and van der Vorst (2000). More
-columns cost little and save most of the steps, because all of them together rarely miss v.
+The Ritz values of the block Lanczos method are lower bounds on the largest eigenvalue. The upper bound is found as follows.
+Let T be the block tridiagonal matrix of the operator in the Lanczos basis. Let v be a unit eigenvector whose eigenvalue x is
+larger than all Ritz values, and let y_1, y_2, ... be the components of v in the blocks of the basis. The recurrence of T gives
+y_2, y_3, ... from y_1, and their norms grow from block to block. Since |v| = 1, large growth means that y_1 is small, which is
+improbable for a random first block. The growth that is required depends on the number of columns of a block and on the accepted
+probability of failure. Once the growth is larger than required, no eigenvalue is as large as x. For blocks of one column these
+are the bounds of van Dorsselaer, Hochstenbach and van der Vorst (2000). With more columns, a step costs little more, and far
+fewer steps are needed, because v is rarely nearly orthogonal to all columns of the first block.
 """
 
 from __future__ import annotations
@@ -21,23 +23,27 @@ from condgrad.linalg.qr import qr
 from condgrad.runtime.signals import heartbeat
 
 FAILURE_PROBABILITY = 1e-8
-"""Probability, over the random start, that a bound is wrong."""
+"""Accepted probability that a bound is wrong. The random first block is the only source of randomness."""
 COLUMNS = 8
-"""Width of a block."""
+"""Number of columns of a block."""
 SEED = 2**33
-"""Prefix of the caller's seed, so that the start is independent of data drawn from the same seed."""
+"""Prefix of the caller's seed, so that the random first block is independent of data drawn with the same seed."""
 MIN_BLOCKS, MAX_BLOCKS = 3, 60
-"""Minimum number of blocks for Ritz vectors that are accurate enough to be returned, and the maximum number of blocks."""
+"""Limits on the number of blocks. With fewer than MIN_BLOCKS, the Ritz vectors are too inaccurate to be returned."""
 TINY = 1e-300
+"""Lower limit of a divisor, to avoid a division by 0."""
 MAX_VECTORS = 16
 """Maximum number of Ritz vectors returned."""
 FALLBACK_BOUNDS = np.geomspace(0.01, 100, 20)
-"""Candidates for the bound if the target can't be proven: distances above the largest Ritz value, relative to the range of the
-Ritz values."""
+"""Candidates for the bound if the target can't be proven. Each is a distance above the largest Ritz value, as a multiple of the
+range of the Ritz values."""
 
 
 class EigenvalueBound(NamedTuple):
-    """Upper bound on the eigenvalues, and, if it is above the target, Ritz vectors, those of the largest values first."""
+    """Upper bound on the eigenvalues.
+
+    If the bound is above the target: also Ritz vectors, in decreasing order of their values.
+    """
 
     bound: float
     vectors: np.ndarray
@@ -50,8 +56,8 @@ Noise = Callable[[float], float]
 def eigenvalue_bound(times: Times, known: np.ndarray, target: float, noise: Noise, seed: int) -> EigenvalueBound:
     """Upper bound on the largest eigenvalue on the orthogonal complement of the (orthonormal) columns of ``known``.
 
-    Stops as soon as the bound is proven to be at most ``target``, or a Ritz value is above it. ``noise`` maps the norm of a
-    product to its rounding error.
+    ``times`` multiplies a block with the operator. ``noise`` maps the norm of such a product to its rounding error.
+    The iteration stops when ``target`` is proven to be a bound, or when a Ritz value is above ``target``.
     """
     basis, growth = _Basis(known, seed), _Growth(target)
     if not basis.next.size:
@@ -71,8 +77,10 @@ def eigenvalue_bound(times: Times, known: np.ndarray, target: float, noise: Nois
 
 
 class _Basis:
-    """Block Lanczos basis: orthonormal rows Q, the known ones first. T = Q A Q' has the diagonal blocks ``squares`` and the
-    blocks ``links`` below them."""
+    """Block Lanczos basis of the operator A: Q has orthonormal rows, the first of which are the columns of ``known``.
+
+    On the other rows, T = Q A Q' is block tridiagonal: ``squares`` are the diagonal blocks, ``links`` the blocks below them.
+    """
 
     def __init__(self, known: np.ndarray, seed: int):
         n, k = known.shape
@@ -87,7 +95,8 @@ class _Basis:
         self.squares: list[np.ndarray] = []
         self.links: list[np.ndarray] = []
         self.required_growth = 1 / betaincinv(p / 2, (n - k - p) / 2, FAILURE_PROBABILITY) if n - k > p else 0.0
-        """Number g such that |y_1|^2 < 1/g has FAILURE_PROBABILITY for any unit vector."""
+        """Number g for which |y_1|^2 < 1/g has the probability FAILURE_PROBABILITY, where y_1 is the component of a fixed unit
+        vector in the random first block."""
 
     @property
     def shrinks(self) -> bool:
@@ -95,7 +104,7 @@ class _Basis:
         return len(self.links[-1]) < len(self.squares[0])
 
     def grow(self, times: Times, noise: Noise) -> bool:
-        """Add a block. False if the rows span an invariant subspace, so that there is no next block."""
+        """Add a block. Returns False if the rows span an invariant subspace, because then there is no next block."""
         p = self.next.shape[1]
         if self.used + p > len(self.Q):
             self.Q = np.concatenate([self.Q, np.empty((8 * p, self.Q.shape[1]))])
@@ -115,14 +124,14 @@ class _Basis:
             again = self.next - rows.T @ (rows @ self.next)
             again -= rows.T @ (rows @ again)
             Z, cosines, Yt = np.linalg.svd(again, full_matrices=False)
-            true = cosines > 0.5  # the others are rounding errors: they lie in the span of the rows
+            true = cosines > 0.5  # the other directions are rounding errors: they lie in the span of the rows
             self.next, link = np.ascontiguousarray(Z[:, true]), (cosines[true, None] * Yt[true]) @ link
             self.next = self.next - rows.T @ (rows @ self.next)
         self.links.append(link)
         return len(link) > 0
 
     def ritz(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ritz values in decreasing order, and the vectors of the largest."""
+        """Ritz values in decreasing order, and the Ritz vectors of the MAX_VECTORS largest."""
         size = self.used - self.known
         T, at = np.zeros((size, size)), 0
         for square, link in zip(self.squares, self.links, strict=True):
@@ -135,7 +144,7 @@ class _Basis:
         return values[::-1], self.Q[self.known : self.used].T @ E[:, : -MAX_VECTORS - 1 : -1]
 
     def bound(self, largest: float, spread: float) -> float:
-        """The smallest candidate above the largest Ritz value that is proven to be a bound; infinite if none is."""
+        """The smallest of the candidates FALLBACK_BOUNDS that is proven to be a bound; infinite if no candidate is proven."""
         for candidate in largest + FALLBACK_BOUNDS * max(spread, self.noise):
             growth = _Growth(candidate)
             for square, link in zip(self.squares, [None, *self.links], strict=False):
@@ -146,16 +155,18 @@ class _Basis:
 
 
 class _Growth:
-    """Lower bound on |v|^2 / |y_1|^2 for an eigenvector v with an eigenvalue of at least x.
+    """Lower bound ``least`` on the growth |v|^2 / |y_1|^2 for an eigenvector v with an eigenvalue of at least x.
 
-    By block elimination of x - T: its pivots D_j increase with x, and K_j = B_j D_j^-1 B_j' decreases (B_j: links). The y_j have
-    B_j' y_(j+1) = D_j y_j, so y_j' D_j y_j = y_(j+1)' K_j y_(j+1), which is at most mu y_(j+1)' D_(j+1) y_(j+1), and so on:
-    with |y_m| <= 1, |y_1|^2 is at most the product of the mu, times |K_(m-1)|, over the least eigenvalue of D_1.
+    The bound follows from block elimination of x - T. Let B_j be the links, D_j the pivots, and K_j = B_j D_j^-1 B_j'.
+    As x grows, the D_j increase and the K_j decrease. The components y_j satisfy B_j' y_(j+1) = D_j y_j, so
+    y_j' D_j y_j = y_(j+1)' K_j y_(j+1) <= mu_j y_(j+1)' D_(j+1) y_(j+1) for some number mu_j. This is repeated up to the last
+    component y_m, for which |y_m| <= 1. So |y_1|^2 is at most the product of all mu_j, times |K_(m-1)|, divided by the least
+    eigenvalue of D_1.
     """
 
     def __init__(self, x: float):
         self.x, self.ended = x, x == -inf
-        """True after a pivot that is not positive definite: some Ritz value is above x."""
+        """``ended`` is True after a pivot that is not positive definite. Then some Ritz value is above x."""
         self.least, self.product, self.root = 0.0, 0.0, np.eye(0)
 
     def add_block(self, square: np.ndarray, link: np.ndarray | None) -> None:
@@ -180,7 +191,7 @@ class _Growth:
             self.product *= _norm2(np.linalg.solve(self.root, half.T))
 
     def proves(self, required_growth: float) -> bool:
-        """Whether it is proven that no eigenvalue is larger than x, up to the probability of failure."""
+        """Whether the growth proves that no eigenvalue is larger than x, except with probability FAILURE_PROBABILITY."""
         return not self.ended and self.least >= required_growth
 
 

@@ -1,4 +1,4 @@
-"""Eigenvectors at both ends of the spectrum of a symmetric or Hermitian array, by LAPACK: one reduction to tridiagonal form."""
+"""A few smallest or largest eigenpairs of a symmetric or Hermitian array, by LAPACK, from one reduction to tridiagonal form."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal, lapack
 
 BLOCK = 32
-"""Block size of LAPACK's reduction, which determines the size of its workspace."""
+"""Number of columns that LAPACK's reduction processes together. It determines the size of LAPACK's workspace."""
 
 
 class Tridiagonal:
-    """Reduction A = Q T Q* with T real and tridiagonal. It takes nearly all of the time; a few eigenvectors are cheap after it.
+    """Reduction A = Q T Q* with T real and tridiagonal. It takes most of the time; a few eigenvectors of T cost little more.
 
     Parameters
     ----------
     A : ndarray of float or complex, shape (n, n)
-        A symmetric or Hermitian matrix with finite entries of moderate size, n >= 1; its lower triangle is read.
+        A symmetric or Hermitian matrix with finite entries of moderate size, n >= 1. Only one triangle of the matrix is read.
 
     Examples
     --------
@@ -32,8 +32,8 @@ class Tridiagonal:
             self.diagonal, self.beside = A.real[0].copy(), np.zeros(0)
             return
         reduce, self._turn = (lapack.zhetrd, lapack.zunmqr) if np.iscomplexobj(A) else (lapack.dsytrd, lapack.dormqr)
-        # LAPACK expects arrays in column order. The transpose of a C-ordered array has that order without a copy. For a symmetric
-        # matrix it is the same matrix, for a Hermitian one the conjugate
+        # LAPACK expects arrays in column order. The transpose of a C-ordered array is in column order, without a copy. The
+        # transpose of a symmetric matrix is the same matrix; the transpose of a Hermitian matrix is its conjugate
         self._conjugate = np.iscomplexobj(A) and A.flags.c_contiguous
         columns = A.T if A.flags.c_contiguous else A
         lower, self.diagonal, self.beside, self._tau, info = reduce(columns, lower=1, lwork=BLOCK * self.n)
@@ -42,7 +42,7 @@ class Tridiagonal:
         self._reflectors = lower[1:, :-1]
 
     def eigenvalues(self, first: int, last: int) -> np.ndarray:
-        """Return the eigenvalues number ``first`` to ``last``, both counted from 0 in increasing order."""
+        """Return the eigenvalues from number ``first`` to number ``last`` (included), counted from 0 in increasing order."""
         if self.n == 1:
             return self.diagonal.copy()
         return eigh_tridiagonal(
@@ -50,7 +50,7 @@ class Tridiagonal:
         )
 
     def eigenpairs(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same eigenvalues, and orthonormal eigenvectors as columns."""
+        """Return the eigenvalues from number ``first`` to number ``last``, and their orthonormal eigenvectors as columns."""
         if self.n == 1:
             return self.diagonal.copy(), np.ones((1, 1))
         values, inner = eigh_tridiagonal(

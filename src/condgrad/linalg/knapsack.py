@@ -1,4 +1,4 @@
-"""Fractional knapsacks: capacities that are filled one after the other until a budget is used up."""
+"""Fractional knapsack problems: capacities are filled one after the other until a budget is used up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def filled_in_order(capacities: np.ndarray, budget: float) -> np.ndarray:
-    """Fill capacities in their order until the budget is used up, and return how far each is filled.
+    """Fill capacities in the given order until the budget is used up, and return the amount in each capacity.
 
     Examples
     --------
@@ -21,7 +21,7 @@ def filled_in_order(capacities: np.ndarray, budget: float) -> np.ndarray:
 def largest_square(capacities: np.ndarray, budget: float) -> float:
     """Return the maximum of sum x_i^2 subject to 0 <= x_i <= capacities_i and sum x_i <= budget.
 
-    It is reached by filling the largest capacities first, because this choice majorises every other one.
+    The maximum is reached by filling the largest capacities first, because this x majorises every other feasible x.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """Extreme singular vectors and eigenvectors by Lanczos methods.
 
-The Lanczos methods use only products with the matrix, which is an array or a structured point. Single passes of subspace
-iteration and full decompositions are here too: they return vectors and values in the same form.
+The Lanczos methods use only products with the matrix, which is an array or a structured point. This file also has single passes
+of subspace iteration and full decompositions, which return vectors and values in the same form.
 
-ARPACK is not used: for equal singular values it restarts from random numbers that no seed controls, so two calls with the same
-matrix give different vectors (scipy 1.17, identity matrix).
+ARPACK is not used. For equal singular values, ARPACK restarts from random numbers that no seed controls, so two calls with the
+same matrix give different vectors (seen with scipy 1.17 and the identity matrix).
 """
 
 from __future__ import annotations
@@ -22,42 +22,48 @@ from condgrad.linalg.qr import by_cholesky, qr
 from condgrad.runtime.signals import heartbeat
 
 STEPS, KEPT = 100, 30
-"""Lanczos vectors before a restart, and the number of Ritz vectors that a restart keeps."""
+"""Number of Lanczos vectors before a restart, and number of Ritz vectors that a restart keeps."""
 MAX_RESTARTS = 40
+"""Maximum number of rounds in one search; every round but the first begins with a restart."""
 SECOND_TRY = 3
-"""Factor on the number of Lanczos vectors of a second search, if the first did not converge within MAX_RESTARTS."""
+"""If a search does not converge within MAX_RESTARTS, a second search follows, with STEPS and KEPT multiplied by this factor."""
 ACCURACY = 1e-13
-"""Maximum expected growth of the Ritz value, relative to the value, if the caller asks for no accuracy."""
+"""If the caller asks for no accuracy, the search ends when the expected further growth of the Ritz value, relative to the value,
+is at most this."""
 RESIDUAL = 1e-11
-"""A value has full precision if its residual, relative to the value, is below this."""
+"""A Ritz value counts as fully precise if its residual, relative to the value, is at most this."""
 SURE = 1e-10
-"""If the caller asks for no accuracy, small growth ends the search only if the residual, relative to the value, is below this.
-Growth alone can't distinguish the largest singular value from one close to it."""
+"""If the caller asks for no accuracy, small growth ends the search only if the residual, relative to the value, is at most this.
+A Ritz value may also stop growing near a singular value that is close to the largest one; the residual then shows this."""
 MAX_VECTORS = 16
 """Maximum number of singular triplets returned."""
 SPARE = 8
-"""Columns of a block beyond the rank that is sought."""
+"""Number of columns that a block has in addition to the rank that is sought."""
 FILL = 2**33
-"""Seed of columns that fill up a block. No start has this seed, so these columns are independent of every start."""
+"""Seed of the random columns that fill up a block. No random start uses this seed, so these columns are independent of every
+start."""
 NOTHING = 1e-13
-"""Values below this, relative to the largest, are rounding errors."""
+"""Singular values, or absolute eigenvalues, below this share of the largest count as rounding errors."""
 RANDOM_PART = 0.5
 """Weight of the random part of a start that is biased towards given vectors."""
 
 
 class Triplets(NamedTuple):
-    """A right_i = value_i left_i, values in decreasing order. The first has the accuracy asked for, the others may have any."""
+    """Singular triplets, A right_i = value_i left_i, with decreasing values. Only the first has the accuracy asked for.
+
+    ``residual`` is the residual of the first triplet.
+    """
 
     left: np.ndarray
     values: np.ndarray
     right: np.ndarray
     residual: float
     accurate: bool = True
-    """False if neither the search nor the larger second one converged."""
+    """False if neither the first search nor the larger second search converged."""
 
 
 class Lowest(NamedTuple):
-    """Eigenvectors and eigenvalues in increasing order; ``residual`` is the sum of the residual norms of the k asked for."""
+    """Eigenvectors and eigenvalues in increasing order. ``residual`` is the sum of the residual norms of the first k pairs."""
 
     vectors: np.ndarray
     values: np.ndarray
@@ -73,11 +79,11 @@ def random_block(n: int, columns: int, seed: int = FILL) -> np.ndarray:
 def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, seed: int = 0) -> Triplets:
     """Top singular triplet, and further Ritz triplets. ``accuracy`` is the target for the absolute error of the top value.
 
-    Golub-Kahan bidiagonalisation with full reorthogonalisation. The start is random (one for each seed) and biased towards
-    the span of ``near``; the random part makes sure that no singular vector is missed. The search ends when the residual is at
-    most ``accuracy``, or when the expected further growth of the value is at most ``accuracy``. That growth is extrapolated from
-    past growth, so a positive accuracy is an estimate, not a proven bound. The estimate is good enough to choose a vertex; proven
-    bounds are in linalg/eigenvalue_bound.py.
+    The method is Golub-Kahan bidiagonalisation with full reorthogonalisation. The start is random (one start for each seed) and
+    biased towards the span of ``near``. Because of the random part, no singular vector is missed. The search ends when the
+    residual is at most ``accuracy``, or when the expected further growth of the value is at most ``accuracy``. That growth is
+    extrapolated from past growth, so a positive ``accuracy`` is an estimate, not a proven bound. The estimate is good enough to
+    choose a vertex. Proven bounds are in linalg/eigenvalue_bound.py.
     """
     for room in (1, SECOND_TRY):
         start = biased(random_block(A.shape[1], 1, seed), near)[:, 0]
@@ -102,14 +108,14 @@ def top_of_gram(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     vectors = eigh(A @ A.T, subset_by_index=(max(n - MAX_VECTORS, 0), n - 1), overwrite_a=True, check_finite=False)[1]
     left = np.ascontiguousarray(
         vectors[:, ::-1]
-    )  # memory layout affects last bits: use the one that a checkpoint restores
-    right, R = np.linalg.qr(A.T @ left)  # R is nearly diagonal; by QR the columns are orthonormal even if values are 0
+    )  # the memory layout affects the last bits of products: use the layout that a checkpoint restores
+    right, R = np.linalg.qr(A.T @ left)  # R is nearly diagonal; QR gives orthonormal columns even if values are 0
     signs = np.where(np.diag(R) < 0, -1.0, 1.0)
     return left, np.abs(np.diag(R)), right * signs
 
 
 def _grown(basis: _Bidiagonal | _Eigenbasis, accuracy: float) -> bool:
-    """Grow the basis, with restarts, until the vectors sought are accurate; False if MAX_RESTARTS were not enough."""
+    """Grow the basis, with restarts, until the vectors sought are accurate. Returns False if they are not after MAX_RESTARTS."""
     for again in range(MAX_RESTARTS):
         if again:
             basis.restart()
@@ -133,7 +139,7 @@ class _Bidiagonal:
         self.rest = self.largest = 0.0
 
     def grow(self, accuracy: float) -> bool:
-        """Extend the basis until the top triplet is accurate. False if the basis is full before that."""
+        """Extend the basis until the top triplet is accurate. Returns False if the basis becomes full before that."""
         U, V, B = self.U, self.V, self.B
         looks: list[tuple[int, float]] = []
         next_look = self.j + 3
@@ -170,7 +176,10 @@ class _Bidiagonal:
         return False
 
     def value(self) -> tuple[float, float]:
-        """Largest singular value of B, and the last component of its left vector, which scales the residual."""
+        """Largest singular value of B, and the last component of its left singular vector.
+
+        The residual is rest times the latter.
+        """
         j, B = self.j, self.B[: self.j, : self.cols]
         # one eigenvector of B B' is many times as fast as an SVD of B, and as accurate for the largest value
         square, left = eigh(B @ B.T, subset_by_index=(j - 1, j - 1), overwrite_a=True, check_finite=False)
@@ -183,7 +192,7 @@ class _Bidiagonal:
         B = self.B[:j, : self.cols]
         left = eigh(B @ B.T, subset_by_index=(max(j - MAX_VECTORS, 0), j - 1), overwrite_a=True, check_finite=False)[1]
         left = left[:, ::-1]
-        # R is nearly diagonal. By QR the columns are orthonormal even if values are 0
+        # R is nearly diagonal. QR gives orthonormal columns even if values are 0
         right, R = np.linalg.qr(B.T @ left)
         signed = np.diag(R)
         right = right * np.where(signed < 0, -1.0, 1.0)
@@ -202,10 +211,10 @@ class _Bidiagonal:
 
 
 def remaining_growth(looks: list[tuple[int, float]]) -> float:
-    """Estimate of how much a Ritz value will still grow, from its last three values (steps, value).
+    """Estimate of how much a Ritz value will still grow, from its last three measurements (steps, value).
 
-    The larger of two extrapolations: a geometric series, as for a spectrum with a gap, and an error proportional to
-    1/steps^2, as for a spectrum without one.
+    The estimate is the larger of two extrapolations. One assumes that growth is a geometric series, as for a spectrum with a gap.
+    The other assumes that the error is proportional to 1/steps^2, as for a spectrum without a gap.
     """
     if len(looks) < 3:
         return np.inf
@@ -218,27 +227,27 @@ def remaining_growth(looks: list[tuple[int, float]]) -> float:
 def biased(block: np.ndarray, near: np.ndarray | None) -> np.ndarray:
     """Enlarge the component of a random block in the span of ``near``, whose columns are orthonormal.
 
-    The result depends on that span only, not on the basis.
+    The result depends only on the span of ``near``, not on the choice of its columns.
     """
     lean = block[:, :0] if near is None else near @ (near.T @ block)
     return block * RANDOM_PART + lean / np.linalg.norm(lean, axis=0) if lean.any() else block
 
 
 def length(vector: np.ndarray) -> float:
-    """Euclidean norm of a vector of moderate entries."""
+    """Euclidean norm of a vector whose squared entries neither overflow nor underflow."""
     return math.sqrt(float(vector @ vector))
 
 
 def _orthogonal_part(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Component orthogonal to the rows of the basis. Rounding makes a second pass necessary; two are enough."""
+    """Component of the vector orthogonal to the rows of the basis. Rounding makes a second pass necessary; two are enough."""
     vector = vector - (basis @ vector) @ basis
     return vector - (basis @ vector) @ basis
 
 
 def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray:
-    """Orthonormal basis of the block's columns, with as many columns as the block.
+    """Orthonormal basis whose span contains the columns of the block. The basis has as many columns as the block.
 
-    If the columns are linearly dependent, ``fresh(n)`` provides n more columns for the missing directions.
+    If the columns of the block are linearly dependent, ``fresh(n)`` provides n more columns for the missing directions.
     """
     found = by_cholesky(block)
     if found is not None:
@@ -254,14 +263,14 @@ def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray
 
 
 def rank_of(kept: np.ndarray) -> int:
-    """Number of values that are more than rounding errors."""
+    """Number of values that are larger than rounding errors (NOTHING times the largest value)."""
     return int(np.count_nonzero(kept > NOTHING * kept.max(initial=0.0)))
 
 
 def spare_columns(values: np.ndarray, k: int, spare: int) -> np.ndarray:
-    """Indices of the first k Ritz vectors, and of those among the next ``spare`` whose values are more than rounding errors.
+    """Indices of the first k Ritz vectors, and of those among the next ``spare`` whose values are larger than rounding errors.
 
-    The directions of the others are arbitrary.
+    Ritz vectors with smaller values are left out, because their directions are arbitrary.
     """
     known = np.abs(values[: k + spare]) > NOTHING * np.abs(values).max(initial=0.0)
     known[:k] = True
@@ -272,7 +281,10 @@ Triple = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def singular_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
-    """One pass of subspace iteration from the block W: left vectors, values in decreasing order, right vectors."""
+    """One pass of subspace iteration from the block W: left singular vectors, values in decreasing order, right ones.
+
+    ``AW`` is A @ W, if the caller has computed this product already.
+    """
     if W.shape[1] == min(A.shape):  # W must span the whole space, even if some of its columns are dependent
         W, AW = np.linalg.qr(W)[0], None
     Q = spanned(A @ W if AW is None else AW, lambda missing: A @ random_block(len(W), missing, FILL + W.shape[1]))
@@ -282,13 +294,16 @@ def singular_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple
 
 
 def full_singular(A: Any) -> Triple:
-    """All singular triplets of a matrix, which is converted to an array: left vectors, decreasing values, right vectors."""
+    """Full SVD of a matrix, which is converted to an array: left singular vectors, decreasing values, right singular vectors."""
     left, values, right = np.linalg.svd(np.asarray(A), full_matrices=False)
     return left, values, np.ascontiguousarray(right.T)
 
 
 def full_eigen(A: Any) -> Triple:
-    """The same for the eigenvalues of the symmetric part, in decreasing order."""
+    """All eigenvectors and eigenvalues of the symmetric part of A, in the form of ``full_singular``, with decreasing values.
+
+    The left and right vectors are both the eigenvectors.
+    """
     A = np.asarray(A)
     values, vectors = np.linalg.eigh((A + A.T) / 2)
     vectors = np.ascontiguousarray(vectors[:, ::-1])
@@ -296,7 +311,10 @@ def full_eigen(A: Any) -> Triple:
 
 
 def eigen_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
-    """Like ``singular_ritz``, for the largest eigenvalues of the symmetric part of A. Left and right vectors are equal."""
+    """One pass of subspace iteration for the largest eigenvalues of the symmetric part of A, in the form of ``singular_ritz``.
+
+    The left and right vectors are both the Ritz vectors.
+    """
     AW = symmetric_times(A, W) if AW is None else AW
     both = np.column_stack([W, AW / (np.abs(AW).max(initial=0.0) or 1.0)])
     Q = spanned(both, lambda missing: random_block(len(W), missing, FILL + W.shape[1]))
@@ -308,9 +326,10 @@ def eigen_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
 def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed: int = 0) -> Lowest:
     """The k lowest eigenvalues of the symmetric part of A with their eigenvectors, and further Ritz pairs.
 
-    Block Lanczos with full reorthogonalisation from k columns, started as in top_singular; k columns find eigenvalues of
-    multiplicity up to k. Ends when the sum of the k residual norms, or the expected further decrease of the sum of the k
-    values, is at most ``accuracy``.
+    The method is block Lanczos with full reorthogonalisation. The first block has k columns, so that eigenvalues of multiplicity
+    up to k are found. It is random and biased towards the span of ``near``, as in ``top_singular``. The search ends when the sum
+    of the k residual norms is at most ``accuracy``, or when the expected further decrease of the sum of the k values is at most
+    ``accuracy``.
     """
     times = partial(symmetric_times, A)
     if isinstance(A, np.ndarray):  # one product per step instead of two
@@ -339,7 +358,7 @@ class _Eigenbasis:
         self.residual, self.size = np.inf, 0.0
 
     def grow(self, accuracy: float) -> bool:
-        """Extend the basis until the k lowest eigenvalues are accurate. False if the basis is full before that."""
+        """Extend the basis until the k lowest eigenvalues are accurate. Returns False if the basis becomes full before that."""
         looks: list[tuple[int, float]] = []
         blocks, next_look = max(self.j // self.k, 1), max(self.j // self.k, 1) + 3
         while self.j + len(self.next) <= len(self.Q):
@@ -366,7 +385,7 @@ class _Eigenbasis:
         return False
 
     def look(self) -> float:
-        """Sum of the k lowest Ritz values; also updates ``residual``, the sum of their residual norms."""
+        """Return the sum of the k lowest Ritz values. Also updates ``residual``, the sum of their residual norms."""
         values, low = eigh(self.T[: self.j, : self.j], subset_by_index=(0, min(self.k, self.j) - 1), check_finite=False)
         outside = low.T @ self.AQ[: self.j] - values[:, None] * (low.T @ self.Q[: self.j])
         self.residual = float(np.linalg.norm(outside, axis=1).sum())
@@ -388,8 +407,11 @@ class _Eigenbasis:
 
 
 def _orthonormal(rows: np.ndarray, basis: np.ndarray, least: float) -> np.ndarray:
-    """Orthonormal rows that span the component of ``rows`` orthogonal to the basis; singular values <= ``least`` count as 0."""
-    if len(rows) == 1:  # without the decompositions below, which would take longer than the products
+    """Orthonormal rows that span the component of ``rows`` orthogonal to the basis.
+
+    Directions in which this component has a singular value of at most ``least`` are left out.
+    """
+    if len(rows) == 1:  # avoids the decompositions below, which would take longer than the products
         row = rows[0] - (basis @ rows[0]) @ basis
         length = np.linalg.norm(row)
         if length <= least:
@@ -404,7 +426,7 @@ def _orthonormal(rows: np.ndarray, basis: np.ndarray, least: float) -> np.ndarra
 
 
 def symmetric_times(A: Any, W: np.ndarray) -> np.ndarray:
-    """The symmetric part of A times a block."""
+    """The product of the symmetric part of A, (A + A')/2, with a block."""
     return (A @ W + A.T @ W) / 2
 
 

@@ -1,9 +1,10 @@
 r"""L-BFGS: minimisation of a smooth function of a vector from its values and gradients, one iteration at a time.
 
-The direction is -H g, where H is the inverse Hessian approximation of the last pairs (s, y) of differences of points and
-gradients (Nocedal 1980). The step size satisfies the weak Wolfe conditions and is found by bracketing (Lewis and Overton 2013):
-it is doubled while the slope is too steep, and reduced to the minimum of a parabola where the value is too high. If the decrease
-of the value is of the size of its rounding error, the slope is compared in place of the value (Hager and Zhang 2005).
+The direction is -H g, where g is the gradient and H approximates the inverse Hessian. H is defined by the last pairs (s, y): s is
+the difference of two successive points, y is the difference of their gradients (Nocedal 1980). The step size satisfies the weak
+Wolfe conditions and is found by bracketing (Lewis and Overton 2013). It is doubled while the slope is too steep. If the value is
+too high, the step size is reduced to the minimum of a parabola. If the value changes only by about its rounding error, a
+condition on the slope replaces the condition on the value (Hager and Zhang 2005).
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 ARMIJO, CURVATURE = 1e-4, 0.9
-"""Constants of the Wolfe conditions: share of the expected decrease, and share of the slope that may remain."""
+"""Constants of the Wolfe conditions. A step must achieve the share ARMIJO of the decrease that the slope predicts, and may leave
+at most the share CURVATURE of the slope."""
 MAX_TRIALS = 25
 """Maximum number of step sizes tried in one iteration."""
 FIRST_MOVE = 1e-2
-"""Length of the first trial step, relative to the norm of the point."""
+"""Maximum length of the first trial step if no pair is known, relative to the norm of the point."""
 VALUE_ROUNDING = 1e-14
-"""Assumed rounding error of a value, relative to its size."""
+"""Assumed rounding error of a function value, relative to the value."""
 
 Value = Callable[[np.ndarray], float]
 Slope = Callable[[np.ndarray], np.ndarray]
@@ -37,23 +39,23 @@ class Iterate(NamedTuple):
 
 
 def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20) -> Iterator[Iterate]:
-    """Yield the iterates after ``start``. Ends if no step size is acceptable, which near a solution is due to rounding.
+    """Yield the iterates after ``start``. Ends when no step size is acceptable. Near a solution, the reason is rounding.
 
     Parameters
     ----------
     value : callable
         ``value(w)``, a float.
     grad : callable
-        ``grad(w)``, an array; only called at the point of the last call of ``value``.
+        ``grad(w)``, an array. It is called only at the point w of the last call of ``value``.
     start : Iterate
         The first point, with its value and gradient.
     pairs : int, default 20
-        Number of pairs (s, y) kept; memory is 2 * pairs vectors.
+        Maximum number of pairs (s, y) kept. They take the memory of 2 * pairs vectors.
 
     Yields
     ------
     Iterate
-        The value never increases by more than its rounding error.
+        From one iterate to the next, the value never increases by more than its rounding error.
 
     Examples
     --------
@@ -84,8 +86,9 @@ def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20) -> Iterato
 class Pairs:
     """The last pairs (s, y), and products with the inverse Hessian approximation H that they define.
 
-    H is in its compact form (Byrd, Nocedal and Schnabel 1994), which takes two products with the matrices of the pairs and two
-    with their transposes. Inner products with a new y, a difference of gradients, are differences of known ones.
+    H is used in its compact form (Byrd, Nocedal and Schnabel 1994). A product H g takes one product with each of the matrices S
+    and Y of the pairs, and one with each of their transposes. The inner products of S and Y with a new y are computed from their
+    known inner products with the two gradients whose difference is y.
 
     Parameters
     ----------
@@ -99,7 +102,7 @@ class Pairs:
         self.S, self.Y = np.empty((2, most, size))
         self.SY, self.YY = np.zeros((2, most, most))
         self.Sg, self.Yg = np.zeros((2, most))
-        """Inner products of the pairs with ``at``."""
+        """Inner products of the vectors s and y of all pairs with the gradient ``at``."""
         self.at: np.ndarray | None = None
         self.count = self.next = 0
 
@@ -108,13 +111,13 @@ class Pairs:
         self.count, self.next, self.at = 0, 0, None
 
     def look_at(self, g: np.ndarray) -> None:
-        """Compute the inner products of the pairs with g, unless they are known."""
+        """Compute the inner products of all pairs with g, if they are not known yet."""
         if self.at is not g:
             n, self.at = self.count, g
             self.Sg[:n], self.Yg[:n] = self.S[:n] @ g, self.Y[:n] @ g
 
     def add(self, old: Iterate, new: Iterate) -> None:
-        """Add the pair of two iterates in place of the oldest one, unless its curvature is not positive."""
+        """Add the pair of two iterates if its curvature s'y is positive. The oldest pair is dropped if there are too many."""
         s, y = new.w - old.w, new.grad - old.grad
         curvature, square = float(s @ y), float(y @ y)
         if curvature <= 1e-12 * sqrt(float(s @ s) * square):
@@ -130,7 +133,7 @@ class Pairs:
         self.count, self.next = min(n + 1, len(self.S)), (i + 1) % len(self.S)
 
     def times_inverse_hessian(self, g: np.ndarray) -> np.ndarray:
-        """Return H g, where the H without pairs is the scalar s'y / y'y of the last pair."""
+        """Return H g. The initial matrix, to which the pairs are applied, is the identity times s'y / y'y of the last pair."""
         if not self.count:
             return g.copy()
         self.look_at(g)
@@ -152,7 +155,8 @@ def wolfe_step(
 ) -> Iterate | None:
     """Return the iterate at a step size that satisfies the weak Wolfe conditions.
 
-    If none of MAX_TRIALS step sizes does, return the last one that decreases the value sufficiently; None if there is none.
+    If none of MAX_TRIALS step sizes satisfies them, return the iterate at the last step size that decreases the value
+    sufficiently. If no step size does so, return None.
     """
     low, high, t, noise = 0.0, inf, first, VALUE_ROUNDING * abs(now.fun)
     best: Iterate | None = None
@@ -170,7 +174,7 @@ def wolfe_step(
                 t = 2 * t if high == inf else (low + high) / 2
                 continue
         high = t
-        if isfinite(fun):  # minimum of the parabola through both values and the slope, not too near to the ends
+        if isfinite(fun):  # the minimum of the parabola through both values and the slope, but not too near to an end
             bend = fun - now.fun - t * slope
             guess = -slope * t**2 / (2 * bend) if bend > 0 else low
             t = min(max(guess, low + 0.1 * (high - low)), low + 0.5 * (high - low))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 SMALL = 2**14
-"""Blocks with fewer elements use numpy's QR, which is as fast there."""
+"""Blocks with fewer entries than this are factorised by numpy's QR, which is as fast for small blocks."""
 
 
 def qr(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Q with orthonormal columns and R with block = Q R.
 
-    Two rounds of Cholesky QR, which for many more rows than columns are several times as fast as Householder reflections.
-    Householder reflections are used if the columns are nearly dependent or the block is small.
+    The factors are computed by two rounds of Cholesky QR. If the block has many more rows than columns, this is several times as
+    fast as Householder reflections. Householder reflections are used if the columns are nearly dependent or the block is small.
     """
     found = by_cholesky(block)
     return np.linalg.qr(block) if found is None else found

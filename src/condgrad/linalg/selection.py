@@ -1,7 +1,7 @@
-"""Positions of the smallest or largest entries of long arrays, in about one pass over memory and without arrays of their size.
+"""Indices of the smallest or largest entries of long arrays. Oracles use them to choose a vertex.
 
-Arrays are read in pieces that stay in the processor's cache. Of equal entries the first one is chosen. NonFinite
-is raised if the result would be NaN or Inf.
+An array is read about once, in pieces that stay in the processor's cache, and no temporary array of its size is allocated. Of
+equal entries the first one is chosen. NonFinite is raised if a selected entry would be NaN or Inf.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ from condgrad.checks import NonFinite
 PIECE = 1 << 16
 """Number of entries in a piece: 512 KB of float64, which fit in the second-level cache."""
 ROW = 1 << 12
-"""Number of entries in a row: to find the smallest entry of a long array, the minimum of each row is computed first."""
+"""Number of entries in a row. To find the smallest entry of a long array, the array is divided into rows of this length, and the
+minimum of each row is computed first."""
 SAMPLE = 1 << 13
-"""Number of entries of a long array from which its k-th smallest entry is estimated. From an array below four times this size
-the k smallest entries are selected without an estimate."""
+"""Approximate size of the sample from which the k-th smallest entry of a long array is estimated. If an array has less than four
+times this number of entries, the k smallest entries are selected without an estimate."""
 MARGIN = 5.0
-"""Standard deviations by which the estimate is above the k-th smallest entry of an array in random order, so that it is too low
-about once in a million calls; a selection from the whole array then follows."""
+"""Number of standard deviations that are added to the estimate of the k-th smallest entry. For an array in random order, the
+estimate is then too low about once in a million calls. In that case the entries are selected from the whole array."""
 
 NARROW = 32
-"""Number of columns up to which the minima of the rows of a matrix are found column by column."""
+"""If a matrix has at most this number of columns, the minima of its rows are found column by column."""
 SHORT = 1 << 13
-"""Number of entries in a piece of which several temporary arrays are made: they fit in the second-level cache together."""
+"""Number of entries in a piece for which several temporary arrays are needed. The temporary arrays fit in the second-level cache
+together."""
 PACKED = 8_000
-"""Number of keys from which on a sort of whole numbers is faster than ``np.argsort``."""
+"""With at least this number of keys, a sort of whole numbers is faster than ``np.argsort``."""
 
 
 def largest_size(x: np.ndarray) -> float:
@@ -38,12 +40,12 @@ def largest_size(x: np.ndarray) -> float:
 
 
 def finite_size(x: np.ndarray) -> float:
-    """Return the largest |x_i| of a direction; NaN and Inf are refused."""
+    """Return the largest |x_i| of a direction. Raises NonFinite if it is NaN or Inf."""
     return _finite(largest_size(x))
 
 
 def index_of_smallest(x: np.ndarray) -> int:
-    """Return the flat index of the smallest entry; the first one, if several are smallest."""
+    """Return the flat index of the smallest entry. If several entries are smallest, the first of them is chosen."""
     flat = x.reshape(-1)
     if flat.flags.writeable or flat.size <= ROW:  # numpy's argmin copies an array that is read-only
         found = int(flat.argmin())
@@ -59,7 +61,7 @@ def index_of_smallest(x: np.ndarray) -> int:
 
 
 def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
-    """Return, for each row of x along an axis, the flat index of its smallest entry; the first one, if several are smallest.
+    """Return the flat index of the smallest entry of each row of x along an axis. Of several smallest, the first is chosen.
 
     Examples
     --------
@@ -89,7 +91,10 @@ def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _smallest_of_narrow_rows(rows: np.ndarray) -> np.ndarray:
-    """The same for the rows of a matrix with few columns, by minima of whole columns: ``argmin`` takes its time for each row."""
+    """Return the flat index of the smallest entry of each row of a matrix with few columns.
+
+    Whole columns are compared with each other, because ``argmin`` has a fixed cost for each row.
+    """
     least, found = rows[:, 0].copy(), np.zeros(len(rows), np.int8)
     for j in range(1, rows.shape[1]):
         below = (rows[:, j] < least).view(np.int8)
@@ -108,12 +113,12 @@ def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> i
     x : ndarray of float
         The entries, in any shape.
     weights : ndarray of float, default None
-        Positive weights in the same shape, of which none is below 1.
+        Weights in the same shape, each at least 1.
 
     Returns
     -------
     int
-        The index; the first one, if several are largest.
+        The index; the smallest index if several entries are largest.
 
     Examples
     --------
@@ -139,7 +144,7 @@ def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> i
         best = int(sizes.argmax())
         if _finite(sizes[best]) > top:
             found, top = start + best, float(sizes[best])
-    if not top > 1e-290:  # small quotients are rounded, perhaps to 0: the order may be wrong
+    if not top > 1e-290:  # such small quotients are rounded, perhaps to 0, so that their order may be wrong
         size = finite_size(flat)
         if 0 < size < 1:
             return index_of_largest_size(flat / size, weights)
@@ -147,21 +152,21 @@ def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> i
 
 
 def indices_of_smallest(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarray:
-    """Return the flat indices of the k smallest entries, increasing.
+    """Return the flat indices of the k smallest entries, as increasing numbers.
 
     Parameters
     ----------
     x : ndarray of float
         The entries, in any shape.
     k : int
-        How many, from 1 to the number of entries.
+        Number of entries to select, from 1 to the size of x.
     sizes : bool, default False
-        Look for the k largest |x_i| instead.
+        Select the k largest |x_i| instead.
 
     Returns
     -------
     ndarray of int, shape (k,)
-        The indices; of equal entries those that come first.
+        The indices. Of equal entries, the first ones are selected.
 
     Examples
     --------
@@ -183,10 +188,10 @@ def indices_of_smallest(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarra
 
 
 def indices_in_increasing_order(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarray:
-    """Return the flat indices of the k smallest entries, or of all if there are fewer, the smallest entry first.
+    """Return the flat indices of the k smallest entries (or of all entries if there are fewer), the smallest entry first.
 
-    With ``sizes``, those of the k largest |x_i|, the largest first. Of equal entries the first ones are chosen, in the order of
-    their indices.
+    With ``sizes``, return the flat indices of the k largest |x_i|, the largest first. Of equal entries the first ones are
+    selected, and they are returned in the order of their indices.
 
     Examples
     --------
@@ -201,10 +206,11 @@ def indices_in_increasing_order(x: np.ndarray, k: int, sizes: bool = False) -> n
 
 
 def increasing_order(keys: np.ndarray) -> np.ndarray:
-    """Return the indices that sort finite keys; of equal keys the one that comes first is first.
+    """Return the indices that sort finite keys in increasing order. Equal keys keep their order.
 
     Long arrays are sorted as whole numbers, which takes half of the time of ``np.argsort``: the last bits of each key are
-    replaced by its index. Keys that differ in these bits only, and equal ones, are sorted again if they are few, else all are.
+    replaced by the index of the key. Keys that are equal, or differ in these last bits only, must be sorted again. If there are
+    many such keys, all keys are sorted by ``np.argsort``.
 
     Examples
     --------
@@ -220,14 +226,16 @@ def increasing_order(keys: np.ndarray) -> np.ndarray:
     low = (1 << (n - 1).bit_length()) - 1
     packed, close = np.empty(n, np.int64), np.empty(n - 1, bool)
     for start, piece in _pieces(keys, SHORT):
-        bits = (piece + 0.0).view(np.int64)  # -0.0 is 0.0 now. The bits of numbers above 0 increase with them
+        bits = (piece + 0.0).view(
+            np.int64
+        )  # -0.0 becomes 0.0. As integers, the bits of positive keys increase with the keys
         signs = bits >> 63
         signs &= np.iinfo(np.int64).max
-        bits ^= signs  # and now those of numbers below 0 too
+        bits ^= signs  # now the bits of negative keys also increase with the keys
         bits &= ~low
         np.bitwise_or(bits, np.arange(start, start + len(bits)), out=packed[start : start + SHORT])
     packed.sort()
-    for start, piece in _pieces(packed[1:], SHORT):  # neighbours whose keys have the same bits, but for the last ones
+    for start, piece in _pieces(packed[1:], SHORT):  # finds neighbours whose keys differ in the last bits only
         unlike = (piece ^ packed[start : start + len(piece)]).view(np.uint64)
         np.less_equal(unlike, low, out=close[start : start + SHORT])
     order = np.bitwise_and(packed, low, out=packed)
@@ -239,15 +247,16 @@ def increasing_order(keys: np.ndarray) -> np.ndarray:
         if len(places) > n // 8:
             return np.argsort(keys, kind="stable")
         found = order[places]
-        groups = np.cumsum(~close[places - 1])  # at place 0 this is any number, which is added to all of them
+        groups = np.cumsum(~close[places - 1])  # at place 0, close[-1] is meaningless, but it shifts all groups equally
         order[places] = found[np.lexsort((keys[found], groups))]
     return order
 
 
 def by_sign(x: np.ndarray, positive: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return ``np.where(x > 0, positive, other)`` for arrays of float64 of one shape without NaN.
+    """Return ``np.where(x > 0, positive, other)`` for float64 arrays of one shape without NaN.
 
-    By operations on bits, which take a fifth of the time of ``np.where``: they do not depend on the order of the signs.
+    The result is computed by operations on bits, in a fifth of the time of ``np.where``. Their time does not depend on the order
+    of the signs.
 
     Examples
     --------
@@ -268,7 +277,7 @@ def by_sign(x: np.ndarray, positive: np.ndarray, other: np.ndarray) -> np.ndarra
 
 
 def _keys(flat: np.ndarray, sizes: bool) -> np.ndarray:
-    """The numbers of which the smallest are selected: x_i, or -|x_i|."""
+    """The keys, of which the smallest are selected: x_i, or -|x_i| with ``sizes``."""
     if not sizes:
         return flat
     keys = np.abs(flat)
@@ -276,20 +285,20 @@ def _keys(flat: np.ndarray, sizes: bool) -> np.ndarray:
 
 
 def _up_to(piece: np.ndarray, bound: float, sizes: bool) -> np.ndarray:
-    """Indices of the entries x_i, or of -|x_i|, that are at most the bound, and of NaN."""
+    """Indices of the entries whose key, x_i or -|x_i|, is at most the bound or is NaN."""
     above = np.less(np.abs(piece), -bound) if sizes else np.greater(piece, bound)
     return np.flatnonzero(np.logical_not(above, out=above))
 
 
 def _smallest(keys: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the k smallest keys, increasing; of equal keys the first ones are selected."""
+    """Indices of the k smallest keys, as increasing numbers. Of equal keys the first ones are selected."""
     if k == len(keys):
         _finite(keys.min())
         return np.arange(k)
     parted = np.partition(keys, k - 1)
     _finite(parted[:k].min())
     kept = _up_to(keys, bound := float(parted[k - 1]), sizes=False)
-    if len(kept) > k:  # more keys are equal to the bound, or one is NaN
+    if len(kept) > k:  # too many keys are equal to the bound, or a key is NaN
         found = keys[kept]
         _finite(found.min())
         kept = np.delete(kept, np.flatnonzero(found == bound)[k - len(kept) :])

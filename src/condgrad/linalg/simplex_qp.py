@@ -16,15 +16,15 @@ from scipy.linalg.lapack import dtpqrt, dtrtrs
 from condgrad.storage.stored import check_array, stored
 
 INDEPENDENT = 1e-13
-"""Atoms count as affinely dependent if the squared distance of one from the affine hull of the others is below this share of its
-own squared norm."""
+"""Atoms count as affinely dependent if a squared diagonal entry of the Cholesky factor R is at most this share of the same entry
+of R'R. The atom of that entry then lies nearly in the affine hull of the atoms before it."""
 RIDGE = 1e-10
-"""Number added to the diagonal for dependent atoms, relative to the mean squared norm of the atoms. It makes steps shorter than
-the best ones, but the value still decreases, and steps are repeated until it does not."""
+"""Number added to the diagonal for dependent atoms, relative to the mean squared norm of the atoms times their number. The ridge
+makes steps shorter than the best ones. The value still decreases, and steps are repeated until the value stops decreasing."""
 LARGER = 1e3
-"""The shift is computed again when an atom is added whose squared norm is larger than the shift by this factor."""
+"""If the squared norm of a new atom is more than this factor times the shift, the shift and the factor are computed again."""
 BLOCK = 8
-"""Block size of the QR factorisation that removes an atom from a factor."""
+"""Block size of the LAPACK routine that removes an atom from a factor by a QR factorisation."""
 EPS = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
@@ -44,9 +44,9 @@ def _validate(factor: Factor) -> None:
 class Factor:
     """Cholesky factor R'R = gram + shift + ridge I of the atoms with the indices ``index``, in this order.
 
-    ``shift`` is added to every entry of the Gram matrix. This does not change the minimiser, because the weights sum to 1, and it
-    makes the matrix positive definite if the atoms are affinely independent. If they are not, a ridge is added. ``ones`` is the
-    solution of R' ones = 1; it is computed if it is not given.
+    ``shift`` is added to every entry of the Gram matrix. The shift does not change the minimiser, because the weights sum to 1.
+    It makes the matrix positive definite if the atoms are affinely independent. If the atoms are affinely dependent, ``ridge`` is
+    added to the diagonal. ``ones`` is the solution of R' ones = 1; it is computed if it is not given.
     """
 
     index: np.ndarray
@@ -103,7 +103,7 @@ def factored(gram: np.ndarray, index: np.ndarray) -> Factor:
 
 
 def mean_square(gram: np.ndarray) -> float:
-    """The mean squared norm of the atoms; TINY if that is 0."""
+    """The mean squared norm of the atoms; TINY if the mean is 0."""
     return max(float(np.trace(gram)) / len(gram), TINY)
 
 
@@ -120,16 +120,17 @@ def ridged(gram: np.ndarray, index: np.ndarray) -> Factor:
 def nearest_weights(
     gram: np.ndarray, pull: np.ndarray, weights: np.ndarray, known: Factor | None = None
 ) -> tuple[np.ndarray, Factor]:
-    """The minimiser, by an active-set method from the given weights (Wolfe 1976), and the factor of the atoms that it uses.
+    """The minimiser w of the quadratic programme, and the Cholesky factor of the atoms with a positive weight in w.
 
-    The active atoms are those with a positive weight. First the weights of the active atoms are optimised (:func:`walked`). Then
-    the atom along which the value decreases fastest becomes active, and the weights are optimised again, until the value
-    decreases along no atom. ``known`` is a factor from an earlier call. It is used if it is that of the active atoms.
+    The method is an active-set method from the given weights (Wolfe 1976). The active atoms are those with a positive weight.
+    First the weights of the active atoms are optimised (:func:`walked`). Then the atom along which the value decreases fastest
+    becomes active, and the weights are optimised again. The method ends when the value decreases along no atom. ``known`` is a
+    factor from an earlier call. It is used if its atoms are the active atoms.
     """
     used = np.flatnonzero(weights > 0)
     if known is None or not np.array_equal(np.sort(known.index), used):
         known = factored(gram, used)
-    # no entry of a Gram matrix is larger than the largest one of its diagonal
+    # no entry of a Gram matrix is larger than the largest entry of its diagonal
     noise = 64 * EPS * max(float(gram.diagonal().max()), float(np.abs(pull).max()), TINY)
     w, slope, known = walked(gram, pull, weights, gram @ weights - pull, known)
     last = np.inf
@@ -150,9 +151,10 @@ def walked(
 ) -> tuple[np.ndarray, np.ndarray, Factor]:
     """The minimiser over the atoms of the factor, reached from w; atoms whose weight becomes 0 on the way are dropped.
 
-    Each step goes towards the minimiser over the affine hull, found by a linear system, up to the first weight that becomes 0.
-    It is computed from the slopes at w. So rounding errors of the factor change the step a little, and not the point at which
-    the steps end. ``slope`` is gram w - pull at the given w; that at the minimiser is returned.
+    Each step goes towards the minimiser over the affine hull of the atoms, which is the solution of a linear system. The step
+    ends early if a weight becomes 0. The step is computed from the slopes at w. So rounding errors of the factor change a step
+    a little, but not the point at which the steps end. ``slope`` is gram w - pull at the given w. The function returns the
+    minimiser, the slope at the minimiser, and the factor of the remaining atoms.
     """
     w = w.copy()
     while len(known.index) > 1:
@@ -175,7 +177,10 @@ def walked(
 
 
 def renumbered(factor: Factor, used: np.ndarray) -> Factor | None:
-    """The factor after the atoms ``used`` (increasing indices) have been renumbered from 0; None if it has other atoms."""
+    """The factor after the atoms ``used`` (increasing indices) are renumbered from 0;
+
+    None if its atoms are not those in ``used``.
+    """
     if not np.array_equal(np.sort(factor.index), used):
         return None
     return replace(factor, index=np.searchsorted(used, factor.index))

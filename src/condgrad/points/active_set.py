@@ -1,4 +1,4 @@
-"""A point as a convex combination of atoms, each of which is stored with its weight."""
+"""ActiveSet: a point as a convex combination of atoms, with the atoms and their weights stored."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ def _validate(active: ActiveSet) -> None:
 class ActiveSet:
     """A point as a convex combination of atoms, with the Gram matrix of the atoms.
 
-    The corrective inner solver and methods with away steps keep an active set between their steps. Build one with :meth:`at`.
-    It is immutable: each method returns a new one, which shares the atoms. Sparse atoms stay sparse: their inner products with a
-    point take time proportional to the number of their stored entries.
+    The corrective inner solver and methods with away steps keep an active set between their steps. Build an active set with
+    :meth:`at`. An active set is immutable: methods that change atoms or weights return a new active set, which shares the arrays
+    of the atoms. Sparse atoms stay sparse: the inner product of a sparse atom with a point takes time proportional to the number
+    of stored entries of the atom.
 
     Attributes
     ----------
     origin : Point or None
-        A point of the set that is subtracted from every atom, because the Gram matrix of atoms far from 0 would lose digits. None
-        if an atom is a structured point: then nothing is subtracted.
+        A point of the feasible set. It is subtracted from every atom, because the Gram matrix of atoms far from 0 would lose
+        digits. None if an atom is a structured point; then nothing is subtracted.
     atoms : Stack
         The sequence of the atoms minus the origin; :meth:`atom` adds the origin again.
     gram : ndarray of shape (n_atoms, n_atoms)
@@ -47,9 +48,9 @@ class ActiveSet:
     weights : ndarray of shape (n_atoms,)
         Weights of the convex combination: not negative, with the sum 1.
     factor : Factor, default None
-        Cholesky factor of the Gram matrix of the atoms with a positive weight, with which the next :meth:`nearest` begins.
+        Cholesky factor of the Gram matrix of the atoms with positive weight. The next call of :meth:`nearest` starts from it.
     x : Point, default None
-        The convex combination, if it is known already; :meth:`point` computes it otherwise.
+        The convex combination, if it is known already. If it is None, :meth:`point` computes it.
 
     Examples
     --------
@@ -79,8 +80,8 @@ class ActiveSet:
         x : Point
             An array or a structured point.
         origin : bool, default True
-            Whether x, if it is an array, becomes the origin, which is subtracted from every atom. The origin is dropped when a
-            structured atom is added. With False, an array with few nonzero entries is stored as a SparseArray.
+            If True and x is an array, x becomes the origin, which is subtracted from every atom. The origin is dropped when a
+            structured atom is added. If False, an array x with few nonzero entries is stored as a SparseArray.
 
         Returns
         -------
@@ -91,7 +92,7 @@ class ActiveSet:
         return cls(None, Stack.of(sparse_form(x)), np.full((1, 1), norm2(x)), np.ones(1), x=x)
 
     def atom(self, i: int) -> Any:
-        """Atom i as a point of the set: with the origin added."""
+        """Atom i as a point of the feasible set: ``atoms[i]`` plus the origin."""
         return self.atoms[i] if self.origin is None else self.origin + self.atoms[i]
 
     def find(self, x: Any) -> int | None:
@@ -104,7 +105,7 @@ class ActiveSet:
         return next((int(i) for i in alike if norm2(self.atoms[i] - atom) == 0.0), None)
 
     def _numbers(self) -> dict[bytes | None, int]:
-        """Index of each atom by its key; computed at the first call, then kept."""
+        """Dictionary from the key of an atom (its hash, see ``stack.key``) to the index of the atom. Computed once, then kept."""
         numbers = vars(self).get("_by_key")
         if numbers is None:
             numbers = {key(atom): i for i, atom in reversed(list(enumerate(self.atoms)))}
@@ -123,15 +124,15 @@ class ActiveSet:
         return combined if self.origin is None else self.origin + combined
 
     def structured_point(self) -> Any:
-        """As :meth:`point`, but a SparseArray if all atoms are sparse, even if the stored ``x`` is an array."""
+        """The convex combination, as in :meth:`point`. If all atoms are sparse, it is a SparseArray even if ``x`` is an array."""
         return replace(self, x=None).point() if self.atoms.all_sparse else self.point()
 
     def with_atom(self, atom: Any) -> ActiveSet:
-        """The active set with one more atom at the end, of weight 0."""
+        """The active set with this atom appended, with weight 0."""
         return self.with_atoms([atom])
 
     def with_atoms(self, atoms: Sequence[Any]) -> ActiveSet:
-        """The active set with more atoms at the end, in this order, of weight 0."""
+        """The active set with these atoms appended in the given order, each with weight 0."""
         if self.origin is not None and not all(isinstance(atom, np.ndarray) for atom in atoms):
             return self._without_origin().with_atoms(atoms)
         atoms = [self.from_origin(atom) for atom in atoms]
@@ -177,7 +178,7 @@ class ActiveSet:
         return self._kept(given, None, np.flatnonzero(given))
 
     def products(self, direction: Any) -> np.ndarray:
-        """Inner products of a direction with all atoms minus the origin, computed together.
+        """Inner products of a direction with all elements of ``atoms`` (from which the origin is subtracted).
 
         Parameters
         ----------
@@ -195,7 +196,7 @@ class ActiveSet:
         return self.nearest_by_products(self.atoms.products(self.from_origin(z)))[0]
 
     def nearest_by_products(self, products: np.ndarray) -> tuple[ActiveSet, np.ndarray]:
-        """:meth:`nearest` for a point z of which only inner products are known.
+        """Like :meth:`nearest`, but z is given by its inner products only.
 
         Parameters
         ----------
@@ -205,7 +206,7 @@ class ActiveSet:
         Returns
         -------
         ActiveSet
-            As :meth:`nearest` returns it.
+            The active set of the point nearest to z.
         ndarray of int
             Indices of the atoms that were kept.
         """
@@ -214,7 +215,10 @@ class ActiveSet:
         return self._kept(weights, factor, used), used
 
     def _kept(self, weights: np.ndarray, factor: Factor | None, used: np.ndarray) -> ActiveSet:
-        """The active set of the atoms with the indices ``used``, renumbered in this order."""
+        """The active set of the atoms ``used`` (increasing indices), renumbered from 0.
+
+        ``weights`` has a weight for every atom.
+        """
         if len(used) == len(self.atoms):
             made = ActiveSet(self.origin, self.atoms, self.gram, weights, factor)
             numbers = vars(self).get("_by_key")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 PIECE = 2**16
-"""Number of entries that are subtracted at a time if only the norm of the difference of large arrays is needed."""
+"""Number of entries in a piece. ``distance2`` subtracts large arrays piece by piece."""
 
 
 def inner(x: Any, y: Any) -> float:
@@ -35,7 +35,7 @@ def norm2(x: Any) -> float:
 
 
 def distance2(x: Any, y: Any) -> float:
-    """Return |x - y|^2. Structured points may compute it without forming their difference."""
+    """Return |x - y|^2. A structured point may compute this number without forming x - y."""
     if not isinstance(x, np.ndarray) and isinstance(x, Structured):
         return x.distance2(y)
     if not isinstance(y, np.ndarray) and isinstance(y, Structured):
@@ -50,8 +50,9 @@ def distance2(x: Any, y: Any) -> float:
 class Structured(ABC):
     """Abstract base class of points that are stored in a compressed form, not as an array of all entries.
 
-    A structured point is immutable. Its sum with an array is an array. A subclass has ``shape`` and the four abstract methods
-    ``scaled``, ``plus``, ``inner`` and ``to_dense``; ``+``, ``-``, and ``*`` and ``/`` by numbers follow from them.
+    A structured point is immutable. The sum of a structured point and an array is an array. A subclass defines ``shape`` and the
+    four methods ``scaled``, ``plus``, ``inner`` and ``to_dense``. From these, the base class derives ``+`` and ``-``, and ``*``
+    and ``/`` by numbers.
 
     Examples
     --------
@@ -100,7 +101,7 @@ class Structured(ABC):
 
     @abstractmethod
     def plus(self, other: Any) -> Any:
-        """The sum with another structured point, or NotImplemented."""
+        """The sum with another structured point; NotImplemented if the two types can't be added."""
 
     @abstractmethod
     def inner(self, other: Any) -> float:
@@ -111,7 +112,7 @@ class Structured(ABC):
         """The point as an array."""
 
     def low_rank_part(self) -> Any:
-        """The low-rank part of a matrix, as a LowRank. Only spectral sets need it."""
+        """The low-rank part of a matrix, as a LowRank. Only spectral sets use this method."""
         raise TypeError(f"A {type(self).__name__} has no part of low rank, which spectral sets need: use another set.")
 
     def distance2(self, other: Any) -> float:
@@ -147,7 +148,7 @@ class Structured(ABC):
         return np.asarray(self.to_dense(), dtype=dtype)
 
     def same_shape(self, other: Any) -> None:
-        """Raise ValueError if ``other`` has another shape."""
+        """Raise ValueError if the shapes of ``other`` and this point differ."""
         if tuple(other.shape) != self.shape:
             raise ValueError(
                 f"Got a point of shape {tuple(other.shape)} and one of shape {self.shape}: give both the same shape."
@@ -155,7 +156,7 @@ class Structured(ABC):
 
 
 def same(a: Any, b: Any) -> bool:
-    """Return whether two points, or two other values, are equal in all entries."""
+    """Return whether a and b are equal. They may be points or any other values; two arrays must agree in all entries."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.array_equal(a, b)
     return a is b or bool(a == b)

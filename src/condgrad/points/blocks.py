@@ -28,21 +28,22 @@ class Blocks(Structured):
     """A point made of blocks, such as a matrix and a vector, which keep their own structure.
 
     Points of a :class:`condgrad.Product` are of this class. Sums, multiples and inner products are computed block by block.
-    Converted to an array it is the vector of all entries, one block after the other. The sum with such a vector is a ``Blocks``.
+    Conversion to an array gives the vector of all entries, one block after the other. The sum of a ``Blocks`` and such a vector
+    is a ``Blocks``.
 
     Parameters
     ----------
     *blocks : array_like or Structured
         The blocks, by position.
     **named : array_like or Structured
-        The blocks, by name. Give either these or positions.
+        The blocks, by name. Give all blocks by position or all blocks by name.
 
     Attributes
     ----------
     blocks : tuple of Points
-        The blocks in order; ``x[0]``, or ``x["name"]``, is one of them.
+        The blocks in order. ``x[0]`` is the first block, and ``x["name"]`` is the block with this name.
     names : tuple of str or None
-        Their names; None if they were given by position.
+        Names of the blocks; None if the blocks were given by position.
     shape : tuple of int
         ``(N,)``, the number of entries of all blocks together.
 
@@ -72,7 +73,7 @@ class Blocks(Structured):
 
     @classmethod
     def of(cls, blocks: tuple[Any, ...], names: tuple[str, ...] | None = None) -> Blocks:
-        """The point with these blocks, arrays or structured points, which are neither checked nor copied."""
+        """The point with these blocks (arrays or structured points). The blocks are neither checked nor copied."""
         made = cls.__new__(cls)
         made._set(blocks, names)
         return made
@@ -93,7 +94,7 @@ class Blocks(Structured):
 
     @property
     def dtype(self) -> np.dtype:
-        """The coarsest type of the blocks; a structured block without a dtype counts as float64."""
+        """The type with the lowest precision among the blocks; a structured block without a dtype counts as float64."""
         types = [np.dtype(getattr(block, "dtype", float)) for block in self.blocks]
         return max(types, key=lambda one: float(np.finfo(one).eps))
 
@@ -102,12 +103,12 @@ class Blocks(Structured):
         return Blocks.of(tuple(map(function, self.blocks)), self.names)
 
     def like(self, given: Any, what: str = "The point") -> Blocks:
-        """Copy given numbers into a point with the layout of this one.
+        """Copy given numbers into a new point whose blocks have the same names and shapes as the blocks of this point.
 
         Parameters
         ----------
         given : Blocks, sequence of blocks, mapping from names to blocks, or array of shape (N,)
-            The numbers; blocks must have the shapes of the blocks here.
+            The numbers. Given blocks must have the same shapes as the blocks of this point.
         what : str, default "The point"
             Name of the given numbers in messages.
 
@@ -118,7 +119,7 @@ class Blocks(Structured):
         Raises
         ------
         ValueError
-            If the given blocks have other names, another number or other shapes.
+            If the given blocks differ from the blocks of this point in their names, number or shapes.
         """
         if isinstance(given, Mapping):
             if self.names is None or {*given} != {*self.names}:
@@ -148,7 +149,7 @@ class Blocks(Structured):
         return split(flat, [tuple(block.shape) for block in self.blocks])
 
     def uncached(self) -> Blocks:
-        """The same point as another object, with new objects for low-rank blocks, which runs change in place."""
+        """A new object for the same point. Low-rank blocks become new objects too, because a run merges their terms in place."""
         return self.map(lambda block: block.uncached() if hasattr(block, "uncached") else block)
 
     def scaled(self, factor: float) -> Blocks:
@@ -212,7 +213,7 @@ def _flat_shape(blocks: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _as_block(block: Any) -> Any:
-    """A structured point as it is, anything else as a read-only array of floats with at least one axis."""
+    """Return a structured point unchanged. Convert anything else to a read-only array of floats with at least one axis."""
     if isinstance(block, Structured):
         return block
     array = np.asarray(block)

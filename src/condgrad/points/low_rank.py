@@ -1,4 +1,4 @@
-"""Low-rank matrices, stored as factors."""
+"""Low-rank matrices U V', stored as the factors U and V."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from condgrad.runtime.cache import active, in_run
 from condgrad.storage.stored import check_array, stored
 
 MAX_TERMS = 16
-"""Maximum number of factor pairs in a linear combination; a longer combination is merged into one pair."""
+"""Maximum number of products U V' in a linear combination. A sum with more products is merged into one product."""
 
 CANCELLATION_RATIO = 1e-6
-"""A squared norm below this share of its largest term suffers from cancellation. It is then computed from singular values, so
-that a small difference of large points keeps its digits and no squared norm is negative."""
+"""A squared norm below this share of its largest term has lost digits by cancellation. The squared norm is then computed again,
+without cancellation, so that a small difference of large points keeps its digits and no squared norm is negative."""
 
 
 def _validate_factors(factors: Factors) -> None:
@@ -32,14 +32,14 @@ def _validate_factors(factors: Factors) -> None:
 
 @stored(fields=("U", "V", "base"), validate=_validate_factors)
 class Factors:
-    """Immutable product U V'. Its squared norm, distances and values on patterns are stored in the active cache, not here."""
+    """Immutable product U V'. Its norm, distances and values on patterns are cached by ``runtime.cache.active()``, not here."""
 
     __slots__ = ("U", "V", "__weakref__", "base")
 
     def __init__(self, U: np.ndarray, V: np.ndarray, base: int | None = None):
         self.U, self.V = read_only(np.ascontiguousarray(U)), read_only(np.ascontiguousarray(V))
         self.base = U.shape[1] if base is None else base
-        """The rank after the last compression."""
+        """Number of columns of U and V after the last compression."""
 
     def inner(self, other: Factors) -> float:
         """Return <self, other>."""
@@ -57,7 +57,7 @@ class Factors:
         return found
 
     def distance2(self, other: Factors) -> float:
-        """Return |self - other|^2. It is cached, because the length of a step is needed more than once."""
+        """Return |self - other|^2. The number is cached, because the length of a step is needed more than once."""
         known = active().numbers
         found = known.get(self, other)
         if found is None:
@@ -70,7 +70,10 @@ class Factors:
         return found
 
     def at(self, pattern: Pattern, known: np.ndarray | None = None) -> np.ndarray:
-        """Return the values on the pattern: from the cache if possible, else those that are ``known``, else sampled."""
+        """Return the entries of U V' on the pattern, and cache them.
+
+        If they are not in the cache, they are the array ``known`` if it is given, else they are computed from U and V.
+        """
         recent = active().values(pattern)
         values = recent.use(self)
         if values is None:
@@ -83,7 +86,7 @@ class Factors:
         return self in active().values(pattern)
 
     def __reduce__(self) -> Any:
-        """State for pickle and copy, by which the arrays of the new object are read-only too."""
+        """Pickle and copy call the constructor with these arguments, so that the arrays of the new object are read-only too."""
         return Factors, (self.U, self.V, self.base)
 
 
@@ -99,11 +102,12 @@ class LowRank(Structured):
     """Low-rank matrix X = U V', or a linear combination of a few such products, evaluated lazily.
 
     If U and V are both float32 they stay float32; otherwise both become float64. Products, norms and compressed sums are computed
-    in float64 in both cases, so that the only rounding to float32 is that of U and V themselves.
+    in float64 in both cases, so that only U and V themselves are rounded to float32.
 
-    Inner products and norms take O((m + n) r^2) operations, and values on a pattern O(entries r). For a linear combination they
-    are computed from those of its terms. A combination of many terms is recompressed (QR and a small SVD) when its number of
-    columns has doubled.
+    Inner products and norms take O((m + n) r^2) operations, and values on a pattern take O(entries r). For a linear combination,
+    inner products, norms and values are computed from those of the products U V' in it (its terms). A combination of many terms
+    is merged into one product. The product is compressed (by QR and a small SVD) if it has more than twice as many columns as
+    after the last compression.
 
     Parameters
     ----------
@@ -143,7 +147,10 @@ class LowRank(Structured):
         self._set_terms(*state)
 
     def uncached(self) -> LowRank:
-        """Return the same point as another object. A run merges the terms of its own points in place; this one stays as it is."""
+        """Return a new object for the same matrix.
+
+        A run may merge the terms of the new object in place without changing this one.
+        """
         return LowRank._of(self.terms, self.shape)
 
     @classmethod
@@ -203,11 +210,11 @@ class LowRank(Structured):
         return self.factors()
 
     def svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the SVD, truncated to the numerical rank: left vectors, values in decreasing order, right vectors."""
+        """Return the SVD, truncated to the numerical rank: left singular vectors, decreasing values, right singular vectors."""
         return svd(*self.factors())
 
     def compressed(self) -> LowRank:
-        """Return the same matrix as one product U V' of orthogonal factors with as many columns as the numerical rank."""
+        """Return the same matrix as one product U V'. U and V have orthogonal columns, as many as the numerical rank."""
         left, sigma, right = self.svd()
         return LowRank(left * sigma, right)
 
@@ -230,12 +237,16 @@ class LowRank(Structured):
     def _should_merge(self) -> bool:
         """Return whether the terms are to be merged in place.
 
-        Only in a run, whose points are its own. Outside of runs, another thread may use the point at the same time.
+        Terms are merged only during a run: no other thread uses the points of a run. Outside of runs, another thread may use the
+        point at the same time.
         """
         return in_run() and (len(self.terms) > 1 or (bool(self.terms) and self.terms[0][0] != 1.0))
 
     def _merge_terms(self) -> Factors:
-        """Rewrite the matrix as one term, in place; recompress it if its number of columns is more than twice the rank."""
+        """Rewrite the matrix as one term, in place.
+
+        The matrix is compressed if its number of columns has more than doubled since the last compression.
+        """
         base = max([16, *(f.base for _, f in self.terms)])
         if self.rank > 2 * base:
             left, sigma, right = self.svd()
@@ -249,9 +260,10 @@ class LowRank(Structured):
         return factors
 
     def cached_at(self, pattern: Pattern) -> np.ndarray:
-        """Return the entries on the pattern. In a run they are cached, and reused for points that are computed from this one.
+        """Return the entries on the pattern. During a run they are cached, and reused for points that are computed from this one.
 
-        In float32 they are not cached: the rounding errors of values that are combined from rounded values would add up.
+        The entries on a float32 pattern are not cached. If new entries were computed from cached ones, rounding errors would add
+        up.
         """
         values = self.at(pattern)
         if pattern.dtype != np.float32 and self._should_merge():
@@ -275,7 +287,7 @@ class LowRank(Structured):
         return read_only(total)
 
     def at_entries(self, pattern: Pattern, entries: np.ndarray) -> np.ndarray:
-        """Return the values at some entries of the pattern, given by their indices, at a cost proportional to their number."""
+        """Return the values at the entries of the pattern with the indices ``entries``. The cost grows with len(entries) only."""
         self.same_shape(pattern)
         total = np.zeros(len(entries))
         for c, f in self.terms:
@@ -315,15 +327,15 @@ class LowRank(Structured):
 
 
 def wide(block: np.ndarray) -> np.ndarray:
-    """Return a block as float64: itself if it is, else a copy."""
+    """Return a float64 copy of a float32 block. Any other block is returned unchanged."""
     return block.astype(float) if block.dtype == np.float32 else block
 
 
 def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) -> float:
     """Return |U V' - P Q'|^2 for products that nearly cancel.
 
-    Let T minimise |P T - U|. The difference is (U - P T) V' + P (V T' - Q)': both parts are small and orthogonal up to
-    rounding, so their squared norms keep their digits.
+    Let T minimise |P T - U|. The difference is (U - P T) V' + P (V T' - Q)'. Both summands are small, and up to rounding they
+    are orthogonal to each other. So the sum of their squared norms loses no digits.
     """
     T = np.linalg.pinv(P.T @ P, hermitian=True) @ (P.T @ U)
     A, B = U - P @ T, V @ T.T - Q
@@ -332,7 +344,7 @@ def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) 
 
 
 def svd(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the SVD of U V', truncated to the numerical rank: left vectors, values in decreasing order, right vectors."""
+    """Return the SVD of U V', truncated to the numerical rank: left singular vectors, decreasing values, right ones."""
     (left, R), (right, S) = qr(wide(U)), qr(wide(V))
     P, sigma, Ot = np.linalg.svd(R @ S.T)
     k = int(np.sum(sigma > 1e-15 * max(len(U), len(V)) * sigma[0])) if sigma.size else 0

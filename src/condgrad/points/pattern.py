@@ -1,4 +1,4 @@
-"""The sparsity pattern of the observed entries, shared by all sparse matrices on the same observations."""
+"""The sparsity pattern of the observed entries. All sparse matrices with the same observations share one pattern."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ import numpy as np
 from condgrad import kernels
 
 MAX_STRIPE_COLUMNS = 5000
-"""Maximum number of columns in one stripe of the transposed product. The stripe's part of the result must fit in the processor's
-cache. In narrower stripes, a row would have too few entries to be prefetched."""
+"""Maximum number of columns in a stripe. A product with the transpose is computed stripe by stripe, so that the stripe's part of
+the result fits in the processor's cache. In narrower stripes, a row would have too few entries to be prefetched."""
 MAX_CACHED = 2
 """Maximum number of points whose values on the pattern are cached at the same time."""
 MANY_ENTRIES = 2**22
 """A pattern with more entries than this caches the values of one point only, to save memory."""
 PIECE_ENTRIES = 2**18
-"""Maximum number of entries in a piece of several rows. Up to four float64 arrays of this length exist at a time: 8 MB."""
+"""Maximum number of entries in a piece of more than one row (see ``Pattern.pieces``). Up to four float64 arrays of this length
+exist at a time: 8 MB."""
 
 
 class Pattern:
     """Positions of the entries of a sparse matrix in CSR order, with stripes of columns for products with the transpose.
 
-    Indices are int32 if they fit, else int64. Products with the transpose read the same arrays: there is no transposed copy.
+    Indices are int32 if they fit, else int64. Products with the matrix and with its transpose read the same arrays: there is no
+    transposed copy.
 
     Parameters
     ----------
@@ -32,7 +34,8 @@ class Pattern:
     shape : tuple of two ints
         Shape of the matrix.
     dtype : {float64, float32}, default float64
-        Type of the arrays with one number for each entry. In float32 no values of points are cached: see :meth:`pieces`.
+        Type of arrays that have one number for each entry. With float32, the values of points on the pattern are not cached;
+        :meth:`pieces` computes them in float64, a part at a time.
     """
 
     def __init__(self, rows: Any, cols: Any, shape: tuple[int, int], dtype: Any = np.float64):
@@ -66,7 +69,7 @@ class Pattern:
         return self.indices
 
     def row_of(self, entries: np.ndarray) -> np.ndarray:
-        """Return the rows of some entries of the pattern, given by their indices."""
+        """Return the row index of each entry of the pattern with an index in ``entries``."""
         return np.searchsorted(self.indptr, entries, side="right") - 1
 
     def sample(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -76,9 +79,9 @@ class Pattern:
         return kernels.sample(self.indptr, self.indices, U, V, self.dtype)
 
     def pieces(self, U: np.ndarray, V: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (U V')_ij in float64 for consecutive pieces of the entries: the slice of their indices, and their values.
+        """Yield (U V')_ij in float64 for consecutive pieces of the entries. A piece is the slice of its indices, and its values.
 
-        Runs in float32 use it to compute losses and products in float64 without storing the values at all entries.
+        Runs in float32 use these pieces to compute losses and products in float64 without storing the values at all entries.
         """
         self._check_rows(U, 0)
         self._check_rows(V, 1)
@@ -93,18 +96,18 @@ class Pattern:
             first = last
 
     def sample_at(self, entries: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return (U V')_ij at some entries of the pattern, given by their indices, in the order given."""
+        """Return (U V')_ij at the entries of the pattern with the indices ``entries``, in this order."""
         self._check_rows(U, 0)
         self._check_rows(V, 1)
         return kernels.sample_at(self.row_of(entries), self.indices[entries], U, V)
 
     def times(self, values: np.ndarray, W: np.ndarray) -> np.ndarray:
-        """Return S W for the matrix S with these values."""
+        """Return S W, where S is the sparse matrix with these values on the pattern."""
         self._check_rows(W, 1)
         return kernels.times(self.indptr, self.indices, values, W)
 
     def transposed_times(self, values: np.ndarray, Q: np.ndarray) -> np.ndarray:
-        """Return S' Q for the matrix S with these values."""
+        """Return S' Q, where S is the sparse matrix with these values on the pattern."""
         self._check_rows(Q, 0)
         return kernels.transposed_times(self.cuts, self.indices, values, Q, self.shape[1], self.width)
 
@@ -116,7 +119,7 @@ class Pattern:
             )
 
     def to_dense(self, values: np.ndarray) -> np.ndarray:
-        """Return the matrix with these values as an array."""
+        """Return the matrix with these values on the pattern, and 0 elsewhere, as an array."""
         dense = np.zeros(self.shape, values.dtype)
         dense[self.rows, self.cols] = values
         return dense

@@ -1,18 +1,18 @@
-r"""Bounds on the rounding errors of a gap and of a gradient mapping, which certificates add.
+r"""Bounds on the rounding errors of a gap and of a gradient mapping. A certificate (certificate.py) adds them to its numbers.
 
-Let w be the computed gradient, p the witness, d the computed direction w + (p - x)/gamma, and v the answer of the linear
-oracle to d.
+Let w be the computed gradient, p the witness of the certificate, d the computed direction w + (p - x)/gamma, and v the answer
+of the linear oracle to d. A *unit* of a number is the number times the rounding error of one operation.
 
-- *Errors of a vector.* p is an exact witness for another gradient, d - (p - x)/gamma. This gradient differs from that of F by
-  the rounding of w, of p - x and of d. The mapping is 1-Lipschitz in the gradient (a projection is non-expansive), so these
-  errors are added to the mapping's norm, without a square root. A projection and a singular value decomposition are exact for
-  an input that differs by a few units in the last place, so the same sum covers them. The gradient oracle is assumed to be
-  *stable*: up to a few units in the last place, w is the gradient at a point that differs from x by a few units in the last
-  place. So its error is a few units of |w| + L |x|, where L = 1/(2 gamma). The assumption fails if w is a sum of terms that
-  nearly cancel: if an objective states the norm of the terms (``grad_scale``), that norm is added.
-- *Errors of a number.* <d, p - v> is a sum of n products; v is a minimiser up to a few units of |d| |v|; p lies in the set up
-  to a few units of |p|, which changes the gap by |d| |p| units. These errors are added to the gap, under the square root of
-  Lemma 1.
+- *Errors of a vector.* p is an exact witness for another gradient, d - (p - x)/gamma. This gradient differs from the gradient of
+  F by the rounding errors of w, of p - x and of d. The mapping is 1-Lipschitz in the gradient (a projection is non-expansive).
+  So the norms of these errors are added to the mapping's norm, without a square root. A computed projection or SVD is the exact
+  one of an input that differs by a few units, so the same sum covers the rounding errors of both. The gradient oracle is assumed
+  to be *stable*: up to a few units, w is the gradient at a point that differs from x by a few units. So the error of w is a few
+  units of |w| + L |x|, where L = 1/(2 gamma). This assumption fails if w is a sum of terms that nearly cancel. An objective may
+  state the norm of the terms (``grad_scale``); then a few units of that norm are added.
+- *Errors of a number.* The gap <d, p - v> has three errors. The first is the rounding of a sum of n products. Second, v is a
+  minimiser only up to a few units of |d| |v|. Third, p lies in the set only up to a few units of |p|, which changes the gap by a
+  few units of |d| |p|. These errors are added to the gap, under the square root of Lemma 1 (see certificate.py).
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from condgrad.runtime.cache import active
 UNIT_ROUNDOFF = float(np.finfo(float).eps) / 2
 """Maximum relative rounding error of one operation in float64."""
 TERM_ROUNDING_UNITS = 40
-"""Relative rounding error of a sum of terms, in units of UNIT_ROUNDOFF: at least that of ``sum_rounding`` for 2^16 terms."""
+"""Bound on the relative rounding error of a sum of terms, in units of UNIT_ROUNDOFF. It is that of ``sum_rounding`` for 2^16
+terms."""
 
 
 def sum_rounding(x: Any) -> float:
-    """Return a bound on the relative rounding error of a sum of products, one for each entry of x.
+    """Return a bound on the relative rounding error of a sum that has one product for each entry of x.
 
-    numpy and BLAS sum blocks of 16 terms in sequence, then the blocks pairwise. 4 more units cover the rounding of the factors
-    and products.
+    numpy and BLAS sum blocks of 16 terms in sequence, then the blocks pairwise. 4 more units cover the rounding errors of the
+    factors and of the products.
     """
     n = prod(x.shape)
     return (min(n, 20 + log2(max(n, 1))) + 4) * UNIT_ROUNDOFF
 
 
 def pairwise_inner(x: Any, y: Any) -> float:
-    """Return <x, y>; for arrays by a pairwise sum, whose rounding error ``sum_rounding`` bounds."""
+    """Return <x, y>. For arrays it is computed by a pairwise sum, so that ``sum_rounding`` bounds the rounding error."""
     if isinstance(x, Blocks) and isinstance(y, Blocks):
         return sum(pairwise_inner(a, b) for a, b in zip(x.blocks, y.blocks, strict=True))
     both = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
@@ -55,7 +56,7 @@ def pairwise_inner(x: Any, y: Any) -> float:
 def difference(x: Any, y: Any) -> Any:
     """Return x - y, compressed if it is a low-rank matrix.
 
-    Without the compression its terms would be large and nearly cancel, and each would add its rounding error to every product.
+    An uncompressed difference has large terms that nearly cancel, and a product with it has the rounding errors of every term.
     """
     return _compressed(x - y)
 
@@ -73,8 +74,8 @@ def gap_rounding(direction: Any, point: Any, vertex: Any, size: float = 0.0) -> 
     ----------
     direction, point, vertex : arrays or structured points
     size : float, default 0.0
-        Norm of the terms whose sum is the direction. Used if the direction is structured, because its terms are then never
-        summed.
+        Norm of the terms whose sum is the direction. It is used only if the direction is structured, because the terms of a
+        structured direction are never summed.
     """
     distance = sqrt(distance2(point, vertex))
     sizes = distance + sqrt(norm2(point)) + sqrt(norm2(vertex))
@@ -90,14 +91,15 @@ def mapping_rounding(
     Parameters
     ----------
     grad, x, prox : arrays or structured points
-        A structured gradient may state a bound on the norm of its own rounding errors as ``rounding``. One in float32 does.
-        Its values are computed in float64 and rounded once, so the stated bound is much smaller than one from ``precision``.
+        A structured gradient may have an attribute ``rounding``, a bound on the norm of its own rounding errors. A structured
+        gradient in float32 has this attribute: its values are computed in float64 and rounded once, so that ``rounding`` is much
+        smaller than a bound computed from ``precision``.
     gamma : float
-        The smaller of the step sizes of the mapping and of the prox point.
-    precision : float, default that of float64
+        The smaller of two step sizes: that of the mapping, and that of the prox point.
+    precision : float, default 2 * UNIT_ROUNDOFF, for float64
         Machine epsilon of the type in which the gradient was computed.
     terms : float, default 0.0
-        Norm of the terms whose sum is the gradient, if the objective states it.
+        Norm of the terms whose sum is the gradient; 0 if the objective does not state this norm.
     """
     x_size, grad_size = sqrt(norm2(x)) / gamma, sqrt(norm2(grad))
     ratio = precision / (2 * UNIT_ROUNDOFF)
@@ -110,13 +112,13 @@ def mapping_rounding(
 
 def stated_rounding(grad: Any) -> float:
     """Return the bound that a structured gradient states on the norm of its own rounding errors; 0 if it states none."""
-    if isinstance(grad, np.ndarray):  # without the slow check for an abstract class
+    if isinstance(grad, np.ndarray):  # avoids the slow isinstance check for the abstract class Structured
         return 0.0
     return float(getattr(grad, "rounding", 0.0)) if isinstance(grad, Structured) else 0.0
 
 
 def grad_scale(objective: Any, x: Any) -> float:
-    """Return the norm of the terms whose sum is the gradient at x; 0 if the objective does not state it."""
+    """Return the norm of the terms whose sum is the gradient at x; 0 if the objective does not state this norm."""
     stated = getattr(objective, "grad_scale", None)
     return 0.0 if stated is None else float(stated(x))
 
@@ -134,12 +136,12 @@ def _machine_epsilon(dtype: Any) -> float:
 
 
 PRECISION_BY_DTYPE = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""Machine epsilon by the name of the type in numpy, JAX and torch; all other types count as float64."""
+"""Machine epsilon of a floating-point type, by its name in numpy, JAX and torch. All other types count as float64."""
 FLOAT64_PRECISION = 2 * UNIT_ROUNDOFF
 
 
 def precision_of(answer: Any) -> float:
-    """Return the largest machine epsilon of the types in an answer: an array, a tensor, or (nested) lists or dicts."""
+    """Return the largest machine epsilon of the types in an answer, which is an array, a tensor, or (nested) lists or dicts."""
     if isinstance(answer, dict):
         return precision_of(list(answer.values()))
     if isinstance(answer, list | tuple) or str(getattr(answer, "dtype", "")) == "object":
@@ -151,14 +153,15 @@ def precision_of(answer: Any) -> float:
 
 
 class TracksPrecision:
-    """Mixin for a user's function: the coarsest floating-point type that it has returned, for the certificates.
+    """Mixin for wrappers of a user's function. Records the lowest precision that the function has returned, for certificates.
 
-    The record is in the active cache, so that runs and threads that share the function do not see each other's answers.
+    The record is kept in the cache of the run or thread (``runtime.cache.active()``), so that runs and threads that share the
+    function do not see each other's records.
     """
 
     @property
     def precision(self) -> float:
-        """Machine epsilon of the coarsest type so far, in this run; outside of runs, in this thread."""
+        """Largest machine epsilon of the types returned so far during this run. Outside of runs: in this thread."""
         return active().numbers.get(self, self) or FLOAT64_PRECISION
 
     def _record_precision(self, answer: Any) -> Any:

@@ -12,7 +12,8 @@ from condgrad.points.base import Structured
 from condgrad.storage.stored import check_array, stored
 
 CANCELLATION_RATIO = 1e-6
-"""A difference of two squares that is below this share of the larger one has lost digits, and is computed without subtraction."""
+"""If the difference of two squared norms is below this share of the larger squared norm, it has lost digits. It is then computed
+without subtraction."""
 
 SPARSE_SHARE = 1 / 8
 """An array is stored as a SparseArray if at most this share of its entries is nonzero."""
@@ -65,7 +66,7 @@ class SparseArray(Structured):
 
     @classmethod
     def _of(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
-        """The array with these indices, in increasing order, which are neither checked nor copied."""
+        """The array with these increasing indices and these values. Neither argument is checked or copied."""
         made = cls.__new__(cls)
         made.indices, made.values, made.shape = read_only(indices), read_only(values), shape
         return made
@@ -112,8 +113,9 @@ class SparseArray(Structured):
     def distance2(self, other: Any) -> float:
         """Return |self - other|^2.
 
-        If ``other`` is an ndarray, the sum of its squares outside of the stored indices is computed as a difference, which needs
-        no copy. If the difference would lose digits, the squares are summed from a copy.
+        If ``other`` is an ndarray, the sum of its squares outside of the stored indices is needed. It is computed as |other|^2
+        minus the squares at the stored indices, which needs no copy of ``other``. If this difference loses digits, the squares
+        outside are summed from a copy.
         """
         if not isinstance(other, np.ndarray):
             return super().distance2(other)

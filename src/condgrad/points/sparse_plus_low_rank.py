@@ -1,4 +1,4 @@
-"""Sums of a sparse and a low-rank matrix, as linear operators: gradients and gradient steps of matrix completion."""
+"""The sum of a sparse matrix and a low-rank matrix, as a linear operator: a gradient or a gradient step of matrix completion."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ FLOAT32_ROUNDOFF = float(np.finfo(np.float32).eps) / 2
 class SparsePlusLowRank(Structured):
     """The matrix scale S + X with S sparse and X of low rank: a gradient, or a point minus a step along a gradient.
 
-    ``D @ W`` and ``D.T @ Q`` read the entries once for all columns of the block. Values of float32 stay float32; all others
-    become float64. Products and norms are computed in float64. The product with a block is rounded to float32 if both the values
-    and the block are float32.
+    The products ``D @ W`` and ``D.T @ Q`` of this matrix D read the entries of S once for all columns of the block W or Q. Values
+    of float32 stay float32; all others become float64. Products and norms are computed in float64. The product with a block is
+    rounded to float32 if both the values and the block are float32.
 
     Parameters
     ----------
@@ -50,11 +50,12 @@ class SparsePlusLowRank(Structured):
     values : ndarray of float, shape (pattern.size,)
         Values of the entries of S.
     low : LowRank, default None
-        The matrix X; None: 0.
+        The matrix X. None means X = 0.
     scale : float, default 1.0
         Factor of S.
     noise : float, default None
-        Bound on the norm of the rounding errors of the values. None: values of float32 were rounded once, others are exact.
+        Bound on the norm of the rounding errors of the values. None means that float32 values were rounded once and that float64
+        values are exact.
     """
 
     def __init__(
@@ -77,12 +78,12 @@ class SparsePlusLowRank(Structured):
         self.same_shape(self.low)
 
     def __reduce__(self) -> Any:
-        """State for pickle and copy, by which the arrays of the new object are read-only too."""
+        """Pickle and copy call the constructor with these arguments, so that the arrays of the new object are read-only too."""
         return SparsePlusLowRank, (self.pattern, self.values, self.low, self.scale, self.noise)
 
     @property
     def rounding(self) -> float:
-        """Bound on the norm of the errors by which rounding to float32 changed scale S; 0 for values of float64."""
+        """Bound on the norm of the rounding error of the matrix scale S. It is 0 for float64 values if no ``noise`` was given."""
         if self.noise is None:
             single = self.values.dtype == np.float32
             self.noise = FLOAT32_ROUNDOFF * sqrt(kernels.dot(self.values, self.values)) if single else 0.0
@@ -114,7 +115,7 @@ class SparsePlusLowRank(Structured):
         return total
 
     def sparse_values(self) -> np.ndarray:
-        """Return the values of scale S."""
+        """Return the values of the entries of the matrix scale S."""
         return self.values if self.scale == 1.0 else self.scale * self.values
 
     def inner(self, other: Any) -> float:
@@ -129,7 +130,7 @@ class SparsePlusLowRank(Structured):
         return sum(self._parts(other))
 
     def _parts(self, other: SparsePlusLowRank) -> tuple[float, float, float]:
-        """Return the sparse-sparse, mixed and low-rank parts of <self, other>, without an array of the length of the values."""
+        """Return the sparse-sparse, mixed and low-rank parts of <self, other>. No array as long as ``values`` is allocated."""
         sparse = self.scale * other.scale * kernels.dot(self.values, other.values)
         mixed = self.scale * sum(c * self._sparse_inner(f) for c, f in other.low.terms)
         mixed += other.scale * sum(c * other._sparse_inner(f) for c, f in self.low.terms)
@@ -138,8 +139,8 @@ class SparsePlusLowRank(Structured):
     def _norm2(self) -> float:
         """Return |self|^2.
 
-        If its parts nearly cancel, it is computed as the sum of the squares on the pattern and those of the low-rank part off the
-        pattern.
+        If the three parts of this number nearly cancel, two other sums are added: the squares of the entries of scale S + X on
+        the pattern, and the squares of the entries of X off the pattern.
         """
         parts = self._parts(self)
         if sum(parts) > CANCELLATION_RATIO * max(parts):
@@ -151,7 +152,7 @@ class SparsePlusLowRank(Structured):
         return kernels.dot(both, both) + max(self.low.inner(self.low) - kernels.dot(on, on), 0.0)
 
     def _norm2_in_pieces(self) -> float:
-        """The same for values of float32, with sums in float64."""
+        """Return |self|^2 for float32 values if the parts nearly cancel. The sums are computed in float64, piece by piece."""
         squares = on_pattern = 0.0
         for entries, on in self.pattern.pieces(*self.low.factors()):
             both = on + self.scale * self.values[entries].astype(float)
@@ -159,7 +160,7 @@ class SparsePlusLowRank(Structured):
         return squares + max(self.low.inner(self.low) - on_pattern, 0.0)
 
     def distance2(self, other: Any) -> float:
-        """Return |self - other|^2; for equal low-rank parts, without an array of the length of the values."""
+        """Return |self - other|^2. If the low-rank parts are equal, no array as long as ``values`` is allocated."""
         if not isinstance(other, SparsePlusLowRank) or (self.low - other.low).terms:
             return super().distance2(other)
         self._same_pattern(other)
@@ -170,16 +171,16 @@ class SparsePlusLowRank(Structured):
             raise ValueError("The two sparse matrices have different observations: build both from one objective.")
 
     def meet(self, x: LowRank, product: float) -> None:
-        """Cache a known <S, X>, if X is one product U V'."""
+        """Cache ``product``, which is the inner product <S, x>, if x is a single product U V'."""
         if len(x.terms) == 1 and x.terms[0][0] == 1.0:
             active().numbers.put(self.values, x.terms[0][1], product)
 
     def _sparse_inner(self, factors: Factors) -> float:
-        """Return <S, U V'>, and cache it: a step needs it again when the values of U V' on the pattern are no longer cached.
+        """Return <S, U V'>, and cache it. A step needs this number again when the values of U V' on the pattern are not cached.
 
-        It is computed from the values of U V' on the pattern, which are cached by this. It is computed as <U, S V> if S is
-        float32, because the values would be rounded; and also if the values are not cached yet and the rank is one or the entries
-        are very many.
+        The number is computed from the values of U V' on the pattern, which are then cached too. In two cases it is computed as
+        <U, S V> instead. The first case is a float32 pattern, because the values would be rounded. The second case is that the
+        values are not cached yet, and U has one column or the pattern has more than MANY_ENTRIES entries.
         """
         found = active().numbers.get(self.values, factors)
         if found is None:
@@ -228,7 +229,7 @@ class SparsePlusLowRank(Structured):
 
 
 class Transposed:
-    """The transpose of a linear operator that has ``transposed_times``; supports only products."""
+    """The transpose of a linear operator that has a method ``transposed_times``. Supports only the product ``@``."""
 
     def __init__(self, operator: Any):
         self.operator, self.shape = operator, operator.shape[::-1]
@@ -244,6 +245,6 @@ def matrix_of(W: np.ndarray) -> tuple[np.ndarray, bool]:
 
 
 def with_type(dtype: np.dtype[Any], block: Any, product: np.ndarray) -> np.ndarray:
-    """Return a product as float32 if ``dtype``, the type of the operator, and the type of the block are float32."""
+    """Return the product as float32 if the operator, whose type is ``dtype``, and the block are both float32; else unchanged."""
     single = dtype == np.float32 == getattr(block, "dtype", None)
     return product.astype(np.float32) if single else product

@@ -1,4 +1,4 @@
-"""A sequence of points that are stored together, so that their inner products with another point are one matrix product."""
+"""Stack: a sequence of points stored together, so that their inner products with another point are one matrix product."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from condgrad.protocols import Point
 from condgrad.storage.stored import check_array, stored
 
 ROW_LIMIT = 4096
-"""Arrays of at most this many entries are stored as rows of one matrix. Larger ones are stored one by one: the overhead of a
-Python call for each is small then, and the matrix would be copied whenever a row is added."""
+"""Arrays of at most this many entries are stored as rows of one matrix. Larger arrays are stored one by one: a Python call for
+each large array costs little compared with its inner product, and a matrix would be copied whenever a row is added."""
 DENSE_SHARE = 1 / 4
-"""A sum of sparse points is an array if the number of their stored entries is above this share of its size."""
+"""``combined`` returns a sum of sparse points as an array if the points together have more stored entries than this share of the
+size of a point."""
 SPREAD_SHARE = 1 / 32
 """``products(z)`` with a sparse z converts z to an array if the stack stores more sparse entries than this share of the size of
-z. Looking up an index in an array is faster than searching for it in the indices of z, which pays for the conversion."""
+z. An entry of an array is found by its index, which is faster than a search in the indices of a sparse z. For that many entries,
+the time saved is longer than the time of the conversion."""
 ROW, SPARSE, OTHER = 0, 1, 2
 """Kinds of points, by the way in which they are stored."""
 
@@ -54,7 +56,7 @@ class Stack(Sequence[Any]):
     """A sequence of points of one shape.
 
     Small arrays are rows of one matrix. The entries of all sparse points are in three common arrays. Other points are stored one
-    by one. A stack is immutable: each method returns a new one. Build the first with :meth:`of`.
+    by one. A stack is immutable: methods that add or drop points return a new stack. Build a stack with :meth:`of`.
 
     Attributes
     ----------
@@ -65,8 +67,8 @@ class Stack(Sequence[Any]):
     rows : ndarray of shape (n_rows, size)
         Arrays of at most ``ROW_LIMIT`` entries.
     owners, indices, values : ndarrays of shape (n_entries,)
-        One element per stored entry of a sparse point. ``owners``: which sparse point it belongs to (0 for the first one);
-        ``indices``: its flat index in the point; ``values``: its value.
+        One element per stored entry of a sparse point. ``owners`` has the number of the sparse point to which the entry belongs,
+        counted from 0 among sparse points. ``indices`` has the flat index of the entry, and ``values`` has its value.
     others : tuple of Points
         Larger arrays and other structured points.
     """
@@ -88,7 +90,10 @@ class Stack(Sequence[Any]):
 
     @classmethod
     def of_single_entries(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> Stack:
-        """The stack of the sparse points with one stored entry each, given by its flat index and its value."""
+        """The stack of sparse points with one entry each.
+
+        Point i has the entry ``values[i]`` at the flat index ``indices[i]``.
+        """
         n = len(indices)
         return cls(shape, np.full(n, SPARSE, dtype=np.uint8), np.zeros((0, prod(shape))), np.arange(n), indices, values)
 
@@ -114,7 +119,7 @@ class Stack(Sequence[Any]):
         return bool((self.kinds == SPARSE).all())
 
     def with_points(self, points: Sequence[Any]) -> Stack:
-        """The stack with more points at the end."""
+        """The stack with these points appended."""
         kinds = [_kind(x) for x in points]
         rows = [x.reshape(1, -1) for x, kind in zip(points, kinds, strict=True) if kind == ROW]
         sparse = [x for x, kind in zip(points, kinds, strict=True) if kind == SPARSE]
@@ -131,7 +136,7 @@ class Stack(Sequence[Any]):
         return Stack(self.shape, all_kinds, all_rows, owners, indices, values, others)
 
     def last(self, number: int) -> list[Any]:
-        """The last points of the stack."""
+        """The last ``number`` points of the stack."""
         return [self[i] for i in range(len(self) - number, len(self))]
 
     def kept(self, used: np.ndarray) -> Stack:
@@ -183,7 +188,8 @@ class Stack(Sequence[Any]):
     def combined(self, weights: np.ndarray) -> Any:
         """The sum of weights_i x_i.
 
-        It is a SparseArray if all points are sparse and have few entries; else an array or another structured point.
+        The sum is a SparseArray if all points are sparse and have few entries. Otherwise it is an array or another structured
+        point.
         """
         total: Any = None
         sparse = weights[self.kinds == SPARSE]
@@ -206,14 +212,14 @@ class Stack(Sequence[Any]):
 
 
 def _kind(x: Any) -> int:
-    """The way in which a point is stored."""
+    """The kind of a point: ROW, SPARSE or OTHER."""
     if isinstance(x, SparseArray):
         return SPARSE
     return ROW if isinstance(x, np.ndarray) and x.size <= ROW_LIMIT else OTHER
 
 
 def key(x: Any) -> bytes | None:
-    """A hash of the entries, equal for an array and an equal SparseArray; None for other structured points."""
+    """A hash of the nonzero entries: the same for an array and a SparseArray with equal entries. None for other points."""
     if isinstance(x, np.ndarray):
         flat = x.reshape(-1)
         indices = np.flatnonzero(flat)
