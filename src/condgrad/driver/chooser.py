@@ -268,16 +268,19 @@ class Measured:
             why = f"the vertex that the first gradient leads to has {_share(gap_there, gap)} of the Frank-Wolfe gap of the start"
             reason = f"Method 'frank-wolfe' was chosen, from a vertex, because {why}."
             return Choice("frank-wolfe", reason, True, {}, dict(self.seconds)), vertex
-        offer = self.offer(start, here, vertex, there, L, gap, eps)
         models = {name: model for name, model in MODELS.items() if name in names}
+        batches = list(models) == ["ncgs-spider"]  # whose prediction needs their time, however few terms there are
+        offer = self.offer(start, here, vertex, there, L, gap, eps, batches)
         if offer.n_terms < MIN_TERMS and len(models) > 1:
             models.pop("ncgs-spider", None)
         predicted = {name: model(offer, self.seconds) for name, model in models.items()}
         best = min(predicted, key=lambda name: predicted[name])
         return Choice(best, self.reason(best, predicted, offer), False, predicted, dict(self.seconds)), start
 
-    def offer(self, x: Point, grad: Point, vertex: Point, there: Point, L: float, gap: float, eps: float) -> Offer:
-        """What the problem offers; measures a projection and a batch if it has them."""
+    def offer(
+        self, x: Point, grad: Point, vertex: Point, there: Point, L: float, gap: float, eps: float, batches: bool
+    ) -> Offer:
+        """What the problem offers; measures a projection, and batches of many terms or if ``batches``, if it has them."""
         objective, domain = self.problem.objective, self.problem.domain
         gamma = 1 / (2 * L) if L > 0 else 1.0
         mapping = max(gap, 0.0) / gamma  # an upper bound
@@ -287,7 +290,7 @@ class Measured:
             mapping = norm2(moved - x) / gamma**2
             self.timed("project", domain.project, vertex - gamma * there)
         terms = objective.n_terms if fits(objective, FiniteSum) else 0
-        if terms >= MIN_TERMS:
+        if terms >= MIN_TERMS or (terms and batches):
             batch = objective.draw(int(sqrt(terms)), np.random.default_rng(0))
             for point in (x, vertex):
                 self.timed("batch", objective.grad_terms, point, batch)

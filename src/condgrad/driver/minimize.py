@@ -365,6 +365,11 @@ def plan(
                 fitting[entry.name] = built(entry.name)
             except (TypeError, ValueError) as error:
                 refusals[entry.name] = str(error)
+        if fitting and output == "random":
+            fitting = {name: found for name, found in fitting.items() if METHODS[name].output_law is not None}
+            refusals = {
+                "random": "No method that fits has a random output in its theorem: use output='best' or 'last'."
+            }
         if not fitting:
             raise ValueError(no_method(options, refusals))
         clock = method.clock if isinstance(method, Auto) else True
