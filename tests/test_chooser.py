@@ -143,6 +143,20 @@ def test_an_option_of_batches_is_for_sums_of_few_terms_too(n: int) -> None:
     assert result.choice is not None and result.choice.method == "ncgs-spider" and result.choice.predicted
 
 
+class Listed:
+    """A class of the user's own, with gradients that are lists."""
+
+    def value(self, x: np.ndarray) -> float:
+        return float(x @ x)
+
+    def grad(self, x: np.ndarray) -> list[float]:
+        return list(2 * x)
+
+
+def test_gradients_that_are_lists_are_accepted_as_by_every_method() -> None:
+    assert cg.minimize(Listed(), cg.Simplex(3), method="auto").status == "converged"
+
+
 def test_a_random_output_restricts_the_choice() -> None:
     problem = regression(30)
     asked: dict[str, Any] = {"method": "auto", "output": "random", "max_steps": 5}

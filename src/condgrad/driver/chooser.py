@@ -16,6 +16,7 @@ import numpy as np
 
 from condgrad.checks import yes_or_no
 from condgrad.driver.counting import Counts, count
+from condgrad.driver.resolve import checked_answers
 from condgrad.points import inner, norm2
 from condgrad.protocols import (
     FiniteSum,
@@ -221,7 +222,7 @@ def choose(
         why = f"as the first that fits, because no time is predicted for any of {', '.join(names)}"
         return Choice(names[0], f"Method '{names[0]}' was chosen {why}."), start
     begun, counts = process_time(), Counts()
-    measured = Measured(count(problem, counts, lambda price: None), clock)
+    measured = Measured(count(Problem(checked_answers(objective), domain), counts, lambda price: None), clock)
     found, point = measured.choice(start, eps, names, free_start)
     spent = {name: calls for name, calls in vars(counts).items() if calls}
     cpu = process_time() - begun if clock else 0.0
@@ -230,7 +231,7 @@ def choose(
 
 def first_vertex(problem: Problem, start: Point) -> Point:
     """The vertex that minimises <grad F(start), x>, at which a run of an earlier choice has started."""
-    return _as(start, vertex_oracle(problem.domain)(problem.objective.grad(start)))
+    return _as(start, vertex_oracle(problem.domain)(checked_answers(problem.objective).grad(start)))
 
 
 def _as(start: Point, vertex: Point) -> Point:

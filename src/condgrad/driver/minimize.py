@@ -307,7 +307,9 @@ def plan(
     positive(tol, "tol")
     if polish != "auto":
         yes_or_no(polish, "polish")
-    if not isinstance(measure, bool):
+    if isinstance(measure, bool | str):
+        yes_or_no(measure, "measure")
+    else:
         positive(measure, "measure, where it is a smoothness constant,")
     if stop is not None and not isinstance(stop, Rule):
         raise TypeError(f"stop is {stop!r}, a rule was expected, such as Mapping(1e-6) | Seconds(60).")
