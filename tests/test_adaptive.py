@@ -363,6 +363,16 @@ def test_momentum_takes_fewer_steps_and_says_so() -> None:
     )
 
 
+def test_the_gap_and_the_mapping_of_steps_with_momentum_are_measured() -> None:
+    """At steps with growing distance, as before momentum begins."""
+    problem = narrow_valley()
+    result = cg.minimize(problem.objective, problem.domain, stop=cg.Gap(1e-4) | cg.Steps(1500))
+    assert result.status == "converged" and result.steps > library.MOMENTUM_FROM
+    run = cg.minimize(problem.objective, problem.domain, measure=True, tol=1e-30, max_steps=200)
+    measured = [row.k for row in run.trace if row.k > library.MOMENTUM_FROM and np.isfinite(row.mapping)]
+    assert 10 < len(measured) < 30
+
+
 def test_momentum_restarts_where_F_would_rise() -> None:
     """Beyond the minimum along the last step F rises: the step is taken again from x, without momentum."""
     problem = cg.Problem(cg.Quadratic(np.eye(3)), cg.Box(-np.ones(3), np.ones(3)))

@@ -56,7 +56,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "option": (
         lambda: solve(strech=1.0),
         TypeError,
-        "Method 'ncgs' has no option 'strech': its options are stretch, adaptive, step_scale.",
+        "Method 'ncgs' has no option 'strech': its options are stretch, adaptive, step_scale, momentum.",
     ),
     "another method's option": (
         lambda: solve(method="ncgs-ii", stretch=1.0),

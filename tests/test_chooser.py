@@ -136,6 +136,37 @@ def test_options_restrict_the_choice() -> None:
         cg.minimize(problem.objective, problem.domain, method="auto", colour=3)
 
 
+@pytest.mark.parametrize("n", [1, 30])
+def test_an_option_of_batches_is_for_sums_of_few_terms_too(n: int) -> None:
+    problem = regression(n)
+    result = cg.minimize(problem.objective, problem.domain, method=cg.Auto(clock=False), batch=1, max_steps=5)
+    assert result.choice is not None and result.choice.method == "ncgs-spider" and result.choice.predicted
+
+
+class Listed:
+    """A class of the user's own, with gradients that are lists."""
+
+    def value(self, x: np.ndarray) -> float:
+        return float(x @ x)
+
+    def grad(self, x: np.ndarray) -> list[float]:
+        return list(2 * x)
+
+
+def test_gradients_that_are_lists_are_accepted_as_by_every_method() -> None:
+    assert cg.minimize(Listed(), cg.Simplex(3), method="auto").status == "converged"
+
+
+def test_a_random_output_restricts_the_choice() -> None:
+    problem = regression(30)
+    asked: dict[str, Any] = {"method": "auto", "output": "random", "max_steps": 5}
+    result = cg.minimize(problem.objective, problem.domain, **asked)
+    assert METHODS[result.method].output_law is not None
+    plain = case("indefinite l1").problem
+    with pytest.raises(ValueError, match="No method that fits has a random output in its theorem: use output='best'"):
+        cg.minimize(plain.objective, plain.domain, **asked)
+
+
 def test_a_method_that_is_added_to_the_models_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MODELS, "pairwise", lambda offer, seconds: 0.0)
     assert chosen(check_problem(case("indefinite l1").problem), 1e-6).method == "pairwise"

@@ -231,6 +231,7 @@ def test_the_command_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out)["targets"] == [0.1, 0.01]
     assert "did you mean" in refused(capsys, "compare", spec, "--methods", "ncsg")
     assert "expected" in refused(capsys, "compare", tmp_path)
+    assert "give numbers, separated by commas" in refused(capsys, "compare", spec, "--targets", "low")
 
 
 def test_an_interruption_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -255,6 +256,48 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.
     spec.write_text(SPEC.format(method="ncgs"), encoding="utf-8")
     assert main(["compare", str(spec), "--methods", "ncgs,frank-wolfe", "--quiet"]) == 130
     assert (tmp_path / "p-compared" / "report.html").exists()
+    done[:] = [None] * 3
+    assert main(["compare", str(spec), "--methods", "ncgs", "--out", str(tmp_path / "none"), "--quiet"]) == 130
+    assert "Nothing was written." in capsys.readouterr().out and not (tmp_path / "none").exists()
+
+
+OWN = """
+[problem]
+objective = "breaking:F"
+calls = {calls}
+[set]
+name = "l1-ball"
+[method]
+name = "ncgs"
+[stop]
+mapping = 1e-20
+steps = 50
+"""
+BREAKING = """
+import condgrad as cg
+def F(calls):
+    left = [calls]
+    def grad(x):
+        left[0] -= 1
+        if left[0] < 0:
+            raise RuntimeError("the simulator has ended")
+        return 2 * (x - 0.7) * [1, 2, 3]
+    return cg.Function(lambda x: ((x - 0.7) ** 2) @ [1, 2, 3], grad, (3,), smoothness=6.0)
+"""
+
+
+@pytest.mark.parametrize("command", ["compare", "solve"])
+@pytest.mark.parametrize("calls", [0, 12])
+def test_an_error_of_a_users_own_function_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, calls: int
+) -> None:
+    (tmp_path / "breaking.py").write_text(BREAKING, encoding="utf-8")
+    spec = tmp_path / "p.toml"
+    spec.write_text(OWN.format(calls=calls), encoding="utf-8")
+    options = ["--methods", "ncgs:adaptive=false", "--seeds", "1"] if command == "compare" else []
+    code = main([command, str(spec), "--quiet", *options])
+    said = capsys.readouterr()
+    assert code in (2, 3) and "RuntimeError: the simulator has ended" in said.out + said.err
 
 
 def test_processes_give_the_runs_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,15 +147,70 @@ def test_a_budget_ends_the_run_and_a_lower_bound_may_be_given() -> None:
         ),
         ({"domain": 3}, TypeError, "has no lmo"),
         ({"tol": 0.0}, ValueError, "tol must be positive"),
-        ({"x0": np.ones(5)}, ValueError, "x0 is outside of the set"),
+        ({"x0": np.ones(5)}, ValueError, "x0 lies outside the set"),
         ({"x0": np.ones(4) / 4}, ValueError, "x0"),
         ({"max_steps": 0}, ValueError, "max_steps"),
+        ({"max_steps": "x", "tol": 1e9}, ValueError, "max_steps"),
+        ({"x0": "abc"}, ValueError, "x0 must be an array of real numbers"),
     ],
 )
 def test_refusals(change: dict[str, Any], error: type, said: str) -> None:
     f, domain, hs, x0 = problem()
     with pytest.raises(error, match=said):
         cg.minimize_constrained(**{"objective": f, "domain": domain, "constraints": hs, "x0": x0} | change)
+
+
+def on_the_simplex(scale: float, offset: float, b: Any) -> tuple[cg.Quadratic, cg.Quadratic]:
+    """f = offset sum(x) + <b, x> and h = scale (sum(x) - 1), which is 0 on the whole simplex."""
+    zero, ones = np.zeros((6, 6)), np.ones(6)
+    return cg.Quadratic(zero, offset * ones + b), cg.Quadratic(zero, scale * ones, -scale)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("scale", "offset"), [(1e17, 1.0), (1.0, 1e14), (1e4, 1e14), (1e17, 1e13)])
+def test_rounding_errors_prove_nothing(seed: int, scale: float, offset: float) -> None:
+    rng = np.random.default_rng(seed)
+    f, h = on_the_simplex(scale, offset, rng.standard_normal(6))
+    result = cg.minimize_constrained(f, cg.Simplex(6), h, rng.dirichlet(np.ones(6)), max_steps=100)
+    lowest = float(f.grad(np.zeros(6)).min())
+    assert result.status != "infeasible" and result.lower_bound <= lowest
+    assert result.status != "converged" or result.fun <= lowest + 0.0101
+
+
+class Listed:
+    """A class of the user's own, with gradients that are lists."""
+
+    def value(self, x: np.ndarray) -> Any:
+        return float(x @ x)
+
+    def grad(self, x: np.ndarray) -> Any:
+        return list(2 * x)
+
+
+class Nothing(Listed):
+    def value(self, x: np.ndarray) -> Any:
+        return None
+
+
+def test_functions_and_sets_of_the_users_own() -> None:
+    _, _, hs, x0 = problem()
+    vertices = cg.user_set(lambda g: np.eye(5)[np.argmin(g)], (5,))
+    found = [cg.minimize_constrained(Listed(), S, hs, list(x0), tol=1e-3) for S in (vertices, cg.Simplex(5))]
+    assert [one.status for one in found] == ["converged"] * 2
+    with pytest.raises(ValueError, match="x0 lies outside the set"):
+        cg.minimize_constrained(Listed(), vertices, hs, 5 * x0)
+    with pytest.raises(ValueError, match="The answer of value must be an array of real numbers, but got a NoneType"):
+        cg.minimize_constrained(Nothing(), vertices, hs)
+    opposite = cg.user_set(lambda g: np.eye(5)[np.argmax(g)], (5,), start=np.full(5, 0.2))
+    with pytest.raises(BadOracle, match="The answer of lmo is worse than a point of the set"):
+        cg.minimize_constrained(*problem()[:1], opposite, hs)
+
+
+def test_a_lower_bound_above_a_feasible_value_is_refused() -> None:
+    f = cg.Quadratic(np.eye(3))
+    h = cg.Quadratic(np.zeros((3, 3)), np.array([1.0, 0.0, 0.0]), -0.6)
+    with pytest.raises(ValueError, match="at a feasible point, below its lower bound 5: lower_bound is too high"):
+        cg.minimize_constrained(f, cg.Simplex(3), h, lower_bound=5.0)
 
 
 def test_minimize_says_where_constraints_go() -> None:

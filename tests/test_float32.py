@@ -503,3 +503,19 @@ def test_binary_files_keep_float32(suffix: str, fault: bool, dtype: Any, tmp_pat
     assert np.array_equal(found.values, values[good]) and found.matrix().dtype == found.values.dtype
     assert (found.cleanup.count("not finite") + found.cleanup.count("missing value")) == (~good).sum()
     assert cg.Completion(found.rows, found.cols, found.values, found.shape).dtype == found.values.dtype
+
+
+@pytest.mark.filterwarnings(
+    "ignore::condgrad.driver.audit.SmoothnessWarning"
+)  # float32 has no more digits at the end of the run
+def test_a_penalty_keeps_what_an_objective_states_of_its_rounding() -> None:
+    """Without it the mapping of gradients in float32 was certified to the digits of float64."""
+    c, box = F32(0.123456789), cg.Box(-np.ones(5), np.ones(5))
+    F = cg.Function(lambda x: F32(((x - c) ** 2).sum() / 2), lambda x: x.astype(F32) - c, (5,), smoothness=1.1)
+    result = cg.minimize(cg.Penalized(F, cg.SmoothedAbsolute(1.0), 1e-30), box, tol=1e-18, max_steps=40)
+    assert result.certificate is not None and result.certificate.upper >= (U32 * float(c)) ** 2
+    rng = np.random.default_rng(0)
+    model = cg.LinearModel(rng.standard_normal((20, 5)), 1e9 * rng.standard_normal(20), cg.Squared())
+    assert cg.Penalized(model, cg.MCP()).grad_scale(np.ones(5)) == model.grad_scale(np.ones(5)) > 0
+    with pytest.raises(TypeError, match=r"The objective is the class Quadratic, an instance was expected"):
+        cg.Penalized(cg.Quadratic, cg.MCP())

@@ -12,6 +12,7 @@ from condgrad.cli import compare, complete, listings, solve, warm_up
 from condgrad.cli.exit_codes import BAD_INPUT, INTERRUPTED
 from condgrad.cli.terminal import say
 from condgrad.runtime.interruption import describe_interruption, raise_on_sigterm
+from condgrad.runtime.workers import error_message
 
 __all__ = ["BAD_INPUT", "main", "parser"]
 
@@ -39,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
                 return arguments.run(arguments)
     except (ValueError, TypeError, ImportError) as error:
         say(f"condgrad: {error}", stream=sys.stderr)
-    except (MemoryError, RecursionError, ArithmeticError) as error:
+    except (MemoryError, RecursionError, OverflowError) as error:
         say(
             f"condgrad: the input is too large or too deeply nested ({type(error).__name__}: {error}).",
             stream=sys.stderr,
@@ -53,6 +54,8 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt as interruption:
         print(f"condgrad: {str(interruption) or describe_interruption(interruption)}", file=sys.stderr)
         return INTERRUPTED
+    except Exception as error:  # of a user's own objective or set
+        say(f"condgrad: {error_message(error)}", stream=sys.stderr)
     return BAD_INPUT
 
 

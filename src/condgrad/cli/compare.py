@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,10 @@ def add(commands: Any) -> None:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r}: give numbers, separated by commas, such as 1e-2,1e-4") from None
 
 
 def compare(arguments: Any) -> int:
@@ -70,11 +74,12 @@ def compare(arguments: Any) -> int:
         progress=False if arguments.quiet else None,
         on_interrupt="return",
     )
+    written = f"Written: {out}/" if found.runs else "Nothing was written."
     if found.runs:
         facts = {"spec": arguments.spec.name, "command": shlex.join(["condgrad", *arguments.argv])}
         found.report(out, f"{arguments.spec.stem}: comparison of methods", facts, arguments.figures)
         found.to_csv(out / "comparison.csv")
-    say(json.dumps(found.plain(), indent=2) if arguments.json else f"{found}\n\nWritten: {out}/")
+    say(json.dumps(found.plain(), indent=2) if arguments.json else f"{found}\n\n{written}")
     if found.interrupted:
         return INTERRUPTED
     return 0 if found.runs else FAILED

@@ -22,7 +22,7 @@ from condgrad.driver.stopping import Rule
 from condgrad.protocols import Point
 from condgrad.runtime.interruption import ACTIONS, attach, default_action, raise_on_sigterm
 from condgrad.runtime.progress import switched_off
-from condgrad.runtime.workers import Progress, answers_of, cores, start_worker
+from condgrad.runtime.workers import Progress, answers_of, cores, error_message, start_worker
 from condgrad.solvers import METHODS
 
 logger = logging.getLogger(__name__)
@@ -255,8 +255,8 @@ def here(source: Source, tasks: Sequence[Task], setting: Setting, out: set[str])
     for asked, seed in tasks:
         try:
             yield (asked, seed), None if asked.label in out else perform(source, asked, seed, setting)
-        except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
-            yield (asked, seed), (asked.label, str(error))
+        except Exception as error:  # also one of the user's own functions, as in a worker
+            yield (asked, seed), (asked.label, error_message(error))
 
 
 def in_workers(

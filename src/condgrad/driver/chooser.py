@@ -17,6 +17,7 @@ import numpy as np
 
 from condgrad.checks import yes_or_no
 from condgrad.driver.counting import Counts, count
+from condgrad.driver.resolve import checked_answers
 from condgrad.points import inner, norm2
 from condgrad.protocols import (
     FiniteSum,
@@ -235,7 +236,7 @@ def choose(
         why = f"as the first that fits, because no time is predicted for any of {', '.join(names)}"
         return Choice(names[0], f"Method '{names[0]}' was chosen {why}."), start
     begun, counts = process_time(), Counts()
-    measured = Measured(count(problem, counts, lambda price: None), clock)
+    measured = Measured(count(Problem(checked_answers(objective), domain), counts, lambda price: None), clock)
     found, point = measured.choice(start, eps, names, free_start)
     spent = {name: calls for name, calls in vars(counts).items() if calls}
     cpu = process_time() - begun if clock else 0.0
@@ -244,7 +245,7 @@ def choose(
 
 def first_vertex(problem: Problem, start: Point) -> Point:
     """The vertex that minimises <grad F(start), x>. A resumed run starts there if its choice has ``at_vertex``."""
-    return _as(start, vertex_oracle(problem.domain)(problem.objective.grad(start)))
+    return _as(start, vertex_oracle(problem.domain)(checked_answers(problem.objective).grad(start)))
 
 
 def _as(start: Point, vertex: Point) -> Point:
@@ -282,16 +283,22 @@ class Measured:
             why = f"the vertex that the first gradient leads to has {_share(gap_there, gap)} of the Frank-Wolfe gap of the start"
             reason = f"Method 'frank-wolfe' was chosen, from a vertex, because {why}."
             return Choice("frank-wolfe", reason, True, {}, dict(self.seconds)), vertex
-        offer = self.offer(start, here, vertex, there, L, gap, eps)
         models = {name: model for name, model in MODELS.items() if name in names}
+        batches = list(models) == ["ncgs-spider"]  # whose prediction needs their time, however few terms there are
+        offer = self.offer(start, here, vertex, there, L, gap, eps, batches)
         if offer.n_terms < MIN_TERMS and len(models) > 1:
             models.pop("ncgs-spider", None)
         predicted = {name: model(offer, self.seconds) for name, model in models.items()}
         best = min(predicted, key=lambda name: predicted[name])
         return Choice(best, self.reason(best, predicted, offer), False, predicted, dict(self.seconds)), start
 
-    def offer(self, x: Point, grad: Point, vertex: Point, there: Point, L: float, gap: float, eps: float) -> Offer:
-        """What the problem offers. Also measures the CPU time of a projection and of a batch, if the problem has them."""
+    def offer(
+        self, x: Point, grad: Point, vertex: Point, there: Point, L: float, gap: float, eps: float, batches: bool
+    ) -> Offer:
+        """What the problem offers. Also measures the CPU time of a projection, if the set has one, and of a batch.
+
+        A batch is measured if F has many terms, or if ``batches`` is True.
+        """
         objective, domain = self.problem.objective, self.problem.domain
         gamma = 1 / (2 * L) if L > 0 else 1.0
         mapping = max(gap, 0.0) / gamma  # an upper bound
@@ -301,7 +308,7 @@ class Measured:
             mapping = norm2(moved - x) / gamma**2
             self.timed("project", domain.project, vertex - gamma * there)
         terms = objective.n_terms if fits(objective, FiniteSum) else 0
-        if terms >= MIN_TERMS:
+        if terms >= MIN_TERMS or (terms and batches):
             batch = objective.draw(int(sqrt(terms)), np.random.default_rng(0))
             for point in (x, vertex):
                 self.timed("batch", objective.grad_terms, point, batch)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from condgrad.checks import not_negative, positive, real, same_shape, whole
+from condgrad.checks import not_negative, positive, real, whole
 from condgrad.driver.counting import Counted, Counts
+from condgrad.driver.resolve import check_problem, check_start, checked_answers
 from condgrad.points import inner
-from condgrad.protocols import COUNTERS, Domain, Objective, Point, missing
+from condgrad.protocols import COUNTERS, Domain, Objective, Point, Problem, missing
 from condgrad.solvers.level_conditional_gradient import ConstrainedProblem, LevelConditionalGradient, LevelState
+from condgrad.solvers.smoothness import VALUE_NOISE
 
 
 @dataclass(frozen=True)
@@ -131,17 +133,20 @@ def minimize_constrained(
     tol = positive(tol, "tol")
     weight = 1.0 if tol_constraints is None else tol / positive(tol_constraints, "tol_constraints")
     bound = None if lower_bound is None else real(lower_bound, "lower_bound")
-    x0 = domain.start() if x0 is None else x0
-    same_shape(x0.shape, domain.shape, "x0")
-    if not getattr(domain, "contains", lambda x: True)(x0):
-        raise ValueError("x0 is outside of the set: give a point of it, or leave x0 out.")
+    whole(max_steps, "max_steps")
+    checked = check_problem(Problem(objective, domain))
+    objective, domain = checked.objective, checked.domain
+    constraints = tuple(check_problem(Problem(h, domain)).objective for h in constraints)
+    x0 = domain.start() if x0 is None else check_start(checked, x0)
 
     counts = Counts()
-    parts = [Counted(part, counts, lambda price: None) for part in (objective, domain, *constraints)]
-    problem, solver = ConstrainedProblem(parts[0], parts[1], tuple(parts[2:]), weight), LevelConditionalGradient(bound)
+    functions = map(checked_answers, (objective, *constraints))
+    f, S, *hs = (Counted(part, counts, lambda price: None) for part in (next(functions), domain, *functions))
+    problem, solver = ConstrainedProblem(f, S, tuple(hs), weight), LevelConditionalGradient(bound)
     state = solver.init(problem, x0)
-    while not (done := max(state.residuals) <= tol or state.infeasible) and state.k < whole(max_steps, "max_steps"):
+    while not (done := max(state.residuals) <= tol or state.infeasible) and state.k < max_steps:
         state = solver.step(problem, state)
+    _check_level(state, lower_bound)
     status = "infeasible" if state.infeasible else "converged" if done else "out_of_budget"
     return _result(state, weight, status, tol, {name: getattr(counts, name) for name in COUNTERS})
 
@@ -163,6 +168,17 @@ def _check(objective: Any, domain: Any, constraints: tuple[Any, ...]) -> None:
                 f"The {noun} {type(part).__name__} states that it is not convex (lower_smoothness > 0), the level conditional "
                 "gradient method needs convex functions: use minimize with a penalty instead."
             )
+
+
+def _check_level(state: LevelState, given: float | None) -> None:
+    """Raise ValueError if f is below its lower bound at a feasible point."""
+    fun, *h = state.values
+    if max(h) <= 0 and fun < state.level - VALUE_NOISE * (abs(fun) + abs(state.level)):
+        why = "lower_bound is too high" if given is not None else "f or a constraint is not convex"
+        raise ValueError(
+            f"f is {fun:.6g} at a feasible point, below its lower bound {state.level:.6g}: {why}, or a gradient does not match "
+            "its function."
+        )
 
 
 def _result(state: LevelState, weight: float, status: str, tol: float, counts: dict[str, int]) -> ConstrainedResult:

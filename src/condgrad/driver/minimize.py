@@ -309,7 +309,9 @@ def plan(
     positive(tol, "tol")
     if polish != "auto":
         yes_or_no(polish, "polish")
-    if not isinstance(measure, bool):
+    if isinstance(measure, bool | str):
+        yes_or_no(measure, "measure")
+    else:
         positive(measure, "measure, where it is a smoothness constant,")
     if stop is not None and not isinstance(stop, Rule):
         raise TypeError(f"stop is {stop!r}, a rule was expected, such as Mapping(1e-6) | Seconds(60).")
@@ -367,6 +369,11 @@ def plan(
                 fitting[entry.name] = built(entry.name)
             except (TypeError, ValueError) as error:
                 refusals[entry.name] = str(error)
+        if fitting and output == "random":
+            fitting = {name: found for name, found in fitting.items() if METHODS[name].output_law is not None}
+            refusals = {
+                "random": "No method that fits has a random output in its theorem: use output='best' or 'last'."
+            }
         if not fitting:
             raise ValueError(no_method(options, refusals))
         clock = method.clock if isinstance(method, Auto) else True

@@ -107,7 +107,7 @@ class Observer:
                 return self.with_errors(own, state.descent)
             if not last:
                 return None
-        if phase_of(state) != "main":
+        if phase_of(state) == "warm-start":
             if not asked.measure or not isfinite(state.L):
                 return None
         elif state.k < self.reached.next_measure or (state.k == 0 and not asked.measure):

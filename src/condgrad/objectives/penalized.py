@@ -9,6 +9,7 @@ import numpy as np
 
 from condgrad import checks
 from condgrad.objectives.losses import Loss, check_loss
+from condgrad.points.rounding import grad_scale
 from condgrad.protocols import Objective, Point, missing
 
 
@@ -42,6 +43,9 @@ class Penalized:
     strength: float = 1.0
 
     def __post_init__(self) -> None:
+        if isinstance(self.objective, type):
+            name = self.objective.__name__
+            raise TypeError(f"The objective is the class {name}, an instance was expected: {name}(...).")
         lacking = missing(self.objective, Objective)
         if lacking:
             raise TypeError(
@@ -75,6 +79,15 @@ class Penalized:
     def lower_bound(self) -> float | None:
         """That of F: penalties are not negative."""
         return getattr(self.objective, "lower_bound", None)
+
+    @property
+    def precision(self) -> float | None:
+        """Machine epsilon of F's gradients; None if F does not state it."""
+        return getattr(self.objective, "precision", None)
+
+    def grad_scale(self, x: Point) -> float:
+        """The norm of the terms whose sum is F's gradient, for the rounding of certificates; 0 if F does not state it."""
+        return grad_scale(self.objective, x)
 
     def value(self, x: Point) -> float:
         """Return F(x) and the penalty together."""

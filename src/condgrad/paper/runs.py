@@ -115,7 +115,7 @@ def output(run: Run) -> Outcome:
     measurements: list[tuple[int, float, float]] = []
 
     def measure(record: Any, x: Any) -> None:
-        if record.phase == "main" and (record.k % stride == 0 or record.k == run["stop"]["steps"]):
+        if record.phase != "warm-start" and (record.k % stride == 0 or record.k == run["stop"]["steps"]):
             measurements.append((record.k, mapping(problem, x, gamma).upper, max(wolfe_gap(problem, x), 0.0)))
 
     result = spec.solve(progress=False, callback=measure, on_interrupt="raise")

@@ -14,17 +14,21 @@ the smoothness of P. docs/methods/level.md has the proof.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, sqrt
 from typing import Any, NamedTuple, final
 
 from condgrad.checks import BadOracle
-from condgrad.points import distance2, inner
+from condgrad.points import distance2, inner, norm2
+from condgrad.points.rounding import gap_rounding, sum_rounding
 from condgrad.protocols import Point
 from condgrad.solvers.smoothness import MAX_DOUBLINGS, VALUE_NOISE
 
 LEVEL_SHARE = 1 / 4
 """The level is raised where the gap is at most this share of R^2; the proof needs one below 1/2."""
+WRONG_ORACLE = 1e-9
+"""An answer of lmo that is worse than the point by more than this, relative to the size of both, shows an error."""
 DECAY = 0.9
 """Factor of M after a step, so that it can fall again."""
 
@@ -84,7 +88,7 @@ class LevelConditionalGradient:
         values, level = problem.values(x0), -inf if self.lower_bound is None else self.lower_bound
         if self.lower_bound is None:
             grad = problem.objective.grad(x0)
-            level = values[0] - inner(grad, x0 - problem.domain.lmo(grad))
+            level = values[0] - upper_gap(grad, x0, problem.domain.lmo(grad), [values[0]], [grad])[0]
         witness = Witness(x0, (0.0,) * len(problem.constraints))
         return LevelState(x=x0, level=level, values=values, witness=witness)
 
@@ -99,7 +103,8 @@ class LevelConditionalGradient:
         grads = [weight * part.grad(x) for weight, part in parts if weight > 0]
         g = sum(grads[1:], grads[0])
         s = problem.domain.lmo(g)
-        gap = max(inner(g, x - s), 0.0)
+        weighted = [a * state.values[0], *(c_i * value for c_i, value in zip(c, state.values[1:], strict=True))]
+        gap, noise = upper_gap(g, x, s, weighted, grads)
 
         if a > 0 and gap <= LEVEL_SHARE * R2:
             multipliers = tuple(problem.weight * c_i / a for c_i in c)
@@ -107,17 +112,36 @@ class LevelConditionalGradient:
         if a == 0 and gap < (1 - LEVEL_SHARE) * R2:
             multipliers = tuple(problem.weight * c_i for c_i in c)
             return replace(state, k=state.k + 1, level=inf, witness=Witness(x, multipliers), infeasible=True)
-        length2 = distance2(s, x)
-        M = state.M or gap / length2
+        slope, length2 = gap - noise, distance2(s, x)
+        if slope <= 0.0 or length2 == 0.0:  # rounding errors are all that is left
+            return replace(state, k=state.k + 1)
+        M = state.M or slope / length2
         for _ in range(MAX_DOUBLINGS):
-            t = min(1.0, gap / (M * length2))
+            t = min(1.0, slope / (M * length2))
             x_next = x + t * (s - x)
             after = replace(state, k=state.k + 1, x=x_next, values=problem.values(x_next), M=DECAY * M)
             P_next = sum(value**2 for value in after.residuals) / 2
-            if P_next <= R2 / 2 - t * gap + M / 2 * t**2 * length2 + VALUE_NOISE * R2:
+            if P_next <= R2 / 2 - t * slope + M / 2 * t**2 * length2 + VALUE_NOISE * R2 + noise:
                 return after
             M = 2 * M
         raise BadOracle(
             "The squared residuals rise along a descent direction of their gradient, however short the step: the gradient of the "
             "objective or of a constraint does not match its value, or is not continuous there."
         )
+
+
+def upper_gap(g: Point, x: Point, s: Point, values: Sequence[float], grads: Sequence[Point]) -> tuple[float, float]:
+    """Return <g, x - s> with the rounding errors that a bound from it has, and these errors.
+
+    Those of the values are a few units of their size and of |grad| |x|, as the terms of a value may cancel.
+    """
+    sizes = sqrt(norm2(x)) + sqrt(norm2(s))
+    terms = sum(map(abs, values)) + 2 * sizes * sum(sqrt(norm2(grad)) for grad in grads)
+    noise = gap_rounding(g, x, s) + sum_rounding(g) * terms
+    gap = inner(g, x - s)
+    if gap < -noise - WRONG_ORACLE * sqrt(norm2(g)) * sizes:
+        raise BadOracle(
+            f"The answer of lmo is worse than a point of the set, by {-gap:.3g}: check that it minimises <g, v> over the set, "
+            "and that x0 is in the set."
+        )
+    return max(gap, 0.0) + noise, noise

@@ -18,7 +18,8 @@ distance, and in a step with 1/(2L) once the length of a step says that the tole
 
 ``momentum`` (adaptive, and an inner solver that projects) is for runs of many steps. From step MOMENTUM_FROM on the gradient is
 taken at theta_md = project(theta + w (theta - theta_{k-1})), with w = n/(n+3) in the n-th step since the last restart. If
-F(theta_k) would be above F(theta), the step is repeated from theta, and n starts at 0 again: F decreases in every step.
+F(theta_k) would be above F(theta), the step is repeated from theta, and n starts at 0 again: F decreases in every step,
+up to the relative error of 1e-12 that is assumed of its values.
 
 ``step_scale`` multiplies beta_k, for experiments: above 1 Theorem 1 does not apply.
 """
