@@ -147,6 +147,27 @@ def test_entries_of_no_use_are_named_with_their_shard(client: Any) -> None:
         ShardedCompletion((rows, cols, values), SHAPE, client=None)
 
 
+def first_and_last(number: int) -> Any:
+    """Three shards of one float32 entry each, but the second has none."""
+    return ([number], [0], np.ones(1, np.float32)) if number != 1 else ([], [], [])
+
+
+def test_shards_without_entries_and_without_weights_add_nothing(client: Any) -> None:
+    heavy = np.array([0] * 20 + [1, 30]), np.r_[:20, 0, 1], np.random.default_rng(1).standard_normal(22)
+    for data, asked in ((heavy, None), (heavy, 50), ((*heavy, np.r_[np.ones(20), 0, 0]), 3)):
+        plain = cg.Completion(*data[:3], SHAPE, weights=data[3] if len(data) == 4 else None)
+        sharded, x = ShardedCompletion(data, SHAPE, client=client, shards=asked), point(3)
+        assert close(sharded.value(x), plain.value(x))
+        assert close(np.asarray(sharded.grad(x)), np.asarray(plain.grad(x)))
+        assert close(sharded.grad(x).T @ np.ones(SHAPE[0]), plain.grad(x).T @ np.ones(SHAPE[0]))
+        assert sharded.smoothness == plain.smoothness
+    assert ShardedCompletion(Loader(first_and_last, 3), SHAPE, client=client).pattern.dtype == np.float32
+    with pytest.raises(ValueError, match="no entries, or entries of weight 0 only"):
+        ShardedCompletion((*heavy, np.zeros(22)), SHAPE, client=client)
+    with pytest.raises(ShardError, match=r"^Shard 1 .*Entry \(30, 1\) is observed 2 times"):
+        ShardedCompletion(tuple(np.append(array, array[-1]) for array in heavy), SHAPE, client=client, shards=2)
+
+
 # ----------------------------------------------------------------------------------------------------------- sources
 
 
@@ -290,6 +311,8 @@ def test_rows_come_from_a_loader_and_from_files(client: Any, tmp_path: Path) -> 
     for k in range(3):
         table[30 * k : 30 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet")
     assert ShardedSum(RowFolder(str(tmp_path), "y"), cg.Huber(), client=client).summaries == arrays.summaries
+    single, plain = A[:5].astype(np.float32), cg.LinearModel(A[:5].astype(np.float32), y[:5], cg.Huber())
+    assert close(ShardedSum((single, y[:5]), cg.Huber(), client=client, shards=7).grad(A[6]), plain.grad(A[6]))
     with pytest.raises(ShardError, match=r"Shard \d could not be loaded .*there is no column z among"):
         ShardedSum(RowFolder(str(tmp_path), "z"), cg.Huber(), client=client)
     with pytest.raises(ShardError, match=r"Shard \d has rows that can't be used .*Logistic needs labels"):
