@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +179,10 @@ def failing(number: int) -> Any:
     return load(number)
 
 
+def leaving(number: int) -> Any:
+    sys.exit(3)
+
+
 def overlapping(number: int) -> Any:
     return load(0)
 
@@ -187,6 +193,10 @@ def test_an_exception_of_the_loader_is_one_sentence_that_names_the_shard(client:
     assert str(caught.value) == ("Shard 2 could not be loaded (OSError: no such file): correct the loader or its data.")
     with pytest.raises(ShardError, match="Shard 1 begins with row 0, but shard 0 goes up to row 9"):
         ShardedCompletion(Loader(overlapping, 2), SHAPE, client=client)
+    with pytest.raises(ShardError, match=r"Shard 0 could not be loaded \(SystemExit: 3\)"):
+        ShardedCompletion(Loader(leaving, 1), SHAPE, client=client)
+    with pytest.raises(ValueError, match="The shape is missing"):
+        ShardedCompletion(Loader(load, 4), client=client)
 
 
 def test_parquet_files_in_any_order_give_the_bits_of_arrays(client: Any, tmp_path: Path) -> None:
@@ -286,6 +296,21 @@ def test_a_sharded_sum_is_the_plain_linear_model(client: Any, kind: str, monkeyp
         again = ShardedSum((given, y, omega), loss, client=client, shards=4)
         assert again.smoothness == pytest.approx(plain.smoothness, rel=1e-5)
         assert again.smoothness >= plain.smoothness
+
+
+def test_rows_of_a_batch_that_are_not_there_are_refused(client: Any) -> None:
+    A, y, _ = samples()
+    F, x = ShardedSum((A, y), cg.Huber(), client=client, shards=3), np.ones(FEATURES)
+    for batch in ([-1, 2], [0, 90]):
+        with pytest.raises(ValueError, match=f"A batch goes from {batch[0]} to {batch[1]}, but ShardedSum has 90 rows"):
+            F.grad_terms(x, np.array(batch))
+    for wrong in (np.zeros(0, int), np.arange(90) < 3):
+        with pytest.raises(ValueError, match="give a list of row numbers"):
+            F.grad_terms(x, wrong)
+    assert F.term_rows(x, np.zeros(0, int)).shape == (0,)
+    assert ShardedSum((np.zeros((9, 501)), y[:9]), cg.Huber(), client=client, shards=1).smoothness == 0.0
+    with pytest.raises(ValueError, match="has no columns"):
+        ShardedSum((np.zeros((9, 0)), y[:9]), cg.Huber(), client=client, shards=1)
 
 
 @pytest.mark.parametrize("method", ["ncgs", "ncgs-vr", "sagafw", "spider-fw", "frank-wolfe"])
@@ -388,6 +413,34 @@ def test_a_shard_that_gives_no_answer_in_time_is_named(client: Any) -> None:
             patient.results(lambda: [patient.submit(hang, event)])
     finally:
         Event(event, client=client).set()
+
+
+class SlowForTwo(cg.Huber):
+    """A loss that needs longer than the time limit for the shard of :func:`some_rows` with number 2."""
+
+    def deriv(self, z: Any, y: Any) -> Any:
+        if y[0] == samples()[1][60]:
+            time.sleep(1.0)
+        return super().deriv(z, y)
+
+
+def test_late_shards_are_named_in_sums_and_batches(client: Any) -> None:
+    F, x = ShardedSum(Loader(some_rows, 3), cg.Huber(), client=client), np.ones(FEATURES)
+    F.loss, F._shards.cluster.timeout = SlowForTwo(), 0.5
+    for compute in (lambda: F.grad(x), lambda: F.grad_terms(x, np.array([60, 61]))):
+        with pytest.raises(ShardError, match=r"^Shards? ([01], )*2 gave no answer within 0\.5 s"):
+            compute()
+        time.sleep(1.0)
+
+
+def test_a_closed_client_and_a_cluster_without_workers_are_named() -> None:
+    with (
+        Client(processes=False, n_workers=0, dashboard_address=":0") as empty,
+        pytest.raises(ShardError, match=r"the cluster has had no worker for 0\.2 s\. Start workers"),
+    ):
+        ShardedSum(samples()[:2], cg.Huber(), client=empty, timeout=0.2)
+    with pytest.raises(ShardError, match=r"the client is closed\. Keep it open"):
+        ShardedSum(samples()[:2], cg.Huber(), client=empty)
 
 
 def test_more_workers_give_the_same_bits(cluster: Any, client: Any, undisturbed: Any) -> None:

@@ -93,6 +93,8 @@ class ShardedCompletion:
         cluster = Cluster(client, timeout)
         opened: Any = source.open(cluster, shape, shards)
         found: Any = getattr(opened, "shape", shape)  # files with names tell the shape
+        if found is None:
+            raise ValueError("The shape is missing: give the number of rows and columns of the matrix.")
         self.shape: tuple[int, int] = found
         names: Any = getattr(opened, "names", None) or (None, None)
         self.row_names, self.col_names = names

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.distributed.cluster import Cluster, Future, Held, lost
+from condgrad.distributed.cluster import Cluster, Future, Held, lost, unfinished
 from condgrad.distributed.sources import Build, Opened
 
 FAN_IN = 8
@@ -75,7 +75,9 @@ class HeldShards:
             Numbers of the shards to compute with; None: all.
         """
 
-        return self.cluster.results(lambda: self._start(function, by_shard, common, last, held, only))
+        return self.cluster.results(
+            lambda: self._start(function, by_shard, common, last, held, only), lambda tasks: unfinished(tasks, only)
+        )
 
     def total(
         self,
@@ -92,14 +94,17 @@ class HeldShards:
         Groups of consecutive shards are added, then groups of these sums: a tree that depends on the number of shards alone, so
         the bits of the sum do not depend on the workers.
         """
+        leaves: list[Future] = []
 
         def start() -> list[Future]:
             parts = self._start(function, by_shard, common, last, held, only)
+            if self.cluster.timeout is not None:  # to name those that are late; else what was added is freed at once
+                leaves[:] = parts
             while len(parts) > 1:
                 parts = [self.cluster.submit(added, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
             return parts
 
-        return self.cluster.results(start)[0]
+        return self.cluster.results(start, lambda _: unfinished(leaves, only if leaves else ()))[0]
 
     def _start(
         self, function: Any, by_shard: Any, common: Any, last: Any, held: Any, only: Sequence[int] | None
