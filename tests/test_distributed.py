@@ -22,6 +22,7 @@ from distributed import Client, LocalCluster
 
 from condgrad.distributed import EntryFolder, Loader, RowFolder, Sharded, ShardedCompletion, ShardedSum, ShardError
 from condgrad.distributed.cluster import Cluster
+from condgrad.distributed.folders import batches
 
 SHAPE = (40, 30)
 LOSSES = {entry.name: entry.factory() for entry in cg.objectives.LOSSES.values()}
@@ -256,6 +257,88 @@ def test_names_in_csv_files_and_in_a_dask_dataframe_give_the_bits_of_numbers(cli
         ShardedCompletion(EntryFolder(str(tmp_path), str(tmp_path)), SHAPE, client=client)
 
 
+def folder(path: Path, **files: str) -> str:
+    """Write CSV files with entries to a new folder."""
+    path.mkdir()
+    for name, lines in files.items():
+        (path / f"{name}.csv").write_text("row,col,value\n" + lines)
+    return str(path)
+
+
+def test_names_in_files_stay_what_they_are(client: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "scratch").mkdir()
+
+    def names(number: int, **files: str) -> Any:
+        stored = EntryFolder(folder(tmp_path / str(number), **files), str(tmp_path / "scratch"), names=True)
+        F = ShardedCompletion(stored, client=client, shards=1)
+        return F.row_names.tolist(), F.col_names.tolist()
+
+    assert names(0, a="007,2,1\n", b="7,10,2\nNA,10,3\n", c="") == (["007", "7", "NA"], [2, 10])
+    assert names(1, a=f"{2**64},1,1\n{2**64 + 1},1,2\n") == ([str(2**64), str(2**64 + 1)], [1])
+    with pytest.raises(ShardError, match=r"a\.csv could not be read \(ValueError: a line has an empty cell"):
+        names(2, a="x,1,1\n,2,2\n")
+    with pytest.raises(ValueError, match="have no entries"):
+        names(3, a="")
+    with pytest.raises(ValueError, match="3 or 4 names were expected"):
+        EntryFolder("data", "scratch", "row")  # type: ignore[arg-type]
+
+
+def test_types_of_files_are_those_of_their_entries(client: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "data").mkdir()
+
+    def write(name: str, **columns: Any) -> None:
+        given = {"row": [0, 1], "col": [0, 1], "value": np.ones(2, np.float32)} | columns
+        parquet.write_table(pa.table(given), tmp_path / "data" / f"{name}.parquet")
+
+    def built(scratch: str = "scratch", **asked: Any) -> Any:
+        stored = EntryFolder(str(tmp_path / "data"), str(tmp_path / scratch), **asked)
+        return ShardedCompletion(stored, None if asked else (2, 2), client=client, shards=1)
+
+    write("0")
+    write("1", row=np.zeros(0, int), col=np.zeros(0, int), value=np.zeros(0, np.float32))
+    assert built().pattern.dtype == np.float32
+    with pytest.raises(ValueError, match=r"No folder could be made in .*: name an existing scratch folder"):
+        built("missing")
+    failures = (
+        ({"value": ["a", "b"]}, r"1\.parquet could not be read .*could not convert string to float: 'a'"),
+        ({"col": ["a", "b"]}, r"1\.parquet could not be read .*the column col holds .*whole numbers were expected"),
+        ({}, r"Shard 0 .*Entry \(0, 0\) is observed 2 times"),
+    )
+    for columns, message in failures:
+        write("1", **columns)
+        with pytest.raises(ShardError, match=message) as caught:
+            built()
+        assert caught.tb
+        assert not list((tmp_path / "scratch").iterdir())  # although the traceback is kept
+    write("1", row=[0.5, 2.0])
+    with pytest.raises(ValueError, match=r"names of different types \(float64, int64\)"):
+        built(names=True)
+    csv = folder(tmp_path / "csv", a="0,0,1\n" * 1999 + "0,0,1.5\n")  # the first block is of whole numbers
+    monkeypatch.setattr("condgrad.distributed.folders.CSV_BLOCK_BYTES", 2**12)
+    assert sum(len(values) for (values,) in batches(f"{csv}/a.csv", ("value",), ("number",))) == 2000
+
+
+def test_names_are_sent_again_when_workers_were_killed(client: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    pytest.importorskip("pyarrow")
+    results, calls = Cluster.results, []
+
+    def disturbed(self: Any, start: Any, *others: Any) -> Any:
+        calls.append(start)
+        if len(calls) == 2:  # the first reads the names, this one uses them
+            for pid in client.run(os.getpid).values():
+                os.kill(pid, signal.SIGKILL)
+        return results(self, start, *others)
+
+    monkeypatch.setattr(Cluster, "results", disturbed)
+    stored = EntryFolder(folder(tmp_path / "data", a="x,1,1\ny,2,2\n"), str(tmp_path), names=True)
+    assert ShardedCompletion(stored, client=client, shards=1).row_names.tolist() == ["x", "y"]
+
+
 # ---------------------------------------------------------------------------------------------------- linear models
 
 
@@ -340,6 +423,11 @@ def test_rows_come_from_a_loader_and_from_files(client: Any, tmp_path: Path) -> 
     assert close(ShardedSum((single, y[:5]), cg.Huber(), client=client, shards=7).grad(A[6]), plain.grad(A[6]))
     with pytest.raises(ShardError, match=r"Shard \d could not be loaded .*there is no column z among"):
         ShardedSum(RowFolder(str(tmp_path), "z"), cg.Huber(), client=client)
+    with pytest.raises(ValueError, match="give a list of names of columns"):
+        ShardedSum(RowFolder(str(tmp_path), "y", "a0"), cg.Huber(), client=client)  # type: ignore[arg-type]
+    (tmp_path / "0.parquet").write_bytes(b"no parquet")
+    with pytest.raises(ShardError, match=r"0\.parquet could not be read"):
+        ShardedSum(RowFolder(str(tmp_path), "y"), cg.Huber(), client=client)
     with pytest.raises(ShardError, match=r"Shard \d has rows that can't be used .*Logistic needs labels"):
         ShardedSum((A, y), cg.Logistic(), client=client)
     with pytest.raises(ValueError, match=r"Rows are \(A, y\): .* but got shapes \(90, 6\), \(3,\)"):

@@ -99,7 +99,11 @@ class ShardedCompletion:
         names: Any = getattr(opened, "names", None) or (None, None)
         self.row_names, self.col_names = names
         """Names of the rows and columns of an EntryFolder with names, in the order of their numbers; else None."""
-        self.pattern = ShardedPattern(cluster, opened, self.shape, self.loss)
+        try:
+            self.pattern = ShardedPattern(cluster, opened, self.shape, self.loss)
+        except BaseException:
+            getattr(opened, "remove", list)()  # the copy of a folder, which a traceback would keep
+            raise
 
     @property
     def _max_weight(self) -> float:
