@@ -39,7 +39,7 @@ class ShardedPattern:
     def __init__(self, cluster: Cluster, opened: Opened, shape: tuple[int, int], loss: Loss):
         self._held = HeldShards(cluster, opened, partial(shards.build, shape=shape, loss=loss))
         self.shape, self.loss, self.n_shards = shape, loss, opened.n_shards
-        self.summaries: tuple[shards.ShardSummary, ...] = tuple(self._held.each(shards.summarise))
+        self.summaries: tuple[shards.ShardSummary, ...] = self._held.summarise(shards.summarise)
         self.size = sum(summary.entries for summary in self.summaries)
         self._check()
 

@@ -84,7 +84,7 @@ class ShardedSum(Sum):
         cluster = Cluster(client, timeout)
         self.loss = loss
         self._shards = HeldShards(cluster, source.open(cluster, None, shards), partial(rows.build_rows, loss=loss))
-        self.summaries: tuple[rows.RowSummary, ...] = tuple(self._shards.each(rows.summarise_rows, last=(loss,)))
+        self.summaries: tuple[rows.RowSummary, ...] = self._shards.summarise(rows.summarise_rows, loss)
         if not all(summary.features for summary in self.summaries):
             raise ValueError("The matrix A of ShardedSum has no columns: give at least one feature.")
         features = {summary.features for summary in self.summaries}
