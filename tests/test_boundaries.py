@@ -97,7 +97,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert where(path) == "report/figures.py"
         assert not outside["matplotlib"], "matplotlib is imported at module level"
     for table in {"pandas", "pyarrow"} & set(outside):
-        rooms = ("driver/trace.py", "data/arrow_columns.py", "data/parquet.py", "distributed/parquet.py")
+        rooms = ("driver/trace.py", "data/arrow_columns.py", "data/parquet.py", "distributed/folders.py")
         rooms += ("learn/completion/table_labels.py", "comparison/costs.py")
         assert where(path) in rooms
         assert not outside[table], f"{table} is imported at module level"
