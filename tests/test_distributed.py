@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from distributed import Client, LocalCluster
 
 from condgrad.distributed import EntryFolder, Loader, RowFolder, Sharded, ShardedCompletion, ShardedSum, ShardError
 from condgrad.distributed.cluster import Cluster
+from condgrad.distributed.folders import batches
 
 SHAPE = (40, 30)
 LOSSES = {entry.name: entry.factory() for entry in cg.objectives.LOSSES.values()}
@@ -147,6 +150,27 @@ def test_entries_of_no_use_are_named_with_their_shard(client: Any) -> None:
         ShardedCompletion((rows, cols, values), SHAPE, client=None)
 
 
+def first_and_last(number: int) -> Any:
+    """Three shards of one float32 entry each, but the second has none."""
+    return ([number], [0], np.ones(1, np.float32)) if number != 1 else ([], [], [])
+
+
+def test_shards_without_entries_and_without_weights_add_nothing(client: Any) -> None:
+    heavy = np.array([0] * 20 + [1, 30]), np.r_[:20, 0, 1], np.random.default_rng(1).standard_normal(22)
+    for data, asked in ((heavy, None), (heavy, 50), ((*heavy, np.r_[np.ones(20), 0, 0]), 3)):
+        plain = cg.Completion(*data[:3], SHAPE, weights=data[3] if len(data) == 4 else None)
+        sharded, x = ShardedCompletion(data, SHAPE, client=client, shards=asked), point(3)
+        assert close(sharded.value(x), plain.value(x))
+        assert close(np.asarray(sharded.grad(x)), np.asarray(plain.grad(x)))
+        assert close(sharded.grad(x).T @ np.ones(SHAPE[0]), plain.grad(x).T @ np.ones(SHAPE[0]))
+        assert sharded.smoothness == plain.smoothness
+    assert ShardedCompletion(Loader(first_and_last, 3), SHAPE, client=client).pattern.dtype == np.float32
+    with pytest.raises(ValueError, match="no entries, or entries of weight 0 only"):
+        ShardedCompletion((*heavy, np.zeros(22)), SHAPE, client=client)
+    with pytest.raises(ShardError, match=r"^Shard 1 .*Entry \(30, 1\) is observed 2 times"):
+        ShardedCompletion(tuple(np.append(array, array[-1]) for array in heavy), SHAPE, client=client, shards=2)
+
+
 # ----------------------------------------------------------------------------------------------------------- sources
 
 
@@ -154,6 +178,10 @@ def failing(number: int) -> Any:
     if number == 2:
         raise OSError("no such\n file")
     return load(number)
+
+
+def leaving(number: int) -> Any:
+    sys.exit(3)
 
 
 def overlapping(number: int) -> Any:
@@ -166,6 +194,10 @@ def test_an_exception_of_the_loader_is_one_sentence_that_names_the_shard(client:
     assert str(caught.value) == ("Shard 2 could not be loaded (OSError: no such file): correct the loader or its data.")
     with pytest.raises(ShardError, match="Shard 1 begins with row 0, but shard 0 goes up to row 9"):
         ShardedCompletion(Loader(overlapping, 2), SHAPE, client=client)
+    with pytest.raises(ShardError, match=r"Shard 0 could not be loaded \(SystemExit: 3\)"):
+        ShardedCompletion(Loader(leaving, 1), SHAPE, client=client)
+    with pytest.raises(ValueError, match="The shape is missing"):
+        ShardedCompletion(Loader(load, 4), client=client)
 
 
 def test_parquet_files_in_any_order_give_the_bits_of_arrays(client: Any, tmp_path: Path) -> None:
@@ -225,6 +257,102 @@ def test_names_in_csv_files_and_in_a_dask_dataframe_give_the_bits_of_numbers(cli
         ShardedCompletion(EntryFolder(str(tmp_path), str(tmp_path)), SHAPE, client=client)
 
 
+def folder(path: Path, **files: str) -> str:
+    """Write CSV files with entries to a new folder."""
+    path.mkdir()
+    for name, lines in files.items():
+        (path / f"{name}.csv").write_text("row,col,value\n" + lines)
+    return str(path)
+
+
+def test_names_in_files_stay_what_they_are(client: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "scratch").mkdir()
+
+    def names(number: int, **files: str) -> Any:
+        stored = EntryFolder(folder(tmp_path / str(number), **files), str(tmp_path / "scratch"), names=True)
+        F = ShardedCompletion(stored, client=client, shards=1)
+        return F.row_names.tolist(), F.col_names.tolist()
+
+    assert names(0, a="007,2,1\n", b="7,10,2\nNA,10,3\n", c="") == (["007", "7", "NA"], [2, 10])
+    assert names(1, a=f"{2**64},1,1\n{2**64 + 1},1,2\n") == ([str(2**64), str(2**64 + 1)], [1])
+    with pytest.raises(ShardError, match=r"a\.csv could not be read \(ValueError: a line has an empty cell"):
+        names(2, a="x,1,1\n,2,2\n")
+    with pytest.raises(ValueError, match="have no entries"):
+        names(3, a="")
+    with pytest.raises(ValueError, match="3 or 4 names were expected"):
+        EntryFolder("data", "scratch", "row")  # type: ignore[arg-type]
+
+
+def test_types_of_files_are_those_of_their_entries(client: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "data").mkdir()
+
+    def write(name: str, **columns: Any) -> None:
+        given = {"row": [0, 1], "col": [0, 1], "value": np.ones(2, np.float32)} | columns
+        parquet.write_table(pa.table(given), tmp_path / "data" / f"{name}.parquet")
+
+    def built(scratch: str = "scratch", **asked: Any) -> Any:
+        stored = EntryFolder(str(tmp_path / "data"), str(tmp_path / scratch), **asked)
+        return ShardedCompletion(stored, None if asked else (2, 2), client=client, shards=1)
+
+    write("0")
+    write("1", row=np.zeros(0, int), col=np.zeros(0, int), value=np.zeros(0, np.float32))
+    assert built().pattern.dtype == np.float32
+    with pytest.raises(ValueError, match=r"No folder could be made in .*: name an existing scratch folder"):
+        built("missing")
+    failures = (
+        ({"value": ["a", "b"]}, r"1\.parquet could not be read .*could not convert string to float: 'a'"),
+        ({"col": ["a", "b"]}, r"1\.parquet could not be read .*the column col holds .*whole numbers were expected"),
+        ({}, r"Shard 0 .*Entry \(0, 0\) is observed 2 times"),
+    )
+    for columns, message in failures:
+        write("1", **columns)
+        with pytest.raises(ShardError, match=message) as caught:
+            built()
+        assert caught.tb
+        assert not list((tmp_path / "scratch").iterdir())  # although the traceback is kept
+    write("1", row=[0.5, 2.0])
+    with pytest.raises(ValueError, match=r"names of different types \(float64, int64\)"):
+        built(names=True)
+    csv = folder(tmp_path / "csv", a="0,0,1\n" * 1999 + "0,0,1.5\n")  # the first block is of whole numbers
+    monkeypatch.setattr("condgrad.distributed.folders.CSV_BLOCK_BYTES", 2**12)
+    assert sum(len(values) for (values,) in batches(f"{csv}/a.csv", ("value",), ("number",))) == 2000
+
+
+def test_names_are_sent_again_when_workers_were_killed(client: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    pytest.importorskip("pyarrow")
+    results, calls = Cluster.results, []
+
+    def disturbed(self: Any, start: Any, *others: Any) -> Any:
+        calls.append(start)
+        if len(calls) == 2:  # the first reads the names, this one uses them
+            for pid in client.run(os.getpid).values():
+                os.kill(pid, signal.SIGKILL)
+        return results(self, start, *others)
+
+    monkeypatch.setattr(Cluster, "results", disturbed)
+    stored = EntryFolder(folder(tmp_path / "data", a="x,1,1\ny,2,2\n"), str(tmp_path), names=True)
+    assert ShardedCompletion(stored, client=client, shards=1).row_names.tolist() == ["x", "y"]
+
+
+def test_a_loader_that_returns_other_data_the_second_time_is_named(client: Any, tmp_path: Path) -> None:
+    def changing(number: int) -> Any:
+        seen = tmp_path / str(number)
+        rows, cols, values = load(number)
+        values = values + (number == 1 and seen.exists())
+        seen.touch()
+        return rows, cols, values
+
+    F = ShardedCompletion(Loader(changing, 2), SHAPE, client=client)
+    F.pattern._held._futures = [None, None]  # as after the death of all workers, but quicker
+    with pytest.raises(ShardError, match=r"^Shard 1 had other data when it was loaded again"):
+        F.value(point(3))
+
+
 # ---------------------------------------------------------------------------------------------------- linear models
 
 
@@ -267,6 +395,21 @@ def test_a_sharded_sum_is_the_plain_linear_model(client: Any, kind: str, monkeyp
         assert again.smoothness >= plain.smoothness
 
 
+def test_rows_of_a_batch_that_are_not_there_are_refused(client: Any) -> None:
+    A, y, _ = samples()
+    F, x = ShardedSum((A, y), cg.Huber(), client=client, shards=3), np.ones(FEATURES)
+    for batch in ([-1, 2], [0, 90]):
+        with pytest.raises(ValueError, match=f"A batch goes from {batch[0]} to {batch[1]}, but ShardedSum has 90 rows"):
+            F.grad_terms(x, np.array(batch))
+    for wrong in (np.zeros(0, int), np.arange(90) < 3):
+        with pytest.raises(ValueError, match="give a list of row numbers"):
+            F.grad_terms(x, wrong)
+    assert F.term_rows(x, np.zeros(0, int)).shape == (0,)
+    assert ShardedSum((np.zeros((9, 501)), y[:9]), cg.Huber(), client=client, shards=1).smoothness == 0.0
+    with pytest.raises(ValueError, match="has no columns"):
+        ShardedSum((np.zeros((9, 0)), y[:9]), cg.Huber(), client=client, shards=1)
+
+
 @pytest.mark.parametrize("method", ["ncgs", "ncgs-vr", "sagafw", "spider-fw", "frank-wolfe"])
 def test_methods_take_the_same_steps_on_a_sharded_sum(client: Any, method: str) -> None:
     A, y, _ = samples()
@@ -290,8 +433,15 @@ def test_rows_come_from_a_loader_and_from_files(client: Any, tmp_path: Path) -> 
     for k in range(3):
         table[30 * k : 30 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet")
     assert ShardedSum(RowFolder(str(tmp_path), "y"), cg.Huber(), client=client).summaries == arrays.summaries
+    single, plain = A[:5].astype(np.float32), cg.LinearModel(A[:5].astype(np.float32), y[:5], cg.Huber())
+    assert close(ShardedSum((single, y[:5]), cg.Huber(), client=client, shards=7).grad(A[6]), plain.grad(A[6]))
     with pytest.raises(ShardError, match=r"Shard \d could not be loaded .*there is no column z among"):
         ShardedSum(RowFolder(str(tmp_path), "z"), cg.Huber(), client=client)
+    with pytest.raises(ValueError, match="give a list of names of columns"):
+        ShardedSum(RowFolder(str(tmp_path), "y", "a0"), cg.Huber(), client=client)  # type: ignore[arg-type]
+    (tmp_path / "0.parquet").write_bytes(b"no parquet")
+    with pytest.raises(ShardError, match=r"0\.parquet could not be read"):
+        ShardedSum(RowFolder(str(tmp_path), "y"), cg.Huber(), client=client)
     with pytest.raises(ShardError, match=r"Shard \d has rows that can't be used .*Logistic needs labels"):
         ShardedSum((A, y), cg.Logistic(), client=client)
     with pytest.raises(ValueError, match=r"Rows are \(A, y\): .* but got shapes \(90, 6\), \(3,\)"):
@@ -365,6 +515,34 @@ def test_a_shard_that_gives_no_answer_in_time_is_named(client: Any) -> None:
             patient.results(lambda: [patient.submit(hang, event)])
     finally:
         Event(event, client=client).set()
+
+
+class SlowForTwo(cg.Huber):
+    """A loss that needs longer than the time limit for the shard of :func:`some_rows` with number 2."""
+
+    def deriv(self, z: Any, y: Any) -> Any:
+        if y[0] == samples()[1][60]:
+            time.sleep(0.6)
+        return super().deriv(z, y)
+
+
+def test_late_shards_are_named_in_sums_and_batches(client: Any) -> None:
+    F, x = ShardedSum(Loader(some_rows, 3), cg.Huber(), client=client), np.ones(FEATURES)
+    F.loss, F._shards.cluster.timeout = SlowForTwo(), 0.3
+    for compute in (lambda: F.grad(x), lambda: F.grad_terms(x, np.array([60, 61]))):
+        with pytest.raises(ShardError, match=r"^Shards? ([01], )*2 gave no answer within 0\.3 s"):
+            compute()
+        time.sleep(0.6)
+
+
+def test_a_closed_client_and_a_cluster_without_workers_are_named() -> None:
+    with (
+        Client(processes=False, n_workers=0, dashboard_address=":0") as empty,
+        pytest.raises(ShardError, match=r"the cluster has had no worker for 0\.2 s\. Start workers"),
+    ):
+        ShardedSum(samples()[:2], cg.Huber(), client=empty, timeout=0.2)
+    with pytest.raises(ShardError, match=r"the client is closed\. Keep it open"):
+        ShardedSum(samples()[:2], cg.Huber(), client=empty)
 
 
 def test_more_workers_give_the_same_bits(cluster: Any, client: Any, undisturbed: Any) -> None:

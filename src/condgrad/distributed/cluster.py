@@ -54,14 +54,17 @@ class Cluster:
 
     def workers(self) -> list[str]:
         """Return the addresses of the workers, in a fixed order; wait for the first one if there is none."""
-        deadline = monotonic() + MAX_WAIT
+        patience = MAX_WAIT if self.timeout is None else min(self.timeout, MAX_WAIT)
+        deadline = monotonic() + patience
         while monotonic() < deadline:
             heartbeat()
             found = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
             if found:
                 return found
             sleep(POLLING)
-        raise TimeoutError(f"there has been no worker for {MAX_WAIT:g} s")
+        raise ShardError(
+            f"No shard could be computed: the cluster has had no worker for {patience:g} s. Start workers."
+        )
 
     def send(self, blocks: Sequence[np.ndarray], copies: int = 1) -> list[Any]:
         """Send arrays to the workers, each to one of them; the others fetch it from there when a task needs it.
@@ -94,39 +97,49 @@ class Cluster:
         """
         return self.client.submit(function, *args, pure=False)
 
-    def results(self, start: Callable[[], Sequence[Future]]) -> list[Any]:
-        """Return the results of the tasks that ``start`` submits, one for each shard; call it again if workers have died."""
+    def results(
+        self, start: Callable[[], Sequence[Future]], late: Callable[[Sequence[Future]], str] | None = None
+    ) -> list[Any]:
+        """Return the results of the tasks that ``start`` submits; call it again if workers have died.
+
+        ``late`` names in messages what is not finished, given the tasks; None: :func:`unfinished`, for one task for each shard.
+        """
+        late = unfinished if late is None else late
         for attempt in range(1, MAX_ATTEMPTS + 1):
             heartbeat()
+            if self.client.status in ("closing", "closed"):
+                raise ShardError(
+                    "No shard could be computed: the client is closed. Keep it open while the objective is used."
+                )
             futures: Sequence[Future] = ()
             try:
                 futures = start()
-                self._wait(futures)
+                self._wait(futures, late)
                 return list(self.client.gather(list(futures)))
             except ShardError:
                 raise
             except LOST as error:
                 if attempt == MAX_ATTEMPTS:
                     raise ShardError(
-                        f"{unfinished(futures)} could not be computed in {MAX_ATTEMPTS} attempts, in each of which a worker "
+                        f"{late(futures)} could not be computed in {MAX_ATTEMPTS} attempts, in each of which a worker "
                         f"died or could not be reached ({explain(error)}): look at the logs of the workers; shards may be "
                         "larger than their memory."
                     ) from None
                 sleep(min(POLLING * 2**attempt, MAX_PAUSE))  # until the scheduler has noticed as well
             except Exception as error:
-                raise ShardError(f"{unfinished(futures)} could not be computed ({explain(error)}).") from error
+                raise ShardError(f"{late(futures)} could not be computed ({explain(error)}).") from error
         raise AssertionError
 
-    def _wait(self, futures: Sequence[Future]) -> None:
+    def _wait(self, futures: Sequence[Future], late: Callable[[Sequence[Future]], str]) -> None:
         if self.timeout is None:
             return
         try:
             wait(list(futures), timeout=self.timeout)
         except TimeoutError:
-            late = unfinished(futures)
+            names = late(futures)
             self.client.cancel(list(futures))
             raise ShardError(
-                f"{late} gave no answer within {self.timeout:g} s: restart the workers that hang, or raise timeout."
+                f"{names} gave no answer within {self.timeout:g} s: restart the workers that hang, or raise timeout."
             ) from None
 
 
@@ -135,9 +148,10 @@ def lost(future: Future | None) -> bool:
     return future is None or future.status not in ("finished", "pending")
 
 
-def unfinished(futures: Sequence[Future]) -> str:
-    """Name the shards whose tasks are not finished."""
-    late = [str(i) for i, future in enumerate(futures) if future.status != "finished"]
+def unfinished(futures: Sequence[Future], names: Sequence[Any] | None = None, what: str = "Shard") -> str:
+    """Name the shards, or what else the tasks are about, whose tasks are not finished; ``names``: None for 0, 1, ..."""
+    names = range(len(futures)) if names is None else names
+    late = [str(name) for name, future in zip(names, futures, strict=True) if future.status != "finished"]
     if not late:
-        return "A shard"
-    return f"Shard {late[0]}" if len(late) == 1 else f"Shards {', '.join(late)}"
+        return f"A {what.lower()}"
+    return f"{what} {late[0]}" if len(late) == 1 else f"{what}s {', '.join(late)}"

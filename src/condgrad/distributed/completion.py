@@ -93,11 +93,17 @@ class ShardedCompletion:
         cluster = Cluster(client, timeout)
         opened: Any = source.open(cluster, shape, shards)
         found: Any = getattr(opened, "shape", shape)  # files with names tell the shape
+        if found is None:
+            raise ValueError("The shape is missing: give the number of rows and columns of the matrix.")
         self.shape: tuple[int, int] = found
         names: Any = getattr(opened, "names", None) or (None, None)
         self.row_names, self.col_names = names
         """Names of the rows and columns of an EntryFolder with names, in the order of their numbers; else None."""
-        self.pattern = ShardedPattern(cluster, opened, self.shape, self.loss)
+        try:
+            self.pattern = ShardedPattern(cluster, opened, self.shape, self.loss)
+        except BaseException:
+            getattr(opened, "remove", list)()  # the copy of a folder, which a traceback would keep
+            raise
 
     @property
     def _max_weight(self) -> float:

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from condgrad import checks
-from condgrad.distributed.cluster import Cluster, Future
+from condgrad.distributed.cluster import Cluster, Future, unfinished
 from condgrad.distributed.shards import ShardError, explain, load
 from condgrad.distributed.sources import Build, Loader, Opened, balanced, default_shards
 from condgrad.runtime.extras import needed_for
@@ -33,6 +34,8 @@ CSV_BLOCK_BYTES = 2**24
 MAX_RANGES = 4096
 """Maximum number of ranges of rows whose entries are counted: shards begin at the bounds of ranges."""
 FORMATS = (".parquet", ".csv")
+NAME, INDEX, NUMBER = "name", "index", "number"
+"""Kinds of columns: names of rows or columns, their numbers from 0, and values."""
 
 
 def files_in(path: str) -> list[str]:
@@ -61,7 +64,8 @@ class EntryFolder:
     columns : tuple of str, default ("row", "col", "value")
         Names of the columns with the row, the column and the value of an entry; a fourth one has weights.
     names : bool, default False
-        Whether rows and columns have names: any numbers or strings. False: they are numbers, counted from 0.
+        Whether rows and columns have names: any numbers or strings, of one type in all files. False: they are numbers, counted
+        from 0. Names in CSV files are strings, as written there, unless all of them are whole numbers.
     """
 
     path: str
@@ -70,9 +74,9 @@ class EntryFolder:
     names: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.columns) not in (3, 4):
+        if isinstance(self.columns, str) or len(self.columns) not in (3, 4):
             raise ValueError(
-                f"EntryFolder has {len(self.columns)} columns, 3 or 4 were expected: row, column, value, weight."
+                f"EntryFolder has the columns {self.columns!r}, 3 or 4 names were expected: row, column, value, weight."
             )
 
     @classmethod
@@ -94,7 +98,7 @@ class EntryFolder:
         """
         if not hasattr(frame, "to_parquet") or not hasattr(frame, "npartitions"):
             raise TypeError(f"The frame is of type {type(frame).__name__}, a Dask DataFrame was expected.")
-        path = tempfile.mkdtemp(prefix="condgrad-entries-", dir=scratch)
+        path = folder_in(scratch, "condgrad-entries-")
         folder = cls(path, scratch, columns, names)
         weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
         frame[list(columns)].to_parquet(path, write_index=False)
@@ -103,8 +107,11 @@ class EntryFolder:
     def open(self, cluster: Cluster, shape: tuple[int, int] | None, shards: int | None) -> Opened:
         files, names = files_in(self.path), None
         if self.names:
-            found = cluster.results(lambda: [cluster.submit(names_in, file, self.columns) for file in files])
-            names = tuple(np.unique(np.concatenate(lists)) for lists in zip(*found, strict=True))
+            found = cluster.results(
+                lambda: [cluster.submit(names_in, file, self.columns) for file in files],
+                lambda tasks: unfinished(tasks, files, "File"),
+            )
+            names = tuple(all_names(lists, self.path) for lists in zip(*found, strict=True))
             known = len(names[0]), len(names[1])
             if shape not in (None, known):
                 raise ValueError(f"The shape is {shape}, but the files name {known}: leave the shape out.")
@@ -112,24 +119,27 @@ class EntryFolder:
         if shape is None:
             raise ValueError("The shape is missing: give it, or names=True if rows and columns have names.")
         n_rows, width = shape[0], -(-shape[0] // MAX_RANGES)
-        sent = [] if names is None else list(cluster.client.scatter(list(names), hash=False))
 
         def each(function: Any, *args: Any) -> list[Any]:
             """Return the results of a function of each file."""
-            return cluster.results(
-                lambda: [
-                    cluster.submit(function, file, number, self.columns, *args, *sent)
-                    for number, file in enumerate(files)
-                ]
-            )
+
+            def start() -> list[Future]:
+                sent = cluster.send(names or (), copies=len(files))  # each time: the worker that holds them may die
+                return [cluster.submit(function, file, n, self.columns, *args, *sent) for n, file in enumerate(files)]
+
+            return cluster.results(start, lambda tasks: unfinished(tasks, files, "File"))
 
         counts = np.asarray(sum(each(count, n_rows, width)))
         checks.whole(int(counts.sum()), f"The number of entries in {self.path}")
         parts = default_shards(int(counts.sum()), n_rows) if shards is None else shards
         cuts = np.minimum(balanced(counts, parts) * width, n_rows)
-        folder = tempfile.mkdtemp(prefix="condgrad-shards-", dir=self.scratch)
+        folder = folder_in(self.scratch, "condgrad-shards-")
         opened = Partitioned(folder, len(files), parts, shape, names)
-        each(partition, cuts, folder)
+        try:
+            each(partition, cuts, folder)
+        except BaseException:
+            opened.remove()  # at once: a traceback may keep this object, and the disk may be full
+            raise
         return opened
 
 
@@ -138,7 +148,7 @@ class Partitioned:
 
     def __init__(self, folder: str, files: int, n_shards: int, shape: tuple[int, int], names: Any):
         self.folder, self.files, self.n_shards, self.shape, self.names = folder, files, n_shards, shape, names
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def submit(self, cluster: Cluster, number: int, build: Build, worker: str) -> Future:
         return cluster.submit(load, number, partial(read_parts, self.folder, self.files), build)
@@ -170,25 +180,47 @@ class RowFolder:
     single: bool = False
 
     def open(self, cluster: Cluster, shape: tuple[int, int] | None, shards: int | None) -> Opened:
+        if isinstance(self.features, str):
+            raise ValueError(f"The features of RowFolder are {self.features!r}: give a list of names of columns.")
         files = files_in(self.path)
-        others = {self.target, self.weight}
-        features = self.features or tuple(name for name in column_names(files[0]) if name not in others)
+        with reading(files[0]):
+            known = schema_of(files[0]).names
+        features = self.features or tuple(name for name in known if name not in (self.target, self.weight))
         if not features:
             raise ValueError(f"The files in {self.path} have no columns but {self.target}: features are missing.")
         read = partial(read_rows, files, tuple(features), self.target, self.weight, self.single)
         return Loader(read, len(files)).open(cluster, shape, shards)
 
 
-def column_names(file: str) -> list[str]:
-    """Return the names of the columns of a file."""
+def folder_in(scratch: str, prefix: str) -> str:
+    """Make a folder of its own in the scratch folder."""
+    try:
+        return tempfile.mkdtemp(prefix=prefix, dir=scratch)
+    except OSError as error:
+        raise ValueError(
+            f"No folder could be made in {scratch} ({explain(error)}): name an existing scratch folder that may be written to."
+        ) from None
+
+
+@contextmanager
+def reading(file: str) -> Iterator[None]:
+    """Turn an exception into a ShardError that names the file."""
+    try:
+        yield
+    except Exception as error:
+        raise ShardError(f"The file {file} could not be read ({explain(error)}): correct it.") from None
+
+
+def schema_of(file: str) -> Any:
+    """Return the names and types of the columns of a file; types in a CSV file are those of its first block."""
     if file.endswith(".csv"):
         from pyarrow import csv
 
         with csv.open_csv(file) as opened:
-            return list(opened.schema.names)
+            return opened.schema
     from pyarrow.parquet import read_schema
 
-    return list(read_schema(file).names)
+    return read_schema(file)
 
 
 def read_rows(
@@ -196,7 +228,7 @@ def read_rows(
 ) -> tuple[np.ndarray, ...]:
     """Return (A, y) or (A, y, weights) of a file."""
     columns = (*features, target, *([weight] if weight else []))
-    parts = [[column.astype(float, copy=False) for column in found] for found in batches(files[number], columns)]
+    parts = list(batches(files[number], columns, [NUMBER] * len(columns)))
     data = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)] or [np.zeros(0)] * len(columns)
     d = len(features)
     A = np.empty((len(data[d]), d), np.float32 if single else float)
@@ -205,24 +237,46 @@ def read_rows(
     return (A, *data[d:])
 
 
-def batches(file: str, columns: Sequence[str]) -> Iterator[list[np.ndarray]]:
-    """Yield the columns of a file, a batch of lines at a time."""
-    names = column_names(file)
-    missing = [name for name in columns if name not in names]
+def batches(file: str, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[list[np.ndarray]]:
+    """Yield the columns of a file, of the kinds NAME, INDEX or NUMBER, a batch of lines at a time."""
+    schema = schema_of(file)
+    missing = [name for name in columns if name not in schema.names]
     if missing:
-        raise ValueError(f"there is no column {missing[0]} among {', '.join(names)}")
-    for batch in _read_csv(file, columns) if file.endswith(".csv") else _read_parquet(file, columns):
+        raise ValueError(f"there is no column {missing[0]} among {', '.join(schema.names)}")
+    for batch in _read_csv(file, columns, kinds, schema) if file.endswith(".csv") else _read_parquet(file, columns):
         found = [batch.column(name) for name in columns]
         if any(column.null_count for column in found):
             raise ValueError("a line has an empty cell")
-        yield [column.to_numpy(zero_copy_only=False) for column in found]
+        arrays = [column.to_numpy(zero_copy_only=False) for column in found]
+        yield [_checked(*each) for each in zip(arrays, columns, kinds, strict=True)]
 
 
-def _read_csv(file: str, columns: Sequence[str]) -> Iterator[Any]:
+def _checked(array: np.ndarray, column: str, kind: str) -> np.ndarray:
+    """Return what a column holds as an array of the type that its kind needs."""
+    if kind == INDEX and array.dtype.kind not in "iu":
+        raise ValueError(
+            f"the column {column} holds {array.dtype}, whole numbers were expected: give names=True for names"
+        )
+    if kind == NAME and array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError(f"a name in the column {column} is NaN")
+    if kind == NUMBER:
+        return array.astype(float) if array.dtype.kind in "Ob" else array
+    return array.astype(str) if array.dtype.kind == "O" else array
+
+
+def _read_csv(file: str, columns: Sequence[str], kinds: Sequence[str], schema: Any) -> Iterator[Any]:
+    """Read names as text, and numbers as float64 if the first ones happen to be whole."""
+    import pyarrow as pa
     from pyarrow import csv
 
-    reading = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False)
-    with csv.open_csv(file, reading, convert_options=csv.ConvertOptions(include_columns=list(columns))) as opened:
+    types = {name: pa.string() for name, kind in zip(columns, kinds, strict=True) if kind == NAME}
+    for name, kind in zip(columns, kinds, strict=True):
+        found = schema.field(name).type
+        if kind == NUMBER and (pa.types.is_integer(found) or pa.types.is_floating(found)):
+            types[name] = pa.float64()
+    missing = {"null_values": [""], "strings_can_be_null": True} if NAME in kinds else {}  # a name may be NA
+    converting = csv.ConvertOptions(include_columns=list(columns), column_types=types, **missing)
+    with csv.open_csv(file, csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False), None, converting) as opened:
         yield from opened
 
 
@@ -235,7 +289,8 @@ def _read_parquet(file: str, columns: Sequence[str]) -> Iterator[Any]:
 
 def entries_in(file: str, columns: Sequence[str], row_names: Any = None, col_names: Any = None) -> Iterator[list[Any]]:
     """Yield the columns of a file with entries, a batch at a time; names of rows and columns are replaced by their numbers."""
-    for found in batches(file, columns):
+    kind = INDEX if row_names is None else NAME
+    for found in batches(file, columns, (kind, kind, NUMBER, NUMBER)[: len(columns)]):
         for k, names in enumerate((row_names, col_names)[: len(found)]):
             if names is not None:
                 found[k] = np.searchsorted(names, found[k].astype(names.dtype))
@@ -244,15 +299,32 @@ def entries_in(file: str, columns: Sequence[str], row_names: Any = None, col_nam
 
 def names_in(file: str, columns: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the names of the rows and of the columns in a file, each once."""
-    try:
-        found: tuple[list[Any], list[Any]] = [], []
-        for parts in batches(file, columns[:2]):
-            for k, names in enumerate(parts):
-                names = names.astype(str) if names.dtype.kind == "O" else names
-                found[k].append(np.unique(names))
-        return np.unique(np.concatenate(found[0])), np.unique(np.concatenate(found[1]))
-    except Exception as error:
-        raise ShardError(f"The file {file} could not be read ({explain(error)}): correct it.") from None
+    with reading(file):
+        found = [[np.unique(names) for names in parts] for parts in batches(file, columns[:2], (NAME, NAME))]
+        rows, cols = ([part[k] for part in found] or [np.zeros(0)] for k in range(2))
+        return np.unique(np.concatenate(rows)), np.unique(np.concatenate(cols))
+
+
+def all_names(lists: Sequence[np.ndarray], path: str) -> np.ndarray:
+    """Return the names in all files, each once; they are numbers if they are text in which all are whole numbers."""
+    given = [names for names in lists if names.size]
+    if not given:
+        raise ValueError(f"The files in {path} have no entries: give at least one.")
+    kinds, merged = {names.dtype.kind for names in given}, np.result_type(*(names.dtype for names in given))
+    if len(kinds) > 1 and merged.kind not in "iu":  # int and float, or text: names that differ might become the same
+        types = ", ".join(sorted({str(names.dtype) for names in given}))
+        raise ValueError(
+            f"The files in {path} have names of different types ({types}): write all of them with one type."
+        )
+    names = np.unique(np.concatenate(given))
+    if names.dtype.kind == "U":
+        try:
+            numbers = names.astype(np.int64)
+        except (ValueError, OverflowError):
+            return names
+        if np.array_equal(numbers.astype(str), names):  # not 007
+            return np.sort(numbers)
+    return names
 
 
 def count(
@@ -266,17 +338,11 @@ def count(
 ) -> np.ndarray:
     """Return the number of entries of each range of ``width`` rows; raise ShardError if the file can't be used."""
     counts = np.zeros(-(-n_rows // width), np.int64)
-    try:
+    with reading(file):
         for (rows,) in entries_in(file, columns[:1], row_names):
-            if rows.dtype.kind not in "iu":
-                raise ValueError(
-                    f"the column {columns[0]} holds {rows.dtype}, whole numbers were expected: give names=True for names"
-                )
             if rows.size and (rows.min() < 0 or rows.max() >= n_rows):
                 raise ValueError(f"rows go from {rows.min()} to {rows.max()}, but the matrix has {n_rows}")
             counts += np.bincount(rows // width, minlength=len(counts))
-    except Exception as error:
-        raise ShardError(f"The file {file} could not be read ({explain(error)}): correct it.") from None
     return counts
 
 
@@ -295,9 +361,10 @@ def partition(
     col_names: Any = None,
 ) -> None:
     """Write the entries of a file to a file for each shard. It may run twice: files are replaced as a whole."""
-    try:
+    with reading(file):
         found = list(entries_in(file, columns, row_names, col_names))
         data = [np.concatenate(column) for column in zip(*found, strict=True)] or [np.zeros(0, int)] * len(columns)
+    try:
         shard = np.searchsorted(cuts[1:-1], data[0], side="right")
         order = np.argsort(shard, kind="stable")
         ends = np.searchsorted(shard[order], np.arange(len(cuts)))
@@ -307,7 +374,7 @@ def partition(
                 np.savez(stream, *(column[kept] for column in data))
     except Exception as error:
         raise ShardError(
-            f"The entries of {file} could not be written to {folder} ({explain(error)}): check the file and the room on the disk."
+            f"The entries of {file} could not be written to {folder} ({explain(error)}): check the room on the disk."
         ) from None
 
 
@@ -317,4 +384,5 @@ def read_parts(folder: str, files: int, shard: int) -> tuple[Any, ...]:
     for number in range(files):
         with np.load(part(folder, shard, number), allow_pickle=False) as saved:
             parts.append([saved[f"arr_{k}"] for k in range(len(saved.files))])
+    parts = [part for part in parts if part[0].size] or parts[:1]  # the types of empty files do not count
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))

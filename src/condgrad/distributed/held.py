@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.distributed.cluster import Cluster, Future, Held, lost
+from condgrad.distributed.cluster import Cluster, Future, Held, lost, unfinished
+from condgrad.distributed.shards import ShardError
 from condgrad.distributed.sources import Build, Opened
 
 FAN_IN = 8
@@ -37,6 +38,22 @@ class HeldShards:
         self.cluster, self.n_shards = cluster, opened.n_shards
         self._opened, self._build = opened, build
         self._futures: Held = [None] * opened.n_shards
+        self._expected: tuple[Any, ...] | None = None
+
+    def summarise(self, function: Callable[..., Any], *last: Any) -> tuple[Any, ...]:
+        """Return ``function(shard, *last)`` of all shards; a shard that is loaded again later must have the same result."""
+        found = tuple(self.each(function, last=last))
+        shards = self.futures()
+        self._expected = found, function, last
+        self._futures = [self._verified(i, shard) for i, shard in enumerate(shards)]
+        return found
+
+    def _verified(self, number: int, shard: Future) -> Future:
+        """Return the shard, compared with its summary whenever it is loaded."""
+        if self._expected is None:
+            return shard
+        found, function, last = self._expected
+        return self.cluster.submit(verified, shard, number, found[number], function, *last)
 
     def futures(self) -> list[Future]:
         """Return the shards; those that are lost are loaded again."""
@@ -45,7 +62,7 @@ class HeldShards:
             for i, future in enumerate(self._futures):
                 if lost(future):
                     worker = workers[i % len(workers)]
-                    self._futures[i] = self._opened.submit(self.cluster, i, self._build, worker)
+                    self._futures[i] = self._verified(i, self._opened.submit(self.cluster, i, self._build, worker))
         return [future for future in self._futures if future is not None]
 
     def each(
@@ -75,7 +92,9 @@ class HeldShards:
             Numbers of the shards to compute with; None: all.
         """
 
-        return self.cluster.results(lambda: self._start(function, by_shard, common, last, held, only))
+        return self.cluster.results(
+            lambda: self._start(function, by_shard, common, last, held, only), lambda tasks: unfinished(tasks, only)
+        )
 
     def total(
         self,
@@ -92,14 +111,17 @@ class HeldShards:
         Groups of consecutive shards are added, then groups of these sums: a tree that depends on the number of shards alone, so
         the bits of the sum do not depend on the workers.
         """
+        leaves: list[Future] = []
 
         def start() -> list[Future]:
             parts = self._start(function, by_shard, common, last, held, only)
+            if self.cluster.timeout is not None:  # to name those that are late; else what was added is freed at once
+                leaves[:] = parts
             while len(parts) > 1:
                 parts = [self.cluster.submit(added, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
             return parts
 
-        return self.cluster.results(start)[0]
+        return self.cluster.results(start, lambda _: unfinished(leaves, only if leaves else ()))[0]
 
     def _start(
         self, function: Any, by_shard: Any, common: Any, last: Any, held: Any, only: Sequence[int] | None
@@ -112,6 +134,15 @@ class HeldShards:
         local = [self.cluster.send(blocks) for blocks in by_shard]
         shared = [[block] * many for block in self.cluster.send(common, copies=many)]
         return self.cluster.map(function, shards, *local, *shared, *([argument] * many for argument in last), *parts)
+
+
+def verified(shard: Any, number: int, expected: Any, summarise: Callable[..., Any], *last: Any) -> Any:
+    """Return the shard; raise ShardError if its summary is not the expected one."""
+    if summarise(shard, *last) != expected:
+        raise ShardError(
+            f"Shard {number} had other data when it was loaded again after a worker died: load must return the same data."
+        )
+    return shard
 
 
 def added(parts: Sequence[np.ndarray]) -> np.ndarray:

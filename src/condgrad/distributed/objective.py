@@ -41,7 +41,7 @@ def _evaluate(shard: _Data, x: np.ndarray, function: Any) -> tuple[float, np.nda
         value, grad = float(value), np.asarray(grad, dtype=float)
         if grad.shape != x.shape:
             raise ValueError(f"the gradient has shape {grad.shape}, but the point {x.shape}")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ShardError(
             f"value_and_grad failed on shard {shard.number} ({explain(error)}): correct the function or the data."
         ) from None

@@ -32,19 +32,21 @@ class ShardedPattern:
     ------
     ShardError
         If a shard can't be loaded, or has a row that is in another one too.
+    ValueError
+        If there are no entries, or all weights are 0.
     """
 
     def __init__(self, cluster: Cluster, opened: Opened, shape: tuple[int, int], loss: Loss):
         self._held = HeldShards(cluster, opened, partial(shards.build, shape=shape, loss=loss))
         self.shape, self.loss, self.n_shards = shape, loss, opened.n_shards
-        self.summaries: tuple[shards.ShardSummary, ...] = tuple(self._held.each(shards.summarise))
+        self.summaries: tuple[shards.ShardSummary, ...] = self._held.summarise(shards.summarise)
         self.size = sum(summary.entries for summary in self.summaries)
         self._check()
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the values and slopes: float32 or float64."""
-        return np.dtype(self.summaries[0].dtype)
+        return np.dtype(next(summary.dtype for summary in self.summaries if summary.entries))
 
     @property
     def cluster(self) -> Cluster:
@@ -52,18 +54,20 @@ class ShardedPattern:
         return self._held.cluster
 
     def _check(self) -> None:
-        before = self.summaries[0]
-        for i, now in enumerate(self.summaries[1:], 1):
+        if not any(summary.weight for summary in self.summaries):
+            raise ValueError("All shards have no entries, or entries of weight 0 only: give at least one that counts.")
+        (last, before), *others = ((i, summary) for i, summary in enumerate(self.summaries) if summary.entries)
+        for i, now in others:
             if now.first < before.stop:
                 raise shards.ShardError(
-                    f"Shard {i} begins with row {now.first}, but shard {i - 1} goes up to row {before.stop - 1}: give each row "
+                    f"Shard {i} begins with row {now.first}, but shard {last} goes up to row {before.stop - 1}: give each row "
                     "to one shard, in the order of the rows."
                 )
             if now.dtype != before.dtype:
                 raise shards.ShardError(
-                    f"Shard {i} has values of {now.dtype}, but shard {i - 1} of {before.dtype}: give all of them the same type."
+                    f"Shard {i} has values of {now.dtype}, but shard {last} of {before.dtype}: give all of them the same type."
                 )
-            before = now
+            last, before = i, now
 
     def rows(self, block: np.ndarray) -> list[np.ndarray]:
         """Return the rows of a block that belong to each shard."""

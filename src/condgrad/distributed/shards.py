@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from condgrad import kernels
+from condgrad import checks, kernels
 from condgrad.objectives.completion import Completion
 from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.points import Pattern
@@ -22,7 +22,7 @@ class ShardError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """Observed entries of consecutive rows, in row-major order."""
+    """Observed entries of consecutive rows, in row-major order; perhaps none."""
 
     number: int
     first: int
@@ -80,21 +80,33 @@ def build(number: int, data: Any, shape: tuple[int, int], loss: Loss) -> Shard:
             raise ValueError(f"there are {len(data)} arrays, not (rows, cols, values) or (rows, cols, values, weights)")
         rows, cols, values, weights = (*data, None) if len(data) == 3 else data
         rows = np.asarray(rows)
+        if not any(np.size(array) for array in data if array is not None):
+            return Shard(number, 0, Pattern((), (), (0, shape[1])), np.zeros(0), np.zeros(0))
         if rows.size and (rows.min() < 0 or rows.max() >= shape[0]):
             raise ValueError(f"rows go from {rows.min()} to {rows.max()}, but the matrix has {shape[0]}")
         first = int(rows.min()) if rows.size else 0
         local = (int(rows.max()) - first + 1 if rows.size else 1, shape[1])
-        entries = Completion(rows - first, cols, values, local, loss, weights)
+        none_counts = weights is not None and not np.any(
+            weights
+        )  # Completion refuses that; other shards may have weights
+        try:
+            entries = Completion(rows - first, cols, values, local, loss, None if none_counts else weights)
+        except ValueError:
+            Completion(rows, cols, values, shape, loss)  # the same error with the row numbers of the whole matrix
+            raise
+        if none_counts:
+            checks.same_shape(np.shape(weights), rows.shape, "The list of weights (one for each value)")
     except Exception as error:
         raise ShardError(f"Shard {number} has entries that can't be used ({explain(error)}): correct them.") from None
-    return Shard(number, first, entries.pattern, entries.values, entries.weights)
+    kept = np.zeros(rows.shape, entries.dtype) if none_counts else entries.weights
+    return Shard(number, first, entries.pattern, entries.values, kept)
 
 
 def load(number: int, loader: Any, build: Any) -> Any:
     """Return the shard of the data that ``loader(number)`` reads; an exception of the loader becomes a ShardError."""
     try:
         data = loader(number)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ShardError(
             f"Shard {number} could not be loaded ({explain(error)}): correct the loader or its data."
         ) from None
@@ -111,7 +123,7 @@ def summarise(shard: Shard) -> ShardSummary:
         shard.first,
         shard.first + pattern.shape[0],
         pattern.size,
-        float(weights.max()) if weights.size else 1.0,
+        float(weights.max()) if weights.size else float(pattern.size > 0),
         float(weights.sum(dtype=float)) if weights.size else float(pattern.size),
         pattern.dtype.name,
         digest.hexdigest()[:16],

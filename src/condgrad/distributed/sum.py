@@ -84,7 +84,9 @@ class ShardedSum(Sum):
         cluster = Cluster(client, timeout)
         self.loss = loss
         self._shards = HeldShards(cluster, source.open(cluster, None, shards), partial(rows.build_rows, loss=loss))
-        self.summaries: tuple[rows.RowSummary, ...] = tuple(self._shards.each(rows.summarise_rows, last=(loss,)))
+        self.summaries: tuple[rows.RowSummary, ...] = self._shards.summarise(rows.summarise_rows, loss)
+        if not all(summary.features for summary in self.summaries):
+            raise ValueError("The matrix A of ShardedSum has no columns: give at least one feature.")
         features = {summary.features for summary in self.summaries}
         if len(features) > 1:
             raise ValueError(
@@ -135,6 +137,8 @@ class ShardedSum(Sum):
         if d <= SMALL:
             total = self._shards.total(rows.gram_matrix, last=(by_norm,))
             return max(float(np.linalg.eigvalsh(total)[-1]), 0.0)
+        if not any(summary.squares for summary in self.summaries):
+            return 0.0
         return largest_eigenvalue(lambda x: self._shards.total(rows.gram_times, common=[x.ravel()], last=(by_norm,)), d)
 
     def value(self, x: np.ndarray) -> float:
@@ -155,8 +159,8 @@ class ShardedSum(Sum):
         return size / self._total_weight * (at_0 + steepest * size * float(np.linalg.norm(x)))
 
     def term_rows(self, x: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        """Return the slopes omega_i phi' of the terms of a batch."""
-        numbers, places, chosen = self._divided(batch)
+        """Return the slopes omega_i phi' of the terms of a batch, which may be empty."""
+        numbers, places, chosen = self._divided(batch, least=0)
         found = self._shards.each(
             rows.term_slopes, by_shard=[chosen], common=[self._point(x)], last=(self.loss,), only=numbers
         )
@@ -168,7 +172,7 @@ class ShardedSum(Sum):
     def assemble(self, slopes: np.ndarray, batch: np.ndarray) -> np.ndarray:
         """Return the mean gradient of the terms of a batch with these slopes."""
         numbers, places, chosen = self._divided(batch)
-        parts = [slopes[place] for place in places]
+        parts = [np.asarray(slopes)[place] for place in places]
         return self._shards.total(rows.assembled, by_shard=[chosen, parts], only=numbers) / len(batch)
 
     def grad_terms(self, x: np.ndarray, batch: np.ndarray) -> np.ndarray:
@@ -182,9 +186,17 @@ class ShardedSum(Sum):
     def _point(self, x: Any) -> np.ndarray:
         return checks.point(x, self.shape, "ShardedSum")
 
-    def _divided(self, batch: np.ndarray) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
+    def _divided(self, batch: np.ndarray, least: int = 1) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
         """Return the shards with rows of a batch and, for each, the places in the batch and the row numbers in the shard."""
         batch = np.asarray(batch)
+        if batch.ndim != 1 or batch.size < least or batch.dtype.kind not in "iu":
+            raise ValueError(
+                f"A batch of ShardedSum has shape {batch.shape} and dtype {batch.dtype}: give a list of row numbers."
+            )
+        if batch.size and (batch.min() < 0 or batch.max() >= self.n_terms):
+            raise ValueError(
+                f"A batch goes from {batch.min()} to {batch.max()}, but ShardedSum has {self.n_terms} rows: count from 0."
+            )
         shard = np.searchsorted(self._ends, batch, side="right")
         numbers = np.unique(shard).tolist()
         places = [np.flatnonzero(shard == number) for number in numbers]

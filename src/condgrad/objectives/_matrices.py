@@ -81,7 +81,7 @@ def row_squares(matrix: Matrix) -> np.ndarray:
     """The squared norms of the rows, in float64."""
     if not is_single(matrix):
         return (matrix * matrix).sum(axis=1)
-    return np.concatenate([(rows * rows).sum(axis=1) for _, rows in pieces(matrix)])
+    return np.concatenate([np.zeros(0), *((rows * rows).sum(axis=1) for _, rows in pieces(matrix))])
 
 
 def spectral_norm(matrix: Matrix, row_scales: np.ndarray | None = None) -> float:
