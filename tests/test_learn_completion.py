@@ -205,7 +205,8 @@ def test_more_entries_are_fitted_on() -> None:
     truth, holes = problem(noise=0.05)
     rows, cols, values = table(holes)
     now, later = rows % 5 != 0, rows % 5 == 0
-    model = RobustCompletion().fit((rows[now], cols[now], values[now]))
+    # by name: a block of equal values is of low rank too, and a loss chosen on held-out entries may fit it
+    model = RobustCompletion("welsch").fit((rows[now], cols[now], values[now]))
     model.partial_fit((rows[later], cols[later], values[later]))
     assert len(model.row_ids_) == 60
     assert relative(model.predict(np.argwhere(truth != 0)), truth.ravel()) < 0.1

@@ -104,11 +104,12 @@ def top_of_gram(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if A.shape[0] > A.shape[1]:
         right, values, left = top_of_gram(A.T)
         return left, values, right
-    n = len(A)
-    vectors = eigh(A @ A.T, subset_by_index=(max(n - MAX_VECTORS, 0), n - 1), overwrite_a=True, check_finite=False)[1]
-    left = np.ascontiguousarray(
-        vectors[:, ::-1]
-    )  # the memory layout affects the last bits of products: use the layout that a checkpoint restores
+    n, scaled = len(A), np.ldexp(A, -np.frexp(np.abs(A).max(initial=0.0))[1])
+    # scaled by a power of two: LAPACK would scale very large and very small matrices by another number, which changes bits
+    sought = max(n - MAX_VECTORS, 0), n - 1
+    vectors = eigh(scaled @ scaled.T, subset_by_index=sought, overwrite_a=True, check_finite=False)[1]
+    # the memory layout affects the last bits of products: use the layout that a checkpoint restores
+    left = np.ascontiguousarray(vectors[:, ::-1])
     right, R = np.linalg.qr(A.T @ left)  # R is nearly diagonal; QR gives orthonormal columns even if values are 0
     signs = np.where(np.diag(R) < 0, -1.0, 1.0)
     return left, np.abs(np.diag(R)), right * signs

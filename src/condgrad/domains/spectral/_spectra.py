@@ -6,6 +6,7 @@ of a matrix, in decreasing order, to those of its projection.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import sqrt
@@ -70,9 +71,13 @@ def scaled_to_unit(matrix: np.ndarray) -> np.ndarray:
 
 
 def moderate(matrix: np.ndarray) -> np.ndarray:
-    """Return the matrix, scaled as by :func:`scaled_to_unit` only if its largest absolute entry is outside of USUAL."""
+    """Return the matrix, scaled by a power of two, which changes no bits, if its largest absolute entry is outside of USUAL."""
     size = finite_size(matrix)
-    return matrix if USUAL[0] < size < USUAL[1] else matrix / (size or 1.0)
+    if USUAL[0] < size < USUAL[1]:
+        return matrix
+    exponent = -math.frexp(size)[1]
+    half = exponent // 2  # in two steps: the whole power may overflow
+    return matrix * math.ldexp(1.0, half) * math.ldexp(1.0, exponent - half)
 
 
 def symmetric_part(matrix: np.ndarray) -> np.ndarray:

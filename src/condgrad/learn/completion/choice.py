@@ -113,7 +113,10 @@ def choose(fit: Fit, up_to: float) -> Model:
         fit.loss = trial.loss
         list_candidate(fit, train, held_out, trial, found if best is not None else 0.0)
         if best is not None and found <= required and not simpler(train, held_out, trial, best, scale):
-            return best
+            # of two losses with the same predictions the later one is narrower: outliers among all entries have less weight
+            narrower = trial.averaging is None and np.array_equal(clipped(trial), clipped(best))
+            if not narrower:
+                return best
         fit.partial_model = trial.validated.model
         return trial
 
