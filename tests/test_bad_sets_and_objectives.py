@@ -288,7 +288,7 @@ REFUSED = {
     "a loss by its name": (
         lambda: LinearModel(np.eye(2), [1.0, 1.0], "squared"),
         "The loss must be an object such as Squared(), but got 'squared': build one of "
-        "squared, huber, welsch, cauchy, geman-mcclure, logistic, sigmoid.",
+        "squared, huber, welsch, cauchy, geman-mcclure, logistic, sigmoid, smoothed-absolute, smoothed-hinge, mcp, scad.",
     ),
     "a loss that is not built": (lambda: complete([0], [0], [1.0], loss=Squared), "such as Squared(), but got <class"),
     "a dense vector to complete": (

@@ -52,7 +52,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little room that hardly any search comes to its end."""
     for name, little in (("STEPS", 12), ("KEPT", 4), ("MAX_RESTARTS", 1), ("SECOND_TRY", 2)):
         monkeypatch.setattr(lanczos, name, little)
-    monkeypatch.setattr(_spectra, "MAX_GRAM_SIZE", 0)  # the pair of an array would be found without a search
+    for size in ("MAX_GRAM_SIZE", "MAX_DENSE_GRAM_SIZE"):  # the pair of an array would be found without a search
+        monkeypatch.setattr(_spectra, size, 0)
 
 
 @pytest.mark.parametrize("spectrum", SPECTRA)

@@ -367,7 +367,8 @@ def test_what_is_certified_is_true(name, tol):
     prox = domain.project(dense - gamma * objective.grad(dense))
     assert np.sum((dense - prox) ** 2) / gamma**2 <= tol * (1 + 1e-5)
     plain = cg.minimize(objective, domain, stop=cg.Mapping(tol) | cg.Steps(60), polish=False)
-    assert result.steps <= plain.steps and result.fun <= plain.fun + max(1e-6, 10 * tol)
+    assert plain.status != "converged" or result.steps <= plain.steps
+    assert result.fun <= plain.fun + max(1e-6, 10 * tol)
 
 
 def test_tiny_tolerances_are_reached_or_said_to_be_out_of_precision():

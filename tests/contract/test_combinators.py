@@ -56,7 +56,7 @@ def test_every_inner_solver_reaches_a_relative_gap_of_1e_8(domain, name):
     u, gamma = np.asarray(domain.start()), 0.5
     g = (u - z) / gamma  # the solution is the projection of z
     scale = domain.max_norm * (domain.max_norm + float(np.linalg.norm(z))) / gamma
-    solver = inner_solver(name, domain, 20_000)
+    solver = cg.Corrective(20_000) if name == "corrective" else inner_solver(name, domain, 20_000)
     with receiving() as reports:
         p, gap, _ = solver.solve(domain, g, u, gamma, absolute(1e-9 * scale), solver.init(domain, u))
     assert gap + worst(reports) <= 1e-8 * scale

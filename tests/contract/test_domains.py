@@ -188,7 +188,8 @@ def test_projecting_a_far_point_keeps_the_sum():
 @pytest.mark.parametrize("steps", [100, 12], ids=["by Lanczos", "with restarts"])
 def test_nuclear_ball_of_large_matrices(shape, steps, monkeypatch):
     monkeypatch.setattr(lanczos, "STEPS", steps)
-    monkeypatch.setattr(_spectra, "MAX_GRAM_SIZE", 0)
+    for size in ("MAX_GRAM_SIZE", "MAX_DENSE_GRAM_SIZE"):
+        monkeypatch.setattr(_spectra, size, 0)
     restarts, restart = [], lanczos._Bidiagonal.restart
     monkeypatch.setattr(lanczos._Bidiagonal, "restart", lambda self: (restarts.append(1), restart(self)))
     D, ball = np.random.default_rng(5).standard_normal(shape), NuclearBall(shape, 2.0)

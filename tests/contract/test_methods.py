@@ -36,7 +36,8 @@ def test_every_method_keeps_its_contract(method, problem, inner):
 
 @every_method
 def test_every_method_keeps_its_contract_by_name(method):
-    report = check_method(method.name)
+    steps = 20 if method.name == "sagafw-s" else 12  # its estimate is poor before all terms have been drawn
+    report = check_method(method.name, steps=steps)
     assert report.passed and not report.notes, str(report)
 
 

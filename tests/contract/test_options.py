@@ -62,8 +62,8 @@ def test_a_wrong_problem_is_refused_in_one_sentence(method):
 def test_an_unknown_option_is_refused_in_one_sentence(method):
     example = case(suited(method)[0])
     with pytest.raises(TypeError) as refusal:
-        cg.minimize(example.objective, example.domain, method=method.name, momentum=0.9)
-    one_sentence(str(refusal.value), method.name, "momentum", *method.options)
+        cg.minimize(example.objective, example.domain, method=method.name, memory=0.9)
+    one_sentence(str(refusal.value), method.name, "memory", *method.options)
 
 
 def one_sentence(message, *names):
@@ -89,7 +89,12 @@ def test_the_entry_is_true(method):
 
 @pytest.mark.parametrize(
     ("method", "option"),
-    [pytest.param(m, option, id=f"{m.name}-{option}") for m in METHODS.values() for option in m.options],
+    [
+        pytest.param(m, option, id=f"{m.name}-{option}")
+        for m in METHODS.values()
+        for option in m.options
+        if (m.name, option) != ("ncgs", "momentum")  # it begins at step 30, with exact projections: see test_adaptive
+    ],
 )
 def test_options_are_real(method, option):
     """Each one changes the iterates, or at least what they cost."""

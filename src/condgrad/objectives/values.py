@@ -159,6 +159,7 @@ class FunctionValuesExpectation(Sampled):
 
     def term_rows(self, x: Point, batch: Batch) -> np.ndarray:
         """Return the two-point estimates of the samples of a batch, stacked."""
+        x = checks.point(x, self.shape, "FunctionValuesExpectation")
         rows = [_two_points(self, x, u, self._at(xi)) for xi, u in zip(batch["xi"], batch["u"], strict=True)]
         return np.array(rows, dtype=float).reshape(len(batch), *self.shape)
 
@@ -241,6 +242,7 @@ class FunctionValuesSum(Sum):
 
     def value(self, x: Point) -> float:
         """Return F(x), the mean of all terms."""
+        x = checks.point(x, self.shape, "FunctionValuesSum")
         return float(np.mean(self._values(x, np.arange(self.n_terms))))
 
     def grad(self, x: Point) -> np.ndarray:

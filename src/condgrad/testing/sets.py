@@ -300,13 +300,14 @@ class _Set:
         beyond = [v - self.size * g for g, v in self.answers[:3]]
         points |= {name: beyond for name in ("contains", "project") if has(self.domain, name)}
         for name, given in points.items():
+            more = (MEMBER_TOLERANCE,) if name == "contains" else ()
             ask = getattr(self.domain, name)
             for x in given:
                 for writeable in (True, False):
                     argument = x.copy()
                     argument.setflags(write=writeable)
                     try:
-                        answer = ask(argument)
+                        answer = ask(argument, *more)
                     except NotGiven:
                         continue
                     except ValueError as error:
