@@ -115,7 +115,7 @@ faults: $(VENV)/ready  ## 200 runs killed at random moments, on failing disks to
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.faults --check
 
 mutants: $(VENV)/ready  ## wrong changes to the core, and which test notices each
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --jobs 2 --check
 
 # One lock, with one version of each package where possible, serves Python 3.11 and newer on every platform: it lists the hash of every file. All but the peers'
 # share their versions, so that `make test` after `make demo` only adds packages.

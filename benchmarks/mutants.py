@@ -6,6 +6,7 @@ run that does not end counts as noticed once it takes several times what the sam
 
 from __future__ import annotations
 
+import argparse
 import ast
 import os
 import re
@@ -15,9 +16,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from queue import SimpleQueue
 from time import monotonic
 from typing import Any
 
@@ -229,27 +232,44 @@ def suites(file: str) -> tuple[str, ...]:
     return (*FIRST[file], *LATER)
 
 
-def judge(bench: Bench, kind: str, mutant: Mutant) -> Iterator[Row]:
+def judge(bench: Bench, kind: str, mutant: Mutant) -> Row:
     before, after = lines_of(mutant, (ROOT / PACKAGE / mutant.file).read_bytes())
     why = EQUIVALENT.get((mutant.file, after), "")
     by, seconds = ("", 0.0) if why else bench.caught(mutant, suites(mutant.file))
     outcome = "equivalent" if why else "caught" if by else "SURVIVED"
     print(f"{outcome}: {mutant.file}: {mutant.wrong} ({by or why or after})", file=sys.stderr, flush=True)
     lines = {"before": before, "after": after}
-    yield {"kind": kind, **asdict(mutant), **lines, "outcome": outcome, "by": by or why, "seconds": seconds}
+    return {"kind": kind, **asdict(mutant), **lines, "outcome": outcome, "by": by or why, "seconds": seconds}
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", default="", metavar="TEXT", help="only the files with this text in their path")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="wrong changes judged at the same time")
 
 
 def main() -> None:
-    args = arguments(__doc__)
+    args = arguments(__doc__, options)
     chosen = {"hand-written": hand_written(), "drawn": drawn(DRAWN)}
+    chosen = {kind: [mutant for mutant in mutants if args.only in mutant.file] for kind, mutants in chosen.items()}
     if args.quick:
-        chosen = {kind: mutants[:: -(-len(mutants) // QUICK)] for kind, mutants in chosen.items()}
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        bench = Bench.at(Path(folder))
-        jobs = [
-            Job(1, lambda a=(bench, kind, mutant): judge(*a)) for kind, mutants in chosen.items() for mutant in mutants
-        ]
-        rows = work_off("mutants", jobs)
+        chosen = {kind: mutants[:: -(-len(mutants) // QUICK)] for kind, mutants in chosen.items() if mutants}
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(args.jobs) as pool:
+        idle: SimpleQueue[Bench] = SimpleQueue()
+        for i in range(args.jobs):
+            idle.put(Bench.at(Path(folder) / str(i)))
+
+        def judged(kind: str, mutant: Mutant) -> Row:
+            bench = idle.get()
+            try:
+                return judge(bench, kind, mutant)
+            finally:
+                idle.put(bench)
+
+        waiting = [pool.submit(judged, kind, mutant) for kind, mutants in chosen.items() for mutant in mutants]
+        try:
+            rows = work_off("mutants", [Job(1, lambda row=row: [row.result()]) for row in waiting])
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
     lines, claims = [], []
     for row in rows:
@@ -265,7 +285,7 @@ def main() -> None:
     for row in rows:
         if row["outcome"] == "SURVIVED":
             print(f"\nSURVIVED in {row['file']}:\n  - {row['before']}\n  + {row['after']}")
-    finish("mutants", args, rows, claims, seed=SEED, unchanged_seconds=bench.seconds)
+    finish("mutants", args, rows, claims, seed=SEED, jobs=args.jobs)
 
 
 if __name__ == "__main__":
