@@ -456,7 +456,7 @@ def test_pairs_are_float32_for_large_factors_and_for_float32_data(monkeypatch):
 
 
 def test_a_phase_holds_the_gradients_of_the_states_and_one_more():
-    """A gradient is as large as the data. Those of the last two steps are needed for the check of L."""
+    """A gradient is as large as the data. The gradients of the last two steps are needed for the check of L."""
     objective, domain = completion()
     alive, most, inside = WeakSet(), [], []
 
