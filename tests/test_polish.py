@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice, pairwise
 from math import inf, isfinite
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tests.resuming import Walk, completion
 import condgrad as cg
 from condgrad.checks import BadOracle
 from condgrad.driver import mapping
+from condgrad.linalg.lanczos import SPARE
 from condgrad.linalg.lbfgs import Iterate, Pairs, lbfgs
 from condgrad.paper.runs import spec_of
 from condgrad.points import inner, norm2
@@ -245,6 +247,20 @@ def test_the_compact_form_is_the_two_loop_recursion(taken):
         np.testing.assert_allclose(known.times_inverse_hessian(g), by_the_two_loops(pairs, g), rtol=1e-9, atol=1e-9)
 
 
+def test_pairs_of_float32_change_directions_by_rounding_only():
+    rng = np.random.default_rng(3)
+    points = [Iterate(w, 0.0, np.arange(1.0, 13.0) * w) for w in rng.standard_normal((6, 12))]
+    double, single = Pairs(4, 12), Pairs(4, 12, np.float32)
+    for old, new in pairwise(points):
+        double.add(old, new)
+        single.add(old, new)
+    assert single.S.nbytes == double.S.nbytes / 2
+    for g in (points[-1].grad, rng.standard_normal(12)):
+        product = single.times_inverse_hessian(g)
+        assert product.dtype == float
+        np.testing.assert_allclose(product, double.times_inverse_hessian(g), rtol=1e-4, atol=1e-4)
+
+
 def test_lbfgs_has_nothing_to_do_at_a_minimum():
     zero = np.zeros(3)
     assert list(lbfgs(lambda w: float(w @ w), lambda w: 2 * w, Iterate(zero, 0.0, zero))) == []
@@ -415,6 +431,75 @@ def test_large_factors_have_no_phase():
     plain = states(problem, alone, 4)
     assert [s.fun for s in limited] == [s.fun for s in plain]
     assert states(problem, solver_of(objective, domain), 4)[-1].fun < plain[-1].fun
+
+
+def test_pairs_are_float32_for_large_factors_and_for_float32_data(monkeypatch):
+    made, init = [], Pairs.__init__
+
+    def noted(self, most, size, dtype=float):
+        made.append((most, size, np.dtype(dtype)))
+        init(self, most, size, dtype)
+
+    monkeypatch.setattr(Pairs, "__init__", noted)
+    objective, domain = completion()
+    rows, cols, values = objective.pattern.rows, objective.pattern.cols, objective.values.astype(np.float32)
+    single = cg.Completion(rows, cols, values, domain.shape)
+    for F, limit in ((objective, 2**23), (objective, 2**14), (single, 2**23)):
+        made.clear()
+        found = states(cg.Problem(F, domain), solver_of(F, domain, pairs=10, max_numbers=limit), 3)
+        assert found[-1].fun < found[0].fun
+        for most, size, dtype in made:
+            large = 20 * size > limit
+            assert dtype == (np.float32 if large or F is single else float)
+            assert 2 * most * size <= limit
+        assert any(dtype == np.float32 for *_, dtype in made) == (F is single or limit == 2**14)
+
+
+def test_a_phase_holds_the_gradients_of_the_states_and_one_more():
+    """A gradient is as large as the data. The gradients of the last two steps are needed for the check of L."""
+    objective, domain = completion()
+    alive, most, inside = WeakSet(), [], []
+
+    class Watched(Tally):
+        def grad(self, x):
+            if inside:
+                most.append(len(alive))  # before the next one
+            found = self._objective.grad(x)
+            alive.add(found)
+            return found
+
+    solver = solver_of(objective, domain, pairs=10).solver
+    inner_descend = Polished.descend
+
+    class Noted(Polished):
+        def descend(self, *arguments):
+            iterates = inner_descend(self, *arguments)
+            for number, iterate in enumerate(iterates):
+                inside[:] = [True] * (number > 0)
+                yield iterate
+            inside.clear()
+
+    solver = WarmStart(Noted(solver.solver, solver.inner, solver.eps), 5)
+    for state in islice(cg.iterate(cg.Problem(Watched(objective), domain), solver, domain.low_rank_start()), 9):
+        assert isfinite(state.L)
+    assert max(most) <= 2, (
+        "the gradients of the descents of two states; the phase frees its own before it computes the next"
+    )
+
+
+def test_an_estimate_limits_the_growth_of_the_rank():
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(rng.random((120, 100)) < 0.5)
+    F, domain = (
+        cg.Completion(rows, cols, rng.standard_normal(len(rows)), (120, 100), cg.Squared()),
+        cg.NuclearBall((120, 100), 1e4),
+    )
+    x = domain.low_rank_start()
+    rank = 20
+    memory = np.linalg.qr(rng.standard_normal((100, rank + SPARE)))[0]
+    found = cg.Spectral().estimate(domain, F.grad(x), x, 1.0, memory)
+    assert rank < found.point.rank <= int(1.5 * rank) + SPARE  # a projection has full rank: the ball is not active
+    assert found.memory.shape[1] <= int(1.5 * rank) + SPARE
 
 
 # ------------------------------------------------------------------------------------------- counts, budgets, interruption

@@ -221,7 +221,7 @@ def minimize(
     shown = (sys.stderr.isatty() if progress is None else progress) and not switched_off()
     picked = {} if ready.choice is None else {"choice": ready.choice.summary()}
     bar = Progress(ready.name if ready.choice is None else f"{ready.name} (chosen)", ready.rule)
-    with raise_on_sigterm(deliver=True), closing(bar), told(ready.choice):
+    with raise_on_sigterm(deliver=True), closing(bar), choice_added(ready.choice):
         result = run(
             ready.problem,
             ready.solver,
@@ -247,7 +247,7 @@ def minimize(
 
 
 @contextmanager
-def told(made: Choice | None) -> Iterator[None]:
+def choice_added(made: Choice | None) -> Iterator[None]:
     """Context that adds the choice of the method to the result of an interrupted run."""
     try:
         yield

@@ -96,8 +96,8 @@ class Observer:
     def certify(self, state: Any, last: bool = False) -> Certificate | None:
         """The certificate that the step itself computed, or, if a measurement is due, a measured certificate; otherwise None.
 
-        A method whose certificate has an infinite gap left the proof to a later step, because a proof is expensive. Then the
-        driver does not measure the step either, except the ``last`` one of a run.
+        An infinite gap in a certificate means that the method leaves the proof to a later step, because a proof is expensive.
+        Then the driver does not measure this step either, unless it is the ``last`` one of the run.
         """
         asked, own = self.asked, state.certificate
         if not asked.checked:

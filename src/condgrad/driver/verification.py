@@ -153,8 +153,8 @@ class Verifier:
         certificate : Certificate
             A verified certificate.
         mostly : bool, default False
-            Return a reason also if only a quarter of the bound (half of the norm of the mapping) is rounding. Used for the
-            message of a run that ends for another reason.
+            Whether a reason is returned as soon as rounding makes up a quarter of the bound (half of the norm of the mapping).
+            True for the message of a run that ends for another reason.
         """
         record, found = self.reached.record, {}
         eps, floor = self.sensible("mapping", self.asked.eps), certificate.floor

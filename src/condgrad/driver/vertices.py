@@ -30,8 +30,8 @@ OF_A_POINT = 1e-5
 """Maximum amount by which an answer may be worse than a known point of the set, relative as in ``TOLERATED``. It is larger,
 because a point that is outside of the set by up to 1e-6 of its diameter counts as inside."""
 DIGITS = 4
-"""``TOLERATED`` and ``OF_A_POINT`` are raised to this many times the machine epsilon of the answers if that is larger, as it is
-for float16 and bfloat16."""
+"""The limits ``TOLERATED`` and ``OF_A_POINT`` are at least this factor times the machine epsilon of the type of the answers. For
+float16 and bfloat16 this is the larger number."""
 PROBES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0)
 """Lengths of the random vectors that :func:`probe` adds to a direction to obtain other answers, relative to the norm of the
 direction."""
@@ -59,8 +59,8 @@ class Compared:
         self.remembered: Vertices = ()
         """The last answers, the latest first."""
         self.points: Vertices = ()
-        """Known points of the set, with which answers are compared too: the start, and during a check of a certificate its
-        points."""
+        """Known points of the set, with which answers are also compared. The start is always one of them. While a certificate is
+        checked, the points of the certificate are others."""
         self.refuted = False
         """Whether the oracle has been shown not to minimise, so that no certificate may rely on it."""
         self.precision = 0.0
@@ -165,10 +165,10 @@ def compared(domain: Any) -> Any:
 def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = False) -> float:
     """Call the linear oracle for the direction of a certificate and for other directions, and compare the answers.
 
-    The other directions are the opposite one, random ones near and far, and ones that are changed in favour of a point seen so
-    far. If the oracle overlooked a better vertex, it is likely to return that vertex for one of these directions. At the end the
-    oracle is called for the given direction again. In total there are at most 24 calls, or 10 with ``brief``. A structured
-    direction is not checked.
+    The other directions are of three kinds: the opposite direction, random directions near and far, and directions that differ
+    from the given one by a vector along which a point seen so far is better. If the oracle has overlooked a better vertex, it is
+    likely to return that vertex for one of these directions. At the end the oracle is called for the given direction again. In
+    total there are at most 24 calls, or 10 with ``brief``. A structured direction is not checked.
 
     Parameters
     ----------

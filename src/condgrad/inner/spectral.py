@@ -47,6 +47,9 @@ matrices too."""
 
 ESTIMATE_PASSES = 2
 """Number of passes of ``estimate``. After one pass, new singular vectors are still too inaccurate for the step to keep them."""
+ESTIMATE_GROWTH = 1.5
+"""Maximum factor by which the rank may grow in one ``estimate``; a rank below 8 counts as 8. Without a limit, the rank in the
+first steps is several times that of the solution, and these steps take most of the time and of the memory."""
 
 
 @dataclass(frozen=True)
@@ -171,12 +174,13 @@ class Spectral:
         The gap of this solution is not known and is reported as infinite. A few random columns join the block, so that a missing
         singular vector is found within a few steps. Many random columns join if the set keeps nearly all Ritz values.
         """
-        z, most = u - gamma * g, min(u.shape)
+        z, rank = u - gamma * g, memory.shape[1] - SPARE
+        widest = min(max(int(ESTIMATE_GROWTH * max(8, rank)), rank + 1, domain.narrowest) + SPARE, *u.shape)
         block, wide = memory, RANDOM_COLUMNS
         for _ in range(ESTIMATE_PASSES):
             heartbeat()
             block = np.c_[block, random_block(len(block), wide)]
-            left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, most), None)
+            left, values, right = RITZ[domain.spectrum](z, wider(block, domain.narrowest, widest), None)
             shrunk = domain.shrink(values)
             k = rank_of(shrunk)
             narrow = k > len(values) - SPARE

@@ -1,8 +1,8 @@
 """Restoration of images with missing and wrong pixels, by smooth interpolation or matrix completion.
 
-The colour channels of an image are put side by side in one matrix, so that they share row factors. Patterns that repeat along
-rows and columns have a low rank; photographs have not, and are better interpolated from the pixels around. Both are done, and the
-one with the smaller error on held-out pixels is taken.
+For matrix completion, the colour channels of an image are put side by side in one matrix, so that they share row factors. Images
+with patterns that repeat along rows and columns have a low rank. Photographs do not have a low rank, and interpolation from the
+pixels around is better. Both methods are tried, and the one with the smaller error on held-out pixels is used.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ MAX_PIXELS = 100_000_000
 """Maximum number of pixels of an image, checked before memory is allocated."""
 
 HELD_OUT_SHARE, MIN_HELD_OUT, MAX_HELD_OUT_SHARE = 0.05, 300, 0.15
-"""Share of the known pixels on which the two methods are compared; of a small image more, up to this number and share. Matrix
-completion does without them."""
+"""The two methods are compared on the share HELD_OUT_SHARE of the known pixels, or on MIN_HELD_OUT pixels if that is more, but at
+most on the share MAX_HELD_OUT_SHARE. Matrix completion is fitted without these pixels."""
 UNEXPLAINED_SHARE = 0.05
-"""Share of the held-out pixels that is left out of the comparison: those which neither method predicts may be wrong."""
+"""Share of the held-out pixels that is left out of the comparison: those that both methods predict worst, because they may be
+wrong pixels."""
 SAMPLE_BYTES = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
 """Bytes per channel of a pixel, by pillow's mode; 1 in all other modes."""
 SUFFIXES_16_BIT = (".png", ".tif", ".tiff")

@@ -1,4 +1,4 @@
-"""Smooth interpolation of the missing pixels of one channel, and its wrong pixels.
+"""Smooth interpolation of the missing pixels of one channel of an image, and a search for its wrong pixels.
 
 Photographs are smooth between their edges rather than of low rank. Missing pixels are therefore interpolated by the surface that
 minimises the sum of squared Laplacians and equals the known pixels (biharmonic interpolation). It is found by conjugate gradients
@@ -15,15 +15,17 @@ from scipy.sparse.linalg import LinearOperator, cg
 WINDOW = 2
 """A pixel is compared with the known pixels at most this number of rows and columns away."""
 SPECKLE_SCALES, CONFIRMED_SCALES = 4.0, 6.0
-"""A known pixel may be wrong if its distance from the median of its window is above the first multiple of the scale there. It is
-wrong if its distance from the interpolation of the other pixels is also above the second one."""
+"""A known pixel may be wrong if its distance from the median of its window is above SPECKLE_SCALES times the scale of the window.
+It is wrong if its distance from the interpolation of the other pixels is also above CONFIRMED_SCALES times this scale."""
 EXTREME_SCALES = 1.0
-"""The same two multiples for pixels with the smallest or largest value of the channel, which salt and pepper have."""
+"""Replaces both SPECKLE_SCALES and CONFIRMED_SCALES for pixels with the smallest or largest value of the channel: wrong pixels
+often have these values (salt and pepper noise)."""
 SIMILAR_DISTANCE, SIMILAR_SHARE, MIN_SIMILAR = 0.02, 0.15, 2
-"""A pixel is right if at least MIN_SIMILAR pixels, and this share of the known ones in its window, have nearly its value: within
-this share of the range of the channel. A line that is one pixel wide has 4 of 24."""
+"""Two pixels are similar if their values differ by at most SIMILAR_DISTANCE times the range of the channel. A pixel is right if
+at least MIN_SIMILAR of the known pixels in its window are similar to it, and at least the share SIMILAR_SHARE of them. On a line
+that is one pixel wide, 4 of 24 pixels are similar."""
 TOLERANCE, MAX_ITERATIONS = 1e-5, 500
-"""Conjugate gradients end when the residual has decreased by this factor, or after this number of iterations. In holes of
+"""Conjugate gradients end when the residual has decreased by the factor TOLERANCE, or after MAX_ITERATIONS. In holes of
 20 pixels, the surface is then accurate to less than a grey level of 255."""
 
 
@@ -59,10 +61,10 @@ def interpolate(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def wrong_pixels(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Mask of the known pixels that differ too much from those around them, such as salt and pepper.
+    """Mask of the known pixels that differ too much from the pixels around them.
 
-    Pixels far from the median of their window are candidates; so are some at edges and corners. All candidates are interpolated
-    from the other pixels, and those that are close to the interpolation are right.
+    Pixels far from the median of their window are candidates. Correct pixels at edges and corners are among them. So all
+    candidates are interpolated from the other pixels, and candidates close to the interpolation are right.
     """
     around = _windows(channel, known)
     median = np.nanmedian(around, axis=0)

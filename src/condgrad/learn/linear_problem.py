@@ -37,7 +37,7 @@ class Design:
     first, which changes the intercept only and improves the condition number. With ``scale`` each feature is then divided by its
     standard deviation (a sparse one, which is not centred, by its largest absolute value), so that neither the ball nor the
     tolerance depends on units. So a coefficient for A is the coefficient of the given feature, multiplied by the scale of the
-    feature and by ``unit`` (see :meth:`to_user`). The last row of the coefficients are the intercepts. A has the type of the
+    feature and by ``unit`` (see :meth:`to_user`). The last row of the coefficients has the intercepts. A has the type of the
     features, float32 or float64; ``centre``, ``scales`` and ``unit`` are numbers of that type, so that A differs from the given
     features by the rounding of its own entries only.
     """

@@ -131,9 +131,9 @@ def _search_with_pilot(
 ) -> tuple[list[Step], float]:
     """Follow the path with a pilot loss, then with the given loss. Returns the path and the scale.
 
-    The pilot is Huber's loss, which is convex; it is the squared loss if that is given. Its fits determine sigma, and the fits
-    with the given loss start from them. As long as the held-out errors are smaller than sigma, the radii around the best one are
-    fitted again with a smaller sigma.
+    The pilot loss is convex: the squared loss if that is the given loss, else Huber's loss. The fits with the pilot loss
+    determine sigma, and the fits with the given loss start from them. As long as the held-out errors are smaller than sigma, the
+    radii around the best one are fitted again with a smaller sigma.
     """
     auto = radius == "auto"
     radii = increasing_radii(train.first_radius(scale)) if auto else [radius]

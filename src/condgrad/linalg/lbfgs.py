@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import inf, isfinite, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -38,7 +38,7 @@ class Iterate(NamedTuple):
     grad: np.ndarray
 
 
-def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20) -> Iterator[Iterate]:
+def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20, dtype: Any = float) -> Iterator[Iterate]:
     """Yield the iterates after ``start``. Ends when no step size is acceptable. Near a solution, the reason is rounding.
 
     Parameters
@@ -51,6 +51,9 @@ def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20) -> Iterato
         The first point, with its value and gradient.
     pairs : int, default 20
         Maximum number of pairs (s, y) kept. They take the memory of 2 * pairs vectors.
+    dtype : {float64, float32}, default float64
+        Type of the pairs. With float32 they take half of the memory, and directions have rounding errors of float32; points,
+        values and gradients are float64 in any case.
 
     Yields
     ------
@@ -64,15 +67,9 @@ def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20) -> Iterato
     >>> bool(last.fun < 1e-20)
     True
     """
-    now, known = start, Pairs(pairs, start.w.size)
+    now, known = start, Pairs(pairs, start.w.size, dtype)
     while True:
-        direction = -known.times_inverse_hessian(now.grad)
-        slope = float(direction @ now.grad)
-        found = None
-        if slope < 0:
-            size = float(np.linalg.norm(direction))
-            first = 1.0 if known.count else min(1.0, FIRST_MOVE * (float(np.linalg.norm(now.w)) or 1.0) / size)
-            found = wolfe_step(value, grad, now, direction, slope, first)
+        found = _next_iterate(value, grad, now, known)
         if found is None:
             if not known.count:
                 return
@@ -81,6 +78,17 @@ def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20) -> Iterato
         known.add(now, found)
         now = found
         yield now
+
+
+def _next_iterate(value: Value, grad: Slope, now: Iterate, known: Pairs) -> Iterate | None:
+    """Return the iterate of one line search along -H g; None if F does not fall along it, or if no step size is acceptable."""
+    direction = -known.times_inverse_hessian(now.grad)
+    slope = float(direction @ now.grad)
+    if not slope < 0:
+        return None
+    size = float(np.linalg.norm(direction))
+    first = 1.0 if known.count else min(1.0, FIRST_MOVE * (float(np.linalg.norm(now.w)) or 1.0) / size)
+    return wolfe_step(value, grad, now, direction, slope, first)
 
 
 class Pairs:
@@ -96,10 +104,12 @@ class Pairs:
         Maximum number of pairs kept.
     size : int
         Length of the vectors.
+    dtype : {float64, float32}, default float64
+        Type of the stored vectors.
     """
 
-    def __init__(self, most: int, size: int):
-        self.S, self.Y = np.empty((2, most, size))
+    def __init__(self, most: int, size: int, dtype: Any = float):
+        self.S, self.Y = np.empty((2, most, size), dtype)
         self.SY, self.YY = np.zeros((2, most, most))
         self.Sg, self.Yg = np.zeros((2, most))
         """Inner products of the vectors s and y of all pairs with the gradient ``at``."""
@@ -114,6 +124,7 @@ class Pairs:
         """Compute the inner products of all pairs with g, if they are not known yet."""
         if self.at is not g:
             n, self.at = self.count, g
+            g = g.astype(self.S.dtype, copy=False)  # else numpy would convert all pairs
             self.Sg[:n], self.Yg[:n] = self.S[:n] @ g, self.Y[:n] @ g
 
     def add(self, old: Iterate, new: Iterate) -> None:
@@ -145,7 +156,8 @@ class Pairs:
         of_Y[order] = inverse = solve_triangular(R, self.Sg[order], check_finite=False)
         right = np.diag(R) * inverse + scale * (YY @ inverse - self.Yg[order])
         of_S[order] = solve_triangular(R, right, trans=1, check_finite=False)
-        product = of_S @ self.S[:n] - (scale * of_Y) @ self.Y[:n]
+        of_S, of_Y = of_S.astype(self.S.dtype, copy=False), (scale * of_Y).astype(self.S.dtype, copy=False)
+        product = (of_S @ self.S[:n] - of_Y @ self.Y[:n]).astype(float, copy=False)
         product += scale * g
         return product
 

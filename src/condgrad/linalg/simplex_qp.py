@@ -177,10 +177,7 @@ def walked(
 
 
 def renumbered(factor: Factor, used: np.ndarray) -> Factor | None:
-    """The factor after the atoms ``used`` (increasing indices) are renumbered from 0;
-
-    None if its atoms are not those in ``used``.
-    """
+    """The factor with the atoms ``used`` (increasing indices) renumbered from 0; None if its atoms are others."""
     if not np.array_equal(np.sort(factor.index), used):
         return None
     return replace(factor, index=np.searchsorted(used, factor.index))

@@ -6,6 +6,7 @@ e <= p <= e + mu G^2/2. docs/methods/smoothing.md has the proof, and how mu is c
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -31,10 +32,42 @@ def _settle(loss: Any, largest_mu: float) -> None:
         )
 
 
+@dataclass(frozen=True)
+class _Smoothed(ABC):
+    """Abstract: the Moreau envelope of a convex loss t = ``excess(z, y)`` >= 0: t^2/(2 mu) if t <= mu, else t - mu/2."""
+
+    mu: float = 0.5
+
+    lower_bound: ClassVar[float] = 0.0
+    lower_smoothness: ClassVar[float] = 0.0
+
+    def __post_init__(self) -> None:
+        _settle(self, np.inf)
+
+    @property
+    def smoothness(self) -> float:
+        """max |phi''|, attained for 0 < t < mu."""
+        return 1 / self.mu
+
+    @property
+    def smoothing_error(self) -> float:
+        """The largest difference to the loss that is not smoothed."""
+        return self.mu / 2
+
+    @abstractmethod
+    def excess(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the loss that is not smoothed, elementwise."""
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = self.excess(z, y)
+        pull = np.minimum(t, self.mu)
+        return pull / self.mu * (t - pull / 2)
+
+
 @stored(validate=_validate)
 @final
 @dataclass(frozen=True)
-class SmoothedAbsolute:
+class SmoothedAbsolute(_Smoothed):
     """The Moreau envelope of |z - y|: (z - y)^2/(2 mu) if |z - y| <= mu, else |z - y| - mu/2. It is Huber(mu)/mu.
 
     Parameters
@@ -43,29 +76,10 @@ class SmoothedAbsolute:
         Smoothing; positive. The envelope is at most mu/2 below |z - y|.
     """
 
-    mu: float = 0.5
-
-    lower_bound: ClassVar[float] = 0.0
     labels: ClassVar[str] = "real"
-    lower_smoothness: ClassVar[float] = 0.0
 
-    def __post_init__(self) -> None:
-        _settle(self, np.inf)
-
-    @property
-    def smoothness(self) -> float:
-        """max |phi''|, attained at z = y."""
-        return 1 / self.mu
-
-    @property
-    def smoothing_error(self) -> float:
-        """The largest difference to |z - y|."""
-        return self.mu / 2
-
-    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        t = np.abs(z - y)
-        pull = np.minimum(t, self.mu)
-        return pull / self.mu * (t - pull / 2)
+    def excess(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.abs(z - y)
 
     def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.clip(z - y, -self.mu, self.mu) / self.mu
@@ -74,7 +88,7 @@ class SmoothedAbsolute:
 @stored(validate=_validate)
 @final
 @dataclass(frozen=True)
-class SmoothedHinge:
+class SmoothedHinge(_Smoothed):
     """The Moreau envelope of the hinge loss max(0, 1 - y z), for labels -1 and 1.
 
     With m = 1 - y z it is 0 if m <= 0, m^2/(2 mu) if m <= mu, and m - mu/2 above.
@@ -85,29 +99,10 @@ class SmoothedHinge:
         Smoothing; positive. The envelope is at most mu/2 below the hinge loss.
     """
 
-    mu: float = 0.5
-
-    lower_bound: ClassVar[float] = 0.0
     labels: ClassVar[str] = "+-1"
-    lower_smoothness: ClassVar[float] = 0.0
 
-    def __post_init__(self) -> None:
-        _settle(self, np.inf)
-
-    @property
-    def smoothness(self) -> float:
-        """max |phi''|, attained for 0 < m < mu."""
-        return 1 / self.mu
-
-    @property
-    def smoothing_error(self) -> float:
-        """The largest difference to the hinge loss."""
-        return self.mu / 2
-
-    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        m = np.maximum(1 - y * z, 0.0)
-        pull = np.minimum(m, self.mu)
-        return pull / self.mu * (m - pull / 2)
+    def excess(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.maximum(1 - y * z, 0.0)
 
     def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return -y * np.clip(1 - y * z, 0.0, self.mu) / self.mu

@@ -91,17 +91,9 @@ class Huber:
         return np.clip(z - y, -self.delta, self.delta)
 
 
-@stored(validate=_validate)
-@final
 @dataclass(frozen=True)
-class Welsch:
-    """The Welsch loss 1 - exp(-(z - y)^2 / sigma), a smoothed l0 loss with values below 1.
-
-    Parameters
-    ----------
-    sigma : float, default 1.0
-        Squared scale of the residuals; positive.
-    """
+class _OfSigma:
+    """Abstract: a loss that is a function of (z - y)^2 / sigma with slope 1 at 0."""
 
     sigma: float = 1.0
 
@@ -109,12 +101,25 @@ class Welsch:
     labels: ClassVar[str] = "real"
 
     def __post_init__(self) -> None:
-        checks.settle(self, sigma=checks.positive(self.sigma, "The sigma of Welsch"))
+        checks.settle(self, sigma=checks.positive(self.sigma, f"The sigma of {type(self).__name__}"))
 
     @property
     def smoothness(self) -> float:
         """max |phi''|, attained at z = y."""
         return 2 / self.sigma
+
+
+@stored(validate=_validate)
+@final
+@dataclass(frozen=True)
+class Welsch(_OfSigma):
+    """The Welsch loss 1 - exp(-(z - y)^2 / sigma), a smoothed l0 loss with values below 1.
+
+    Parameters
+    ----------
+    sigma : float, default 1.0
+        Squared scale of the residuals; positive.
+    """
 
     @property
     def lower_smoothness(self) -> float:
@@ -137,7 +142,7 @@ class Welsch:
 @stored(validate=_validate)
 @final
 @dataclass(frozen=True)
-class Cauchy:
+class Cauchy(_OfSigma):
     """The Cauchy loss log(1 + (z - y)^2 / sigma), which grows logarithmically.
 
     Parameters
@@ -145,19 +150,6 @@ class Cauchy:
     sigma : float, default 1.0
         Squared scale of the residuals; positive.
     """
-
-    sigma: float = 1.0
-
-    lower_bound: ClassVar[float] = 0.0
-    labels: ClassVar[str] = "real"
-
-    def __post_init__(self) -> None:
-        checks.settle(self, sigma=checks.positive(self.sigma, "The sigma of Cauchy"))
-
-    @property
-    def smoothness(self) -> float:
-        """max |phi''|, attained at z = y."""
-        return 2 / self.sigma
 
     @property
     def lower_smoothness(self) -> float:
@@ -179,7 +171,7 @@ class Cauchy:
 @stored(validate=_validate)
 @final
 @dataclass(frozen=True)
-class GemanMcClure:
+class GemanMcClure(_OfSigma):
     """The Geman-McClure loss (z - y)^2 / (sigma + (z - y)^2), with values below 1.
 
     Parameters
@@ -187,19 +179,6 @@ class GemanMcClure:
     sigma : float, default 1.0
         Squared scale of the residuals; positive.
     """
-
-    sigma: float = 1.0
-
-    lower_bound: ClassVar[float] = 0.0
-    labels: ClassVar[str] = "real"
-
-    def __post_init__(self) -> None:
-        checks.settle(self, sigma=checks.positive(self.sigma, "The sigma of GemanMcClure"))
-
-    @property
-    def smoothness(self) -> float:
-        """max |phi''|, attained at z = y."""
-        return 2 / self.sigma
 
     @property
     def lower_smoothness(self) -> float:

@@ -64,9 +64,9 @@ class PolishSettings:
         A step with 1/(2L), which certifies the point, follows the phase at once if the squared length of the sliding step
         before it was at most this multiple of the tolerance. Else another sliding step first looks for missing singular
         vectors.
-    max_numbers : int, default 2**26
-        Maximum number of floats in the pairs of L-BFGS (0.5 GB), which limits the rank: fewer pairs are kept for large factors,
-        and with less than three of them the phase is left out.
+    max_numbers : int, default 2**23
+        Maximum number of floats in the pairs of L-BFGS, which limits the rank: for larger factors the pairs are float32 (32 MiB),
+        fewer pairs are kept, and with less than three of them the phase is left out.
     """
 
     iterations: int = 400
@@ -77,7 +77,7 @@ class PolishSettings:
     slow: float = 0.01
     fallen: float = 1e-3
     close: float = 10.0
-    max_numbers: int = 2**26
+    max_numbers: int = 2**23
 
 
 ENDS = (BudgetEnd, KeyboardInterrupt, MemoryError, *FAULTS)
@@ -133,7 +133,7 @@ class Polished:
         """
         F, x, before = problem.objective, state.x, state.fun
         assert before is not None and state.certificate is not None  # an adaptive step has computed both
-        grad = F.grad(x) if state.grad is None else state.grad
+        grad: Point | None = F.grad(x) if state.grad is None else state.grad
         form = problem.domain.factored(x, grad)
         stable = getattr(earlier.x, "rank", None) == form.rank
         growth = 8 if stable else 1 + state.k // 8  # a rank that changes for ever must not keep the phases short
@@ -146,6 +146,7 @@ class Polished:
         try:
             for iterate in self.descend(F, form, start, first, gamma, pairs, growth):
                 last, estimate = iterate
+                grad = None  # as large as the data, and F has fallen, so that it is hardly ever needed again
             new = compressed(form.point(last.w))
             fun = before if last is start else F.value(new)
         except ENDS as end:
@@ -176,7 +177,8 @@ class Polished:
         def value(w: np.ndarray) -> float:
             heartbeat()
             x = form.point(w)
-            at[:] = [F.grad(x)]  # before the value, which an objective may then know: L-BFGS accepts nearly all points
+            at.clear()  # frees the gradient of the point before, which is as large as the data
+            at.append(F.grad(x))  # before the value, which an objective may then know: L-BFGS accepts nearly all points
             return F.value(x)
 
         def grad(w: np.ndarray) -> np.ndarray:
@@ -187,7 +189,8 @@ class Polished:
         most = min(asked.iterations, asked.while_rank_changes * growth)
         if first <= target:
             return
-        for now in lbfgs(value, grad, start, pairs):
+        single = getattr(F, "dtype", None) == np.float32 or 2 * asked.pairs * start.w.size > asked.max_numbers
+        for now in lbfgs(value, grad, start, pairs, np.float32 if single else float):
             falls.append(now.fun)
             estimate = form.squared_mapping(now.w, now.grad, gamma)
             yield now, estimate

@@ -214,8 +214,9 @@ def _columns_by_role(header: Any, needed: int) -> list[int] | None:
 def _ordered_columns(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
     """Order the columns by known names, else by position.
 
-    Raise ValueError if the order by position contradicts a known name, or if fractions would be ids and whole numbers values;
-    also for three columns of numbers without known names, which may be a matrix, unless only the last one has fractions.
+    Raise ValueError in three cases. The order by position contradicts a known name. Or it would make fractions ids and whole
+    numbers values. Or there are three columns of numbers without known names, which may be a matrix; such columns are accepted
+    if only the last one has fractions.
     """
     roles = [role(str(name)) for name in header]
     if sorted(roles, key=str) == list(range(len(found))):
@@ -277,7 +278,7 @@ def positions(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
 
 
 def merge(old: Entries, new: Entries) -> Entries:
-    """All entries of both; an entry that is in both has its new value."""
+    """The entries of ``old`` and of ``new``. An entry that both have gets its value from ``new``."""
     if old.row_ids is None:
         shape, row_ids, col_ids = (max(old.shape[0], new.shape[0]), old.shape[1]), None, None
         rows, cols = np.concatenate([new.rows, old.rows]), np.concatenate([new.cols, old.cols])

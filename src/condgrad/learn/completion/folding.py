@@ -10,8 +10,8 @@ from condgrad.learn.completion.biases import inlier_weights
 from condgrad.objectives.losses import Loss
 
 CONVEX_ITERATIONS, MAX_ITERATIONS = 10, 40
-"""Number of iterations of reweighted least squares with Huber's loss that precede those with a loss that is not convex, and the
-maximum number of all iterations."""
+"""If the loss is not convex, the first CONVEX_ITERATIONS iterations of reweighted least squares use Huber's loss.
+MAX_ITERATIONS is the maximum number of iterations in total."""
 MAX_DOUBLINGS = 60
 """Maximum number of times the width of a loss is doubled."""
 MIN_PENALTY = 1e-12
