@@ -515,8 +515,10 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("(sqrt(change) - rounding) / sqrt", "sqrt(change) / sqrt", "the rounding of float32 taken for curvature"),
     ],
     "solvers/evaluation.py": [
-        ("np.array_equal(x, y))", "True)", "any two arrays taken for one point"),
-        ("if known.fun is not None and same_point", "if known.fun is not None or same_point", "the value of another point"),
+        ("x.shape == y.shape and bool((x == y).all())", "x.shape == y.shape", "any two arrays taken for one point"),
+        ("if known[part] is not None and same_point(x, known.x)", "if known[part] is not None", "the value of another point"),
+        ("complete = known is not None and known.fun is not None", "complete = known is not None",
+         "no value where only the gradient is known"),
     ],
     "solvers/warm_start.py": [
         ("2 / (k + 2) * (s - x)", "2 / (k + 3) * (s - x)", "a first step that does not reach the vertex"),

@@ -24,7 +24,7 @@ from condgrad.checks import real, whole
 from condgrad.points import distance2, inner, norm2
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import Point, Problem, vertex_oracle
-from condgrad.solvers.evaluation import CachedObjective, grad_at
+from condgrad.solvers.evaluation import cached, grad_at
 from condgrad.solvers.frank_wolfe import FrankWolfe, FrankWolfeState, advance, slope
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.states import Descent
@@ -78,7 +78,7 @@ class BoostedFrankWolfe:
     def step(self, problem: Problem, state: FrankWolfeState) -> FrankWolfeState:
         """Return the state after one step."""
         x, L = state.x, state.L
-        _, fun, grad = grad_at(CachedObjective(problem.objective, state.known), x)
+        _, fun, grad = grad_at(cached(problem.objective, state.known), x)
         s = vertex_oracle(problem.domain)(grad)
         gap, rounding = max(slope(grad, x, s), 0.0), gap_rounding(grad, x, s)
 

@@ -93,7 +93,9 @@ class Backtracking:
         for _ in range(MAX_DOUBLINGS):
             after = objective.value(new.descent.y)
             if descent_holds(new.descent, before, after, state.L):
-                return replace(new, fun=after if new.descent.y is new.x else new.fun, descent_fun=before)
+                fun = after if new.descent.y is new.x else new.fun
+                known = new.fun == fun and new.descent_fun == before
+                return new if known else replace(new, fun=fun, descent_fun=before)
             state = replace(state, L=2 * state.L)
             new = self.solver.step(problem, state)
         length = sqrt(norm2(new.descent.y - new.descent.x))
