@@ -457,6 +457,9 @@ def further(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--page", type=Path, metavar="FILE", help="write the tables of the last run into this page only"
     )
+    parser.add_argument(
+        "--family", action="append", metavar="NAME", help="run only the families whose names contain this"
+    )
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="write the pictures of docs/comparing.md only")
 
 

@@ -517,7 +517,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/evaluation.py": [
         ("x.shape == y.shape and bool((x == y).all())", "x.shape == y.shape", "any two arrays taken for one point"),
         ("if known[part] is not None and same_point(x, known.x)", "if known[part] is not None", "the value of another point"),
-        ("complete = known is not None and known.fun is not None", "complete = known is not None",
+        ("if known is None or known.fun is None:", "if known is None:",
          "no value where only the gradient is known"),
     ],
     "solvers/warm_start.py": [

@@ -79,8 +79,9 @@ class CachedObjective:
 
     def _both(self, x: Point) -> tuple[float, Point]:
         known = self._find(x, 2)
-        complete = known is not None and known.fun is not None
-        return (known if complete else self._keep(Evaluation(x, *self._objective.value_and_grad(x))))[1:]
+        if known is None or known.fun is None:
+            known = self._keep(Evaluation(x, *self._objective.value_and_grad(x)))
+        return known.fun, known.grad
 
     def _find(self, x: Point, part: int) -> Evaluation | None:
         """Return an evaluation at x that has this part; at x itself if there is one, which needs no comparison of entries."""
