@@ -102,7 +102,7 @@ class BoostedFrankWolfe:
     def aligned(self, problem: Problem, grad: Point, x: Point, plain: Aligned) -> Aligned:
         """Return the boosted direction g, which begins with the one towards the Frank-Wolfe vertex."""
         steepest, (_, s) = sqrt(norm2(grad)), plain.parts[0]
-        if plain.gap <= 0 or plain.length2 <= 0:
+        if plain.gap <= 0 or plain.length2 <= 0 or steepest <= 0:
             return plain
         lam = plain.gap / plain.length2
         parts, d = [(lam, s)], lam * (s - x)

@@ -19,6 +19,9 @@ from condgrad.storage.stored import stored
 VALUE_NOISE = 1e-12
 """Assumed relative error of a value of F; smaller differences carry no information about the curvature."""
 
+MIN_L = 1e-100
+"""Least estimate of L: the square of the step size 1/(2L) can be computed."""
+
 MAX_DOUBLINGS = 40
 """Maximum number of doublings of L in one step; if more are needed, value and gradient do not match."""
 
@@ -53,7 +56,8 @@ def local_smoothness(problem: Problem, x: Point, grad: Point | None = None) -> f
         return 1.0
     curvature = sqrt(norm2(problem.objective.grad(x + d) - grad)) / length
     # With a step 1/(2L) much longer than the set, the gradient mapping would be small everywhere: bound L below.
-    return max(curvature, 1e-3 * sqrt(norm2(grad)) / length, 1e-300)
+    found = max(curvature, 1e-3 * sqrt(norm2(grad)) / length)
+    return max(found, MIN_L) if found > 0 else 1.0  # F is constant there, for which any positive L is valid
 
 
 @dataclass(frozen=True)
