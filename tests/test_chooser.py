@@ -15,7 +15,7 @@ from tests.problems import EXPECTATIONS, PLAIN, SUMS, case
 import condgrad as cg
 from condgrad.driver import chooser
 from condgrad.driver.chooser import FIXED_TRIAL, MODELS, NOMINAL, TRIED, Offer, choose, chosen_start, first_vertex
-from condgrad.driver.resolve import check_problem
+from condgrad.driver.resolve import check_problem, with_smoothness
 from condgrad.solvers import METHODS
 
 EVERY = list(METHODS.values())
@@ -36,6 +36,9 @@ def test_accuracy_and_terms_decide_between_full_gradients_and_batches() -> None:
     assert chosen(regression(20_000), 1e-4).method == "ncgs-spider"
     assert chosen(regression(20_000), 1e-14).method == "ncgs"
     assert chosen(regression(500), 1e-4).method != "ncgs-spider"
+    told = regression(20_000)
+    untold = cg.Problem(with_smoothness(told.objective, None), told.domain)
+    assert "ncgs-spider" not in chosen(untold, 1e-4).predicted, "its prediction is for runs that are told L"
 
 
 def test_the_price_of_a_projection_and_of_a_gradient_decide() -> None:

@@ -219,10 +219,10 @@ def choose(
     3. The vertex that minimises <grad F(start), x> is nearly stationary: ``frank-wolfe``, started at this vertex. The test takes
        no further oracle calls, because the gradient and the vertex are computed for the measurement anyway.
     4. Otherwise: the method with the smallest predicted time. ``ncgs-spider`` is considered only for a finite sum of at least
-       1,000 terms. If the set has no projection, ``parameter-free-frank-wolfe`` is tried first, for a tenth of this time. It is
-       chosen if the trial reaches the tolerance, or if its Frank-Wolfe gap fell to a tenth, so fast that at most half of this
-       time is needed. If F is lower at the last point of the trial and ``free_start`` is True, the run of either method starts
-       there.
+       1,000 terms that states its constants. If the set has no projection, ``parameter-free-frank-wolfe`` is tried first, for a
+       tenth of this time. It is chosen if the trial reaches the tolerance, or if its Frank-Wolfe gap fell to a tenth, so fast
+       that at most half of this time is needed. If F is lower at the last point of the trial and ``free_start`` is True, the run
+       of either method starts there.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ class Measured:
         models = {name: model for name, model in MODELS.items() if name in names}
         batches = list(models) == ["ncgs-spider"]  # whose prediction needs their time, however few terms there are
         offer = self.offer(start, here, vertex, there, L, gap, eps, batches)
-        if offer.n_terms < MIN_TERMS and len(models) > 1:
+        if (offer.n_terms < MIN_TERMS or not objective.smoothness) and len(models) > 1:
             models.pop("ncgs-spider", None)
         predicted = {name: model(offer, self.seconds) for name, model in models.items()}
         best = min(predicted, key=lambda name: predicted[name])
