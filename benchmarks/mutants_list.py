@@ -346,7 +346,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if free_start and trial.lower:", "if trial.lower:", "a start that the user gave is left"),
         ("state.k < made.trial_steps", "state.k <= made.trial_steps", "a resumed run starts a step later"),
         ("None if offer.projects or TRIED not in names", "None if TRIED not in names", "trials where sets project"),
-        ("if gaps and 2 * max(L, state.L) * gaps[-1] <= eps:", "if gaps and gaps[-1] <= 0:", "a trial that goes on after its end"),
+        ("if gaps and 2 * max(L, state.L) * gaps[-1] <= eps:", "if gaps and gaps[-1] <= 0:", "a trial that goes past its end"),
         ("or not objective.smoothness) and len(models) > 1", ") and len(models) > 1", "NCGS-SPIDER where no constant is stated"),
     ],
     "driver/constrained.py": [
