@@ -215,6 +215,49 @@ def grouped(seed: int, terms: int = 5_000, features: int = 40, groups: int = 8) 
     )
 
 
+def transport(seed: int, size: int = 12) -> cg.Problem:
+    """An indefinite quadratic over transport plans, with a small linear part: a larger one makes the first vertex a solution."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.dirichlet(np.full(size, 5.0)), rng.dirichlet(np.full(size, 5.0))
+    Q, c = symmetric(size * size, -0.5, 2.0, rng), 0.02 * rng.standard_normal((size, size))
+
+    def value(X: np.ndarray) -> float:
+        return float(X.ravel() @ (Q @ X.ravel()) / 2 + np.sum(c * X))
+
+    def grad(X: np.ndarray) -> np.ndarray:
+        return (Q @ X.ravel()).reshape(size, size) + c
+
+    return cg.Problem(cg.Function(value, grad, (size, size), smoothness=2.0), cg.TransportPolytope(a, b))
+
+
+def sparse_sigmoid(seed: int, terms: int = 5_000, features: int = 100) -> cg.Problem:
+    """The sigmoid loss of labels by a few features, a tenth of them wrong, over the k-sparse polytope."""
+    rng = np.random.default_rng(seed)
+    A, w = rng.standard_normal((terms, features)), np.zeros(features)
+    w[:8] = rng.standard_normal(8)
+    y = np.sign(A @ w) * np.where(rng.random(terms) < 0.1, -1.0, 1.0)
+    return cg.Problem(cg.LinearModel(A, y, cg.Sigmoid()), cg.KSparsePolytope(features, 10, 1.0))
+
+
+def sensing(seed: int, size: int = 20, terms: int = 400) -> cg.Problem:
+    """Robust (Cauchy) sensing of a positive semidefinite matrix of rank 2 from random linear measurements."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((terms, size, size))
+    A = ((A + A.transpose(0, 2, 1)) / 2).reshape(terms, -1)
+    U = rng.standard_normal((size, 2)) / np.sqrt(2 * size)
+    y = A @ (U @ U.T).ravel() + np.where(rng.random(terms) < 0.1, rng.standard_normal(terms), 0.0)
+    vector, trace = cg.LinearModel(A, y, cg.Cauchy()), float(np.sum(U**2))
+
+    def value(X: np.ndarray) -> float:
+        return vector.value(X.ravel())
+
+    def grad(X: np.ndarray) -> np.ndarray:
+        return np.asarray(vector.grad(X.ravel())).reshape(size, size)
+
+    F = cg.Function(value, grad, (size, size), smoothness=vector.smoothness)
+    return cg.Problem(F, cg.Spectrahedron(size, trace))
+
+
 def ball_of(kind: str, size: int) -> Any:
     """The balls of the sigmoid losses. In larger ones the loss saturates: one Frank-Wolfe step reaches a stationary vertex."""
     radius = {"a9a l1": 10.0, "w8a l1": 10.0, "a9a k-support": 1.0, "w8a k-support": 10.0}[kind]
@@ -243,4 +286,7 @@ FAMILIES = (
     Family("traffic, flow polytope", flows, 1e-2, 0.1),
     Family("robust regression, group ball", grouped, 1e-7, 0.08),
     Family("indefinite quadratic, permutahedron", ranking, 1e-4, 0.05, held_out=True),
+    Family("indefinite quadratic, transport plans", transport, 1e-6, 0.2, held_out=True),
+    Family("sigmoid loss, k-sparse polytope", sparse_sigmoid, 1e-7, 0.1, held_out=True),
+    Family("matrix sensing, spectrahedron", sensing, 1e-4, 0.1, held_out=True),
 )

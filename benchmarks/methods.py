@@ -5,7 +5,8 @@ families     Each method that fits, with its defaults and tuned: L and the const
 sums         Term gradients of NCGS-SPIDER and NCGS-VR to one mapping against the number of terms.
 convergence  A strongly convex quadratic over the simplex: Frank-Wolfe gap by step, and atoms, beside copt's pairwise Frank-Wolfe.
 
---page FILE and --pictures DIR write the tables of the last run, and two pictures, for the documentation.
+--family NAME runs one family only. --page FILE and --pictures DIR write the tables of the last run, and two pictures, for the
+documentation; after a run of some families, only their tables and claims are renewed on the page.
 """
 
 from __future__ import annotations
@@ -346,6 +347,15 @@ def show_convergence(rows: list[Row]) -> list[Claim]:
 
 def page(content: dict[str, Any]) -> Iterator[str]:
     """The tables of docs/methods-compared.md."""
+    yield from family_page(content)
+    yield from sums_on_page([each for each in content["rows"] if each["part"] == "sums"])
+    yield from convergence_on_page([each for each in content["rows"] if each["part"] == "convergence"])
+    yield "\n## Claims\n\n| | claim | required | measured |\n|---|---|---|---|"
+    yield from map(claim_line, content["claims"])
+
+
+def family_page(content: dict[str, Any]) -> Iterator[str]:
+    """The sections of the families."""
     rows = [each for each in content["rows"] if each["part"] == "families"]
     for name in dict.fromkeys(each["family"] for each in rows):
         mine = [each for each in rows if each["family"] == name and "skipped" not in each]
@@ -371,11 +381,6 @@ def page(content: dict[str, Any]) -> Iterator[str]:
         yield f"\nFastest: `{best}` with its defaults, `{if_tuned}` if all are tuned. `auto` chose `{auto['chosen']}`."
         if missed:
             yield f"Not reached on most seeds: {', '.join(missed)}."
-    yield from sums_on_page([each for each in content["rows"] if each["part"] == "sums"])
-    yield from convergence_on_page([each for each in content["rows"] if each["part"] == "convergence"])
-    yield "\n## Claims\n\n| | claim | required | measured |\n|---|---|---|---|"
-    for claim in content["claims"]:
-        yield f"| {'holds' if claim['holds'] else '**fails**'} | {claim['claim']} | {claim['required']} | {claim['measured']} |"
 
 
 def sums_on_page(rows: list[Row]) -> Iterator[str]:
@@ -402,8 +407,40 @@ BEGIN, END = "<!-- tables: python -m benchmarks.methods -->", "<!-- end of the t
 def write_page(path: Path, results: Path) -> None:
     content = json.loads((results / "methods.json").read_text(encoding="utf-8"))
     text = path.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    path.write_text(f"{before}{BEGIN}\n" + "\n".join(page(content)) + f"\n\n{END}{after}", encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    tables, after = rest.split(END)
+    complete = any(each["part"] == "sums" for each in content["rows"])
+    tables = (
+        "\n".join(page(content)) + "\n\n"
+        if complete
+        else renewed(tables.lstrip("\n"), "\n".join(family_page(content)), content)
+    )
+    path.write_text(f"{before}{BEGIN}\n{tables}{END}{after}", encoding="utf-8")
+
+
+def renewed(tables: str, new: str, content: dict[str, Any]) -> str:
+    """The tables of the page with the sections of some families, and the claims about them, replaced or added."""
+    for section in new.split("\n### ")[1:]:
+        head = section.split("\n")[0].split(" (held out")[0]
+        old = [each for each in tables.split("\n### ")[1:] if each.split("\n")[0].split(" (held out")[0] == head]
+        if old:
+            tables = tables.replace(f"\n### {old[0]}", f"\n### {section.rstrip()}\n", 1)
+        else:
+            tables = tables.replace("\n### Term gradients", f"\n### {section.rstrip()}\n\n### Term gradients", 1)
+    lines = tables.split("\n")
+    for claim in content["claims"]:
+        line, at = claim_line(claim), [i for i, each in enumerate(lines) if f"| {claim['claim']} |" in each]
+        last = max(i for i, each in enumerate(lines) if "| auto, " in each)
+        if at:
+            lines[at[0]] = line
+        else:
+            lines.insert(last + 1, line)
+    return "\n".join(lines)
+
+
+def claim_line(claim: dict[str, Any]) -> str:
+    holds = "holds" if claim["holds"] else "**fails**"
+    return f"| {holds} | {claim['claim']} | {claim['required']} | {claim['measured']} |"
 
 
 def draw(folder: Path) -> None:
@@ -420,6 +457,9 @@ def further(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--page", type=Path, metavar="FILE", help="write the tables of the last run into this page only"
     )
+    parser.add_argument(
+        "--family", action="append", metavar="NAME", help="run only the families whose names contain this"
+    )
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="write the pictures of docs/comparing.md only")
 
 
@@ -433,6 +473,8 @@ def main() -> None:
         return
     seeds = 1 if args.quick else SEEDS
     families = [family for family in FAMILIES if not args.quick or not family.name.startswith("sigmoid")]
+    if args.family:
+        families = [family for family in families if any(name in family.name for name in args.family)]
     sizes = SIZES[:3] if args.quick else SIZES
     size, steps = (100, 3000) if args.quick else (200, 5000)
     jobs = [
@@ -443,10 +485,12 @@ def main() -> None:
         *(Job(1.0, partial(sum_rows, n, seeds)) for n in sizes),
         *(Job(1.0, partial(convergence_rows, seed, size, steps)) for seed in range(min(seeds, 2))),
     ]
-    rows = work_off("methods", jobs)
+    rows = work_off("methods", jobs[: len(families)] if args.family else jobs)
     parts = {part: [each for each in rows if each["part"] == part] for part in ("families", "sums", "convergence")}
     show_families(parts["families"])
-    claims = [*auto_claims(parts["families"]), *show_sums(parts["sums"]), *show_convergence(parts["convergence"])]
+    claims = list(auto_claims(parts["families"]))
+    if not args.family:
+        claims += [*show_sums(parts["sums"]), *show_convergence(parts["convergence"])]
     if args.quick:  # one seed decides no race
         claims = [claim for claim in claims if not claim.claim.startswith("auto")]
     finish("methods", args, rows, claims, copt=getattr(copt, "__version__", None))

@@ -19,6 +19,7 @@ INEXACT = (
     "deadline or trace or rounding or growing'"
 )
 RESUMING = "tests/contract/test_resuming.py"
+FOUND = "tests/test_found_smoothness.py"
 EVALUATIONS, OWN = "tests/test_evaluations.py", "tests/test_own_parts.py"
 ACTIVE = f"{LOCKSTEP} tests/test_away_steps.py -k 'away or pairwise'"
 SETS = "tests/contract/test_combinators.py tests/contract/test_domains.py"
@@ -40,6 +41,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/accelerated_gradient.py": (f"{LOCKSTEP} tests/test_baselines.py -k accelerated", TRUTH),
     "solvers/cgs.py": (f"{LOCKSTEP} tests/test_baselines.py -k 'cgs and not ncgs'",),
     "solvers/level_conditional_gradient.py": ("tests/test_constrained.py",),
+    "driver/chooser.py": ("tests/test_chooser.py",),
     "driver/constrained.py": ("tests/test_constrained.py",),
     "objectives/envelopes.py": ("tests/contract/test_losses.py -k 'envelope or smoothed or mcp or scad'",),
     "objectives/penalized.py": ("tests/contract/test_losses.py tests/contract/test_objectives.py -k penalized",),
@@ -75,8 +77,9 @@ FIRST: dict[str, tuple[str, ...]] = {
         "tests/test_adaptive.py -k iterate",
         "tests/test_adaptive.py tests/test_warm_start.py tests/test_polish.py",
     ),
-    "solvers/ncgs_ii.py": (f"{LOCKSTEP} -k ncgs-ii", TRUTH, "tests/test_step_scale.py"),
+    "solvers/ncgs_ii.py": (FOUND, f"{LOCKSTEP} -k ncgs-ii", TRUTH, "tests/test_step_scale.py"),
     "solvers/ncgs_vr.py": (
+        FOUND,
         f"{LOCKSTEP} tests/test_theorems.py -k vr",
         "tests/test_adaptive.py tests/test_warm_start.py",
     ),
@@ -84,7 +87,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/sagafw.py": (f"{LOCKSTEP} -k sagafw",),
     "solvers/schedules.py": (f"{LOCKSTEP} -k cgs",),
     "solvers/sfw.py": (f"{LOCKSTEP} -k sfw",),
-    "solvers/smoothness.py": ("tests/test_smoothness.py", EVALUATIONS, f"{FLOAT32} -k curvature"),
+    "solvers/smoothness.py": (FOUND, "tests/test_smoothness.py", EVALUATIONS, f"{FLOAT32} -k curvature"),
     "solvers/stochastic_frank_wolfe.py": (f"{LOCKSTEP} -k sfw", "tests/test_theorems.py -k 'uniform or each_term'"),
     "solvers/stochastic_ncgs.py": (f"{LOCKSTEP} -k stochastic", "tests/test_theorems.py -k law"),
     "solvers/svfw.py": (f"{LOCKSTEP} -k svfw",),
@@ -293,6 +296,9 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("step=beta if L_k < L else None", "step=None", "a long step's certificate without its step"),
     ],
     "solvers/ncgs_ii.py": [
+        ("if state.since_restart and fun_ag > before", "if fun_ag > 2 * before", "a rise is let through"),
+        ("theta=state.x, since_restart=0", "since_restart=0", "a restart that keeps theta"),
+        ("state.since_restart + 1 if self.monotone else 0", "state.k + 1 if self.monotone else 0", "k does not begin again"),
         ("(1 - alpha) * state.x + alpha * state.theta", "alpha * state.x + (1 - alpha) * state.theta", "the weights swapped"),
         ("lam = k * beta / 2", "lam = (k + 1) * beta / 2", "lambda_k of the next step"),
         ("grad, theta_md, beta, chi", "grad, theta, beta, chi", "theta_ag's prox from theta, not theta_md"),
@@ -300,6 +306,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("beta = self.step_scale * gamma", "beta = gamma", "step_scale without effect"),
     ],
     "solvers/ncgs_vr.py": [
+        ("most = self.lam / MIN_STEP_RATIO if self.lam else inf", "most = self.lam / MIN_STEP_RATIO", "found steps that stay 0"),
+        ("L = max(L, quotient(", "L = min(L, quotient(", "L falls where it must grow"),
         ("return 1 / (3 * objective.term_smoothness)", "return 1 / (2 * objective.term_smoothness)", "lambda = 1/(2L)"),
         ("max(1, int(n ** (1 / 3) + 1e-9))", "max(1, int(n ** (1 / 2) + 1e-9))", "epochs of sqrt(n)"),
         ("estimate(problem.objective, theta, state.snapshot, k,", "estimate(problem.objective, theta, state.snapshot, k + 1,",
@@ -328,6 +336,15 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
          "multipliers of the weighted constraints"),
         ("M = 2 * M", "M = 1.5 * M", "another growth of M"),
         ("R2 / 2 - t * slope + M / 2", "R2 / 2 + M / 2", "a step that need not decrease P"),
+    ],
+    "driver/chooser.py": [
+        ("if gaps[-1] > TRIAL_GAP * gaps[0]:", "if gaps[-1] > gaps[0]:", "a trial that shows little decrease is believed"),
+        ("quarter * log(gaps[-1] / needed)", "log(gaps[-1] / needed)", "the rate of a quarter taken for that of a step"),
+        ("if free_start and trial.lower:", "if trial.lower:", "a start that the user gave is left"),
+        ("state.k < made.trial_steps", "state.k <= made.trial_steps", "a resumed run starts a step later"),
+        ("None if offer.projects or TRIED not in names", "None if TRIED not in names", "trials where sets project"),
+        ("if gaps and 2 * max(L, state.L) * gaps[-1] <= eps:", "if gaps and gaps[-1] <= 0:", "a trial that goes past its end"),
+        ("or not objective.smoothness) and len(models) > 1", ") and len(models) > 1", "NCGS-SPIDER where no constant is stated"),
     ],
     "driver/constrained.py": [
         ("tol / positive(tol_constraints", "positive(tol_constraints", "the weight without tol"),
@@ -507,13 +524,19 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("scale = 2 / length2", "scale = 1 / length2", "half the curvature"),
         ("descent_fun=before)", "descent_fun=after)", "the value of another point passed on"),
         ("replace(state, L=2 * state.L)", "replace(state, L=state.L / 2)", "L goes down where it must go up"),
+        ("if seen <= state.L:", "if True:", "samples that show a larger curvature are not heard"),
+        ("L=max(2 * state.L, seen)", "L=seen", "L grows by less than a factor of 2"),
+        ("if k % max(k // 8, 1):", "if k % max(k // 8, 2):", "samples are compared less often"),
+        ("return max(found, MIN_L) if found > 0 else 1.0", "return max(found, 1e-300)", "a step that overflows"),
         ("(after - before - linear), noise", "(after - before + linear), noise", "the linear part with the wrong sign"),
         ("(sqrt(change) - rounding) / sqrt(distance)", "(change - rounding) / distance", "the squared Lipschitz quotient"),
         ("(sqrt(change) - rounding) / sqrt", "sqrt(change) / sqrt", "the rounding of float32 taken for curvature"),
     ],
     "solvers/evaluation.py": [
-        ("bool((x == y).all())", "True", "any two arrays taken for one point"),
-        ("in complete if same_point(x, known.x)), None)", "in complete), None)", "the value of another point"),
+        ("x.shape == y.shape and bool((x == y).all())", "x.shape == y.shape", "any two arrays taken for one point"),
+        ("if known[part] is not None and same_point(x, known.x)", "if known[part] is not None", "the value of another point"),
+        ("if known is None or known.fun is None:", "if known is None:",
+         "no value where only the gradient is known"),
     ],
     "solvers/warm_start.py": [
         ("2 / (k + 2) * (s - x)", "2 / (k + 3) * (s - x)", "a first step that does not reach the vertex"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from math import isclose
+from math import inf, isclose
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from tests.problems import EXPECTATIONS, PLAIN, SUMS, case
 
 import condgrad as cg
 from condgrad.driver import chooser
-from condgrad.driver.chooser import MODELS, NOMINAL, Offer, choose, first_vertex
-from condgrad.driver.resolve import check_problem
+from condgrad.driver.chooser import FIXED_TRIAL, MODELS, NOMINAL, TRIED, Offer, choose, chosen_start, first_vertex
+from condgrad.driver.resolve import check_problem, with_smoothness
 from condgrad.solvers import METHODS
 
 EVERY = list(METHODS.values())
@@ -36,6 +36,9 @@ def test_accuracy_and_terms_decide_between_full_gradients_and_batches() -> None:
     assert chosen(regression(20_000), 1e-4).method == "ncgs-spider"
     assert chosen(regression(20_000), 1e-14).method == "ncgs"
     assert chosen(regression(500), 1e-4).method != "ncgs-spider"
+    told = regression(20_000)
+    untold = cg.Problem(with_smoothness(told.objective, None), told.domain)
+    assert "ncgs-spider" not in chosen(untold, 1e-4).predicted, "its prediction is for runs that are told L"
 
 
 def test_the_price_of_a_projection_and_of_a_gradient_decide() -> None:
@@ -204,3 +207,94 @@ def test_a_measured_mapping_has_the_constant_that_is_given() -> None:
     assert one.certificate and more.certificate and isclose(more.certificate.gamma, one.certificate.gamma / 10)
     with pytest.raises(ValueError, match="measure, where it is a smoothness constant,"):
         cg.minimize(problem.objective, problem.domain, measure=-1.0)
+
+
+def matching(seed: int = 2) -> cg.Problem:
+    """Two graphs whose matching the trial steps find."""
+    rng = np.random.default_rng(seed)
+    A = np.triu(rng.random((10, 10)) < 0.3, 1).astype(float)
+    p = rng.permutation(10)
+    A = A + A.T
+    return cg.Problem(cg.GraphMatching(A, A[np.ix_(p, p)], convexity=0.7), cg.Birkhoff(10))
+
+
+def test_where_a_trial_reaches_the_tolerance_the_run_continues_there() -> None:
+    problem = matching()
+    result = cg.minimize(problem.objective, problem.domain, method=cg.Auto(clock=False))
+    assert result.choice is not None and result.choice.method == TRIED and result.choice.predicted[TRIED] == 0
+    assert 0 < result.choice.trial_steps < FIXED_TRIAL and "the run starts at their last point" in result.choice.reason
+    assert result.status == "converged" and result.steps <= 2, "its own steps do not begin from the start of the set"
+    # the start: two gradients and two linear minimisations; then the trial, with one of each for the first curvature
+    assert result.choice.counts["lo"] == 2 + 1 + result.choice.trial_steps
+    assert cg.minimize(problem.objective, problem.domain, method="auto").choice.method == TRIED  # type: ignore[union-attr]
+
+
+def test_a_trial_that_comes_to_no_end_leaves_the_predicted_method() -> None:
+    rng = np.random.default_rng(0)
+    F = cg.Quadratic(np.diag(np.linspace(0.1, 2.0, 30)), rng.standard_normal(30))
+    hull = cg.ConvexHull(rng.standard_normal((80, 30)))
+    result = cg.minimize(F, hull, method=cg.Auto(clock=False))
+    assert result.choice is not None and result.choice.method == "ncgs"
+    assert result.choice.trial_steps == FIXED_TRIAL and result.choice.predicted[TRIED] == inf
+    assert f"{FIXED_TRIAL} trial steps of {TRIED} brought the Frank-Wolfe gap to" in result.choice.reason
+    last = chosen_start(cg.Problem(F, hull), hull.start(), result.choice)
+    assert F.value(last) < F.value(hull.start())
+    alone = cg.minimize(F, hull, last, method="ncgs")
+    assert alone.x.tobytes() == result.x.tobytes() and alone.counts == result.counts
+
+
+def test_a_start_that_is_given_is_kept_by_a_trial() -> None:
+    problem = matching()
+    start = problem.domain.start()
+    result = cg.minimize(problem.objective, problem.domain, start, method=cg.Auto(clock=False))
+    assert result.choice is not None and result.choice.method == TRIED and result.choice.trial_steps == 0
+    alone = cg.minimize(problem.objective, problem.domain, start, method=TRIED)
+    assert alone.x.tobytes() == result.x.tobytes() and alone.counts == result.counts
+
+
+def test_nothing_is_tried_on_a_set_that_projects_or_without_the_method() -> None:
+    assert TRIED not in chosen(check_problem(case("indefinite l1").problem), 1e-6).predicted
+    problem = check_problem(matching())
+    rest = [method for method in EVERY if method.name != TRIED]
+    found = choose(problem, problem.domain.start(), 1e-6, rest, clock=False, free_start=True)[0]
+    assert found.trial_steps == 0 and "trial" not in found.reason
+
+
+def test_a_trial_without_time_for_a_few_steps_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS, "ncgs", lambda offer, seconds: 1e-9)
+    problem = matching()
+    result = cg.minimize(problem.objective, problem.domain, method="auto", max_steps=2)
+    assert result.choice is not None and result.choice.method == "ncgs" and TRIED not in result.choice.predicted
+
+
+def test_a_resumed_run_starts_after_the_same_trial_steps(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    Q = rng.standard_normal((30, 30))
+    F, hull = cg.Quadratic((Q + Q.T) / 8, rng.standard_normal(30)), cg.ConvexHull(rng.standard_normal((80, 30)))
+    asked: dict[str, Any] = {"method": "auto", "tol": 1e-30, "checkpoint": cg.Checkpoint(tmp_path / "run", steps=1)}
+    first = cg.minimize(F, hull, max_steps=2, **asked)
+    assert first.choice is not None and first.choice.trial_steps > 0
+    again = cg.minimize(F, hull, max_steps=6, resume=True, **asked)
+    alone = cg.minimize(
+        F,
+        hull,
+        chosen_start(cg.Problem(F, hull), hull.start(), first.choice),
+        method=first.method,
+        max_steps=6,
+        tol=1e-30,
+    )
+    assert again.choice == first.choice and again.x.tobytes() == alone.x.tobytes() and again.counts == alone.counts
+
+
+@pytest.mark.parametrize(
+    ("gaps", "steps"),
+    [
+        ([8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625], 6.0),  # 0.0625 / 2^6 is less than a thousandth
+        ([8.0, 4.0, 2.0, 1e-3], 0.0),
+        ([8.0, 4.0, 2.0, 1.0], inf),  # not a tenth of the first
+        ([8.0, 0.5, 0.5, 0.5], inf),
+    ],
+)
+def test_the_steps_left_follow_the_last_quarter_of_the_gaps(gaps: list[float], steps: float) -> None:
+    found = chooser._steps_left(gaps, 1e-3)
+    assert found == steps or np.ceil(found) == steps

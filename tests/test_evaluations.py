@@ -14,6 +14,7 @@ from tests.problems import case
 
 import condgrad as cg
 from condgrad.solvers import METHODS, RULES
+from condgrad.solvers.evaluation import Evaluation, cached
 
 WALKS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name, method in METHODS.items() if method.deterministic and name != "frank-wolfe"),
@@ -347,3 +348,10 @@ def test_gradients_of_past_steps_are_not_kept(asked: dict[str, Any]) -> None:
 def test_what_is_no_function_is_refused(name: str) -> None:
     with pytest.raises(TypeError, match=f"^{name} is of type int, a function was expected"):
         a_sum(**{name: 3})
+
+
+def test_a_step_uses_the_cache_of_the_wrapper_that_repeats_it() -> None:
+    F, x = case("indefinite simplex").objective, np.full(4, 0.25)
+    outer = cached(F, Evaluation(x, fun=5.0))
+    assert cached(outer, Evaluation(x, fun=7.0)) is outer, "nested caches compare every point twice"
+    assert outer.value(x) == 5.0

@@ -271,3 +271,16 @@ def test_no_false_alarm_around_a_minimum_at_0_with_a_large_residual() -> None:
     F = cg.Function(lambda x: float(np.sum((A @ x - y) ** 2) / 2), lambda x: A.T @ (A @ x - y), (3,), smoothness=1.0)
     result = cg.minimize(F, cg.L2Ball(3, 10.0), np.array([1.0, 2.0, 3.0]), stop=cg.Steps(100))
     assert result.warnings == ()
+
+
+@pytest.mark.parametrize("slope", [0.0, 1e-200])
+@pytest.mark.parametrize(
+    "method", [name for name, entry in cg.METHODS.items() if entry.deterministic or entry.finds_smoothness]
+)
+def test_a_constant_function_without_a_constant_converges_at_once(method: str, slope: float) -> None:
+    def terms(x: np.ndarray, batch: np.ndarray) -> np.ndarray:
+        return np.full((len(batch), 4), slope)
+
+    F = cg.FunctionSum(lambda x: 1.0, terms, 7, 4)
+    result = cg.minimize(F, cg.L1Ball(4, 1.0), method=method, max_steps=20)
+    assert result.status == "converged" and result.fun == 1.0

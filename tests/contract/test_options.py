@@ -38,8 +38,8 @@ def wrong_problems(method):
         yield plain.problem, "Quadratic"
     if method.projects:
         yield case("indefinite lp").problem, "LpBall"
-    if not method.deterministic:
-        f = finite_sum.objective
+    f = finite_sum.objective
+    if not method.deterministic and not method.finds_smoothness:
         nameless = cg.FunctionSum(f.value, f.term_rows, 20, 5)
         yield cg.Problem(nameless, finite_sum.domain), "FunctionSum"
     if method.needs_term_smoothness:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import isfinite, log10, sqrt
+from math import inf, isfinite, log, log10, sqrt
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from condgrad.protocols import (
     fits,
     vertex_oracle,
 )
-from condgrad.solvers import Method
+from condgrad.runtime.cache import Cache, caching
+from condgrad.solvers import Method, ParameterFreeFrankWolfe
+from condgrad.solvers.frank_wolfe import FrankWolfeState
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Choice:
         Why the method was chosen, in one sentence.
     at_vertex : bool
         Whether the run starts at the vertex that minimises <grad F(start), x>, instead of at the start of the set.
+    trial_steps : int
+        Number of trial steps after which the run starts, instead of at the start of the set.
     predicted : dict of str to float
         Predicted CPU seconds of a run, by method; empty if the choice needed no prediction.
     seconds : dict of str to float
@@ -83,6 +87,7 @@ class Choice:
     method: str
     reason: str
     at_vertex: bool = False
+    trial_steps: int = 0
     predicted: Mapping[str, float] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     cpu: float = 0.0
@@ -117,7 +122,7 @@ class Choice:
             name, _, key = rest.partition(".")
             if start == "choice" and key and name in content:
                 content[name][key] = value
-        content |= {name: found[f"choice.{name}"] for name in ("method", "reason", "at_vertex", "cpu")}
+        content |= {name: found[f"choice.{name}"] for name in ("method", "reason", "at_vertex", "trial_steps", "cpu")}
         return cls(**content)
 
 
@@ -186,6 +191,18 @@ MODELS: dict[str, Model] = {"ncgs": _sliding, "frank-wolfe": _frank_wolfe, "ncgs
 """The methods whose CPU time is predicted, with their formulas: those that were the fastest on some problem of
 `benchmarks.methods`. A method that is added here takes part in the choice. If no method of this table fits the problem, the first
 method of the registry that fits is chosen."""
+TRIED = "parameter-free-frank-wolfe"
+"""The method of the trial steps. The number of its steps depends on the shape of F more than on the accuracy: where F falls to a
+vertex it is done after few steps, and it may also come to no end. So it is tried, not predicted."""
+TRIAL_SHARE = 0.1
+"""CPU time of the trial steps as a share of the smallest predicted time."""
+MIN_TRIAL, FIXED_TRIAL = 8, 32
+"""Minimum number of trial steps, and their number for ``Auto(clock=False)``. If there is no time for
+the minimum, nothing is tried."""
+TRIAL_MARGIN, TRIAL_GAP = 0.5, 0.1
+"""The method of the trial steps is chosen if its remaining time, predicted from its gaps, is at most the first share of the
+smallest predicted time, and the last gap at most the second share of the first gap. The prediction assumes that the gap continues
+to decrease as fast as in the last quarter of the trial."""
 FOR_SAMPLES = ("stochastic-ncgs",)
 """The methods that are preferred if F is known by samples only."""
 
@@ -202,7 +219,10 @@ def choose(
     3. The vertex that minimises <grad F(start), x> is nearly stationary: ``frank-wolfe``, started at this vertex. The test takes
        no further oracle calls, because the gradient and the vertex are computed for the measurement anyway.
     4. Otherwise: the method with the smallest predicted time. ``ncgs-spider`` is considered only for a finite sum of at least
-       1,000 terms.
+       1,000 terms that states its constants. If the set has no projection, ``parameter-free-frank-wolfe`` is tried first, for a
+       tenth of this time. It is chosen if the trial reaches the tolerance, or if its Frank-Wolfe gap fell to a tenth, so fast
+       that at most half of this time is needed. If F is lower at the last point of the trial and ``free_start`` is True, the run
+       of either method starts there.
 
     Parameters
     ----------
@@ -217,7 +237,7 @@ def choose(
     clock : bool, default True
         Whether the CPU time of the oracles is measured; see :class:`Auto`.
     free_start : bool, default False
-        Whether the run may start at a vertex in place of ``start``.
+        Whether the run may start at a vertex, or at the end of the trial steps, in place of ``start``.
 
     Returns
     -------
@@ -243,8 +263,38 @@ def choose(
     return Choice(**{**vars(found), "cpu": cpu, "counts": spent}), point
 
 
+def chosen_start(problem: Problem, start: Point, made: Choice) -> Point:
+    """The point at which a run with this choice starts; a resumed run computes it again.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : Point
+        The start of the set, or the one that the user gave.
+    made : Choice
+
+    Returns
+    -------
+    Point
+    """
+    if made.trial_steps:
+        problem = Problem(checked_answers(problem.objective), problem.domain)
+        return tried(problem, start, lambda state: state.k < made.trial_steps).x
+    return first_vertex(problem, start) if made.at_vertex else start
+
+
+def tried(problem: Problem, start: Point, goes_on: Callable[[FrankWolfeState], bool]) -> FrankWolfeState:
+    """The state after trial steps from ``start``, which are taken while ``goes_on(state)`` is True."""
+    method = ParameterFreeFrankWolfe()
+    with caching(Cache()):  # so that the steps of a resumed run have the same bits
+        state = method.init(problem, start)
+        while goes_on(state):
+            state = method.step(problem, state)
+    return state
+
+
 def first_vertex(problem: Problem, start: Point) -> Point:
-    """The vertex that minimises <grad F(start), x>. A resumed run starts there if its choice has ``at_vertex``."""
+    """The vertex that minimises <grad F(start), x>."""
     return _as(start, vertex_oracle(problem.domain)(checked_answers(problem.objective).grad(start)))
 
 
@@ -282,15 +332,54 @@ class Measured:
         if free_start and "frank-wolfe" in names and solved:
             why = f"the vertex that the first gradient leads to has {_share(gap_there, gap)} of the Frank-Wolfe gap of the start"
             reason = f"Method 'frank-wolfe' was chosen, from a vertex, because {why}."
-            return Choice("frank-wolfe", reason, True, {}, dict(self.seconds)), vertex
+            return Choice("frank-wolfe", reason, True, 0, {}, dict(self.seconds)), vertex
         models = {name: model for name, model in MODELS.items() if name in names}
         batches = list(models) == ["ncgs-spider"]  # whose prediction needs their time, however few terms there are
         offer = self.offer(start, here, vertex, there, L, gap, eps, batches)
-        if offer.n_terms < MIN_TERMS and len(models) > 1:
+        if (offer.n_terms < MIN_TERMS or not objective.smoothness) and len(models) > 1:
             models.pop("ncgs-spider", None)
         predicted = {name: model(offer, self.seconds) for name, model in models.items()}
         best = min(predicted, key=lambda name: predicted[name])
-        return Choice(best, self.reason(best, predicted, offer), False, predicted, dict(self.seconds)), start
+        trial = None if offer.projects or TRIED not in names else self.trial(start, L, eps, predicted[best])
+        if trial is None:
+            return Choice(best, self.reason(best, predicted, offer), False, 0, predicted, dict(self.seconds)), start
+        why, point, steps = trial.told(), start, 0
+        if free_start and trial.lower:
+            point, steps = trial.state.x, trial.state.k
+            why += "; the run starts at their last point"
+        if trial.rest <= TRIAL_MARGIN * predicted[best]:
+            times = f"predicted {_duration(trial.rest)}, {best} {_duration(predicted[best])}"
+            reason = f"Method '{TRIED}' was chosen ({times}): {why}."
+            best = TRIED
+        else:
+            reason = f"{self.reason(best, predicted, offer)[:-1]}; {why}."
+        predicted[TRIED] = trial.rest
+        return Choice(best, reason, False, steps, predicted, dict(self.seconds)), point
+
+    def trial(self, start: Point, L: float, eps: float, limit: float) -> Trial | None:
+        """Take trial steps for a share of ``limit`` CPU seconds; None if there is no time for a few."""
+        a_step = self.seconds["grad"] + self.seconds["lmo"] + STEP_OVERHEAD
+        if self.clock and TRIAL_SHARE * limit < MIN_TRIAL * a_step:
+            return None
+        gaps: list[float] = []
+        values: list[float] = []
+        begun = process_time()
+
+        def goes_on(state: FrankWolfeState) -> bool:
+            if state.k:
+                gaps.append(state.certificate.gap if state.certificate is not None else inf)
+                values.extend(value for value in (state.descent_fun, state.fun) if value is not None)
+            if gaps and 2 * max(L, state.L) * gaps[-1] <= eps:
+                return False
+            if not self.clock:
+                return state.k < FIXED_TRIAL
+            return state.k < MIN_TRIAL or process_time() - begun < TRIAL_SHARE * limit
+
+        state = tried(self.problem, start, goes_on)
+        if self.clock:
+            a_step = (process_time() - begun) / state.k
+        needed = eps / (2 * max(L, state.L))
+        return Trial(state, gaps, a_step * _steps_left(gaps, needed), values[-1] < values[0])
 
     def offer(
         self, x: Point, grad: Point, vertex: Point, there: Point, L: float, gap: float, eps: float, batches: bool
@@ -332,6 +421,37 @@ class Measured:
             f"Method '{best}' was chosen{beside}): {terms}, the set {set_is}, {costs}, and the squared mapping must decrease "
             f"by a factor of {offer.ratio:.2g}."
         )
+
+
+class Trial(NamedTuple):
+    """Trial steps, and what they predict."""
+
+    state: FrankWolfeState
+    gaps: list[float]
+    """Frank-Wolfe gap at the point before each step."""
+    rest: float
+    """Predicted CPU seconds from the last point to the tolerance; 0 if it is reached."""
+    lower: bool
+    """Whether F is lower at the last point than at the first."""
+
+    def told(self) -> str:
+        """The trial as a part of a sentence."""
+        fall = _share(self.gaps[-1], self.gaps[0])
+        return f"{self.state.k} trial steps of {TRIED} brought the Frank-Wolfe gap to {fall} the first"
+
+
+def _steps_left(gaps: Sequence[float], needed: float) -> float:
+    """The number of steps after which the gap is at most ``needed``, if it decreases as fast as in the last quarter of ``gaps``.
+
+    Infinite if it has not decreased to a share of TRIAL_GAP.
+    """
+    if gaps[-1] <= needed:
+        return 0.0
+    if gaps[-1] > TRIAL_GAP * gaps[0]:
+        return inf
+    quarter = max(len(gaps) // 4, 1)
+    before = gaps[-1 - quarter] if len(gaps) > quarter else gaps[0]
+    return quarter * log(gaps[-1] / needed) / log(before / gaps[-1]) if needed > 0 and before > gaps[-1] else inf
 
 
 def _curvature(here: Point, there: Point, x: Point, y: Point) -> float:

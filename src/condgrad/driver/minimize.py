@@ -17,7 +17,7 @@ from condgrad.checks import BadOracle, choice, positive, whole, yes_or_no
 from condgrad.driver import gradient_check
 from condgrad.driver.asked import OUTPUTS, Callback
 from condgrad.driver.checkpoint import Checkpoint, chosen_before
-from condgrad.driver.chooser import Auto, Choice, choose, first_vertex
+from condgrad.driver.chooser import Auto, Choice, choose, chosen_start
 from condgrad.driver.progress import Progress
 from condgrad.driver.resolve import check_problem, check_start, given_smoothness, not_vacuous, with_smoothness
 from condgrad.driver.result import Result
@@ -381,7 +381,7 @@ def plan(
             entries = [METHODS[name] for name in fitting]
             made, start = choose(problem, start, eps, entries, clock, free_start=x0 is None)
         else:
-            made, start = chosen, first_vertex(problem, start) if chosen.at_vertex else start
+            made, start = chosen, chosen_start(problem, start, chosen)
         choice(made.method, fitting, "method")
         problem, solver = fitting[made.method]
         method = made.method

@@ -20,6 +20,11 @@ class Recursion(NamedTuple):
     v: Point
     start: Point
 
+    @property
+    def start_grad(self) -> Point:
+        """The gradient at ``start``, right after the restart."""
+        return self.v
+
 
 @dataclass(frozen=True)
 class SPIDER:

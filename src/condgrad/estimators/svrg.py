@@ -32,6 +32,11 @@ class Snapshot(NamedTuple):
         """The point where the epoch begins."""
         return self.x
 
+    @property
+    def start_grad(self) -> Point:
+        """The gradient at the point where the epoch begins."""
+        return self.grad
+
     def rows_of(self, batch: Batch, objective: Any) -> np.ndarray:
         """Return the stored rows of a batch. Raises ValueError if the objective has another number of terms."""
         assert self.rows is not None

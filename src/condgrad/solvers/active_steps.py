@@ -18,7 +18,7 @@ from condgrad.inner.condg import like
 from condgrad.points import ActiveSet, distance2
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import Point, Problem, vertex_oracle
-from condgrad.solvers.evaluation import CachedObjective, Evaluation, grad_at, value_and_grad_at, value_at
+from condgrad.solvers.evaluation import Evaluation, cached, grad_at, value_and_grad_at, value_at
 from condgrad.solvers.frank_wolfe import slope
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
@@ -92,7 +92,7 @@ def first_state(problem: Problem, x0: Point, rule: str | Rule) -> ActiveState:
 
 def stepped(problem: Problem, state: ActiveState, rule: str | Rule, chosen: Any) -> ActiveState:
     """The state after one step along the direction ``chosen(view)``, a :class:`Move`."""
-    known = grad_at(CachedObjective(problem.objective, state.known), state.x)
+    known = grad_at(cached(problem.objective, state.known), state.x)
     s = vertex_oracle(problem.domain)(known.grad)
     view = seen(state.hull, known.grad, s)
     gap, rounding = max(slope(known.grad, state.x, s), 0.0), gap_rounding(known.grad, state.x, s)
@@ -115,7 +115,7 @@ def moved_along(
     """
     x, L, k, (own, parts, longest) = state.x, state.L, state.k + 1, move
     _, fun, grad = known
-    objective = CachedObjective(problem.objective, state.known)
+    objective = cached(problem.objective, state.known)
     points = tuple((longest * c, view.hull.atom(i)) for c, i in parts)
     falls = -longest * (own * view.level + sum(c * view.slopes[i] for c, i in parts))
     # of two atoms, or of x and an atom

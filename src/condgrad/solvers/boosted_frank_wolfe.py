@@ -24,7 +24,7 @@ from condgrad.checks import real, whole
 from condgrad.points import distance2, inner, norm2
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import Point, Problem, vertex_oracle
-from condgrad.solvers.evaluation import CachedObjective, grad_at
+from condgrad.solvers.evaluation import cached, grad_at
 from condgrad.solvers.frank_wolfe import FrankWolfe, FrankWolfeState, advance, slope
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.states import Descent
@@ -78,7 +78,7 @@ class BoostedFrankWolfe:
     def step(self, problem: Problem, state: FrankWolfeState) -> FrankWolfeState:
         """Return the state after one step."""
         x, L = state.x, state.L
-        _, fun, grad = grad_at(CachedObjective(problem.objective, state.known), x)
+        _, fun, grad = grad_at(cached(problem.objective, state.known), x)
         s = vertex_oracle(problem.domain)(grad)
         gap, rounding = max(slope(grad, x, s), 0.0), gap_rounding(grad, x, s)
 
@@ -102,7 +102,7 @@ class BoostedFrankWolfe:
     def aligned(self, problem: Problem, grad: Point, x: Point, plain: Aligned) -> Aligned:
         """Return the boosted direction g, which begins with the one towards the Frank-Wolfe vertex."""
         steepest, (_, s) = sqrt(norm2(grad)), plain.parts[0]
-        if plain.gap <= 0 or plain.length2 <= 0:
+        if plain.gap <= 0 or plain.length2 <= 0 or steepest <= 0:
             return plain
         lam = plain.gap / plain.length2
         parts, d = [(lam, s)], lam * (s - x)

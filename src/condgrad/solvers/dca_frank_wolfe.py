@@ -25,7 +25,7 @@ from condgrad.checks import positive
 from condgrad.points import distance2
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import Point, Problem, vertex_oracle
-from condgrad.solvers.evaluation import CachedObjective, grad_at
+from condgrad.solvers.evaluation import cached, grad_at
 from condgrad.solvers.frank_wolfe import FrankWolfe, FrankWolfeState, advance, slope
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.states import Descent
@@ -72,7 +72,7 @@ class DCAFrankWolfe:
     def step(self, problem: Problem, state: DCAState) -> DCAState:
         """Return the state after one step."""
         x, L, a, Phi = state.x, state.L, state.anchor, state.Phi
-        _, fun, grad = grad_at(CachedObjective(problem.objective, state.known), x)
+        _, fun, grad = grad_at(cached(problem.objective, state.known), x)
         lmo = vertex_oracle(problem.domain)
 
         gap, rounding, G, s, promised = inf, 0.0, grad, None, 0.0

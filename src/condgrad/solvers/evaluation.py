@@ -78,17 +78,29 @@ class CachedObjective:
         self._known = [known for known in self._known if not same_point(x, known.x)]
 
     def _both(self, x: Point) -> tuple[float, Point]:
-        known = self._find(x, 1, 2)
-        return (self._keep(Evaluation(x, *self._objective.value_and_grad(x))) if known is None else known)[1:]
+        known = self._find(x, 2)
+        if known is None or known.fun is None:
+            known = self._keep(Evaluation(x, *self._objective.value_and_grad(x)))
+        return known.fun, known.grad
 
-    def _find(self, x: Point, *parts: int) -> Evaluation | None:
-        """Return an evaluation at x that has these parts; at x itself if there is one, which needs no comparison of entries."""
-        complete = [known for known in self._known if all(known[part] is not None for part in parts)]
-        for known in complete:
-            if known.x is x:
+    def _find(self, x: Point, part: int) -> Evaluation | None:
+        """Return an evaluation at x that has this part; at x itself if there is one, which needs no comparison of entries."""
+        for known in self._known:
+            if known.x is x and known[part] is not None:
                 return known
-        return next((known for known in complete if same_point(x, known.x)), None)
+        for known in self._known:
+            if known[part] is not None and same_point(x, known.x):
+                return known
+        return None
 
     def _keep(self, evaluation: Evaluation) -> Evaluation:
         self._known.append(evaluation)
         return evaluation
+
+
+def cached(objective: Any, known: Evaluation) -> CachedObjective:
+    """Return the objective with a cache for a step that begins with the ``known`` evaluation.
+
+    An objective that has a cache is returned as it is: a wrapper such as Backtracking, which repeats the step, has made it.
+    """
+    return objective if isinstance(objective, CachedObjective) else CachedObjective(objective, known)

@@ -17,7 +17,7 @@ from condgrad.certificate import Certificate
 from condgrad.points import SparseArray, distance2, inner
 from condgrad.points.rounding import gap_rounding
 from condgrad.protocols import Point, Problem, vertex_oracle
-from condgrad.solvers.evaluation import CachedObjective, Evaluation, grad_at, value_and_grad_at, value_at
+from condgrad.solvers.evaluation import Evaluation, cached, grad_at, value_and_grad_at, value_at
 from condgrad.solvers.ncgs import check_step_scale
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.smoothness import smoothness
@@ -74,7 +74,7 @@ class FrankWolfe:
     def step(self, problem: Problem, state: FrankWolfeState) -> FrankWolfeState:
         """Return the state after one step."""
         x, L = state.x, state.L
-        _, fun, grad = grad_at(CachedObjective(problem.objective, state.known), x)
+        _, fun, grad = grad_at(cached(problem.objective, state.known), x)
         s = vertex_oracle(problem.domain)(grad)
         gap, length2 = max(slope(grad, x, s), 0.0), distance2(s, x)
 
@@ -124,7 +124,7 @@ def advance(
     )
     t, curvature = (0.0, state.curvature) if length2 == 0 else rule_of(rule).choose(direction)
     known = direction.evaluations.get(t)
-    objective = CachedObjective(problem.objective, state.known)
+    objective = cached(problem.objective, state.known)
     return known or value_and_grad_at(objective, direction.at(t)), curvature
 
 

@@ -35,7 +35,7 @@ from condgrad.solvers.active_steps import (
     seen,
     towards,
 )
-from condgrad.solvers.evaluation import CachedObjective, grad_at
+from condgrad.solvers.evaluation import cached, grad_at
 from condgrad.solvers.frank_wolfe import slope
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.step_rules import Rule, rule_of
@@ -89,7 +89,7 @@ class FullyCorrective:
     def step(self, problem: Problem, state: CorrectiveState) -> CorrectiveState:
         """Return the state after one step."""
         x, hull = state.x, state.hull
-        known = grad_at(CachedObjective(problem.objective, state.known), x)
+        known = grad_at(cached(problem.objective, state.known), x)
         slopes = hull.products(known.grad)
         a, b = int(np.argmax(slopes)), int(np.argmin(slopes))
         if slopes[a] - slopes[b] > self.share * state.Phi:

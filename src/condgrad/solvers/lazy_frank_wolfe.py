@@ -29,7 +29,7 @@ from condgrad.points import distance2, inner
 from condgrad.points.rounding import gap_rounding
 from condgrad.points.stack import Stack
 from condgrad.protocols import Point, Problem, vertex_oracle
-from condgrad.solvers.evaluation import CachedObjective, grad_at
+from condgrad.solvers.evaluation import cached, grad_at
 from condgrad.solvers.frank_wolfe import FrankWolfe, FrankWolfeState, advance, slope
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.states import Descent
@@ -87,7 +87,7 @@ class LazyFrankWolfe:
     def step(self, problem: Problem, state: LazyState) -> LazyState:
         """Return the state after one step."""
         x, L, Phi, vertices = state.x, state.L, state.Phi, state.vertices
-        _, fun, grad = grad_at(CachedObjective(problem.objective, state.known), x)
+        _, fun, grad = grad_at(cached(problem.objective, state.known), x)
 
         v, promised = best_of(vertices, grad, x)
         gap, rounding = inf, 0.0

@@ -35,8 +35,8 @@ from condgrad.inner import Exact, with_gap
 from condgrad.points import inner, norm2
 from condgrad.protocols import Inner, Point, Problem, Prox
 from condgrad.solvers.evaluation import (
-    CachedObjective,
     Evaluation,
+    cached,
     grad_at,
     same_point,
     value_and_grad_at,
@@ -135,7 +135,7 @@ class NCGS:
         lam = (1 + self.stretch * alpha / 4) * beta
 
         theta_md = theta if self.stretch == 0 else (1 - alpha) * state.theta_ag + alpha * theta
-        objective = CachedObjective(problem.objective, state.known)
+        objective = cached(problem.objective, state.known)
         _, fun_md, grad = grad_at(objective, theta_md)
         accuracy = self.schedule.accuracy(gamma=lam, share=1.0)
         prox = self.inner.solve(problem.domain, grad, theta, lam, accuracy, state.memory)
@@ -166,7 +166,7 @@ class NCGS:
         The next L_k starts at the curvature along this step, but not below L_k / 2. With momentum, theta is theta_md.
         """
         L, memory = state.L, state.memory
-        theta, objective = theta_md(problem.domain, state), CachedObjective(problem.objective, state.known)
+        theta, objective = theta_md(problem.domain, state), cached(problem.objective, state.known)
         grad, before = grad_at(objective, theta).grad, objective.value(theta)
         L_k = L if state.due else min(max(state.local, MIN_L_SHARE * L), L)
         proves = not self.polish or state.due or state.k + 1 >= state.next_proof
@@ -179,7 +179,9 @@ class NCGS:
                 prox = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
             theta_k, memory = prox.point, prox.memory
             descent, grad_k = Descent(theta, grad, theta_k), None
-            if not same_point(refused, theta) and not same_point(refused, theta_k):
+            # the cache of a wrapper keeps refused points: the step may be repeated
+            mine = objective is not problem.objective
+            if mine and not same_point(refused, theta) and not same_point(refused, theta_k):
                 objective.forget(refused)
             _, fun, grad_k = value_at(objective, theta_k)
             rho, noise = curvature_along(descent, before, fun)

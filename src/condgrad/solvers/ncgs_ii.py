@@ -8,22 +8,25 @@ alpha_k = 2/(k+1), beta_k = 1/(2L), lambda_k = k beta_k/2. Theorem 1, with eta_k
 min_k |g(theta_md_k, grad F(theta_md_k), beta_k)|^2
     <= 48 L (4 L |theta_0 - theta*|^2 / (N^2 (N+1)) + l (|theta*|^2 + 2 M^2)/N + 2/N).
 
-The better option if the non-convexity l is small compared with L. ``step_scale`` multiplies beta_k, and so lambda_k, for
+The better option if the non-convexity l is small compared with L. With ``monotone``, F(theta_ag) never increases, up to the error
+that is assumed of values: a step that would raise it is repeated from theta = theta_ag with alpha_1 = 1, so that the momentum is
+lost, and k in alpha_k and lambda_k counts from there. Such a step is a step of option I from theta_ag, which decreases F by at
+least |theta_ag_k - theta_ag_{k-1}|^2 L/2 if its prox is exact. ``step_scale`` multiplies beta_k, and so lambda_k, for
 experiments: above 1 the theorem does not apply.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from condgrad.certificate import Certificate
 from condgrad.inner import with_gap
 from condgrad.protocols import Inner, Point, Problem, Prox
-from condgrad.solvers.evaluation import grad_at
+from condgrad.solvers.evaluation import cached, grad_at
 from condgrad.solvers.ncgs import check_step_scale
 from condgrad.solvers.schedules import Schedule, Setup
-from condgrad.solvers.smoothness import smoothness
+from condgrad.solvers.smoothness import VALUE_NOISE, smoothness
 from condgrad.solvers.states import Descent, State
 from condgrad.storage.stored import stored
 
@@ -35,6 +38,8 @@ class NCGSIIState(State):
 
     theta: Point
     memory: tuple[Any, Any]
+    since_restart: int = 0
+    """With ``monotone``: number of steps since the last restart, or since the start."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class NCGSII:
     inner: Inner
     certify: bool = True
     step_scale: float = 1.0
+    monotone: bool = False
 
     def __post_init__(self) -> None:
         check_step_scale(self.step_scale)
@@ -59,19 +65,26 @@ class NCGSII:
 
     def step(self, problem: Problem, state: NCGSIIState) -> NCGSIIState:
         """Return the state after one step."""
-        k, L = state.k + 1, state.L
+        k, L = (state.since_restart if self.monotone else state.k) + 1, state.L
         alpha, gamma = 2 / (k + 1), 1 / (2 * L)
         beta = self.step_scale * gamma
 
+        objective = cached(problem.objective, state.known)
         theta_md = (1 - alpha) * state.x + alpha * state.theta
-        _, fun, grad = grad_at(problem.objective, theta_md)
+        _, fun, grad = grad_at(objective, theta_md)
         theta, theta_ag, memory = two_steps(self, problem, k, grad, state.theta, theta_md, beta, state.memory)
+        fun_ag = None
+        if self.monotone:
+            before, fun_ag = objective.value(state.x), objective.value(theta_ag.point)
+            if state.since_restart and fun_ag > before + VALUE_NOISE * abs(before):
+                again = replace(state, theta=state.x, since_restart=0, fun=before)
+                return self.step(Problem(objective, problem.domain), again)
         if self.certify:
             theta_ag = with_gap(theta_ag, problem.domain, grad, theta_md, beta)
 
         long = beta if self.step_scale > 1 else None
         return NCGSIIState(
-            k=k,
+            k=state.k + 1,
             x=theta_ag.point,
             L=L,
             theta=theta.point,
@@ -79,6 +92,8 @@ class NCGSII:
             certificate=Certificate(theta_md, theta_ag.point, gamma, theta_ag.gap, step=long),
             descent=Descent(theta_md, grad, theta_ag.point),
             descent_fun=fun,
+            fun=fun_ag,
+            since_restart=state.since_restart + 1 if self.monotone else 0,
         )
 
 
@@ -96,6 +111,7 @@ def two_steps(
     return theta_k, theta_ag, (theta_k.memory, theta_ag.memory)
 
 
-def ncgs_ii(problem: Problem, setup: Setup, step_scale: float | None = None) -> NCGSII:
-    """Build the method from the options of the registry."""
-    return NCGSII(setup.schedule, setup.inner, setup.certify, 1.0 if step_scale is None else step_scale)
+def ncgs_ii(problem: Problem, setup: Setup, step_scale: float | None = None, monotone: bool | None = None) -> NCGSII:
+    """Build the method from the options of the registry; by default it is not monotone."""
+    scale = 1.0 if step_scale is None else step_scale
+    return NCGSII(setup.schedule, setup.inner, setup.certify, scale, bool(monotone))

@@ -16,7 +16,7 @@ from typing import Any
 
 from condgrad.estimators import SPIDER
 from condgrad.protocols import Problem
-from condgrad.solvers.ncgs_vr import NCGSVR
+from condgrad.solvers.ncgs_vr import NCGSVR, check_found
 from condgrad.solvers.schedules import Schedule, Setup, theory
 from condgrad.solvers.spider_fw import square_root
 
@@ -38,6 +38,7 @@ def ncgs_spider(
     m, b = epoch or root, batch or root
     if adaptive is None:
         adaptive = lam is None and not isinstance(setup.schedule, theory)
+    check_found(problem.objective, adaptive, lam, "ncgs-spider")
     lam = lam or step_size(problem.objective, setup.schedule, m, b)
     return NCGSVR(setup.schedule, setup.inner, SPIDER(m, b, replace=replace), lam, setup.seed, adaptive, SHARE)
 
@@ -45,8 +46,10 @@ def ncgs_spider(
 def step_size(objective: Any, schedule: Schedule, epoch: int, batch: int) -> float:
     """Return the theorem's step 1/(3K); for the practical schedule, the largest with L lambda + K^2 m/b lambda^2 <= 4/9.
 
-    With K = L and m = b that is 1/(3K) too.
+    With K = L and m = b that is 1/(3K) too. If L is to be found: 0.
     """
+    if not objective.smoothness:
+        return 0.0
     K, L = objective.mean_square_smoothness or objective.term_smoothness, objective.smoothness
     if isinstance(schedule, theory):
         return 1 / (3 * max(K, L))

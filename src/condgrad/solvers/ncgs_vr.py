@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from condgrad.estimators import SPIDER, SVRG
 from condgrad.points import norm2
 from condgrad.protocols import Inner, Point, Problem
 from condgrad.solvers.schedules import Schedule, Setup, theory
-from condgrad.solvers.states import State
+from condgrad.solvers.smoothness import quotient, smoothness
+from condgrad.solvers.states import Descent, State
 from condgrad.storage.stored import stored
 
 
@@ -38,6 +39,8 @@ class NCGSVRState(State):
     """F at the snapshot, if the step size is adaptive."""
     moved: float = 0.0
     """sum |theta_t - theta_{t-1}|^2 over the epoch so far."""
+    first: Descent | None = None
+    """If L is found: the last snapshot and the gradient there."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,10 @@ class NCGSVR:
     With ``adaptive`` the step size grows after each epoch that decreases F by a share of sum |step|^2 / lam, and an epoch with
     less decrease is undone. F does not increase from snapshot to snapshot, except at the step size ``lam``, for which the theorem
     holds.
+
+    ``lam`` = 0 (adaptive) is for an objective without constants. The first step size is 1/(3L) with the curvature L near x_0, and
+    there is no smallest one: F does not increase from snapshot to snapshot, without exception. L grows to the largest
+    |grad F(x) - grad F(y)| / |x - y| of successive snapshots; it is the L of certificates only.
     """
 
     schedule: Schedule
@@ -63,8 +70,9 @@ class NCGSVR:
         """Return the initial state at x0."""
         memory = self.inner.init(problem.domain, x0)
         snapshot = self.estimator.init(problem.objective, x0)
-        lam = max(self.lam, 1 / (3 * problem.objective.smoothness)) if self.adaptive else self.lam
-        return NCGSVRState(x=x0, L=problem.objective.smoothness, snapshot=snapshot, memory=memory, lam=lam)
+        L = smoothness(problem, x0)
+        lam = max(self.lam, 1 / (3 * L)) if self.adaptive else self.lam
+        return NCGSVRState(x=x0, L=L, snapshot=snapshot, memory=memory, lam=lam)
 
     def step(self, problem: Problem, state: NCGSVRState) -> NCGSVRState:
         """Return the state after one step."""
@@ -74,10 +82,19 @@ class NCGSVR:
         rng = np.random.default_rng((self.seed, k))
 
         v, snapshot = self.estimator.estimate(problem.objective, theta, state.snapshot, k, rng)
+        if not problem.objective.smoothness and state.k % self.estimator.epoch == 0:
+            state = self.with_curvature(state, snapshot)
         accuracy = self.schedule.accuracy(gamma=lam, share=self.share)
         theta_k, _, memory = self.inner.solve(problem.domain, v, theta, lam, accuracy, state.memory)
         moved = state.moved + norm2(theta_k - theta) if self.adaptive else 0.0
         return changed(state, k=k, x=theta_k, snapshot=snapshot, memory=memory, moved=moved)
+
+    def with_curvature(self, state: NCGSVRState, snapshot: Any) -> NCGSVRState:
+        """Raise L to the quotient of the gradients at this snapshot and the one before."""
+        grad, first, L = snapshot.start_grad, state.first, state.L
+        if first is not None:
+            L = max(L, quotient(first.grad, grad, first.x, snapshot.start))
+        return changed(state, L=L, first=Descent(snapshot.start, grad))
 
     def begin_epoch(self, problem: Problem, state: NCGSVRState) -> NCGSVRState:
         """After a good epoch lengthen the step; after a bad one return to its snapshot with a shorter step."""
@@ -85,9 +102,8 @@ class NCGSVR:
         if state.snapshot is None:
             return changed(state, snapshot_fun=fun)
         if fun <= state.snapshot_fun - MIN_DECREASE * state.moved / state.lam:
-            return changed(
-                state, snapshot_fun=fun, lam=min(STEP_GROWTH * state.lam, self.lam / MIN_STEP_RATIO), moved=0.0
-            )
+            most = self.lam / MIN_STEP_RATIO if self.lam else inf
+            return changed(state, snapshot_fun=fun, lam=min(STEP_GROWTH * state.lam, most), moved=0.0)
         if state.lam > self.lam:
             return changed(state, x=state.snapshot.start, lam=max(state.lam / 2, self.lam), moved=0.0)
         return changed(state, snapshot_fun=fun, moved=0.0)
@@ -118,8 +134,18 @@ def ncgs_vr(
     m, b = epoch or m, batch or b
     if adaptive is None:
         adaptive = lam is None and not in_theory
+    check_found(problem.objective, adaptive, lam, "ncgs-vr")
     lam = lam or step_size(problem.objective, setup.schedule, m, b)
     return NCGSVR(setup.schedule, setup.inner, SVRG(m, b, store=store, replace=replace), lam, setup.seed, adaptive)
+
+
+def check_found(objective: Any, adaptive: bool, lam: float | None, method: str) -> None:
+    """Raise ValueError if the step is neither adaptive nor given, and the objective has no L from which it follows."""
+    if not objective.smoothness and not adaptive and lam is None:
+        raise ValueError(
+            f"Method '{method}' with adaptive=False needs the smoothness L, which {type(objective).__name__} does not state: "
+            "leave adaptive out, or give lam= or smoothness=."
+        )
 
 
 def epoch_and_batch(n: int) -> tuple[int, int]:
@@ -132,9 +158,12 @@ def practical_epoch_and_batch(objective: Any) -> tuple[int, int]:
     """Return the epoch and batch lengths of the practical schedule.
 
     The proof requires K^2 m^2 <= L^2 b. If the terms' mean-square smoothness K is above F's L, epochs are shorter by K/L and
-    batches larger by (K/L)^2, with a minimum of 5 steps and a maximum of a quarter of all terms.
+    batches larger by (K/L)^2, with a minimum of 5 steps and a maximum of a quarter of all terms. If L is to be found, they are
+    those of the theorem.
     """
     m, b = epoch_and_batch(objective.n_terms)
+    if not objective.smoothness:
+        return m, b
     K = objective.mean_square_smoothness or objective.term_smoothness
     excess = max(K / objective.smoothness, 1.0)
     return max(int(m / excess), min(m, 5)), max(b, min(int(b * excess**2), objective.n_terms // 4))
@@ -145,12 +174,14 @@ def step_size(objective: Any, schedule: Schedule, epoch: int, batch: int) -> flo
 
     The proof uses the terms' smoothness only through their mean-square smoothness K, and F's own L in the descent:
     lambda <= 1/(3 L) and (4 K^2 m^2/b) lambda^2 + L lambda <= 7/9 (the other 2/9 are for the relative inner error).
-    With K = L and m^2 = b both give 1/(3 L). K can be far below the L of every term.
+    With K = L and m^2 = b both give 1/(3 L). K can be far below the L of every term. If L is to be found: 0.
     """
     if isinstance(schedule, theory):
         if objective.term_smoothness is None:
             raise ValueError("Theorem 3 needs a smoothness of every term: give term_smoothness= to the objective.")
         return 1 / (3 * objective.term_smoothness)
+    if not objective.smoothness:
+        return 0.0
     L, K = objective.smoothness, objective.mean_square_smoothness or objective.term_smoothness
     a = 4 * K**2 * epoch**2 / batch
     return min(1 / (3 * L), (sqrt(L**2 + 28 / 9 * a) - L) / (2 * a))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from condgrad.certificate import Certificate
 from condgrad.protocols import Point, Problem
-from condgrad.solvers.evaluation import CachedObjective, grad_at, value_and_grad_at
+from condgrad.solvers.evaluation import cached, grad_at, value_and_grad_at
 from condgrad.solvers.schedules import Setup
 from condgrad.solvers.smoothness import smoothness
 from condgrad.solvers.states import Descent, State
@@ -24,7 +24,7 @@ class ProjectedGradient:
     def step(self, problem: Problem, state: State) -> State:
         """Return the state after one step."""
         x, gamma = state.x, 1 / (2 * state.L)
-        objective = CachedObjective(problem.objective, state.known)
+        objective = cached(problem.objective, state.known)
         _, fun, grad = grad_at(objective, x)
         x_next = problem.domain.project(x - gamma * grad)
         _, fun_next, grad_next = value_and_grad_at(objective, x_next)

@@ -28,7 +28,7 @@ from condgrad.solvers.frank_wolfe import frank_wolfe
 from condgrad.solvers.fully_corrective import fully_corrective
 from condgrad.solvers.igt_sfw import igt_sfw
 from condgrad.solvers.lazy_frank_wolfe import check_factor, lazy_frank_wolfe
-from condgrad.solvers.momentum_ncgs import momentum_ncgs
+from condgrad.solvers.momentum_ncgs import MomentumNCGS, momentum_ncgs
 from condgrad.solvers.momentum_sfw import momentum_sfw, one_sample_sfw
 from condgrad.solvers.ncgs import ncgs
 from condgrad.solvers.ncgs_ii import ncgs_ii
@@ -41,11 +41,11 @@ from condgrad.solvers.projected_gradient import projected_gradient
 from condgrad.solvers.sagafw import sagafw, sagafw_s
 from condgrad.solvers.schedules import Setup, practical
 from condgrad.solvers.sfw import sfw
-from condgrad.solvers.smoothness import Backtracking
+from condgrad.solvers.smoothness import Backtracking, SampledSmoothness
 from condgrad.solvers.spider_fw import sarah_fw, spider_fw, zero_sarah_fw
 from condgrad.solvers.step_rules import check_rule
 from condgrad.solvers.stochastic_frank_wolfe import random_iterate
-from condgrad.solvers.stochastic_ncgs import stochastic_ncgs, stopping_index
+from condgrad.solvers.stochastic_ncgs import StochasticNCGS, stochastic_ncgs, stopping_index
 from condgrad.solvers.storc import phases, storc
 from condgrad.solvers.svfw import svfw, svfw_s
 from condgrad.solvers.universal_cgs import universal_cgs
@@ -124,6 +124,8 @@ class Method:
         Deterministic methods: its steps prove a bound on the gradient mapping on their way.
     needs_term_smoothness : bool, default False
         It needs ``term_smoothness`` or ``mean_square_smoothness`` of a finite sum.
+    finds_smoothness : bool, default False
+        Stochastic methods: with the practical schedule it finds L, and needs no constants of the objective.
     """
 
     name: str
@@ -143,6 +145,7 @@ class Method:
     convex: bool = False
     certifies: bool = True
     needs_term_smoothness: bool = False
+    finds_smoothness: bool = False
 
     @property
     def deterministic(self) -> bool:
@@ -185,13 +188,14 @@ _ENTRIES = (
     ),
     Method(
         "ncgs-ii", "NCGS, option II", ncgs_ii, "gradient", "F L-smooth, l-lower-smooth", "FO, LO", "FO 1/eps, LO 1/eps^2",
-        "solvers/ncgs_ii.py", f"{_NCGS_PAPER}, Algorithm 1", slides=True, options={"step_scale": _SCALE},
+        "solvers/ncgs_ii.py", f"{_NCGS_PAPER}, Algorithm 1", slides=True,
+        options={"step_scale": _SCALE, "monotone": Option(yes_or_no, True)},
     ),
     Method(
         "stochastic-ncgs", "Stochastic NCGS", stochastic_ncgs, "samples", "F L-smooth, variance bounded", "SFO, LO",
         "SFO 1/eps^2, LO 1/eps^2", "solvers/stochastic_ncgs.py", f"{_NCGS_PAPER}, Algorithm 3", slides=True,
         output_law=stopping_index, options={"batch": Option(batch_or_law, 5), "replace": _REPLACE, "estimator": _ESTIMATOR},
-        cost=lambda c: c.batch * c.steps,
+        cost=lambda c: c.batch * c.steps, finds_smoothness=True,
     ),
     Method(
         "ncgs-vr", "NCGS-VR", ncgs_vr, "terms", "each term L-smooth", "IFO, LO", "IFO n^(2/3)/eps, LO 1/eps^2",
@@ -199,20 +203,20 @@ _ENTRIES = (
         options={
             "epoch": _EPOCH, "batch": _BATCH, "lam": _LAM, "store": _STORE, "replace": _REPLACE, "adaptive": _ADAPTIVE,
         },
-        cost=lambda c: c.steps // c.epoch * c.n + 2 * c.batch * c.steps, needs_term_smoothness=True,
+        cost=lambda c: c.steps // c.epoch * c.n + 2 * c.batch * c.steps, needs_term_smoothness=True, finds_smoothness=True,
     ),
     Method(
         "ncgs-spider", "NCGS-SPIDER", ncgs_spider, "terms", "terms L-smooth in the mean square", "IFO, LO",
         "IFO n + sqrt(n)/eps, LO 1/eps^2 (derived here)", "solvers/ncgs_spider.py", "docs/methods/recursive.md",
         slides=True, output_law=random_iterate,
         options={"epoch": _EPOCH, "batch": _BATCH, "lam": _LAM, "replace": _REPLACE, "adaptive": _ADAPTIVE},
-        cost=lambda c: recursive_cost(c, c.n), needs_term_smoothness=True,
+        cost=lambda c: recursive_cost(c, c.n), needs_term_smoothness=True, finds_smoothness=True,
     ),
     Method(
         "momentum-ncgs", "Momentum NCGS", momentum_ncgs, "samples", "each sample L-smooth, variance bounded", "SFO, LO",
         "SFO 1/eps^(3/2), LO 1/eps^(7/2) (derived here)", "solvers/momentum_ncgs.py", "docs/methods/momentum.md",
         slides=True, output_law=random_iterate, options={"batch": _BATCH, "sample": _SAMPLE, "replace": _REPLACE},
-        cost=lambda c: c.sample + 2 * c.batch * (c.steps - 1),
+        cost=lambda c: c.sample + 2 * c.batch * (c.steps - 1), finds_smoothness=True,
     ),
     Method(
         "frank-wolfe", "Frank-Wolfe, non-convex", frank_wolfe, "gradient", "F L-smooth", "FO, LO",
@@ -401,7 +405,8 @@ METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
 def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) -> Solver:
     """The solver called ``name`` for this problem; raises TypeError or ValueError if the problem or an option does not fit."""
     method = METHODS[choice(name, METHODS, "method")]
-    require(method, problem)
+    found = method.finds_smoothness and isinstance(setup.schedule, practical) and not problem.objective.smoothness
+    require(method, problem, found)
     for option in options:
         if option not in method.options:
             if option == "constraints":
@@ -420,15 +425,20 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
     polish = getattr(solver, "polish", False)
     if setup.polish is True and not polish:
         raise TypeError(f"polish=True is for method 'ncgs', '{name}' has no factored phase: leave polish out.")
-    if problem.objective.smoothness is None:
+    if found and isinstance(solver, MomentumNCGS | StochasticNCGS):
+        solver = SampledSmoothness(solver, setup.seed)
+    elif problem.objective.smoothness is None and method.deterministic:
         solver = Backtracking(solver)
     if polish and isinstance(setup.schedule, practical):
         solver = Polished(solver, setup.inner, setup.schedule.eps, arrays=setup.polish is True)
     return WarmStart(solver, setup.warm_start) if setup.warm_start and method.slides else solver
 
 
-def require(method: Method, problem: Problem) -> None:
-    """Raise TypeError or ValueError if the method can't be used for the problem. The message says why, and what to do."""
+def require(method: Method, problem: Problem, found: bool = False) -> None:
+    """Raise TypeError or ValueError if the method can't be used for the problem. The message says why, and what to do.
+
+    ``found`` says that the method finds the smoothness itself.
+    """
     objective, domain = problem.objective, problem.domain
     needed = {"gradient": "value and grad", "terms": "a finite sum", "samples": "samples (draw, grad_terms)"}
     if not fits(objective, CONTRACTS[method.sees]):
@@ -443,13 +453,18 @@ def require(method: Method, problem: Problem) -> None:
         raise TypeError(
             f"Method '{method.name}' projects, {type(domain).__name__} has no projection: use ncgs, which needs only its lmo."
         )
+    if found:
+        return
+    if not method.deterministic and not objective.smoothness:
+        fitting = [m.name for m in METHODS.values() if m.finds_smoothness and fits(objective, CONTRACTS[m.sees])]
+        practically = " with schedule='practical'" if method.finds_smoothness else ""
+        finds = f"{', '.join(fitting)}, which find it{practically}"
+        raise ValueError(
+            f"Method '{method.name}' needs the smoothness L, which can't be found by backtracking from noisy gradients: "
+            f"give smoothness= to {type(objective).__name__} or to minimize, or use {finds}."
+        )
     constants = ("term_smoothness", "mean_square_smoothness")
     if method.needs_term_smoothness and all(getattr(objective, name) is None for name in constants):
         raise ValueError(
             f"Method '{method.name}' needs the terms' smoothness: give term_smoothness= to {type(objective).__name__}."
-        )
-    if not method.deterministic and not objective.smoothness:
-        raise ValueError(
-            f"Method '{method.name}' needs the smoothness L, which can't be found by backtracking from noisy gradients: "
-            f"give smoothness= to {type(objective).__name__} or to minimize."
         )

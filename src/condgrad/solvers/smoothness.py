@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from condgrad.checks import BadOracle
 from condgrad.points import distance2, inner, norm2
 from condgrad.points.rounding import stated_rounding
@@ -16,6 +18,9 @@ from condgrad.storage.stored import stored
 
 VALUE_NOISE = 1e-12
 """Assumed relative error of a value of F; smaller differences carry no information about the curvature."""
+
+MIN_L = 1e-100
+"""Least estimate of L: the square of the step size 1/(2L) can be computed."""
 
 MAX_DOUBLINGS = 40
 """Maximum number of doublings of L in one step; if more are needed, value and gradient do not match."""
@@ -51,7 +56,8 @@ def local_smoothness(problem: Problem, x: Point, grad: Point | None = None) -> f
         return 1.0
     curvature = sqrt(norm2(problem.objective.grad(x + d) - grad)) / length
     # With a step 1/(2L) much longer than the set, the gradient mapping would be small everywhere: bound L below.
-    return max(curvature, 1e-3 * sqrt(norm2(grad)) / length, 1e-300)
+    found = max(curvature, 1e-3 * sqrt(norm2(grad)) / length)
+    return max(found, MIN_L) if found > 0 else 1.0  # F is constant there, for which any positive L is valid
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,9 @@ class Backtracking:
         for _ in range(MAX_DOUBLINGS):
             after = objective.value(new.descent.y)
             if descent_holds(new.descent, before, after, state.L):
-                return replace(new, fun=after if new.descent.y is new.x else new.fun, descent_fun=before)
+                fun = after if new.descent.y is new.x else new.fun
+                known = new.fun == fun and new.descent_fun == before
+                return new if known else replace(new, fun=fun, descent_fun=before)
             state = replace(state, L=2 * state.L)
             new = self.solver.step(problem, state)
         length = sqrt(norm2(new.descent.y - new.descent.x))
@@ -101,6 +109,81 @@ class Backtracking:
             f"F increases along a descent direction of its gradient, even for a step of {length:.2g}: the gradient does not "
             "match the function, or F is not smooth there (compare grad with differences of value)."
         )
+
+
+PROBED = 16
+"""Number of samples in a batch whose gradients at two points show the curvature of F."""
+
+
+@dataclass(frozen=True)
+class SampledSmoothness:
+    """Run a stochastic ``solver`` with an L that is found from the gradients of samples.
+
+    L begins with the curvature near the start. In the first 15 steps, and then about 8 times in each doubling of the number of
+    steps, the mean gradients of a batch at x before and after the step are compared. If |g(x) - g(y)| > L |x - y|, the step is
+    repeated with 2 L or this quotient, whichever is larger.
+
+    If the terms have the smoothness L*, every quotient is at most L*: L stays below 2 L*, and at most 1 + log2(L*/L_0) steps are
+    repeated. The theorem of the method holds with L = L*; of the L that is found it is not known, since only the steps that are
+    compared have shown no larger curvature.
+
+    Parameters
+    ----------
+    solver : Solver
+        A stochastic method whose steps use ``state.L``.
+    seed : int, default 0
+        Seed of the batches.
+    """
+
+    solver: Solver
+    seed: int = 0
+
+    def init(self, problem: Problem, x0: Point) -> State:
+        """Return the solver's initial state, with the curvature near x0 as L."""
+        state: State = self.solver.init(problem, x0)
+        batch = self.batch(problem, 0)
+        mean = _MeanOf(problem.objective, batch)
+        return replace(state, L=local_smoothness(Problem(mean, problem.domain), x0))
+
+    def step(self, problem: Problem, state: State) -> State:
+        """Return the state after one step."""
+        k = state.k + 1
+        new: State = self.solver.step(problem, state)
+        if k % max(k // 8, 1):
+            return new
+        mean = _MeanOf(problem.objective, self.batch(problem, k))
+        before = mean.grad(state.x)
+        for _ in range(MAX_DOUBLINGS):
+            seen = quotient(before, mean.grad(new.x), state.x, new.x)
+            if seen <= state.L:
+                return new
+            state = replace(state, L=max(2 * state.L, seen))
+            new = self.solver.step(problem, state)
+        raise BadOracle(
+            "The gradients of samples change without bound between points that come closer: F is not smooth there."
+        )
+
+    def batch(self, problem: Problem, k: int) -> Any:
+        """The samples whose gradients are compared in step k."""
+        return problem.objective.draw(PROBED, np.random.default_rng((self.seed, k, 7)))
+
+
+class _MeanOf:
+    """The mean gradient of a batch, as the gradient of an objective without a smoothness constant."""
+
+    def __init__(self, objective: Any, batch: Any):
+        self.objective, self.samples = objective, batch
+
+    def grad(self, x: Point) -> Point:
+        return self.objective.grad_terms(x, self.samples)
+
+
+def quotient(grad_x: Point, grad_y: Point, x: Point, y: Point) -> float:
+    """Return |grad_x - grad_y| / |x - y|, a lower bound on L; 0 if a difference is not above rounding."""
+    distance, change = distance2(x, y), distance2(grad_x, grad_y)
+    if distance <= VALUE_NOISE * norm2(x) or change <= VALUE_NOISE * norm2(grad_x):
+        return 0.0
+    return max(sqrt(change) - stated_rounding(grad_x) - stated_rounding(grad_y), 0.0) / sqrt(distance)
 
 
 def estimates_smoothness(solver: Any) -> bool:
