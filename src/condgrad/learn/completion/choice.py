@@ -13,10 +13,11 @@ standard errors and added. A narrower loss must be better by more than chance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from condgrad.learn.completion.biases import inlier_weights, loss_and_inlier_weights
+from condgrad.learn.completion.biases import inlier_weights
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.path import MIN_SCALE_SHARE, RADIUS_GROWTH, Fit
 from condgrad.learn.completion.posterior import SETTINGS, Chain, rank_for
@@ -95,7 +96,7 @@ def t_statistic(differences: np.ndarray) -> float:
 def choose(fit: Fit, up_to: float) -> Model:
     """Compare losses and averages, set ``fit.loss`` and ``fit.averaging`` to the best, and return its model."""
     train, held_out = fit.split()
-    scale = data_scale(fit.all_entries.values)
+    scale = data_scale(fit.entries.values(fit.all_entries))
     fits: list[Trial] = []
     best: Trial | None = None
 
@@ -112,7 +113,7 @@ def choose(fit: Fit, up_to: float) -> Model:
             found = evidence(held_out, clipped(trial), clipped(best), scale, veto)
         fit.loss = trial.loss
         list_candidate(fit, train, held_out, trial, found if best is not None else 0.0)
-        if best is not None and found <= required and not simpler(train, held_out, trial, best, scale):
+        if best is not None and found <= required and not simpler(fit, train, held_out, trial, best, scale):
             # of two losses with the same predictions the later one is narrower: outliers among all entries have less weight
             narrower = trial.averaging is None and np.array_equal(clipped(trial), clipped(best))
             if not narrower:
@@ -127,7 +128,7 @@ def choose(fit: Fit, up_to: float) -> Model:
         fits.append(Trial(fit.search(train, held_out, up_to), name))
         best = better(fits[-1], best, 0.0 if name in CONVEX_LOSSES else NARROWER_EVIDENCE)
     assert best is not None
-    wanted = fit.average if fit.average is not None else fit.all_entries.n_terms <= MAX_AVERAGED_ENTRIES
+    wanted = fit.average if fit.average is not None else fit.all_entries.pattern.size <= MAX_AVERAGED_ENTRIES
     if wanted and train is not fit.all_entries:
         ball = best
         average = first_average(fit, train, held_out, ball)
@@ -148,7 +149,7 @@ def choose(fit: Fit, up_to: float) -> Model:
     return best.validated.model
 
 
-def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
+def simpler(fit: Fit, train: Any, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
     """Whether a fit predicts its inliers as well with fewer numbers: fewer outliers than the other has factors more.
 
     A few wrong entries that agree with each other are a component of low rank too. Ranks within a ball are not compared.
@@ -156,8 +157,7 @@ def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, sca
     model, other = trial.validated.model, best.validated.model
     if trial.averaging is not None or model.rank is None or other.rank is None or model.rank >= other.rank:
         return False
-    residuals = train.values - train.pattern.sample(*model.factors())
-    outliers = np.count_nonzero(loss_and_inlier_weights(model.loss, train.pattern, residuals)[1] < GROSS_WEIGHT)
+    outliers = fit.entries.count_below(train, model, GROSS_WEIGHT)
     if outliers >= OUTLIERS_PER_FACTOR * (other.rank - model.rank) * sum(train.pattern.shape):
         return False
     new, old = trial.validated.residuals, best.validated.residuals
@@ -166,7 +166,7 @@ def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, sca
     return evidence(among, new[inlier], old[inlier], scale) > -LESS_ACCURATE
 
 
-def list_candidate(fit: Fit, train: Completion, held_out: HeldOut, trial: Trial, found: float) -> None:
+def list_candidate(fit: Fit, train: Any, held_out: HeldOut, trial: Trial, found: float) -> None:
     """Add a candidate to the list, with its errors and the evidence that it is better than the best before it."""
     averaging = trial.averaging
     point = fit.path_point(train, held_out, trial.validated, averaging is not None)

@@ -27,6 +27,7 @@ from condgrad.learn.completion.table_labels import (
 from condgrad.learn.completion.validation import Averaging
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
+from condgrad.points import Pattern
 
 SPARSE_FORMATS = ["csr", "csc", "coo"]
 """Formats that scikit-learn must not convert: it would add up duplicate entries of a COO matrix."""
@@ -54,7 +55,7 @@ class Predicting:
     index_: Any
     columns_: Any
     clip: bool
-    _seen: Completion
+    _seen: Completion | None
     _loss: Loss
 
     def _read(self, X: Any, y: Any, reset: bool) -> Entries:
@@ -145,6 +146,12 @@ class Predicting:
             self._keep_observed(predictions, given.rows, given.cols, given.values, "inliers"), index, columns
         )
 
+    def _observed(self, advice: str) -> Completion:
+        """The fitted entries; raises ValueError if they are on a cluster."""
+        if self._seen is None:
+            raise ValueError(f"The fitted entries are on a cluster, and not in the model: {advice}.")
+        return self._seen
+
     def fill(self, keep: str = "inliers") -> Any:
         """Complete the fitted matrix.
 
@@ -164,8 +171,10 @@ class Predicting:
         predictions = self.row_factors_ @ self.components_
         predictions += self.row_biases_[:, None]
         predictions += self.col_biases_ + self.mean_
-        pattern = self._seen.pattern
-        predictions = self._keep_observed(self._clip(predictions), pattern.rows, pattern.cols, self._seen.values, keep)
+        self._clip(predictions)
+        if keep != "nothing":
+            seen = self._observed("give keep='nothing'")
+            self._keep_observed(predictions, seen.pattern.rows, seen.pattern.cols, seen.values, keep)
         return to_frame(predictions, self.index_, self.columns_)
 
     def _keep_observed(
@@ -234,7 +243,9 @@ class Predicting:
             predictions += self.col_biases_ + self.mean_ + self.row_biases_[rows, None]
             return predictions
 
-        best, values = best_columns(i, predicted, self._seen.pattern, checks.whole(k, "k"), exclude_seen)
+        none_seen = Pattern((), (), (len(self.row_biases_), len(self.col_biases_)))
+        observed = self._observed("give exclude_seen=False").pattern if exclude_seen else none_seen
+        best, values = best_columns(i, predicted, observed, checks.whole(k, "k"), exclude_seen)
         columns, none = entries.named(best, named_by(self.col_ids_, self.columns_)), best < 0
         columns[none] = "" if columns.dtype.kind == "U" else np.array(-1).astype(columns.dtype)  # values under the mask
         return np.ma.MaskedArray(columns, mask=none), self._clip(values)

@@ -42,7 +42,7 @@ def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
         "held-out median absolute error": model.validation_median_error_,
         "held-out RMSE": model.validation_rmse_,
         "held-out MAE": model.validation_mae_,
-        "outliers": len(model.outliers_),
+        "outliers": model.n_outliers_,
         "squared mapping": certificate.upper if certificate and model.certify is not None else None,
         "status": _status(model),
     }
@@ -326,9 +326,11 @@ def outliers(model: RobustCompletion, limit: int) -> list[list[Any]]:
 def outlier_table(model: RobustCompletion) -> list[Block]:
     """Table of the outliers with the largest errors."""
     rows = [[str(row), str(col), *numbers] for row, col, *numbers in outliers(model, MAX_LISTED_OUTLIERS)]
-    remaining = len(model.outliers_) - len(rows)
+    remaining = model.n_outliers_ - len(rows)
+    all_listed = "all" if model.n_outliers_ == len(model.outliers_) else f"the first {len(model.outliers_):,}"
     note = (
-        f"There are {remaining:,} more: the raw data have the first {MAX_STORED_OUTLIERS:,} outliers, the model's outliers_ all."
+        f"There are {remaining:,} more: the raw data have the first {MAX_STORED_OUTLIERS:,} outliers, the model's outliers_ "
+        f"{all_listed}."
         if remaining
         else ""
     )

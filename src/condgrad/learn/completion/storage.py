@@ -30,6 +30,7 @@ FITTED: dict[str, Any] = {
     "loss_": str,
     "candidates_": list[Candidate],
     "averaging_": Averaging | None,
+    "n_outliers_": int,
     "range_": tuple[float, float],
     "_rank": int | None,
     "_loss": Any,
@@ -39,7 +40,10 @@ FIELDS = ("row", "column", "value", "predicted", "score")
 
 
 class StoredCompletion(Storable):
-    """Abstract: ``save`` and ``load`` of RobustCompletion. Everything except ``result_`` is stored, the observed entries too."""
+    """Abstract: ``save`` and ``load`` of RobustCompletion. Everything except ``result_`` is stored, the observed entries too.
+
+    Entries on the workers of a cluster are not stored, and neither is the client.
+    """
 
     result_: Any
 
@@ -55,7 +59,7 @@ class StoredCompletion(Storable):
             **{name: getattr(self, name) for name in FITTED},
             "labels": (pack(self.index_), pack(self.columns_)),
             "outliers": (*places, *(np.ascontiguousarray(found[field]) for field in FIELDS[2:])),
-            "entries": (seen.pattern.rows, seen.pattern.cols, seen.values),
+            "entries": None if seen is None else (seen.pattern.rows, seen.pattern.cols, seen.values),
             "feature_names": getattr(self, "feature_names_in_", None),
         }
 
@@ -81,8 +85,10 @@ class StoredCompletion(Storable):
             raise ValueError("an outlier lies outside of the matrix")
         self.outliers_ = records(named(rows, names[0]), named(cols, names[1]), *numbers)
         self._outlier_places = rows, cols
-        rows, cols, values = fitted["entries"]
-        self._seen = Completion(rows, cols, values, (m, n), self._loss)
+        self._seen = None
+        if fitted["entries"] is not None:
+            rows, cols, values = fitted["entries"]
+            self._seen = Completion(rows, cols, values, (m, n), self._loss)
         self.result_ = None
         if fitted["feature_names"] is not None:
             self.feature_names_in_ = fitted["feature_names"]
