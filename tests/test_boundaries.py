@@ -98,7 +98,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert not outside["matplotlib"], "matplotlib is imported at module level"
     for table in {"pandas", "pyarrow"} & set(outside):
         rooms = ("driver/trace.py", "data/arrow_columns.py", "data/parquet.py", "distributed/folders.py")
-        rooms += ("learn/completion/table_labels.py", "comparison/costs.py")
+        rooms += ("learn/completion/table_labels.py", "comparison/costs.py", "data/parquet_stream.py")
         assert where(path) in rooms
         assert not outside[table], f"{table} is imported at module level"
     if "PIL" in outside:

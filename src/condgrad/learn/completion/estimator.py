@@ -272,11 +272,16 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         source = X if hasattr(X, "open") or hasattr(X, "pattern") else self._read(X, y, reset=True)
         objective = objective_of(source, self.client)
         if source is X:
-            self.n_features_in_, given = 3, names_of(objective)
+            given = names_of(objective)
+            self.n_features_in_ = given.shape[1] if given.row_ids is None else 3
             self.__dict__.pop("feature_names_in_", None)
         else:
             given = source
-        return self._fit(given, None, objective, OnWorkers())
+        try:
+            return self._fit(given, None, objective, OnWorkers())
+        except BaseException:  # Ctrl-C: the traceback would keep the entries on the workers
+            objective.pattern.cluster.free()
+            raise
 
     def _fit(self, given: Entries, last: Model | None, sharded: Any = None, observed: Observed | None = None) -> Self:
         """Validate the parameters and fit the entries, from the model ``last`` or along a path of radii.

@@ -81,13 +81,30 @@ class Predicting:
         ndarray of shape (n,)
         """
         check_is_fitted(self)
-        if self.index_ is None or isinstance(X, Observations):
+        if isinstance(X, Observations):
             shape = len(self.row_biases_), len(self.col_biases_)
             return self._predict_at(*entries.pair_positions(X, names_of(self), shape))
-        rows, cols = label_pairs(X)
-        return self._predict_at(
-            label_positions(rows, self.index_, "row"), label_positions(cols, self.columns_, "column")
-        )
+        return self.predict_names(*(entries.id_pairs(X) if self.index_ is None else label_pairs(X)))
+
+    def predict_names(self, rows: Any, cols: Any) -> np.ndarray:
+        """Predict the values at pairs whose rows and columns are two arrays, of different types perhaps.
+
+        Parameters
+        ----------
+        rows, cols : array-like of shape (n,)
+            Rows and columns, as in ``predict``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        if self.index_ is None:
+            i = entries.positions(rows, self.row_ids_, len(self.row_biases_))
+            j = entries.positions(cols, self.col_ids_, len(self.col_biases_))
+        else:
+            i, j = label_positions(rows, self.index_, "row"), label_positions(cols, self.columns_, "column")
+        return self._predict_at(i, j)
 
     def _predict_at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Predictions at positions (i, j); -1 stands for an unknown row or column."""
@@ -145,6 +162,11 @@ class Predicting:
         return to_frame(
             self._keep_observed(predictions, given.rows, given.cols, given.values, "inliers"), index, columns
         )
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether the model holds the fitted entries: not if they were on a cluster."""
+        return self._seen is not None
 
     def _observed(self, advice: str) -> Completion:
         """The fitted entries; raises ValueError if they are on a cluster."""

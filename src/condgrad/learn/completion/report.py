@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from condgrad.checks import counted
-from condgrad.data import Cleanup, Observations
+from condgrad.data import Cleanup
 from condgrad.learn.completion.choice import ADAPTIVE_EVIDENCE, NARROWER_EVIDENCE
 from condgrad.learn.completion.estimator import RobustCompletion
 from condgrad.learn.completion.path import CERTIFICATE
@@ -24,7 +24,21 @@ MAX_STORED_OUTLIERS = 1000
 """Maximum number of outliers in the raw data of the report."""
 
 
-def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
+class Given(Protocol):
+    """Protocol: what the report says of the entries, such as Observations."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix."""
+
+    @property
+    def cleanup(self) -> Cleanup:
+        """What was read."""
+
+    def __len__(self) -> int: ...
+
+
+def summary(model: RobustCompletion, given: Given) -> dict[str, Any]:
     """Summary of the fit as plain data, for JSON and for the report."""
     m, n = given.shape
     certificate = model.result_ and model.result_.certificate
@@ -57,7 +71,7 @@ def _status(model: RobustCompletion) -> str:
 
 def report_fit(
     model: RobustCompletion,
-    given: Observations,
+    given: Given,
     folder: Path,
     title: str,
     facts: Mapping[str, Any],
@@ -65,7 +79,7 @@ def report_fit(
     figures: bool = False,
 ) -> Path:
     """Write the report into the folder, with figures for print if asked; return the path of its page."""
-    parameters = {name: value for name, value in model.get_params().items() if value is not None}
+    parameters = {name: value for name, value in model.get_params().items() if name != "client" and value is not None}
     known = {name: value for name, value in found.items() if value is not None}
     blocks: list[Block] = [
         Text("The fit", [fit_sentences(found), *validation_sentences(model), *caveats(found)]),
