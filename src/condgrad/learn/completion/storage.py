@@ -46,6 +46,7 @@ class StoredCompletion(Storable):
     """
 
     result_: Any
+    _seen: Completion | None
 
     def _fitted(self: Any) -> dict[str, Any]:
         ids, found, seen = (self.row_ids_, self.col_ids_), self.outliers_, self._seen
