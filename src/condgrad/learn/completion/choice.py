@@ -21,7 +21,8 @@ from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.path import MIN_SCALE_SHARE, RADIUS_GROWTH, Fit
 from condgrad.learn.completion.posterior import SETTINGS, Chain, rank_for
 from condgrad.learn.completion.robust_scale import CONVEX_LOSSES, data_scale, loss_for
-from condgrad.learn.completion.validation import Averaging, Candidate, HeldOut, Validated
+from condgrad.learn.completion.tensor_view import search_views, split_like_holes
+from condgrad.learn.completion.validation import Averaging, Candidate, HeldOut, TensorView, Validated
 from condgrad.objectives import Completion
 
 AUTO_LOSSES = ("squared", "huber", "welsch")
@@ -58,6 +59,7 @@ class Trial:
     loss: str
     averaging: Averaging | None = None
     chain: Chain | None = None
+    view: TensorView | None = None
 
     def mean_absolute(self) -> float:
         """Mean absolute error on held-out entries."""
@@ -94,10 +96,11 @@ def t_statistic(differences: np.ndarray) -> float:
 
 def choose(fit: Fit, up_to: float) -> Model:
     """Compare losses and averages, set ``fit.loss`` and ``fit.averaging`` to the best, and return its model."""
-    train, held_out = fit.split()
+    train, held_out = fit.split() if fit.period is None else split_like_holes(fit, fit.period)
     scale = data_scale(fit.all_entries.values)
     fits: list[Trial] = []
     best: Trial | None = None
+    auto = fit.loss == "auto"
 
     def clipped(trial: Trial) -> np.ndarray:
         """Held-out residuals of the predictions, clipped as the estimator clips them."""
@@ -120,7 +123,7 @@ def choose(fit: Fit, up_to: float) -> Model:
         fit.partial_model = trial.validated.model
         return trial
 
-    for name in AUTO_LOSSES if fit.loss == "auto" else (fit.loss,):
+    for name in AUTO_LOSSES if auto else (fit.loss,):
         assert isinstance(name, str)
         fit.report(f"trying the {name} loss", 20)
         fit.loss = name
@@ -143,9 +146,19 @@ def choose(fit: Fit, up_to: float) -> Model:
             assert average.averaging is not None
             fit.report("averaging with features of the pattern of the entries", 3)
             best = better(next_average(fit, held_out, average, average.averaging._replace(implicit=True)), best, 0.0)
-    fit.loss, fit.averaging, fit.chain = best.loss, best.averaging, best.chain
+    plain = best
+    if fit.period is not None and train is not fit.all_entries:
+        fit.loss = plain.loss
+
+        def found(new: Validated, old: Validated) -> float:
+            return evidence(held_out, new.residuals, old.residuals, scale)
+
+        model = plain.validated.model
+        view, validated = search_views(fit, train, held_out, model, auto, found, NARROWER_EVIDENCE)
+        best = better(Trial(validated, view.loss, view=view), plain, 0.0)
+    fit.loss, fit.averaging, fit.chain, fit.view = best.loss, best.averaging, best.chain, best.view
     fit.record_choice(train, held_out, best.validated, best.averaging is not None)
-    return best.validated.model
+    return plain.validated.model  # that of a tensor view starts from the plain one, fitted to all entries
 
 
 def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
@@ -173,7 +186,15 @@ def list_candidate(fit: Fit, train: Completion, held_out: HeldOut, trial: Trial,
     implicit, adaptive = (averaging.implicit, averaging.adaptive) if averaging else (False, False)
     fit.candidates.append(
         Candidate(
-            trial.loss, averaging is not None, adaptive, implicit, found, point.rmse, point.mae, point.median_error
+            trial.loss,
+            averaging is not None,
+            adaptive,
+            implicit,
+            found,
+            point.rmse,
+            point.mae,
+            point.median_error,
+            trial.view is not None,
         )
     )
 

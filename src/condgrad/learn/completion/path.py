@@ -27,7 +27,15 @@ from condgrad.learn.completion.biases import Biases, loss_and_inlier_weights, re
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.rescue import rescue
 from condgrad.learn.completion.robust_scale import loss_for, median_scale, quantization_step, value_range
-from condgrad.learn.completion.validation import MIN_IMPROVEMENT, Averaging, Candidate, HeldOut, Radius, Validated
+from condgrad.learn.completion.validation import (
+    MIN_IMPROVEMENT,
+    Averaging,
+    Candidate,
+    HeldOut,
+    Radius,
+    TensorView,
+    Validated,
+)
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
 from condgrad.points import LowRank
@@ -127,6 +135,10 @@ class Fit:
     """How the model is averaged; None: it is not."""
     chain: Any = None
     """Sampler of the entries that are not held out, from whose state the one on all entries starts."""
+    period: int | None = None
+    """Number of columns in a period, if the table is also tried as a tensor."""
+    view: TensorView | None = None
+    """How the table is completed as a tensor; None: it is not."""
     partial_model: Model | None = None
     """The best model of the path so far, or the last one on all entries: returned if the fit is interrupted."""
 

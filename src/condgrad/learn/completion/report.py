@@ -35,6 +35,7 @@ def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
         "observed": len(given) / (m * n),
         "loss": model.loss_,
         "averaged over the posterior": model.averaging_ is not None,
+        "tensor view": None if model.period is None else model.view_ is not None,
         "rank": len(model.singular_values_),
         "radius": float(model.radius_),
         "sigma": float(model.sigma_),
@@ -68,7 +69,7 @@ def report_fit(
     parameters = {name: value for name, value in model.get_params().items() if value is not None}
     known = {name: value for name, value in found.items() if value is not None}
     blocks: list[Block] = [
-        Text("The fit", [fit_sentences(found), *validation_sentences(model), *caveats(found)]),
+        Text("The fit", [fit_sentences(found), *view_sentences(model), *validation_sentences(model), *caveats(found)]),
         Table("What was found", list(known), [list(known.values())]),
         Text("How it came about", []),
         *path_plot(model),
@@ -105,6 +106,22 @@ def fit_sentences(found: Mapping[str, Any]) -> str:
         f"{found['radius']:.4g}. {typical} {found['sigma']:.3g}; {found['outliers']:,} ({share(found):.1%}) "
         f"{_are(found['outliers'])} treated as outliers."
     )
+
+
+def view_sentences(model: RobustCompletion) -> list[str]:
+    """A sentence on the tensor view, if a period was given."""
+    if model.period is None:
+        return []
+    if (view := model.view_) is None:
+        return [
+            f"The tensor view with a period of {model.period} columns does not predict the held-out entries better: the plain "
+            "fit was kept."
+        ]
+    smooth = f"with a temporal smoothness of {view.smoothness:g}" if view.smoothness else "without temporal smoothness"
+    return [
+        f"The table was completed as a tensor with a period of {view.period} columns, {view.truncation:.0%} of the singular "
+        f"values of each unfolding unshrunk, {smooth}: held-out entries are predicted better than by the plain fit."
+    ]
 
 
 def validation_sentences(model: RobustCompletion) -> list[str]:
@@ -298,7 +315,9 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
         return []
     rows = [
         [
-            candidate.loss + (", width from the residuals" if candidate.adaptive else ""),
+            candidate.loss
+            + (", width from the residuals" if candidate.adaptive else "")
+            + (", tensor view" if candidate.tensor else ""),
             ("yes, with the pattern" if candidate.implicit else "yes") if candidate.averaged else "no",
             candidate.rmse,
             candidate.mae,

@@ -9,7 +9,7 @@ import numpy as np
 from condgrad.checks import whole
 from condgrad.learn.completion.entries import named
 from condgrad.learn.completion.table_labels import named_by, pack, unpack
-from condgrad.learn.completion.validation import Averaging, Candidate, Radius
+from condgrad.learn.completion.validation import Averaging, Candidate, Radius, TensorView
 from condgrad.learn.storage import Storable
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
@@ -30,6 +30,7 @@ FITTED: dict[str, Any] = {
     "loss_": str,
     "candidates_": list[Candidate],
     "averaging_": Averaging | None,
+    "view_": TensorView | None,
     "range_": tuple[float, float],
     "_rank": int | None,
     "_loss": Any,
