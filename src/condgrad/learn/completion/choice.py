@@ -12,6 +12,7 @@ standard errors and added. A narrower loss must be better by more than chance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +21,8 @@ from condgrad.learn.completion.biases import inlier_weights, loss_and_inlier_wei
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.path import MIN_SCALE_SHARE, RADIUS_GROWTH, Fit
 from condgrad.learn.completion.posterior import SETTINGS, Chain, rank_for
+from condgrad.learn.completion.pursuit import LOSS as PURSUIT_LOSS
+from condgrad.learn.completion.pursuit import preferred, pursued_fit
 from condgrad.learn.completion.robust_scale import CONVEX_LOSSES, data_scale, loss_for
 from condgrad.learn.completion.tensor_view import search_views, split_like_holes
 from condgrad.learn.completion.validation import Averaging, Candidate, HeldOut, TensorView, Validated
@@ -59,6 +62,8 @@ class Trial:
     loss: str
     averaging: Averaging | None = None
     chain: Chain | None = None
+    pursued: bool = False
+    """Whether the fit started from a principal component pursuit, see pursuit.py."""
     view: TensorView | None = None
 
     def mean_absolute(self) -> float:
@@ -130,6 +135,8 @@ def choose(fit: Fit, up_to: float) -> Model:
         fits.append(Trial(fit.search(train, held_out, up_to), name))
         best = better(fits[-1], best, 0.0 if name in CONVEX_LOSSES else NARROWER_EVIDENCE)
     assert best is not None
+    if len(fits) > 1 and train is not fit.all_entries:
+        best = pursue(fit, train, held_out, fits, best, clipped, scale)
     wanted = fit.average if fit.average is not None else fit.all_entries.n_terms <= MAX_AVERAGED_ENTRIES
     if wanted and train is not fit.all_entries:
         ball = best
@@ -159,6 +166,31 @@ def choose(fit: Fit, up_to: float) -> Model:
     fit.loss, fit.averaging, fit.chain, fit.view = best.loss, best.averaging, best.chain, best.view
     fit.record_choice(train, held_out, best.validated, best.averaging is not None)
     return plain.validated.model  # that of a tensor view starts from the plain one, fitted to all entries
+
+
+def pursue(
+    fit: Fit,
+    train: Completion,
+    held_out: HeldOut,
+    fits: list[Trial],
+    best: Trial,
+    clipped: Callable[[Trial], np.ndarray],
+    scale: float,
+) -> Trial:
+    """The fit that starts from a principal component pursuit, if it is preferred to the best one of the paths; else that."""
+    fit.report("trying a start from a principal component pursuit", 10)
+    others = [other.validated for other in fits]
+    found = pursued_fit(fit, train, held_out, best.validated, others)
+    if found is None:
+        return best
+    trial = Trial(found, PURSUIT_LOSS, pursued=True)
+    new, old = clipped(trial), clipped(best)
+    list_candidate(fit, train, held_out, trial, evidence(held_out, new, old, scale))
+    if not preferred(new, found.model.x.rank, best.validated, others):
+        return best
+    fits.append(trial)
+    fit.partial_model = found.model
+    return trial
 
 
 def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
@@ -194,6 +226,7 @@ def list_candidate(fit: Fit, train: Completion, held_out: HeldOut, trial: Trial,
             point.rmse,
             point.mae,
             point.median_error,
+            trial.pursued,
             trial.view is not None,
         )
     )

@@ -317,6 +317,7 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
         [
             candidate.loss
             + (", width from the residuals" if candidate.adaptive else "")
+            + (", from a pursuit" if candidate.pursued else "")
             + (", tensor view" if candidate.tensor else ""),
             ("yes, with the pattern" if candidate.implicit else "yes") if candidate.averaged else "no",
             candidate.rmse,
@@ -330,7 +331,8 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
         "Each was fitted without the held-out entries. The evidence says how clearly it predicts them better than the best one "
         "before it: the sum of the t statistics of absolute and of squared errors, in which entries that neither predicts are "
         f"left out. The Welsch loss needs more than {NARROWER_EVIDENCE:g} to replace a convex one, unless it explains the "
-        f"entries with fewer numbers; its average needs {ADAPTIVE_EVIDENCE:g}, all others more than 0."
+        f"entries with fewer numbers; its average needs {ADAPTIVE_EVIDENCE:g}, all others more than 0. A fit from a "
+        "pursuit is compared by its median error, which must be much smaller, or by its rank."
     )
     header = ["loss", "averaged", "RMSE", "MAE", "median error", "evidence"]
     return [Table("Losses and averages that were compared", header, rows, note)]

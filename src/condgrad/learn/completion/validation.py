@@ -62,6 +62,8 @@ class Candidate(NamedTuple):
     rmse: float
     mae: float
     median_error: float
+    pursued: bool = False
+    """Whether the fit started from a principal component pursuit of the rows and columns with most entries."""
     tensor: bool = False
     """Whether it is the tensor view."""
 
