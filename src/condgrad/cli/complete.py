@@ -59,6 +59,13 @@ def add(commands: Any) -> None:
     add_cluster_options(command)
     _add_fitting_options(command)
     command.add_argument(
+        "--period",
+        type=int,
+        metavar="N",
+        help="rows are sensors and columns are times in order, N in a day (or week): also try the table as a tensor of rows x "
+        "days x times",
+    )
+    command.add_argument(
         "--report", type=Path, metavar="FOLDER", help="folder for the report (default: the model's name and -report)"
     )
     command.add_argument("--no-report", action="store_true", help="no report")
@@ -374,6 +381,7 @@ def estimator(arguments: Any) -> RobustCompletion:
         radius=arguments.radius,
         random_state=arguments.seed,
         certify=arguments.certify,
+        period=getattr(arguments, "period", None),
         verbose=not arguments.quiet,
     )
 

@@ -21,6 +21,7 @@ from condgrad.learn.completion.path import STEPS_PER_ROUND, Fit
 from condgrad.learn.completion.prediction import FLOATS, SPARSE_FORMATS, Predicting
 from condgrad.learn.completion.robust_scale import AUTO, loss_or_auto
 from condgrad.learn.completion.table_labels import append_labels, labels_of, match_labels, named_by, renumber_new_rows
+from condgrad.learn.completion.tensor_view import fit_view, require_periods
 from condgrad.learn.progress import ProgressReporter
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
@@ -59,6 +60,11 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     implicit : bool or "auto", default "auto"
         Whether the average uses the pattern of the observed entries to predict the factors of rows and columns: which items
         somebody has rated says what they like. "auto": if the held-out errors are smaller then.
+    period : int, default None
+        Number of columns in a period, such as 24 for hourly readings: rows are sensors and columns are times, in order. The
+        table is then also completed as a tensor of rows x periods x times, with its three unfoldings of low rank and, where
+        that helps, smooth in time. The tensor view is used if the held-out errors are smaller then, see ``view_``. The columns
+        must be whole periods; entries in a list need whole numbers without gaps as column names.
     clip : bool, default True
         Clip predictions to the range of the data if that range looks like a hard limit, as for ratings: at least
         0.1 % of the inliers equal the minimum (or the maximum).
@@ -77,21 +83,29 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         Print a progress line on stderr for fits that take more than two seconds.
     client : distributed.Client, default None
         Workers of a Dask cluster, on which the entries are kept while they are fitted; None: in memory. The model is a single fit
-        then, as with ``average=False``, and ``warm_start`` and ``partial_fit`` are refused.
+        then, as with ``average=False``, and ``warm_start``, ``partial_fit`` and ``period`` are refused.
 
     Attributes
     ----------
     radius_ : float
-        Radius of the nuclear-norm ball, as given or found; the sum of the singular values if they are unshrunk or averaged.
+        Radius of the nuclear-norm ball, as given or found; the sum of the singular values if they are unshrunk, averaged, or
+        those of a tensor view.
     sigma_ : float
         Scale of the errors of inliers, as given or found.
     loss_ : str
         Name of the loss, as given or chosen.
-    candidates_ : list of (loss, averaged, adaptive, implicit, evidence, rmse, mae, median_error)
-        Losses and averages that were compared, in this order. ``evidence`` says how clearly a candidate is better on held-out
-        entries than the best one before it: a sum of two t statistics. Empty if nothing was compared.
+    candidates_ : list of (loss, averaged, adaptive, implicit, evidence, rmse, mae, median_error, pursued, tensor)
+        Losses, averages and the tensor view that were compared, in this order. ``pursued`` is True for a fit from a principal
+        component pursuit, which replaces the best one without evidence of this kind (see the guide). ``evidence`` says how
+        clearly a candidate is better on held-out entries than the best one before it: a sum of two t statistics. Empty if
+        nothing was compared.
     averaging_ : (rank, implicit, adaptive, radius) or None
         How the model was averaged over its posterior; None if it was not. ``radius`` is that of the fit it started from.
+    view_ : (period, loss, sigma, truncation, smoothness, radius) or None
+        How the table was completed as a tensor: the loss and the scale that tell outliers, the share of the singular values of
+        each unfolding that are not shrunk, and the weight of the temporal smoothness. None if it was not, because there is no
+        ``period`` or because held-out entries are predicted better by the plain fit. ``radius`` is that of the plain fit, from
+        which outliers are found at first.
     path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error, averaged)
         One record for each fit of the path, which does not use the held-out entries. Radii are compared by ``error``, a
         root mean square in which a held-out entry counts by its inlier weight under ``loss``. ``rmse`` and ``mae`` are
@@ -162,6 +176,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         biases: bool | str = True,
         average: bool | str = "auto",
         implicit: bool | str = "auto",
+        period: int | None = None,
         clip: bool = True,
         tol: float = 1e-3,
         max_steps: int = 40,
@@ -177,6 +192,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         self.biases = biases
         self.average = average
         self.implicit = implicit
+        self.period = period
         self.clip = clip
         self.tol = tol
         self.max_steps = max_steps
@@ -263,7 +279,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         """Fit entries that the workers of the client hold."""
         from condgrad.learn.completion.sharded import OnWorkers, names_of, objective_of
 
-        refused = [name for name in ("average", "implicit", "warm_start") if getattr(self, name) not in (False, "auto")]
+        memory = ("average", "implicit", "warm_start", "period")
+        refused = [name for name in memory if getattr(self, name) not in (False, None, "auto")]
         if refused:
             raise ValueError(
                 f"{refused[0]}={getattr(self, refused[0])!r} needs the entries in memory, but a client was given: leave one of "
@@ -302,6 +319,13 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
                 f"average=True was given with {'certify' if certify is not None else 'a loss object'}: leave one of them out. "
                 "A certificate is one of a single fit, and an average adapts the width of its loss."
             )
+        if self.period is not None:
+            require_periods(checks.whole(self.period, "period"), given)
+            if certify is not None or not isinstance(loss, str):
+                raise ValueError(
+                    f"period was given with {'certify' if certify is not None else 'a loss object'}: leave one of them out. A "
+                    "certificate is one of a fit in a ball, and the tensor view chooses the scale of a named loss."
+                )
         if average is None and (loss != AUTO or np.isfinite(radius) or certify is not None or sharded is not None):
             average = False
         if not isinstance(loss, str):
@@ -329,6 +353,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             entries=observed or InMemory(),
             average=average,
             implicit=implicit,
+            period=self.period,
         )
         limit = 1 if all_entries.pattern.size < MAX_SINGLE_THREAD_ENTRIES else None
         partial_fit = attach_partial_fit(lambda interruption: self._partial_estimator(fit, given))
@@ -336,18 +361,21 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             if last is not None:
                 model, fit.path = last, list(self.path_)
                 fit.best_index, fit.n_held_out = self.best_index_, self.n_validation_
-                fit.candidates, fit.averaging = self.candidates_, self.averaging_
+                fit.candidates, fit.averaging, fit.view = self.candidates_, self.averaging_, self.view_
                 fit.loss = self.loss_ if loss == AUTO else loss
                 fit.min_sigma = fit.smallest_scale()
             else:
                 known = np.isfinite(radius) and not isinstance(loss, str)
-                follow = choose if loss == AUTO or average else Fit.fit_up_to if known else Fit.follow
+                follow = choose if loss == AUTO or average or self.period else Fit.fit_up_to if known else Fit.follow
                 model = follow(fit, radius)
             # an average needs no more than the result of a run: its sampler starts from the draws on the path
             steps = steps if fit.averaging is None else min(steps, STEPS_PER_ROUND)
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
             if fit.averaging is not None:
                 model = average_all(fit, model)
+            if fit.view is not None:
+                fit.view = fit.view._replace(radius=model.radius)
+                model = fit_view(all_entries, model, fit.view)
             if certify is not None:
                 model = fit.certify(model, certify, steps)
         self._set_results(model, fit, given)
@@ -369,6 +397,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
         self.index_, self.columns_ = given.index, given.columns
         self.losses_, self.candidates_, self.averaging_ = fit.losses, fit.candidates, fit.averaging
+        self.view_ = fit.view
         self.loss_ = fit.loss if isinstance(fit.loss, str) else type(fit.loss).__name__
         self.best_index_, self.n_validation_ = fit.best_index, fit.n_held_out
         self.path_, self.radius_, self.sigma_, self.result_ = fit.path, model.radius, model.sigma, model.result
@@ -480,9 +509,9 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         row_biases[new], factors[new] = self._fold_in(*part, len(new))
         x = LowRank(factors, self.components_.T[cols] * known_col[:, None])
         biases, radius = Biases(self.mean_, row_biases, self.col_biases_[cols] * known_col), self.radius_
-        if self.averaging_ is not None:  # back to the ball, or to the rank, of the fit that was averaged
+        if (plain := self.averaging_ or self.view_) is not None:  # back to the ball, or to the rank, of the plain fit
             left, values, right = x.svd()
-            kept, radius = self._rank or len(values), self.averaging_.radius
+            kept, radius = self._rank or len(values), plain.radius
             values = values[:kept] * min(1.0, radius / max(float(values[:kept].sum()), 1e-300))
             x = LowRank(left[:, :kept] * values, right[:, :kept])
         return Model(x, biases, self._loss, self.sigma_, radius, self._rank)

@@ -41,7 +41,7 @@ class Observed(Protocol):
         """The residuals of the values minus x, with inlier weights, as in :class:`ReweightedEntries`."""
 
     def split(self, objective: Any, share: float, rng: np.random.Generator) -> tuple[Any, HeldOut]:
-        """An objective without a random share of the entries, and these."""
+        """An objective without a random share of the entries, and these. A single entry is in both."""
 
     def counts(self, objective: Any, axis: int) -> np.ndarray:
         """The number of entries of each row (axis 0) or column (axis 1)."""
@@ -80,6 +80,8 @@ class InMemory:
         out[rng.choice(count, max(int(share * count), 1), replace=False)] = True
         rows, cols, values = pattern.rows, pattern.cols, objective.values
         held_out = HeldOut(rows[out], cols[out], values[out])
+        if count == 1:  # it is both
+            return objective, held_out
         return Completion(rows[~out], cols[~out], values[~out], pattern.shape), held_out
 
     def counts(self, objective: Completion, axis: int) -> np.ndarray:

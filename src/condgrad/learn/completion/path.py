@@ -28,7 +28,15 @@ from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.observed import InMemory, Observed
 from condgrad.learn.completion.rescue import rescue
 from condgrad.learn.completion.robust_scale import loss_for, median_scale, quantization_step
-from condgrad.learn.completion.validation import MIN_IMPROVEMENT, Averaging, Candidate, HeldOut, Radius, Validated
+from condgrad.learn.completion.validation import (
+    MIN_IMPROVEMENT,
+    Averaging,
+    Candidate,
+    HeldOut,
+    Radius,
+    TensorView,
+    Validated,
+)
 from condgrad.objectives.losses import Loss
 from condgrad.points import LowRank
 from condgrad.protocols import Problem
@@ -130,6 +138,10 @@ class Fit:
     """How the model is averaged; None: it is not."""
     chain: Any = None
     """Sampler of the entries that are not held out, from whose state the one on all entries starts."""
+    period: int | None = None
+    """Number of columns in a period, if the table is also tried as a tensor."""
+    view: TensorView | None = None
+    """How the table is completed as a tensor; None: it is not."""
     partial_model: Model | None = None
     """The best model of the path so far, or the last one on all entries: returned if the fit is interrupted."""
 
@@ -374,8 +386,7 @@ class Fit:
 
     def split(self) -> tuple[Any, HeldOut]:
         """The entries to fit, and those held out. If there is only one entry, it is both."""
-        train, held_out = self.entries.split(self.all_entries, HELD_OUT_SHARE, self.rng)
-        return (train if self.all_entries.pattern.size > 1 else self.all_entries), held_out
+        return self.entries.split(self.all_entries, HELD_OUT_SHARE, self.rng)
 
     def finish(self, model: Model, steps: int, tol: float) -> Model:
         """Fit all entries until a round reduces the loss by less than the share ``tol``, or after ``steps`` steps.

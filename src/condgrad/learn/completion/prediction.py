@@ -24,7 +24,7 @@ from condgrad.learn.completion.table_labels import (
     names_of,
     to_frame,
 )
-from condgrad.learn.completion.validation import Averaging
+from condgrad.learn.completion.validation import Averaging, TensorView
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
 from condgrad.points import Pattern
@@ -49,6 +49,7 @@ class Predicting:
     multiplier_: Any
     sigma_: float
     averaging_: Averaging | None
+    view_: TensorView | None
     range_: tuple[float, float]
     row_ids_: np.ndarray | None
     col_ids_: np.ndarray | None
@@ -221,7 +222,7 @@ class Predicting:
         """Return the biases and factors of m new rows that have these entries."""
         residuals, ridge = values - self.mean_ - self.col_biases_[cols], ROW_RIDGE if self._biases() == "both" else None
         columns, entries, penalty = self.components_.T, (rows, cols, residuals), self.multiplier_
-        if self.averaging_ is not None:  # no ball limits the factors
+        if self.averaging_ is not None or self.view_ is not None:  # no ball limits the factors
             penalty = prior_penalties(self._loss, self.sigma_, len(self.row_biases_), self.singular_values_)
         return fold_in_rows(columns, self.singular_values_, entries, m, self._loss, penalty, ridge)
 

@@ -49,6 +49,7 @@ def summary(model: RobustCompletion, given: Given) -> dict[str, Any]:
         "observed": len(given) / (m * n),
         "loss": model.loss_,
         "averaged over the posterior": model.averaging_ is not None,
+        "tensor view": None if model.period is None else model.view_ is not None,
         "rank": len(model.singular_values_),
         "radius": float(model.radius_),
         "sigma": float(model.sigma_),
@@ -82,7 +83,7 @@ def report_fit(
     parameters = {name: value for name, value in model.get_params().items() if name != "client" and value is not None}
     known = {name: value for name, value in found.items() if value is not None}
     blocks: list[Block] = [
-        Text("The fit", [fit_sentences(found), *validation_sentences(model), *caveats(found)]),
+        Text("The fit", [fit_sentences(found), *view_sentences(model), *validation_sentences(model), *caveats(found)]),
         Table("What was found", list(known), [list(known.values())]),
         Text("How it came about", []),
         *path_plot(model),
@@ -119,6 +120,22 @@ def fit_sentences(found: Mapping[str, Any]) -> str:
         f"{found['radius']:.4g}. {typical} {found['sigma']:.3g}; {found['outliers']:,} ({share(found):.1%}) "
         f"{_are(found['outliers'])} treated as outliers."
     )
+
+
+def view_sentences(model: RobustCompletion) -> list[str]:
+    """A sentence on the tensor view, if a period was given."""
+    if model.period is None:
+        return []
+    if (view := model.view_) is None:
+        return [
+            f"The tensor view with a period of {model.period} columns does not predict the held-out entries better: the plain "
+            "fit was kept."
+        ]
+    smooth = f"with a temporal smoothness of {view.smoothness:g}" if view.smoothness else "without temporal smoothness"
+    return [
+        f"The table was completed as a tensor with a period of {view.period} columns, {view.truncation:.0%} of the singular "
+        f"values of each unfolding unshrunk, {smooth}: held-out entries are predicted better than by the plain fit."
+    ]
 
 
 def validation_sentences(model: RobustCompletion) -> list[str]:
@@ -312,7 +329,10 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
         return []
     rows = [
         [
-            candidate.loss + (", width from the residuals" if candidate.adaptive else ""),
+            candidate.loss
+            + (", width from the residuals" if candidate.adaptive else "")
+            + (", from a pursuit" if candidate.pursued else "")
+            + (", tensor view" if candidate.tensor else ""),
             ("yes, with the pattern" if candidate.implicit else "yes") if candidate.averaged else "no",
             candidate.rmse,
             candidate.mae,
@@ -325,7 +345,8 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
         "Each was fitted without the held-out entries. The evidence says how clearly it predicts them better than the best one "
         "before it: the sum of the t statistics of absolute and of squared errors, in which entries that neither predicts are "
         f"left out. The Welsch loss needs more than {NARROWER_EVIDENCE:g} to replace a convex one, unless it explains the "
-        f"entries with fewer numbers; its average needs {ADAPTIVE_EVIDENCE:g}, all others more than 0."
+        f"entries with fewer numbers; its average needs {ADAPTIVE_EVIDENCE:g}, all others more than 0. A fit from a "
+        "pursuit is compared by its median error, which must be much smaller, or by its rank."
     )
     header = ["loss", "averaged", "RMSE", "MAE", "median error", "evidence"]
     return [Table("Losses and averages that were compared", header, rows, note)]

@@ -74,7 +74,8 @@ class OnWorkers:
         count = objective.pattern.size
         many = min(max(int(share * count), 1), MAX_IN_DRIVER)
         positions = np.sort(rng.choice(count, many, replace=False))
-        return objective.without(positions), HeldOut(*objective.entries_at(positions))
+        train = objective.without(positions) if count > 1 else objective
+        return train, HeldOut(*objective.entries_at(positions))
 
     def counts(self, objective: ShardedCompletion, axis: int) -> np.ndarray:
         pattern = objective.pattern

@@ -9,7 +9,7 @@ import numpy as np
 from condgrad.checks import whole
 from condgrad.learn.completion.entries import named
 from condgrad.learn.completion.table_labels import named_by, pack, unpack
-from condgrad.learn.completion.validation import Averaging, Candidate, Radius
+from condgrad.learn.completion.validation import Averaging, Candidate, Radius, TensorView
 from condgrad.learn.storage import Storable
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
@@ -31,6 +31,7 @@ FITTED: dict[str, Any] = {
     "candidates_": list[Candidate],
     "averaging_": Averaging | None,
     "n_outliers_": int,
+    "view_": TensorView | None,
     "range_": tuple[float, float],
     "_rank": int | None,
     "_loss": Any,
