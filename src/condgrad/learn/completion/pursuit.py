@@ -7,8 +7,9 @@ entries only; all others are then regressed robustly on these.
 
 A fit from this start may replace the best fit of the paths in two cases. Either it predicts the typical held-out entry much
 better, by the median error, and does not increase the mean absolute error: nearly half of the held-out entries may be wrong, and
-a heavy tail of real structure, which a narrow fit does not explain, increases the mean. Or it predicts the inliers as well with a
-smaller rank and all other errors are gross, so that a block of wrong entries does not become a component.
+a heavy tail of real structure, which a narrow fit does not explain, increases the mean. Or all of its errors are either ordinary
+or gross, and it has clearly more inliers, or predicts them as well with a smaller rank: so a block of wrong entries does not become
+a component.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ GROWTH = 1.2
 GAP, GAP_SHARE = (3.0, 6.0), 0.25
 """Errors of a block are gross: those between these multiples of the scale are fewer than this share of those above. In counts,
 and other data with a heavy tail, they are not."""
+CLEARLY_MORE = 3.0
+"""A fit has more inliers if the difference is above this number of standard errors."""
 MUCH_SMALLER = 0.7
 """A fit predicts the typical entry much better if the ratio of the median held-out errors is below this."""
 
@@ -82,12 +85,15 @@ def preferred(errors: np.ndarray, rank: int, best: Validated, others: list[Valid
     least = min(float(np.median(np.abs(other.residuals))) for other in others)
     if np.median(new) < MUCH_SMALLER * least and new.mean() <= old.mean():
         return True
-    if best.model.rank is None or rank >= best.model.rank:
-        return False
+    limited = np.inf if best.model.rank is None else best.model.rank
     scale = inlier_scale(new)
-    above = [np.count_nonzero(new > multiple * scale) for multiple in GAP]
-    gross_only = above[0] - above[1] < GAP_SHARE * above[1]
-    return bool(gross_only and scale <= SETTINGS.same_scale * inlier_scale(old))
+    gross, inlying, inlying_before = new > GAP[1] * scale, new <= GAP[0] * scale, old <= GAP[0] * scale
+    if rank > limited or np.count_nonzero(~inlying & ~gross) >= GAP_SHARE * np.count_nonzero(gross):
+        return False
+    if rank < limited < np.inf and scale <= SETTINGS.same_scale * inlier_scale(old):
+        return True
+    gained, lost = np.count_nonzero(inlying & ~inlying_before), np.count_nonzero(inlying_before & ~inlying)
+    return bool(gained - lost > CLEARLY_MORE * np.sqrt(gained + lost))
 
 
 def dense_sample(entries: Completion) -> tuple[np.ndarray, np.ndarray]:
