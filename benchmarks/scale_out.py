@@ -498,7 +498,7 @@ def main() -> None:
     args = arguments(__doc__, options)
     entries = args.entries or (600_000 if args.quick else 100_000_000)
     streamed = args.streamed or (600_000 if args.quick else 300_000_000)
-    limit = int(1e6 * (args.limit or (400 if args.quick else 1500)))
+    limit = int(1e6 * (args.limit or (700 if args.quick else 1500)))
     jobs = {
         "bits": Job(3, bits),
         "kills": Job(5, partial(kills, 4, 1) if args.quick else partial(kills, 30, 5)),
