@@ -8,7 +8,7 @@ FUZZ := .venv-fuzz
 # Tests and benchmarks start many processes, each of which would compile every module that it imports again without bytecode files.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-defaults bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets bench-scale-out bench-methods
+.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-defaults bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets bench-scale-out bench-scale-out-peers bench-methods
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
 # the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
@@ -98,6 +98,9 @@ bench-inner: $(VENV)/ready  ## linear minimisations of every inner solver on eve
 
 bench-scale-out: $(VENV)/ready  ## completion on a Dask cluster of processes: bits, killed workers, traffic, 100 million entries
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale_out --check
+
+bench-scale-out-peers: $(VENV)/ready  ## the same beside Spark's ALS: SPARK=an interpreter with pyspark
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale_out_peers --check $(if $(SPARK),--spark $(SPARK))
 
 soak: $(VENV)/ready  ## 1,000 solves in one process: memory flat, nothing left
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --check

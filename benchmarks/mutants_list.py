@@ -132,6 +132,8 @@ FIRST: dict[str, tuple[str, ...]] = {
     "domains/polytopes/birkhoff.py": ("tests/contract/test_domains.py -k birkhoff",),
     "domains/spectral/elliptope.py": (f"{SETS} -k elliptope",),
     "objectives/completion.py": (FLOAT32, "tests/test_completion.py"),
+    "learn/completion/sharded.py": ("tests/test_distributed_fits.py -k 'operations or range'",),
+    "learn/completion/tensor_view.py": ("tests/test_learn_tensor_view.py",),
 }
 """The files of the core, each with pytest's arguments: one run for each, the most telling first."""
 
@@ -834,6 +836,20 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
          "an estimate in float64 on a pattern in float32"),
         ("weights = weights[order] if weights.size else weights", "pass", "weights in another order than their values"),
         ("rows / len(batch)", "rows", "the sum of a batch for its mean"),
+    ],
+    "learn/completion/sharded.py": [
+        ("rows = pattern.row_of(worst) + shard.first", "rows = pattern.row_of(worst)", "outliers by their rows in the shard"),
+        ("places = shard.pattern.rows + shard.first,", "places = shard.pattern.rows,", "entries by their rows in the shard"),
+        ("shard.values - shard.pattern.sample(U, V)", "shard.values + shard.pattern.sample(U, V)", "residuals with a wrong sign"),
+    ],
+    "learn/completion/tensor_view.py": [
+        ("kept[len(kept) - rank :] = 1.0", "kept[:rank] = 1.0", "the smallest singular values unshrunk"),
+        ("1 / (3 * rho), ranks[mode]", "1 / rho, ranks[mode]", "each nuclear norm with weight 1"),
+        ("smoothed(Z - multipliers[3] / rho, smoothness / rho)", "smoothed(Z - multipliers[3] / rho, smoothness)",
+         "smoothness without the penalty"),
+        ("multipliers += rho * (parts - Z)", "multipliers -= rho * (parts - Z)", "multipliers with the wrong sign"),
+        ("observed & is_inlier(values - mean)", "observed", "outliers never left out"),
+        ("<= in_blocks * wanted]", "<= 0 * wanted]", "no whole period held out"),
     ],
 }  # fmt: skip
 """(old text, which occurs once in the file; new text; what is wrong with it) for each file of the core."""

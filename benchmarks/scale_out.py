@@ -1,32 +1,44 @@
-"""Matrix completion on a Dask cluster of processes on this machine: bits, killed workers, traffic, and many entries.
+"""Matrix completion on a Dask cluster of processes on this machine: bits, kills, traffic, many entries, faults.
 
-``bits``: runs on 1, 2, 3 and 8 workers have the same bits, and agree with the plain objective. ``kills``: workers are killed by
-SIGKILL at random moments of runs; the result has the bits of an undisturbed run. ``traffic``: bytes that reach and leave the
-driver, by Dask's own counters, beside the cost model of docs/distributed.md. ``size``: entries that the workers make themselves,
-in float32, until a certified mapping; memory of all processes, and entries per second of a gradient beside one process with as
-many threads.
+``bits``: every method that fits has the same bits in this process and on 1, 2, 3 and 8 worker processes, and the objective agrees
+with the plain one. ``kills``: workers are killed by SIGKILL at random moments of runs of four methods, and drivers that are
+resumed; the result has the bits of an undisturbed run. ``traffic``: bytes that the workers send, by Dask's own counters, beside
+the cost model of docs/distributed.md. ``split``: a worker in a network namespace of its own whose link is cut (needs root and
+iproute2). ``size``: entries that the workers make themselves, in float32, until a certified mapping; memory of all processes, and
+entries per second of a gradient beside one process with as many threads. ``stream``: entries from Parquet files, whose shards
+exceed the memory limit of the workers, which move them to disk and back.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import shutil
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
+from argparse import ArgumentParser
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from statistics import median
-from time import monotonic, sleep
+from time import monotonic, process_time, sleep
 from typing import Any
 
 import numpy as np
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import condgrad as cg
 from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_off
 from condgrad import kernels
-from condgrad.distributed import Loader, ShardedCompletion
+from condgrad.distributed import EntryFolder, Loader, ShardedCompletion, ShardError
+from condgrad.distributed.start import local_cluster
+from condgrad.solvers import METHODS as ALL_METHODS
 
-PARTS = ("bits", "kills", "traffic", "size")
+PARTS = ("bits", "kills", "traffic", "split", "size", "stream")
 METHODS: dict[str, dict[str, Any]] = {
     "ncgs": {},
     "ncgs without polish": {"method": "ncgs", "polish": False},
@@ -86,15 +98,18 @@ def ball(size: int, shards: int) -> cg.NuclearBall:
     return cg.NuclearBall((size, size), SHARE * nuclear_norm(size, size, shards))
 
 
-def start(workers: int) -> LocalCluster:
-    return LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0)
+@contextmanager
+def started(workers: int, memory_limit: Any = 0) -> Iterator[Client]:
+    """A client of this number of worker processes; a memory limit of 0 is none."""
+    with local_cluster(workers, memory_limit=memory_limit) as cluster, Client(cluster) as client:
+        yield client
 
 
 def solve(F: Any, domain: Any, name: str, steps: int, **more: Any) -> Any:
     return cg.minimize(
         F,
         domain,
-        **({"method": name} | METHODS[name]),
+        **({"method": name} | METHODS.get(name, {})),
         max_steps=steps,
         tol=1e-12,
         output="last",
@@ -118,33 +133,93 @@ def disagreement(F: Any, alone: Any, size: int) -> float:
     return max(float(np.linalg.norm(a - b) / np.linalg.norm(b)) for a, b in zip(*pairs, strict=True))
 
 
+def fitting(F: Any, domain: Any) -> list[str]:
+    """Names of all methods that this objective has the oracles for."""
+    found = []
+    for name in (*METHODS, *(name for name in ALL_METHODS if name not in METHODS)):
+        try:
+            solve(F, domain, name, 1)
+        except (ValueError, TypeError):  # a method of another kind says so
+            continue
+        found.append(name)
+    return found
+
+
 def bits() -> Iterator[Row]:
     size, entries, shards, steps = SMALL
-    domain, first, alone = ball(size, shards), {}, plain(size, entries, shards)
+    domain, alone = ball(size, shards), plain(size, entries, shards)
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+        F = objective(client, size, entries, shards)
+        first = {name: np.asarray(solve(F, domain, name, steps).x).tobytes() for name in fitting(F, domain)}
+        yield {
+            "part": "bits",
+            "workers": 0,
+            "methods": len(first),
+            "same": len(first),
+            "off": disagreement(F, alone, size),
+        }
     for workers in (1, 2, 3, 8):
-        with start(workers) as cluster, Client(cluster) as client:
+        with started(workers) as client:
             F = objective(client, size, entries, shards)
             off = disagreement(F, alone, size)
-            for name in METHODS:
-                found = np.asarray(solve(F, domain, name, steps).x).tobytes()
-                same = first.setdefault(name, found) == found
-                yield {"part": "bits", "method": name, "workers": workers, "same": same, "off": off}
+            same = [name for name in first if np.asarray(solve(F, domain, name, steps).x).tobytes() == first[name]]
+            yield {"part": "bits", "workers": workers, "methods": len(first), "same": len(same), "off": off}
 
 
-def kills(number: int) -> Iterator[Row]:
-    """Random kills, at most one at a time, while runs of all methods follow each other."""
+def drive(address: str, name: str, folder: str, resume: bool) -> None:
+    """The driver of a run, in a process of its own: with a checkpoint after every step, it writes the bits of the answer."""
+    size, entries, shards, steps = SMALL
+    with Client(address) as client:
+        saving = {"checkpoint": cg.Checkpoint(Path(folder) / "checkpoint", steps=1), "resume": resume}
+        F = objective(client, size, entries, shards)
+        answer = np.asarray(solve(F, ball(size, shards), name, steps, **saving).x).tobytes()
+    (Path(folder) / "answer").write_bytes(answer)
+
+
+def killed_driver(client: Client, name: str, share: float, took: float) -> tuple[bytes, float]:
+    """Kill a driver after this share of its time, resume its run on the same workers; the answer and the seconds lost."""
+    spawn = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        given = client.scheduler.address, name, folder
+        first = spawn.Process(target=drive, args=(*given, False))
+        begun = monotonic()
+        first.start()
+        while not (Path(folder) / "checkpoint").exists() and first.is_alive():
+            sleep(0.01)
+        first.join(share * took)
+        if first.is_alive():
+            first.kill()
+        first.join()
+        second = spawn.Process(target=drive, args=(*given, True))
+        second.start()
+        second.join()
+        return (Path(folder) / "answer").read_bytes(), monotonic() - begun - took
+
+
+def kills(workers: int, drivers: int) -> Iterator[Row]:
+    """Random kills, at most one at a time, while runs of the four methods follow each other."""
     size, entries, shards, steps = SMALL
     domain, rng = ball(size, shards), np.random.default_rng(0)
-    with start(2) as cluster, Client(cluster) as client:
+    with started(2) as client:
         F = objective(client, size, entries, shards)
         undisturbed, took = {}, {}
         for name in METHODS:
             begun = monotonic()
             undisturbed[name] = np.asarray(solve(F, domain, name, steps).x).tobytes()
             took[name] = monotonic() - begun
-        for i in range(number):
+        for i in range(workers + drivers):
             name = list(METHODS)[i % len(METHODS)]
             client.wait_for_workers(2, timeout=120)
+            if i >= workers:
+                found, stall = killed_driver(client, name, rng.random(), took[name])
+                yield {
+                    "part": "kills",
+                    "of": "driver",
+                    "method": name,
+                    "same": found == undisturbed[name],
+                    "stall": stall,
+                }
+                continue
             pids = list(client.run(os.getpid).values())
             timer = threading.Timer(took[name] * rng.random(), os.kill, (int(rng.choice(pids)), signal.SIGKILL))
             begun = monotonic()
@@ -152,7 +227,7 @@ def kills(number: int) -> Iterator[Row]:
             found = np.asarray(solve(F, domain, name, steps).x).tobytes()
             stall = monotonic() - begun - took[name]
             timer.join()
-            yield {"part": "kills", "method": name, "same": found == undisturbed[name], "stall": stall}
+            yield {"part": "kills", "of": "worker", "method": name, "same": found == undisturbed[name], "stall": stall}
             sleep(0.5)  # a worker killed at the end of a run: the scheduler notices
 
 
@@ -161,21 +236,95 @@ def sent_by_workers(client: Client) -> int:
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
+REPEATS, COLUMNS = 5, 8
+
+
+def operations(F: Any, size: int, shards: int, workers: int) -> dict[str, tuple[Any, int]]:
+    """The operations of a step at points and with blocks that differ, and the bytes of the cost model that workers send."""
+    rng = np.random.default_rng(0)
+    points = [cg.LowRank(rng.standard_normal((size, RANK)), rng.standard_normal((size, RANK))) for _ in range(REPEATS)]
+    D, blocks = F.grad(point_of(size)), [rng.standard_normal((size, COLUMNS)) for _ in range(REPEATS)]
+    return {
+        "gradient": (lambda i: F.grad(points[i]), 24 * shards + 8 * size * RANK * (workers - 1 / workers)),
+        "D @ W": (lambda i: D @ blocks[i], 8 * size * COLUMNS * workers),
+        "D.T @ Q": (lambda i: D.T @ blocks[i], 8 * size * COLUMNS * (1 + shards)),
+    }
+
+
+def point_of(size: int, seed: int = 1) -> cg.LowRank:
+    rng = np.random.default_rng(seed)
+    return cg.LowRank(rng.standard_normal((size, RANK)), rng.standard_normal((size, RANK)))
+
+
 def traffic() -> Iterator[Row]:
-    """Bytes that workers send for one product with D' of a block of 8 columns, at sizes that differ in the entries only."""
-    size, shards, columns = 2000, 8, 8
-    with start(2) as cluster, Client(cluster) as client:
-        for entries in (50_000, 200_000, 800_000):
+    """Bytes that workers send for each operation of a step, at sizes that differ in the entries only."""
+    size, shards, workers = 2000, 8, 2
+    with started(workers) as client:
+        for entries in (400_000, 800_000, 1_600_000):
             F = objective(client, size, entries, shards)
-            rng = np.random.default_rng(0)
-            x = cg.LowRank(rng.standard_normal((size, RANK)), rng.standard_normal((size, RANK)))
-            D, Q = F.grad(x), rng.standard_normal((size, columns))
-            before = sent_by_workers(client)
-            for _ in range(5):
-                _ = D.T @ Q
-            model = 8 * size * columns * (1 + shards)  # to the driver, and partial sums to each other at most
-            measured = (sent_by_workers(client) - before) / 5
-            yield {"part": "traffic", "entries": F.pattern.size, "measured": measured, "model": model}
+            found = operations(F, size, shards, workers)
+            for call, _ in found.values():  # Dask places a task by the time that others like it have taken
+                call(0)
+            for name, (call, model) in found.items():
+                before = sent_by_workers(client)
+                for i in range(REPEATS):
+                    call(i)
+                measured = (sent_by_workers(client) - before) / REPEATS
+                yield {
+                    "part": "traffic", "operation": name, "entries": F.pattern.size, "measured": measured, "model": model,
+                }  # fmt: skip
+
+
+NAMESPACE, HOST, GUEST = "condgrad-split", "10.213.77.1", "10.213.77.2"
+TIMEOUT = 5.0
+
+
+def split() -> Iterator[Row]:
+    """Cut the link to a worker that holds shards: with a time limit the shards are named, and afterwards the run goes on."""
+    commands = [
+        f"netns add {NAMESPACE}", f"link add cgsplit0 type veth peer name cgsplit1 netns {NAMESPACE}",
+        f"addr add {HOST}/24 dev cgsplit0", "link set cgsplit0 up", f"-n {NAMESPACE} addr add {GUEST}/24 dev cgsplit1",
+        f"-n {NAMESPACE} link set cgsplit1 up", f"-n {NAMESPACE} link set lo up",
+    ]  # fmt: skip
+    children = []
+    try:
+        for command in commands:
+            subprocess.run(["ip", *command.split()], check=True)
+        python, address = [sys.executable, "-m"], f"tcp://{HOST}:8799"
+        scheduler = [*python, "distributed.cli.dask_scheduler", "--host", HOST, "--port", "8799", "--no-dashboard"]
+        worker = [*python, "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        children.append(subprocess.Popen(scheduler, **quiet))
+        children.append(subprocess.Popen(worker, **quiet))
+        children.append(subprocess.Popen(["ip", "netns", "exec", NAMESPACE, *worker], **quiet))
+        with Client(address, timeout=60) as client:
+            client.wait_for_workers(2, timeout=120)
+            size, entries, shards, _ = SMALL
+            loader = Loader(partial(make, size, size, entries, shards, "float64"), shards)
+            F = ShardedCompletion(loader, (size, size), client=client)
+            before = F.value(point_of(size))
+            places = client.who_has(F.pattern.shards())
+            lost = sum(GUEST in address for held in places.values() for address in held)
+            subprocess.run(["ip", "link", "set", "cgsplit0", "down"], check=True)
+            F.pattern.cluster.timeout = TIMEOUT
+            begun, said = monotonic(), ""
+            try:
+                F.value(point_of(size, 2))
+            except ShardError as error:
+                said = str(error)
+            waited = monotonic() - begun
+            subprocess.run(["ip", "link", "set", "cgsplit0", "up"], check=True)
+            sleep(2)
+            F.pattern.cluster.timeout = None
+            same = F.value(point_of(size)) == before
+            assert said or lost, "the worker behind the link held no shard"
+            yield {"part": "split", "shards there": lost, "seconds": waited, "same": same, "said": said}
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+        subprocess.run(["ip", "link", "del", "cgsplit0"], check=False, stderr=subprocess.DEVNULL)
+        subprocess.run(["ip", "netns", "del", NAMESPACE], check=False, stderr=subprocess.DEVNULL)
 
 
 def memory(pid: int) -> float:
@@ -195,27 +344,87 @@ def gradient_seconds(F: Any, size: int) -> float:
     return median(times[1:])
 
 
-def many(size: int, entries: int, compared: int, target: float) -> Iterator[Row]:
+def cpu_of(pid: int) -> float:
+    """CPU seconds of a process so far."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as line:
+        fields = line.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(client: Client) -> float:
+    """CPU seconds of this process and of the workers so far."""
+    return process_time() + sum(map(cpu_of, client.run(os.getpid).values()))
+
+
+def many(entries: int, compared: int, target: float) -> Iterator[Row]:
     """A run on ``entries`` entries on two workers, and the speed of a gradient with ``compared`` ones beside one process."""
-    with start(2) as cluster, Client(cluster) as client:
+    size = int(np.sqrt(100 * entries))
+    with started(2) as client:
         shards = max(8, compared // 2**21)
         F = objective(client, size, compared, shards, "float32")
         on_workers = gradient_seconds(F, size)
         del F
         with kernels.limit_threads(2):
             alone = gradient_seconds(plain(size, compared, shards, "float32"), size)
+    with started(2) as client:
         shards = max(8, entries // 2**21)
         F = objective(client, size, entries, shards, "float32")
-        stop = cg.Mapping(target) | cg.Seconds(1800)
-        begun = monotonic()
+        stop = cg.Mapping(target) | cg.Seconds(3600)
+        begun, cpu = monotonic(), cpu_seconds(client)
         result = cg.minimize(F, ball(size, shards), stop=stop, every=10**9)
-        took = monotonic() - begun
+        took, cpu = monotonic() - begun, cpu_seconds(client) - cpu
         pids = [os.getpid(), *client.run(os.getpid).values()]
         yield {
             "part": "size", "size": size, "entries": F.pattern.size, "status": result.status, "steps": result.steps,
-            "mapping": result.certificate.upper, "seconds": took, "megabytes": sum(map(memory, pids)),
+            "mapping": result.certificate.upper, "seconds": took, "cpu": cpu, "megabytes": sum(map(memory, pids)),
             "overhead": on_workers / alone, "per_second": F.pattern.size * result.counts["fo"] / took,
         }  # fmt: skip
+
+
+def write(folder: str, size: int, entries: int, shards: int, i: int) -> None:
+    """Write the entries of a shard to a Parquet file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = zip(("row", "col", "value"), make(size, size, entries, shards, "float32", i), strict=True)
+    parquet.write_table(pa.table(dict(columns)), f"{folder}/{i:05}.parquet")
+
+
+def stream(entries: int, limit: int, steps: int) -> Iterator[Row]:
+    """The same steps from Parquet files with a memory limit of each of two workers, and without one."""
+    size, shards, found = int(np.sqrt(100 * entries)), max(8, entries // 2**21), []
+    folder = tempfile.mkdtemp(prefix="condgrad-stream-")
+    try:
+        for sub in ("data", "scratch"):
+            Path(folder, sub).mkdir()
+        with started(2) as client:
+            client.gather(client.map(partial(write, f"{folder}/data", size, entries, shards), range(shards)))
+        for bytes_ in (limit, 0):
+            with started(2, bytes_) as client:
+                source = EntryFolder(f"{folder}/data", f"{folder}/scratch")
+                begun, cpu = monotonic(), cpu_seconds(client)
+                F = ShardedCompletion(source, (size, size), cg.Welsch(1.0), client=client, shards=shards)
+                opened = monotonic() - begun
+                begun = monotonic()
+                result = solve(F, ball(size, shards), "ncgs", steps)
+                took = monotonic() - begun
+                spilled = sum(
+                    client.run(
+                        lambda dask_worker: (
+                            dask_worker.data.spilled_total.disk if hasattr(dask_worker.data, "spilled_total") else 0
+                        )
+                    ).values()
+                )
+                found.append(result.fun)
+                workers = sum(map(memory, client.run(os.getpid).values()))
+                yield {
+                    "part": "stream", "entries": F.pattern.size, "limit": 2 * bytes_ / 1e6, "opened": opened,
+                    "seconds": took, "cpu": cpu_seconds(client) - cpu, "on disk": spilled / 1e6, "megabytes": workers,
+                    "same": result.fun == found[0],
+                }  # fmt: skip
+                del F
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 # ------------------------------------------------------------------------------------------------------------- claims
@@ -225,26 +434,42 @@ def claims(rows: list[Row]) -> list[Claim]:
     made = []
     by = {part: [row for row in rows if row["part"] == part] for part in PARTS}
     if by["bits"]:
-        same, off = sum(row["same"] for row in by["bits"]), max(row["off"] for row in by["bits"])
-        made.append(
-            Claim(
-                "the same bits on 1, 2, 3 and 8 workers", "all", f"{same} of {len(by['bits'])}", same == len(by["bits"])
-            )
-        )
+        same = all(row["same"] == row["methods"] for row in by["bits"])
+        off, many_methods = max(row["off"] for row in by["bits"]), by["bits"][0]["methods"]
+        measured = f"{many_methods} methods: {'all' if same else 'not all'}"
+        made.append(Claim("the same bits in one process and on 1, 2, 3 and 8 workers", "all", measured, same))
         made.append(
             Claim("relative distance to the plain objective", f"<= {AGREEMENT:g}", f"{off:.1e}", off <= AGREEMENT)
         )
-    if by["kills"]:
-        same, stalls = sum(row["same"] for row in by["kills"]), [row["stall"] for row in by["kills"]]
-        measured = f"{same} of {len(stalls)}; stall {median(stalls):.1f} s in the median, {max(stalls):.1f} s at most"
-        made.append(Claim("the undisturbed bits after a kill", "all", measured, same == len(stalls)))
+    for of in ("worker", "driver"):
+        if rows_of := [row for row in by["kills"] if row["of"] == of]:
+            same, stalls = sum(row["same"] for row in rows_of), [row["stall"] for row in rows_of]
+            measured = (
+                f"{same} of {len(stalls)}; stall {median(stalls):.1f} s in the median, {max(stalls):.1f} s at most"
+            )
+            made.append(Claim(f"the undisturbed bits after a kill of a {of}", "all", measured, same == len(stalls)))
     if by["traffic"]:
         ratios = [row["measured"] / row["model"] for row in by["traffic"]]
-        grows = by["traffic"][-1]["measured"] / by["traffic"][0]["measured"]
         made.append(
             Claim("bytes over the cost model", f"<= {MAX_TRAFFIC}", f"{max(ratios):.2f}", max(ratios) <= MAX_TRAFFIC)
         )
-        made.append(Claim("bytes with 16 times the entries", "<= 1.1", f"{grows:.2f}", grows <= 1.1))
+        grows = max(
+            last["measured"] / max(first["measured"], 1.0)
+            for first, last in zip(by["traffic"][:3], by["traffic"][-3:], strict=True)
+        )
+        made.append(Claim("bytes with 4 times the entries", "<= 1.1", f"{grows:.2f}", grows <= 1.1))
+    for row in by["split"]:
+        named = "gave no answer" in row["said"]
+        measured = f"after {row['seconds']:.1f} s: {row['said'] or 'went on with the other worker'}"
+        made.append(
+            Claim("a cut link: the run goes on, or names the shards", "in 60 s", measured, named or row["same"])
+        )
+        made.append(Claim("the link is back: the same value", "yes", str(row["same"]), row["same"]))
+    if by["stream"]:
+        limited, free = by["stream"]
+        made.append(Claim("beyond the memory limit: the same value", "yes", str(free["same"]), free["same"]))
+        slower = limited["seconds"] / free["seconds"]
+        made.append(Claim("beyond the memory limit: times slower", "reported", f"{slower:.2f}", True))
     for row in by["size"]:
         about = f"{row['entries']:,} entries"
         made.append(Claim(f"{about}: certified", "converged", row["status"], row["status"] == "converged"))
@@ -262,21 +487,30 @@ def claims(rows: list[Row]) -> list[Claim]:
     return made
 
 
+def options(parser: ArgumentParser) -> None:
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--entries", type=int, help="of size: default 100 million (a tenth is compared)")
+    parser.add_argument("--streamed", type=int, help="entries of stream: default 300 million")
+    parser.add_argument("--limit", type=float, help="of stream: megabytes of each of two workers, default 1500")
+
+
 def main() -> None:
-    args = arguments(
-        __doc__, lambda parser: parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    )
-    sizes = (3_000, 600_000, 300_000, 1e-2) if args.quick else (100_000, 100_000_000, 10_000_000, 1e-3)
+    args = arguments(__doc__, options)
+    entries = args.entries or (600_000 if args.quick else 100_000_000)
+    streamed = args.streamed or (600_000 if args.quick else 300_000_000)
+    limit = int(1e6 * (args.limit or (700 if args.quick else 1500)))
     jobs = {
         "bits": Job(3, bits),
-        "kills": Job(5, partial(kills, 4 if args.quick else 30)),
+        "kills": Job(5, partial(kills, 4, 1) if args.quick else partial(kills, 30, 5)),
         "traffic": Job(1, traffic),
-        "size": Job(20, partial(many, *sizes)),
+        "split": Job(1, split),
+        "size": Job(20, partial(many, entries, max(entries // 10, 100_000), 1e-2 if args.quick else 1e-3)),
+        "stream": Job(20, partial(stream, streamed, limit, 3)),
     }
     rows = work_off("scale-out", [jobs[part] for part in args.parts])
     for part in args.parts:
         own = [row for row in rows if row["part"] == part]
-        columns = [name for name in own[0] if name != "part"]
+        columns = [name for name in own[0] if name not in ("part", "said")]
         cells = [[str(row[c]) if isinstance(row[c], bool) else row[c] for c in columns] for row in own]
         table(part, columns, cells)
     finish("scale_out", args, rows, claims(rows))

@@ -98,7 +98,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert not outside["matplotlib"], "matplotlib is imported at module level"
     for table in {"pandas", "pyarrow"} & set(outside):
         rooms = ("driver/trace.py", "data/arrow_columns.py", "data/parquet.py", "distributed/folders.py")
-        rooms += ("learn/completion/table_labels.py", "comparison/costs.py")
+        rooms += ("learn/completion/table_labels.py", "comparison/costs.py", "data/parquet_stream.py")
         assert where(path) in rooms
         assert not outside[table], f"{table} is imported at module level"
     if "PIL" in outside:
@@ -114,7 +114,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         late = where(path).startswith("domains/polytopes/") and not outside[solver]
         assert late, f"{solver} is imported late, for oracles"
     allowed = {"sklearn", "numpy", "numba", "llvmlite", "scipy", "condgrad", "matplotlib", "pandas", "pyarrow", "PIL"}
-    allowed |= solvers | {"distributed"}
+    allowed |= solvers | {"dask", "distributed"}
     foreign = {name for name in outside if name not in allowed and name not in sys.stdlib_module_names}
     assert not foreign, f"{where(path)} imports {sorted(foreign)}, which nobody declared"
 

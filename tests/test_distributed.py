@@ -348,7 +348,7 @@ def test_a_loader_that_returns_other_data_the_second_time_is_named(client: Any, 
         return rows, cols, values
 
     F = ShardedCompletion(Loader(changing, 2), SHAPE, client=client)
-    F.pattern._held._futures = [None, None]  # as after the death of all workers, but quicker
+    F.pattern.held._futures = [None, None]  # as after the death of all workers, but quicker
     with pytest.raises(ShardError, match=r"^Shard 1 had other data when it was loaded again"):
         F.value(point(3))
 

@@ -84,7 +84,7 @@ def test_biases_are_where_reweighting_leaves_them() -> None:
     found = biases.Biases(0.0, np.zeros(60), np.zeros(40))
     for _ in range(300):
         residuals = values - pattern.sample(*found.factors())
-        found = biases.refit_biases(found, pattern, residuals, loss, "both", iterations=2)[0]
+        found = biases.refit_biases(found, biases.ReweightedEntries(pattern, residuals, loss), "both", iterations=2)
     weights = np.exp(-((values - (found.mean + found.rows[rows] + found.cols[cols])) ** 2) / 4.0)
     assert np.isclose(found.mean, np.average(values - found.rows[rows] - found.cols[cols], weights=weights))
     of_rows = np.bincount(rows, weights * (values - found.mean - found.cols[cols])) / (

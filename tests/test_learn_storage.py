@@ -144,5 +144,5 @@ def test_an_own_loss_is_saved_if_its_class_is_stored(tmp_path: Path) -> None:
 
 def test_a_model_of_an_older_version_is_refused(tmp_path: Path) -> None:
     archive.write(tmp_path / "m", "RobustCompletion", 3, {}, {})
-    with pytest.raises(BadArchive, match=r"version 3, of an older condgrad; this one reads version 4: write it again"):
+    with pytest.raises(BadArchive, match=r"version 3, of an older condgrad; this one reads version 5: write it again"):
         RobustCompletion.load(tmp_path / "m")

@@ -19,6 +19,7 @@ import numpy as np
 
 from condgrad.checks import BadData, counted
 from condgrad.cli.figures import add_figures, check_figures
+from condgrad.cli.on_cluster import add_cluster_options, entries_on_workers, on_cluster
 from condgrad.cli.tables import check_size, make_parent, recommendations, write_table, write_wide
 from condgrad.cli.terminal import say
 from condgrad.storage.atomic import check_folder, resolve_link
@@ -37,7 +38,13 @@ def add(commands: Any) -> None:
         help="fit a low-rank matrix to known entries, such as ratings or sensor readings",
         description="Fit mean + row bias + column bias + a matrix of low rank to the entries in a file. Outliers are ignored.",
     )
-    command.add_argument("data", type=Path, metavar="DATA", help=f"rows, columns and values in {DATA_FORMATS}")
+    command.add_argument(
+        "data",
+        type=Path,
+        metavar="DATA",
+        help=f"rows, columns and values in {DATA_FORMATS}; with workers a folder of Parquet or CSV files, or a pattern of their "
+        "names such as 'ratings/*.parquet'",
+    )
     command.add_argument("--out", type=Path, required=True, metavar="MODEL.npz", help="file for the model")
     _add_reading_options(command, "user,item,rating")
     command.add_argument(
@@ -49,7 +56,15 @@ def add(commands: Any) -> None:
     command.add_argument("--filled", type=Path, metavar="FILE.csv", help="write the completed table here, as wide CSV")
     command.add_argument("--keep", action="store_true", help="with --filled: do not change any observed value")
     _add_raw_option(command)
+    add_cluster_options(command)
     _add_fitting_options(command)
+    command.add_argument(
+        "--period",
+        type=int,
+        metavar="N",
+        help="rows are sensors and columns are times in order, N in a day (or week): also try the table as a tensor of rows x "
+        "days x times",
+    )
     command.add_argument(
         "--report", type=Path, metavar="FOLDER", help="folder for the report (default: the model's name and -report)"
     )
@@ -66,7 +81,13 @@ def add(commands: Any) -> None:
     )
     command.add_argument("model", type=Path, metavar="MODEL.npz")
     command.add_argument("pairs", type=Path, metavar="PAIRS", nargs="?", help=f"rows and columns in {DATA_FORMATS}")
-    command.add_argument("--out", type=Path, metavar="FILE.csv", help="output file (default: standard output)")
+    command.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE.csv",
+        help="output file (default: standard output); a name that ends with .parquet: Parquet, written in parts, and pairs in a "
+        "Parquet file are read in parts too, so that neither need fit in memory",
+    )
     command.add_argument(
         "--top",
         type=int,
@@ -77,6 +98,11 @@ def add(commands: Any) -> None:
         "--rows",
         metavar="IDS",
         help="with --top: only these rows, such as ann,bob (put a name with a comma in quotes)",
+    )
+    command.add_argument(
+        "--include-seen",
+        action="store_true",
+        help="with --top: also columns in which the row has an entry; needed for a model whose entries were on a cluster",
     )
     _add_raw_option(command)
     _add_reading_options(command, "user,item")
@@ -172,8 +198,6 @@ def _positive(text: str) -> float:
 
 def complete(arguments: Any) -> int:
     """Run ``condgrad complete``: fit a model, save it, and write the filled table and the report."""
-    from condgrad.learn.completion.report import report_fit, summary
-
     check_figures(arguments)
     check_writable(arguments.out, arguments.data)
     if arguments.filled is not None:
@@ -187,6 +211,10 @@ def complete(arguments: Any) -> int:
         check_writable(folder / "report.html")
     check_distinct(arguments.out, arguments.filled, folder)
     model = estimator(arguments)
+    if on_cluster(arguments):
+        with entries_on_workers(arguments) as (objective, read):
+            model.client = objective.pattern.cluster.client
+            return fit_and_write(arguments, model, objective, read, folder)
     given = load_entries(arguments, arguments.data)
     if not arguments.json:
         print_cleanup(given.cleanup)
@@ -199,8 +227,15 @@ def complete(arguments: Any) -> int:
         )
     if arguments.filled is not None:
         check_size(given.shape)
+    return fit_and_write(arguments, model, given, given, folder)
+
+
+def fit_and_write(arguments: Any, model: RobustCompletion, entries: Any, given: Any, folder: Path | None) -> int:
+    """Fit the entries, and write the model, the filled table and the report, which is about ``given``."""
+    from condgrad.learn.completion.report import report_fit, summary
+
     started = perf_counter()
-    model.fit(given)
+    model.fit(entries)
     found = {**summary(model, given), "seconds": perf_counter() - started}
     model.save(make_parent(arguments.out))
     written = {"model": str(arguments.out)}
@@ -232,8 +267,16 @@ def predict(arguments: Any) -> int:
     if arguments.out is not None:
         check_writable(arguments.out, arguments.model, arguments.pairs)
     model = RobustCompletion.load(arguments.model)
+    if arguments.top is not None and not model.has_entries and not arguments.include_seen:
+        raise ValueError(
+            "The entries of this model were on a cluster, so that what a row has seen is not known: give --include-seen."
+        )
+    if arguments.out is not None and arguments.out.suffix == ".parquet":
+        return predict_in_parts(arguments, model)
     if arguments.top is not None:
-        write_table(arguments.out, *recommendations(model, arguments.top, arguments.rows), raw=arguments.raw)
+        for number, found in enumerate(recommendations(model, arguments.top, arguments.rows, arguments.include_seen)):
+            assert not number, "all rows are in one part"
+            write_table(arguments.out, *found, raw=arguments.raw)
         return 0
     given = load_entries(arguments, arguments.pairs, values=False)
     row_ids, col_ids = named(given.rows, given.row_ids), named(given.cols, given.col_ids)
@@ -260,6 +303,32 @@ def predict(arguments: Any) -> int:
         )
     if arguments.out is not None and arguments.out.is_file():  # no message in /dev/stdout after the table
         say(f"{counted(len(given), 'prediction')}: {arguments.out}")
+    return 0
+
+
+def predict_in_parts(arguments: Any, model: RobustCompletion) -> int:
+    """Write predictions to a Parquet file, a part at a time."""
+    from condgrad.data import parquet_stream
+
+    many = 0
+    with parquet_stream.predictions(make_parent(arguments.out)) as write:
+        if arguments.top is not None:
+            parts = recommendations(
+                model, arguments.top, arguments.rows, arguments.include_seen, parquet_stream.CHUNK_ROWS
+            )
+            for found in parts:
+                write(*found)
+                many += len(found[0])
+        else:
+            if arguments.pairs.suffix != ".parquet":
+                raise ValueError(
+                    f"The pairs in {arguments.pairs} are not in a Parquet file: write --out FILE.csv for them."
+                )
+            columns = None if arguments.columns is None else [name.strip() for name in arguments.columns.split(",")]
+            for rows, cols in parquet_stream.pairs(arguments.pairs, columns):
+                write(rows, cols, model.predict_names(rows, cols))
+                many += len(rows)
+    say(f"{counted(many, 'prediction')}: {arguments.out}")
     return 0
 
 
@@ -312,6 +381,7 @@ def estimator(arguments: Any) -> RobustCompletion:
         radius=arguments.radius,
         random_state=arguments.seed,
         certify=arguments.certify,
+        period=getattr(arguments, "period", None),
         verbose=not arguments.quiet,
     )
 

@@ -36,9 +36,12 @@ def make_parent(path: Path) -> Path:
 
 
 def recommendations(
-    model: RobustCompletion, k: int, row_names: str | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, columns and predictions of the ``k`` best columns of each row, or of each row in ``row_names``."""
+    model: RobustCompletion, k: int, row_names: str | None, include_seen: bool = False, most: int | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield rows, columns and predictions of the ``k`` best columns of each row, or of each row in ``row_names``.
+
+    With ``most``, a part has about this many predictions at most; None: all are in one part.
+    """
     rows: Any = np.arange(len(model.row_biases_)) if model.row_ids_ is None else model.row_ids_
     if model.index_ is not None:
         rows = np.array(model.index_, dtype=object)
@@ -48,9 +51,12 @@ def recommendations(
             if name not in known:
                 raise ValueError(f"The model has no row {name!r}: give rows of the training data.")
         rows = np.array([known[name] for name in requested])
-    best, values = model.recommend(rows, k)
-    present = ~np.ma.getmaskarray(best)
-    return np.broadcast_to(rows[:, None], best.shape)[present], best.compressed(), values[present]
+    size = len(rows) if most is None else max(most // max(k, 1), 1)
+    for first in range(0, len(rows), size):
+        part = rows[first : first + size]
+        best, values = model.recommend(part, k, not include_seen)
+        present = ~np.ma.getmaskarray(best)
+        yield np.broadcast_to(part[:, None], best.shape)[present], best.compressed(), values[present]
 
 
 def parse_row_names(row_names: str) -> list[str]:

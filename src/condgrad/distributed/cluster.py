@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from time import monotonic, sleep
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -51,6 +52,7 @@ class Cluster:
                 "client = distributed.Client(address)."
             )
         self.client, self.timeout = client, None if timeout is None else positive(timeout, "timeout")
+        self._made: WeakSet[Future] = WeakSet()
 
     def workers(self) -> list[str]:
         """Return the addresses of the workers, in a fixed order; wait for the first one if there is none."""
@@ -84,18 +86,30 @@ class Cluster:
         """
         if copies * sum(block.nbytes for block in blocks) <= MAX_INLINE:
             return list(blocks)
-        return list(self.client.scatter(list(blocks), hash=False))
+        return self._noted(self.client.scatter(list(blocks), hash=False))
 
     def map(self, function: Callable[..., Any], *args: Sequence[Any]) -> list[Future]:
         """Start a task for each shard, with its arguments; one message to the scheduler for all of them."""
-        return list(self.client.map(function, *args, pure=False))
+        return self._noted(self.client.map(function, *args, pure=False))
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future:
         """Start a task on any worker.
 
         Not on a given one: the scheduler never starts a task again that prefers a worker which died as the last one.
         """
-        return self.client.submit(function, *args, pure=False)
+        return self._noted([self.client.submit(function, *args, pure=False)])[0]
+
+    def _noted(self, futures: Sequence[Future]) -> list[Future]:
+        self._made.update(futures)
+        return list(futures)
+
+    def free(self) -> None:
+        """Stop what is computed, and free the memory of the workers, although objects here still refer to it.
+
+        What is needed afterwards is loaded or computed again, as after the death of all workers.
+        """
+        if self.client.status not in ("closing", "closed"):
+            self.client.cancel(list(self._made), force=True)
 
     def results(
         self, start: Callable[[], Sequence[Future]], late: Callable[[Sequence[Future]], str] | None = None

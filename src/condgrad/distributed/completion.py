@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+import copy
+from typing import Any, Self, final
+
+import numpy as np
 
 from condgrad import checks
+from condgrad.distributed import shards as computed
 from condgrad.distributed.cluster import Client, Cluster
 from condgrad.distributed.direction import ShardedDirection, ShardedSlopes
 from condgrad.distributed.pattern import ShardedPattern
 from condgrad.distributed.sources import Arrays, Source
+from condgrad.objectives.completion import Biases
 from condgrad.objectives.losses import Loss, Welsch
 from condgrad.points import LowRank
 from condgrad.points.low_rank import Factors
@@ -29,7 +34,7 @@ class ShardedCompletion:
         The entries: (rows, cols, values) or (rows, cols, values, weights) in memory, a function that loads a shard, or files
         that the workers read.
     shape : tuple of two ints, default None
-        Shape of the matrix. None: found from the names of rows and columns, for an EntryFolder with names.
+        Shape of the matrix. None: that of the source, for a Loader with a shape or an EntryFolder with names.
     loss : Loss, default None
         The loss phi; None: ``Welsch()``.
     client : distributed.Client
@@ -92,18 +97,52 @@ class ShardedCompletion:
             )
         cluster = Cluster(client, timeout)
         opened: Any = source.open(cluster, shape, shards)
-        found: Any = getattr(opened, "shape", shape)  # files with names tell the shape
+        found: Any = getattr(opened, "shape", None) or shape  # files with names tell the shape, and a Loader may
+        if shape is not None and tuple(found) != shape:
+            raise ValueError(f"The shape is {shape}, but the source has {tuple(found)}: leave one of them out.")
         if found is None:
             raise ValueError("The shape is missing: give the number of rows and columns of the matrix.")
-        self.shape: tuple[int, int] = found
+        self.shape: tuple[int, int] = tuple(found)
         names: Any = getattr(opened, "names", None) or (None, None)
         self.row_names, self.col_names = names
         """Names of the rows and columns of an EntryFolder with names, in the order of their numbers; else None."""
         try:
-            self.pattern = ShardedPattern(cluster, opened, self.shape, self.loss)
+            self.pattern = ShardedPattern.load(cluster, opened, self.shape, self.loss)
         except BaseException:
             getattr(opened, "remove", list)()  # the copy of a folder, which a traceback would keep
             raise
+
+    def _with(self, pattern: ShardedPattern) -> Self:
+        """Return this objective with other shards, and the loss of these."""
+        other = copy.copy(self)
+        other.pattern, other.loss = pattern, pattern.loss
+        return other
+
+    def replaced(self, loss: Loss, biases: Biases | None = None) -> Self:
+        """Return the objective with another loss and, with ``biases``, with its values minus these; they are subtracted on the
+        workers, and again if a worker dies."""
+        held = self.pattern.held
+        if biases is not None:
+            rows, cols = biases.factors()
+            held = self.pattern.derived(computed.minus_biases, lambda: [self.pattern.rows(rows)], [cols])
+        return self._with(ShardedPattern(held, self.shape, loss, self.pattern.summaries))
+
+    def without(self, positions: np.ndarray) -> Self:
+        """Return the objective without some entries, given by increasing positions in the row-major order of all of them."""
+        pattern, parts = self.pattern, self.pattern.by_shard(positions)
+        left = tuple(
+            about._replace(entries=about.entries - len(part), weight=about.weight - len(part))
+            for about, part in zip(pattern.summaries, parts, strict=True)
+        )
+        held = pattern.derived(computed.without, lambda: [parts])
+        return self._with(ShardedPattern(held, self.shape, self.loss, left))
+
+    def entries_at(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows, columns and values of the entries at increasing positions in the row-major order; they travel here."""
+        parts = self.pattern.by_shard(positions)
+        found = self.pattern.each(computed.entries_at, by_shard=[parts])
+        rows, cols, values = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        return rows, cols, values
 
     @property
     def _max_weight(self) -> float:

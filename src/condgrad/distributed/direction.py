@@ -9,7 +9,8 @@ import numpy as np
 
 from condgrad.checks import not_negative, real
 from condgrad.distributed import shards
-from condgrad.distributed.cluster import Future, Held, lost
+from condgrad.distributed.cluster import Future
+from condgrad.distributed.held import DerivedShards
 from condgrad.distributed.pattern import ShardedPattern
 from condgrad.points.base import Structured
 from condgrad.points.low_rank import CANCELLATION_RATIO, Factors, LowRank, wide
@@ -49,7 +50,7 @@ class ShardedSlopes:
     product: float
     """Inner product of the slopes and the point."""
     norm2: float
-    _held: Held | None = None
+    _held: DerivedShards | None = None
 
     def __init__(self, pattern: ShardedPattern, factors: Factors):
         self.pattern, self.factors = pattern, factors
@@ -59,16 +60,10 @@ class ShardedSlopes:
 
     def futures(self) -> list[Future]:
         """Return the slopes of each shard; those that are lost are computed again."""
-        pattern, cluster = self.pattern, self.pattern.cluster
-        held = self._held = self._held or [None] * pattern.n_shards
-        missing = [i for i, future in enumerate(held) if lost(future)]
-        if missing:
-            here, rows, many = pattern.shards(), pattern.rows(self.factors.U), len(missing)
-            U, V = cluster.send([rows[i] for i in missing]), cluster.send([self.factors.V], copies=many)
-            found = cluster.map(shards.evaluate, [here[i] for i in missing], U, V * many, [pattern.loss] * many)
-            for i, future in zip(missing, found, strict=True):
-                held[i] = future
-        return [future for future in held if future is not None]
+        if self._held is None:
+            pattern, U = self.pattern, self.factors.U
+            self._held = pattern.derived(shards.evaluate, lambda: [pattern.rows(U)], [self.factors.V], (pattern.loss,))
+        return self._held.futures()
 
     def inner(self, other: ShardedSlopes) -> float:
         """Return the sum of the products of two slopes."""

@@ -15,12 +15,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from glob import glob
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from condgrad import checks
+from condgrad.data.delimited import role
 from condgrad.distributed.cluster import Cluster, Future, unfinished
 from condgrad.distributed.shards import ShardError, explain, load
 from condgrad.distributed.sources import Build, Loader, Opened, balanced, default_shards
@@ -39,15 +41,37 @@ NAME, INDEX, NUMBER = "name", "index", "number"
 
 
 def files_in(path: str) -> list[str]:
-    """Return the Parquet or CSV files of a folder in the order of their names; raise ValueError if there are none, or both."""
+    """Return the Parquet or CSV files of a folder, or those that a pattern names, in the order of their names.
+
+    Raise ValueError if there are none, or both.
+    """
     with needed_for("Folders of Parquet or CSV files"):
         import pyarrow  # noqa: F401
-    found = {ending: sorted(str(file) for file in Path(path).glob(f"*{ending}")) for ending in FORMATS}
+    named = Path(path).glob("*") if Path(path).is_dir() else map(Path, glob(path))
+    names = sorted(map(str, named))
+    found = {ending: [file for file in names if file.endswith(ending)] for ending in FORMATS}
     given = [files for files in found.values() if files]
     if len(given) != 1:
         what = "both Parquet and CSV files" if given else "no files *.parquet or *.csv"
         raise ValueError(f"There are {what} in {path}: name a folder with files of one format.")
     return given[0]
+
+
+def column_names(path: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the columns with row, column and value: those given, those with known names, or the only three."""
+    file = files_in(path)[0]
+    with reading(file):
+        known = schema_of(file).names
+    if given is not None:
+        return tuple(known[int(name)] if name.isdecimal() and int(name) < len(known) else name for name in given)
+    roles = [role(name) for name in known]
+    if all(roles.count(part) == 1 for part in range(3)):
+        return tuple(known[roles.index(part)] for part in range(3))
+    if len(known) != 3:
+        raise ValueError(
+            f"It is not clear which of the columns {', '.join(known)} of {file} are row, column and value: name them by columns."
+        )
+    return tuple(known)
 
 
 @dataclass(frozen=True)
@@ -57,7 +81,8 @@ class EntryFolder:
     Parameters
     ----------
     path : str
-        The folder. Its files ``*.parquet`` or ``*.csv`` are read, in the order of their names.
+        The folder, whose files ``*.parquet`` or ``*.csv`` are read, or a pattern of the names of such files, such as
+        ``"ratings/*.parquet"``. They are read in the order of their names.
     scratch : str
         An existing folder with room for all entries (16 to 32 bytes each). A folder of its own is made in it, and removed with
         the objective. All workers and the driver must see both folders under these names.

@@ -1,9 +1,10 @@
-"""Shards of data on the workers: they are loaded at once, and again on another worker if the one that holds them dies."""
+"""Shards on the workers: they are loaded or computed at once, and again on another worker if the one that holds them dies."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -15,55 +16,24 @@ FAN_IN = 8
 """Number of arrays that one task adds up."""
 
 
-class HeldShards:
-    """The shards of an objective, each on one worker.
+class Shards(ABC):
+    """Abstract: one object for each shard, each on one worker.
 
     The number of shards and what is in each is a function of the data, so that no result depends on the workers.
 
     Parameters
     ----------
     cluster : Cluster
-    opened : Opened
-        The data, divided into shards.
-    build : callable
-        ``build(number, data)`` makes a shard of the data that were loaded. It runs on a worker.
-
-    Raises
-    ------
-    ShardError
-        By the first computation, if a shard can't be loaded.
+    n_shards : int
     """
 
-    def __init__(self, cluster: Cluster, opened: Opened, build: Build):
-        self.cluster, self.n_shards = cluster, opened.n_shards
-        self._opened, self._build = opened, build
-        self._futures: Held = [None] * opened.n_shards
-        self._expected: tuple[Any, ...] | None = None
+    def __init__(self, cluster: Cluster, n_shards: int):
+        self.cluster, self.n_shards = cluster, n_shards
+        self._futures: Held = [None] * n_shards
 
-    def summarise(self, function: Callable[..., Any], *last: Any) -> tuple[Any, ...]:
-        """Return ``function(shard, *last)`` of all shards; a shard that is loaded again later must have the same result."""
-        found = tuple(self.each(function, last=last))
-        shards = self.futures()
-        self._expected = found, function, last
-        self._futures = [self._verified(i, shard) for i, shard in enumerate(shards)]
-        return found
-
-    def _verified(self, number: int, shard: Future) -> Future:
-        """Return the shard, compared with its summary whenever it is loaded."""
-        if self._expected is None:
-            return shard
-        found, function, last = self._expected
-        return self.cluster.submit(verified, shard, number, found[number], function, *last)
-
+    @abstractmethod
     def futures(self) -> list[Future]:
-        """Return the shards; those that are lost are loaded again."""
-        if any(map(lost, self._futures)):
-            workers = self.cluster.workers()
-            for i, future in enumerate(self._futures):
-                if lost(future):
-                    worker = workers[i % len(workers)]
-                    self._futures[i] = self._verified(i, self._opened.submit(self.cluster, i, self._build, worker))
-        return [future for future in self._futures if future is not None]
+        """Return the objects; those that are lost are made again."""
 
     def each(
         self,
@@ -93,7 +63,7 @@ class HeldShards:
         """
 
         return self.cluster.results(
-            lambda: self._start(function, by_shard, common, last, held, only), lambda tasks: unfinished(tasks, only)
+            lambda: self.start(function, by_shard, common, last, held, only), lambda tasks: unfinished(tasks, only)
         )
 
     def total(
@@ -114,7 +84,7 @@ class HeldShards:
         leaves: list[Future] = []
 
         def start() -> list[Future]:
-            parts = self._start(function, by_shard, common, last, held, only)
+            parts = self.start(function, by_shard, common, last, held, only)
             if self.cluster.timeout is not None:  # to name those that are late; else what was added is freed at once
                 leaves[:] = parts
             while len(parts) > 1:
@@ -123,10 +93,10 @@ class HeldShards:
 
         return self.cluster.results(start, lambda _: unfinished(leaves, only if leaves else ()))[0]
 
-    def _start(
+    def start(
         self, function: Any, by_shard: Any, common: Any, last: Any, held: Any, only: Sequence[int] | None
     ) -> list[Future]:
-        """Submit a task for each shard."""
+        """Submit a task for each shard; the arguments are those of :meth:`each`."""
         shards, parts = self.futures(), held()
         if only is not None:
             shards, parts = [shards[i] for i in only], [[part[i] for i in only] for part in parts]
@@ -134,6 +104,96 @@ class HeldShards:
         local = [self.cluster.send(blocks) for blocks in by_shard]
         shared = [[block] * many for block in self.cluster.send(common, copies=many)]
         return self.cluster.map(function, shards, *local, *shared, *([argument] * many for argument in last), *parts)
+
+
+@final
+class HeldShards(Shards):
+    """The shards of an objective, loaded from their source.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    opened : Opened
+        The data, divided into shards.
+    build : callable
+        ``build(number, data)`` makes a shard of the data that were loaded. It runs on a worker.
+
+    Raises
+    ------
+    ShardError
+        By the first computation, if a shard can't be loaded.
+    """
+
+    def __init__(self, cluster: Cluster, opened: Opened, build: Build):
+        super().__init__(cluster, opened.n_shards)
+        self._opened, self._build = opened, build
+        self._expected: tuple[Any, ...] | None = None
+
+    def summarise(self, function: Callable[..., Any], *last: Any) -> tuple[Any, ...]:
+        """Return ``function(shard, *last)`` of all shards; a shard that is loaded again later must have the same result."""
+        found = tuple(self.each(function, last=last))
+        shards = self.futures()
+        self._expected = found, function, last
+        self._futures = [self._verified(i, shard) for i, shard in enumerate(shards)]
+        return found
+
+    def _verified(self, number: int, shard: Future) -> Future:
+        """Return the shard, compared with its summary whenever it is loaded."""
+        if self._expected is None:
+            return shard
+        found, function, last = self._expected
+        return self.cluster.submit(verified, shard, number, found[number], function, *last)
+
+    def futures(self) -> list[Future]:
+        """Return the shards; those that are lost are loaded again."""
+        if any(map(lost, self._futures)):
+            workers = self.cluster.workers()
+            for i, future in enumerate(self._futures):
+                if lost(future):
+                    worker = workers[i % len(workers)]
+                    self._futures[i] = self._verified(i, self._opened.submit(self.cluster, i, self._build, worker))
+        return [future for future in self._futures if future is not None]
+
+
+@final
+class DerivedShards(Shards):
+    """What a function returns for each shard. It stays on the workers, and is computed again if it is lost with one of them.
+
+    Parameters
+    ----------
+    parent : Shards
+        The shards.
+    function : callable
+        ``function(shard, *by_shard, *common, *last)``, as in :meth:`Shards.each`.
+    by_shard : callable, default list
+        Returns lists with one array for each shard.
+    common : sequence of ndarray, default ()
+        Arrays that every shard needs.
+    last : tuple, default ()
+        Further, small arguments.
+    """
+
+    def __init__(
+        self,
+        parent: Shards,
+        function: Callable[..., Any],
+        by_shard: Callable[[], Sequence[Sequence[np.ndarray]]] = list,
+        common: Sequence[np.ndarray] = (),
+        last: tuple[Any, ...] = (),
+    ):
+        super().__init__(parent.cluster, parent.n_shards)
+        self._parent, self._function = parent, function
+        self._arguments = by_shard, common, last
+
+    def futures(self) -> list[Future]:
+        missing = [i for i, future in enumerate(self._futures) if lost(future)]
+        if missing:
+            by_shard, common, last = self._arguments
+            local = [[blocks[i] for i in missing] for blocks in by_shard()]
+            found = self._parent.start(self._function, local, common, last, list, missing)
+            for i, future in zip(missing, found, strict=True):
+                self._futures[i] = future
+        return [future for future in self._futures if future is not None]
 
 
 def verified(shard: Any, number: int, expected: Any, summarise: Callable[..., Any], *last: Any) -> Any:

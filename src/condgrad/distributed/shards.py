@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -197,3 +197,29 @@ def dense(shard: Shard, coefficients: Sequence[float], *parts: Slopes) -> np.nda
     """Return the rows of S that belong to the shard, as an array."""
     factor, values = combined(coefficients, parts)
     return shard.pattern.to_dense(factor * values.astype(float, copy=False))
+
+
+def entries_at(shard: Shard, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, columns and values of the entries at these positions in the shard."""
+    rows = shard.pattern.row_of(positions) + shard.first
+    return rows, shard.pattern.indices[positions], shard.values[positions]
+
+
+def without(shard: Shard, positions: np.ndarray) -> Shard:
+    """Return the shard without the entries at these positions."""
+    kept = np.ones(shard.pattern.size, dtype=bool)
+    kept[positions] = False
+    pattern, weights = shard.pattern, shard.weights
+    left = Pattern(pattern.rows[kept], pattern.indices[kept], pattern.shape, pattern.dtype)
+    return replace(shard, pattern=left, values=shard.values[kept], weights=weights[kept] if weights.size else weights)
+
+
+def minus_biases(shard: Shard, rows: np.ndarray, cols: np.ndarray) -> Shard:
+    """Return the shard with its values minus a product of factors of rows and columns: the biases."""
+    sampled = shard.pattern.sample(rows, cols)
+    return replace(shard, values=np.subtract(shard.values, sampled, out=sampled))
+
+
+def largest_value(shard: Shard) -> float:
+    """Return the largest absolute value of the shard; 0 if it has none."""
+    return float(np.abs(shard.values).max(initial=0.0))

@@ -68,10 +68,13 @@ class Loader:
         that worker dies: it must return the same data.
     shards : int
         Number of shards.
+    shape : tuple of two ints, default None
+        Shape of the matrix, for entries; None: it is given to the objective.
     """
 
     load: Callable[[int], Any]
     shards: int
+    shape: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         checks.whole(self.shards, "The number of shards of Loader")

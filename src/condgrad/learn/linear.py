@@ -49,9 +49,11 @@ FLOATS = (np.float64, np.float32)
 """Types of features: float32 stays float32, which takes half of the memory; all others become float64."""
 HELD_OUT_SHARE = 0.2
 """Share of the rows, by weight, that is held out to choose the radius."""
-FOLDS, MANY_ROWS = 3, 2000
-"""Number of folds on which the radius of a classifier is chosen; only the first is used with MANY_ROWS rows or more. Of 400 rows
-with 30 % of wrong labels, one fold of 80 rows often prefers a radius that is far too small or too large."""
+FEW_FOLDS, FOLDS, FOLD_SHARE = 3, 8, 0.12
+ENOUGH_ROWS, MANY_ROWS = 100, 2000
+"""Numbers of folds on which the radius of a classifier is chosen: FEW_FOLDS with fewer than ENOUGH_ROWS rows, each with
+HELD_OUT_SHARE of them; else FOLDS, each with FOLD_SHARE; one with MANY_ROWS or more. Of 340 rows with 30 % of wrong labels, three
+folds often prefer a radius that is far too small or too large."""
 MEDIAN_MARGIN = 3.0
 """Scores are scaled to this median size before held-out mistakes are counted smoothly: otherwise a small radius, which makes all
 scores small, would be charged half a mistake for every row."""
@@ -86,9 +88,11 @@ class _Linear(Storable, BaseEstimator):
         """A key for each row, equal for equal rows, that decides which rows are held out."""
         return holdout_keys(X, Y, check_random_state(self.random_state))
 
-    def _split(self, problem: LinearProblem, keys: np.ndarray) -> tuple[LinearProblem, LinearProblem]:
+    def _split(
+        self, problem: LinearProblem, keys: np.ndarray, share: float = HELD_OUT_SHARE
+    ) -> tuple[LinearProblem, LinearProblem]:
         """Problems of the training rows and of the held-out rows, with a larger tolerance. An only row is in both."""
-        held_out = held_out_rows(keys, problem.weights, HELD_OUT_SHARE)
+        held_out = held_out_rows(keys, problem.weights, share)
         rough, train = PATH_TOLERANCE_FACTOR * self.tol, ~held_out if len(held_out) > 1 else held_out
         return problem.select_rows(np.flatnonzero(train), rough), problem.select_rows(np.flatnonzero(held_out), rough)
 
@@ -382,8 +386,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
     constraint : {"l2", "l1", "group", "nuclear"}, default "l2"
         Norm of the ball, as in :class:`RobustLinearRegressor`.
     radius : float or "auto", default "auto"
-        Radius r of the ball. "auto": the best on held-out rows along a path of radii, in 3 folds if there are fewer than 2,000
-        rows. The largest radii are no limit in practice.
+        Radius r of the ball. "auto": the best on held-out rows along a path of radii: in 8 folds with 100 to
+        1,999 rows, in 3 with fewer. The largest radii are no limit in practice.
     groups : array-like of shape (n_features,), default None
         Label of the group of each feature, for constraint="group". None: every feature is a group.
     fit_intercept : bool, default True
@@ -528,9 +532,10 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
     def _folds(self, problem: LinearProblem, keys: np.ndarray) -> list[tuple[LinearProblem, LinearProblem]]:
         """Problems of the training rows and of the held-out rows of each fold. Folds share no held-out row."""
         folds, remaining = [], keys.astype(float)
-        for _ in range(FOLDS if FOLDS <= len(keys) < MANY_ROWS else 1):
-            folds.append(self._split(problem, remaining))
-            held_out = held_out_rows(remaining, problem.weights, HELD_OUT_SHARE)
+        count, share = (FOLDS, FOLD_SHARE) if len(keys) >= ENOUGH_ROWS else (FEW_FOLDS, HELD_OUT_SHARE)
+        for _ in range(count if FEW_FOLDS <= len(keys) < MANY_ROWS else 1):
+            folds.append(self._split(problem, remaining, share))
+            held_out = held_out_rows(remaining, problem.weights, share)
             remaining = np.where(held_out, np.inf, remaining)
         return folds
 

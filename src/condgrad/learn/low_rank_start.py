@@ -102,7 +102,7 @@ class Factors(NamedTuple):
         return X - self.mean - self.left @ self.right.T
 
 
-def low_rank_start(X: np.ndarray, center: bool, seed: int) -> LowRankStart:
+def low_rank_start(X: np.ndarray, center: bool, seed: int, growth: float = SETTINGS.convex_growth) -> LowRankStart:
     """Robust low-rank factors, column means and scale of a matrix.
 
     Parameters
@@ -113,6 +113,8 @@ def low_rank_start(X: np.ndarray, center: bool, seed: int) -> LowRankStart:
         Whether there are column means.
     seed : int
         Decides which rows and columns are in the sample, and which entries are held out.
+    growth : float, default 1.5
+        Factor on the penalty in each iteration of the convex fit.
 
     Returns
     -------
@@ -129,7 +131,7 @@ def low_rank_start(X: np.ndarray, center: bool, seed: int) -> LowRankStart:
     least = max(SETTINGS.least_scale, quantization_step(values[known].astype(float)) / 2)
     rows, cols = (_some(count, SETTINGS.max_side, rng) for count in X.shape)
     block = np.ix_(rows, cols)
-    found, trials = _fit_sample(values[block].astype(float), known[block], center, least, rng)
+    found, trials = _fit_sample(values[block].astype(float), known[block], center, least, rng, growth)
     if known[block].size < known.size:
         found = _extend(values, known, rows, cols, found, center)
     found = narrow(values, known, found, center, least, SETTINGS.iterations)
@@ -140,7 +142,7 @@ def low_rank_start(X: np.ndarray, center: bool, seed: int) -> LowRankStart:
 
 
 def _fit_sample(
-    X: np.ndarray, known: np.ndarray, center: bool, least: float, rng: np.random.Generator
+    X: np.ndarray, known: np.ndarray, center: bool, least: float, rng: np.random.Generator, growth: float
 ) -> tuple[Factors, list[tuple[float, float, int]]]:
     """The best fit of the sample over the convex starts and the ranks, and a line for each fit."""
     held_out = known & (rng.random(X.shape) < SETTINGS.held_out)
@@ -149,7 +151,7 @@ def _fit_sample(
         held_out = train = known
     middle, length = _shortest_halves(X, train)
     first, second = (
-        RankSearch(X, train, held_out, principal_component_pursuit(X, used), center, least)
+        RankSearch(X, train, held_out, principal_component_pursuit(X, used, growth), center, least)
         for used in (train, train & (np.abs(X - middle) <= length))
     )
     first.follow()
@@ -332,7 +334,7 @@ def _extend(
     return Factors(left, both[:, 1:], both[:, 0] * center, 0.0)
 
 
-def principal_component_pursuit(X: np.ndarray, known: np.ndarray) -> np.ndarray:
+def principal_component_pursuit(X: np.ndarray, known: np.ndarray, growth: float) -> np.ndarray:
     """L of min |L|_* + lambda |S|_1 with L + S = X on the known entries, by an inexact augmented Lagrangian method.
 
     lambda = 1 / sqrt(max(m, n)), as in the paper (Candes et al. 2011; the iterations are those of Lin, Chen and Ma 2010).
@@ -353,7 +355,7 @@ def principal_component_pursuit(X: np.ndarray, known: np.ndarray) -> np.ndarray:
         violation = X - L - S
         if np.linalg.norm(violation) <= SETTINGS.convex_tolerance * np.linalg.norm(X):
             break
-        dual, penalty = dual + penalty * violation, SETTINGS.convex_growth * penalty
+        dual, penalty = dual + penalty * violation, growth * penalty
     return L
 
 

@@ -216,7 +216,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         def found(model: Model) -> Found:
             norm = float(model.x.svd()[1].sum())
-            residual = entries.replaced(fit.without_biases(entries, model), model.loss)
+            residual = fit.target(entries, model)
             multiplier = max(-residual.grad(model.x).inner(model.x) / norm, 0.0) if norm else 0.0
             mean = model.biases.mean + model.biases.cols
             return Found(model.x, mean, scale, size if radius else norm, multiplier, start.trials, model.result)

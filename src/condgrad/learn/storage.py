@@ -13,7 +13,7 @@ from condgrad.storage import archive
 from condgrad.storage.snapshot import Serialised, refusing, restore, snapshot
 from condgrad.storage.stored import check_array
 
-VERSION = 4
+VERSION = 5
 """Version of the files of all estimators."""
 
 
@@ -28,7 +28,7 @@ class Storable:
     def save(self, path: str | Path) -> None:
         """Write the parameters and the fitted attributes to a file that can't run code when it is read.
 
-        A ``random_state`` that is not an integer is written as None.
+        A ``random_state`` that is not an integer is written as None, and so is a ``client``.
 
         Parameters
         ----------
@@ -39,6 +39,8 @@ class Storable:
         given = self.get_params(deep=False)  # type: ignore[attr-defined]
         if not isinstance(given.get("random_state"), Integral | None):
             given["random_state"] = None
+        if "client" in given:  # a connection
+            given["client"] = None
         parameters = {
             name: np.asarray(value) if hasattr(value, "__array__") and not isinstance(value, np.generic) else value
             for name, value in given.items()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from condgrad import kernels
@@ -37,32 +39,55 @@ def loss_and_inlier_weights(
     return value, *kernels.inlier_weights(pattern.indptr, residuals, slopes, loss.smoothness)
 
 
-def refit_biases(
-    biases: Biases, pattern: Pattern, residuals: np.ndarray, loss: Loss, which: str, iterations: int = 1
-) -> tuple[Biases, float]:
+class ReweightedEntries:
+    """Residuals with inlier weights, of which the biases need sums over rows and columns.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Positions of the entries.
+    residuals : ndarray
+        Residuals of the whole model at them.
+    loss : Loss
+        The loss, from which the weights follow.
+    """
+
+    def __init__(self, pattern: Pattern, residuals: np.ndarray, loss: Loss):
+        self.pattern, self.residuals = pattern, residuals
+        self.value, self.weights, self.row_weight, self.row_sum = loss_and_inlier_weights(loss, pattern, residuals)
+
+    def row_sums(self, col_change: np.ndarray) -> np.ndarray:
+        """For each row, the sum of weight times residual, where the biases of columns have changed."""
+        pattern = self.pattern
+        return kernels.row_weighted_sums(pattern.indptr, pattern.indices, self.weights, self.residuals, col_change)
+
+    def column_sums(self, row_change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For each column, the sum of the weights and of weight times residual, where the biases of rows have changed."""
+        pattern = self.pattern
+        return kernels.column_weighted_sums(
+            pattern.cuts, pattern.indices, self.weights, self.residuals, row_change, pattern.shape[1], pattern.width
+        )
+
+
+def refit_biases(biases: Biases, entries: Any, which: str, iterations: int = 1) -> Biases:
     """Update the biases by weighted least squares with inlier weights: the mean, the rows and the columns in turn.
 
-    ``residuals`` are those of the whole model, with the present biases. ``which`` is "both", or "columns": then there are no
-    row biases, and column biases have no ridge penalty. Also returns the loss of the residuals, before the update.
+    ``entries`` are those of the whole model with the present biases: ReweightedEntries, or the same on a cluster. ``which`` is
+    "both", or "columns": then there are no row biases, and column biases have no ridge penalty.
     """
     with_rows, ridge = which == "both", COLUMN_RIDGE if which == "both" else 0.0
-    value, weights, row_weight, row_sum = loss_and_inlier_weights(loss, pattern, residuals)
+    row_weight, row_sum = entries.row_weight, entries.row_sum
     mean, rows, cols = biases.mean, biases.rows, biases.cols
     row_change, col_change = np.zeros(len(rows)), np.zeros(len(cols))
     for iteration in range(iterations):
         if iteration:
-            row_sum = (
-                kernels.row_weighted_sums(pattern.indptr, pattern.indices, weights, residuals, col_change)
-                - row_change * row_weight
-            )
+            row_sum = entries.row_sums(col_change) - row_change * row_weight
         shift = row_sum.sum() / max(row_weight.sum(), TINY)
         mean, row_change = mean + shift, row_change + shift
         if with_rows:
             step = (row_sum - shift * row_weight - ROW_RIDGE * rows) / (row_weight + ROW_RIDGE)
             rows, row_change = rows + step, row_change + step
-        col_weight, col_sum = kernels.column_weighted_sums(
-            pattern.cuts, pattern.indices, weights, residuals, row_change, pattern.shape[1], pattern.width
-        )
+        col_weight, col_sum = entries.column_sums(row_change)
         step = (col_sum - col_change * col_weight - ridge * cols) / np.maximum(col_weight + ridge, TINY)
         cols, col_change = cols + step, col_change + step
-    return Biases(mean, rows, cols), value
+    return Biases(mean, rows, cols)

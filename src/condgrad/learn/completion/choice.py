@@ -12,16 +12,21 @@ standard errors and added. A narrower loss must be better by more than chance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from condgrad.learn.completion.biases import inlier_weights, loss_and_inlier_weights
+from condgrad.learn.completion.biases import inlier_weights
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.path import MIN_SCALE_SHARE, RADIUS_GROWTH, Fit
 from condgrad.learn.completion.posterior import SETTINGS, Chain, rank_for
+from condgrad.learn.completion.pursuit import LOSS as PURSUIT_LOSS
+from condgrad.learn.completion.pursuit import preferred, pursued_fit
 from condgrad.learn.completion.robust_scale import CONVEX_LOSSES, data_scale, loss_for
-from condgrad.learn.completion.validation import Averaging, Candidate, HeldOut, Validated
+from condgrad.learn.completion.tensor_view import search_views, split_like_holes
+from condgrad.learn.completion.validation import Averaging, Candidate, HeldOut, TensorView, Validated
 from condgrad.objectives import Completion
 
 AUTO_LOSSES = ("squared", "huber", "welsch")
@@ -58,6 +63,9 @@ class Trial:
     loss: str
     averaging: Averaging | None = None
     chain: Chain | None = None
+    pursued: bool = False
+    """Whether the fit started from a principal component pursuit, see pursuit.py."""
+    view: TensorView | None = None
 
     def mean_absolute(self) -> float:
         """Mean absolute error on held-out entries."""
@@ -94,10 +102,11 @@ def t_statistic(differences: np.ndarray) -> float:
 
 def choose(fit: Fit, up_to: float) -> Model:
     """Compare losses and averages, set ``fit.loss`` and ``fit.averaging`` to the best, and return its model."""
-    train, held_out = fit.split()
-    scale = data_scale(fit.all_entries.values)
+    train, held_out = fit.split() if fit.period is None else split_like_holes(fit, fit.period)
+    scale = data_scale(fit.entries.values(fit.all_entries))
     fits: list[Trial] = []
     best: Trial | None = None
+    auto = fit.loss == "auto"
 
     def clipped(trial: Trial) -> np.ndarray:
         """Held-out residuals of the predictions, clipped as the estimator clips them."""
@@ -112,7 +121,7 @@ def choose(fit: Fit, up_to: float) -> Model:
             found = evidence(held_out, clipped(trial), clipped(best), scale, veto)
         fit.loss = trial.loss
         list_candidate(fit, train, held_out, trial, found if best is not None else 0.0)
-        if best is not None and found <= required and not simpler(train, held_out, trial, best, scale):
+        if best is not None and found <= required and not simpler(fit, train, held_out, trial, best, scale):
             # of two losses with the same predictions the later one is narrower: outliers among all entries have less weight
             narrower = trial.averaging is None and np.array_equal(clipped(trial), clipped(best))
             if not narrower:
@@ -120,14 +129,16 @@ def choose(fit: Fit, up_to: float) -> Model:
         fit.partial_model = trial.validated.model
         return trial
 
-    for name in AUTO_LOSSES if fit.loss == "auto" else (fit.loss,):
+    for name in AUTO_LOSSES if auto else (fit.loss,):
         assert isinstance(name, str)
         fit.report(f"trying the {name} loss", 20)
         fit.loss = name
         fits.append(Trial(fit.search(train, held_out, up_to), name))
         best = better(fits[-1], best, 0.0 if name in CONVEX_LOSSES else NARROWER_EVIDENCE)
     assert best is not None
-    wanted = fit.average if fit.average is not None else fit.all_entries.n_terms <= MAX_AVERAGED_ENTRIES
+    if len(fits) > 1 and train is not fit.all_entries and isinstance(train, Completion):
+        best = pursue(fit, train, held_out, fits, best, clipped, scale)
+    wanted = fit.average if fit.average is not None else fit.all_entries.pattern.size <= MAX_AVERAGED_ENTRIES
     if wanted and train is not fit.all_entries:
         ball = best
         average = first_average(fit, train, held_out, ball)
@@ -143,12 +154,47 @@ def choose(fit: Fit, up_to: float) -> Model:
             assert average.averaging is not None
             fit.report("averaging with features of the pattern of the entries", 3)
             best = better(next_average(fit, held_out, average, average.averaging._replace(implicit=True)), best, 0.0)
-    fit.loss, fit.averaging, fit.chain = best.loss, best.averaging, best.chain
+    plain = best
+    if fit.period is not None and train is not fit.all_entries:
+        fit.loss = plain.loss
+
+        def found(new: Validated, old: Validated) -> float:
+            return evidence(held_out, new.residuals, old.residuals, scale)
+
+        model = plain.validated.model
+        view, validated = search_views(fit, train, held_out, model, auto, found, NARROWER_EVIDENCE)
+        best = better(Trial(validated, view.loss, view=view), plain, 0.0)
+    fit.loss, fit.averaging, fit.chain, fit.view = best.loss, best.averaging, best.chain, best.view
     fit.record_choice(train, held_out, best.validated, best.averaging is not None)
-    return best.validated.model
+    return plain.validated.model  # that of a tensor view starts from the plain one, fitted to all entries
 
 
-def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
+def pursue(
+    fit: Fit,
+    train: Completion,
+    held_out: HeldOut,
+    fits: list[Trial],
+    best: Trial,
+    clipped: Callable[[Trial], np.ndarray],
+    scale: float,
+) -> Trial:
+    """The fit that starts from a principal component pursuit, if it is preferred to the best one of the paths; else that."""
+    fit.report("trying a start from a principal component pursuit", 10)
+    others = [other.validated for other in fits]
+    found = pursued_fit(fit, train, held_out, best.validated, others)
+    if found is None:
+        return best
+    trial = Trial(found, PURSUIT_LOSS, pursued=True)
+    new, old = clipped(trial), clipped(best)
+    list_candidate(fit, train, held_out, trial, evidence(held_out, new, old, scale))
+    if not preferred(new, found.model.x.rank, best.validated, others):
+        return best
+    fits.append(trial)
+    fit.partial_model = found.model
+    return trial
+
+
+def simpler(fit: Fit, train: Any, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
     """Whether a fit predicts its inliers as well with fewer numbers: fewer outliers than the other has factors more.
 
     A few wrong entries that agree with each other are a component of low rank too. Ranks within a ball are not compared.
@@ -156,8 +202,7 @@ def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, sca
     model, other = trial.validated.model, best.validated.model
     if trial.averaging is not None or model.rank is None or other.rank is None or model.rank >= other.rank:
         return False
-    residuals = train.values - train.pattern.sample(*model.factors())
-    outliers = np.count_nonzero(loss_and_inlier_weights(model.loss, train.pattern, residuals)[1] < GROSS_WEIGHT)
+    outliers = fit.entries.count_below(train, model, GROSS_WEIGHT)
     if outliers >= OUTLIERS_PER_FACTOR * (other.rank - model.rank) * sum(train.pattern.shape):
         return False
     new, old = trial.validated.residuals, best.validated.residuals
@@ -166,14 +211,23 @@ def simpler(train: Completion, held_out: HeldOut, trial: Trial, best: Trial, sca
     return evidence(among, new[inlier], old[inlier], scale) > -LESS_ACCURATE
 
 
-def list_candidate(fit: Fit, train: Completion, held_out: HeldOut, trial: Trial, found: float) -> None:
+def list_candidate(fit: Fit, train: Any, held_out: HeldOut, trial: Trial, found: float) -> None:
     """Add a candidate to the list, with its errors and the evidence that it is better than the best before it."""
     averaging = trial.averaging
     point = fit.path_point(train, held_out, trial.validated, averaging is not None)
     implicit, adaptive = (averaging.implicit, averaging.adaptive) if averaging else (False, False)
     fit.candidates.append(
         Candidate(
-            trial.loss, averaging is not None, adaptive, implicit, found, point.rmse, point.mae, point.median_error
+            trial.loss,
+            averaging is not None,
+            adaptive,
+            implicit,
+            found,
+            point.rmse,
+            point.mae,
+            point.median_error,
+            trial.pursued,
+            trial.view is not None,
         )
     )
 

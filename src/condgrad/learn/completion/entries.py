@@ -40,6 +40,8 @@ class Entries:
     """Row labels of a wide DataFrame, in the order of the matrix."""
     columns: Any = None
     """Column labels of a wide DataFrame."""
+    in_order: bool = False
+    """Whether the columns, sorted by name, are in the order of the file that they come from."""
 
     def __post_init__(self) -> None:
         bad = ~np.isfinite(self.values)
@@ -166,7 +168,8 @@ def _from_observations(X: Observations) -> Entries:
             "Observations with values and names were expected: load the file with values=True and ids=True."
         )
     (row_ids, rows), (col_ids, cols) = _unique_ids(X.row_ids, "row"), _unique_ids(X.col_ids, "column")
-    return Entries(rows[X.rows], cols[X.cols], X.values, X.shape, row_ids, col_ids)
+    in_order = bool((np.diff(cols) > 0).all())
+    return Entries(rows[X.rows], cols[X.cols], X.values, X.shape, row_ids, col_ids, in_order=in_order)
 
 
 def from_matrix(X: Any) -> Entries:

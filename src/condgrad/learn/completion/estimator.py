@@ -6,20 +6,22 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad import checks, kernels
 from condgrad.learn.base import all_or_nothing, attach_partial_fit, seed_of, unfitted_copy
 from condgrad.learn.completion import entries, storage
-from condgrad.learn.completion.biases import Biases, loss_and_inlier_weights
+from condgrad.learn.completion.biases import Biases
 from condgrad.learn.completion.choice import average_all, choose
 from condgrad.learn.completion.entries import Entries
 from condgrad.learn.completion.model import Model
+from condgrad.learn.completion.observed import InMemory, Observed
 from condgrad.learn.completion.path import STEPS_PER_ROUND, Fit
 from condgrad.learn.completion.prediction import FLOATS, SPARSE_FORMATS, Predicting
-from condgrad.learn.completion.robust_scale import AUTO, loss_or_auto, value_range
+from condgrad.learn.completion.robust_scale import AUTO, loss_or_auto
 from condgrad.learn.completion.table_labels import append_labels, labels_of, match_labels, named_by, renumber_new_rows
+from condgrad.learn.completion.tensor_view import fit_view, require_periods
 from condgrad.learn.progress import ProgressReporter
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
@@ -58,6 +60,11 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     implicit : bool or "auto", default "auto"
         Whether the average uses the pattern of the observed entries to predict the factors of rows and columns: which items
         somebody has rated says what they like. "auto": if the held-out errors are smaller then.
+    period : int, default None
+        Number of columns in a period, such as 24 for hourly readings: rows are sensors and columns are times, in order. The
+        table is then also completed as a tensor of rows x periods x times, with its three unfoldings of low rank and, where
+        that helps, smooth in time. The tensor view is used if the held-out errors are smaller then, see ``view_``. The columns
+        must be whole periods; entries in a list need whole numbers without gaps as column names.
     clip : bool, default True
         Clip predictions to the range of the data if that range looks like a hard limit, as for ratings: at least
         0.1 % of the inliers equal the minimum (or the maximum).
@@ -74,20 +81,31 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         Decides which entries are held out; None is the same as 0, so that fits are reproducible.
     verbose : bool, default False
         Print a progress line on stderr for fits that take more than two seconds.
+    client : distributed.Client, default None
+        Workers of a Dask cluster, on which the entries are kept while they are fitted; None: in memory. The model is a single fit
+        then, as with ``average=False``, and ``warm_start``, ``partial_fit`` and ``period`` are refused.
 
     Attributes
     ----------
     radius_ : float
-        Radius of the nuclear-norm ball, as given or found; the sum of the singular values if they are unshrunk or averaged.
+        Radius of the nuclear-norm ball, as given or found; the sum of the singular values if they are unshrunk, averaged, or
+        those of a tensor view.
     sigma_ : float
         Scale of the errors of inliers, as given or found.
     loss_ : str
         Name of the loss, as given or chosen.
-    candidates_ : list of (loss, averaged, adaptive, implicit, evidence, rmse, mae, median_error)
-        Losses and averages that were compared, in this order. ``evidence`` says how clearly a candidate is better on held-out
-        entries than the best one before it: a sum of two t statistics. Empty if nothing was compared.
+    candidates_ : list of (loss, averaged, adaptive, implicit, evidence, rmse, mae, median_error, pursued, tensor)
+        Losses, averages and the tensor view that were compared, in this order. ``pursued`` is True for a fit from a principal
+        component pursuit, which replaces the best one without evidence of this kind (see the guide). ``evidence`` says how
+        clearly a candidate is better on held-out entries than the best one before it: a sum of two t statistics. Empty if
+        nothing was compared.
     averaging_ : (rank, implicit, adaptive, radius) or None
         How the model was averaged over its posterior; None if it was not. ``radius`` is that of the fit it started from.
+    view_ : (period, loss, sigma, truncation, smoothness, radius) or None
+        How the table was completed as a tensor: the loss and the scale that tell outliers, the share of the singular values of
+        each unfolding that are not shrunk, and the weight of the temporal smoothness. None if it was not, because there is no
+        ``period`` or because held-out entries are predicted better by the plain fit. ``radius`` is that of the plain fit, from
+        which outliers are found at first.
     path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error, averaged)
         One record for each fit of the path, which does not use the held-out entries. Radii are compared by ``error``, a
         root mean square in which a held-out entry counts by its inlier weight under ``loss``. ``rmse`` and ``mae`` are
@@ -121,7 +139,9 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         Bias of each column.
     outliers_ : record array of (row, column, value, predicted, score)
         Entries with an inlier weight below 0.5, largest errors first, with names if there are any. The score is 1
-        minus the inlier weight phi'(t)/(t phi''(0)) of the error t.
+        minus the inlier weight phi'(t)/(t phi''(0)) of the error t. With a client, at most a million are listed.
+    n_outliers_ : int
+        Number of outliers, listed or not.
     range_ : tuple of (float, float)
         Range to which predictions are clipped, infinite if the data have no limit.
     multiplier_ : float
@@ -156,6 +176,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         biases: bool | str = True,
         average: bool | str = "auto",
         implicit: bool | str = "auto",
+        period: int | None = None,
         clip: bool = True,
         tol: float = 1e-3,
         max_steps: int = 40,
@@ -163,6 +184,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         warm_start: bool = False,
         random_state: Any = None,
         verbose: bool = False,
+        client: Any = None,
     ):
         self.loss = loss
         self.sigma = sigma
@@ -170,6 +192,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         self.biases = biases
         self.average = average
         self.implicit = implicit
+        self.period = period
         self.clip = clip
         self.tol = tol
         self.max_steps = max_steps
@@ -177,6 +200,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.client = client
 
     # ------------------------------------------------------------------------------------------------------------ fit
 
@@ -193,7 +217,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             such as userId, movieId and rating, its other columns are ignored. Any other DataFrame is a matrix, whose
             index and columns name its rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``,
             ``partial_fit`` and ``fold_in``. If the values are float32, so are the large arrays of the fit, which then takes
-            less memory; the fitted attributes are float64.
+            less memory; the fitted attributes are float64. With a client also a Loader, an EntryFolder or a ShardedCompletion
+            of ``condgrad.distributed``, whose entries this process does not hold.
         y : array-like of shape (n,), default None
             Values at the pairs X; ignored with a matrix.
 
@@ -208,6 +233,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             If a parameter is invalid, there is no entry, or an entry is given twice, is not finite or has a magnitude
             above 1e100. The estimator is then unchanged.
         """
+        if self.client is not None:
+            return self._fit_on_workers(X, y)
         continued = self.warm_start and hasattr(self, "singular_values_")
         given = self._read(X, y, reset=True)
         last = self._extended_model(given) if continued else None
@@ -237,16 +264,48 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         ValueError
             As in ``fit``; also if X has names and the model was fitted to a matrix without them.
         """
+        if self.client is not None:
+            raise ValueError("partial_fit needs the entries in memory, but a client was given: fit all entries again.")
         if not hasattr(self, "singular_values_"):
             return self.fit(X, y)
-        seen = self._seen.pattern
-        known = Entries(seen.rows, seen.cols, self._seen.values, seen.shape, self.row_ids_, self.col_ids_)
+        before = self._observed("fit all entries again")
+        seen = before.pattern
+        known = Entries(seen.rows, seen.cols, before.values, seen.shape, self.row_ids_, self.col_ids_)
         new = self._read(X, y, reset=False).require_unique()
         given = replace(entries.merge(known, new), index=new.index, columns=new.columns)
         return self._fit(given, self._extended_model(given))
 
-    def _fit(self, given: Entries, last: Model | None) -> Self:
-        """Validate the parameters and fit the entries, from the model ``last`` or along a path of radii."""
+    def _fit_on_workers(self, X: Any, y: Any) -> Self:
+        """Fit entries that the workers of the client hold."""
+        from condgrad.learn.completion.sharded import OnWorkers, names_of, objective_of
+
+        memory = ("average", "implicit", "warm_start", "period")
+        refused = [name for name in memory if getattr(self, name) not in (False, None, "auto")]
+        if refused:
+            raise ValueError(
+                f"{refused[0]}={getattr(self, refused[0])!r} needs the entries in memory, but a client was given: leave one of "
+                "them out."
+            )
+        source = X if hasattr(X, "open") or hasattr(X, "pattern") else self._read(X, y, reset=True)
+        objective = objective_of(source, self.client)
+        if source is X:
+            given = names_of(objective)
+            self.n_features_in_ = given.shape[1] if given.row_ids is None else 3
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            given = source
+        try:
+            return self._fit(given, None, objective, OnWorkers())
+        except BaseException:  # Ctrl-C: the traceback would keep the entries on the workers
+            objective.pattern.cluster.free()
+            raise
+
+    def _fit(self, given: Entries, last: Model | None, sharded: Any = None, observed: Observed | None = None) -> Self:
+        """Validate the parameters and fit the entries, from the model ``last`` or along a path of radii.
+
+        ``sharded`` is the objective of entries on a cluster, and ``observed`` has the operations on it. Then ``given`` needs to
+        have names only.
+        """
         sigma = None if self._is_auto(self.sigma, "sigma") else checks.positive(self.sigma, "sigma")
         radius = np.inf if self._is_auto(self.radius, "radius") else checks.positive(self.radius, "radius")
         steps, tol = checks.whole(self.max_steps, "max_steps"), checks.positive(self.tol, "tol")
@@ -260,7 +319,14 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
                 f"average=True was given with {'certify' if certify is not None else 'a loss object'}: leave one of them out. "
                 "A certificate is one of a single fit, and an average adapts the width of its loss."
             )
-        if average is None and (loss != AUTO or np.isfinite(radius) or certify is not None):
+        if self.period is not None:
+            require_periods(checks.whole(self.period, "period"), given)
+            if certify is not None or not isinstance(loss, str):
+                raise ValueError(
+                    f"period was given with {'certify' if certify is not None else 'a loss object'}: leave one of them out. A "
+                    "certificate is one of a fit in a ball, and the tensor view chooses the scale of a named loss."
+                )
+        if average is None and (loss != AUTO or np.isfinite(radius) or certify is not None or sharded is not None):
             average = False
         if not isinstance(loss, str):
             check_loss(loss, np.ones(1))
@@ -269,7 +335,9 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
                     f"{type(loss).__name__} is a loss for labels -1 and 1: give a loss for real values, such as 'welsch'."
                 )
         try:
-            all_entries = Completion(given.rows, given.cols, given.require_magnitude().values, given.shape)
+            all_entries: Any = sharded or Completion(
+                given.rows, given.cols, given.require_magnitude().values, given.shape
+            )
         except ValueError:
             given.require_unique()  # its message has names, not positions
             raise
@@ -282,27 +350,32 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             rng,
             ProgressReporter(bool(self.verbose)),
             clip=bool(self.clip),
+            entries=observed or InMemory(),
             average=average,
             implicit=implicit,
+            period=self.period,
         )
-        limit = 1 if all_entries.n_terms < MAX_SINGLE_THREAD_ENTRIES else None
+        limit = 1 if all_entries.pattern.size < MAX_SINGLE_THREAD_ENTRIES else None
         partial_fit = attach_partial_fit(lambda interruption: self._partial_estimator(fit, given))
         with kernels.limit_threads(limit), partial_fit, caching(Cache()):
             if last is not None:
                 model, fit.path = last, list(self.path_)
                 fit.best_index, fit.n_held_out = self.best_index_, self.n_validation_
-                fit.candidates, fit.averaging = self.candidates_, self.averaging_
+                fit.candidates, fit.averaging, fit.view = self.candidates_, self.averaging_, self.view_
                 fit.loss = self.loss_ if loss == AUTO else loss
                 fit.min_sigma = fit.smallest_scale()
             else:
                 known = np.isfinite(radius) and not isinstance(loss, str)
-                follow = choose if loss == AUTO or average else Fit.fit_up_to if known else Fit.follow
+                follow = choose if loss == AUTO or average or self.period else Fit.fit_up_to if known else Fit.follow
                 model = follow(fit, radius)
             # an average needs no more than the result of a run: its sampler starts from the draws on the path
             steps = steps if fit.averaging is None else min(steps, STEPS_PER_ROUND)
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
             if fit.averaging is not None:
                 model = average_all(fit, model)
+            if fit.view is not None:
+                fit.view = fit.view._replace(radius=model.radius)
+                model = fit_view(all_entries, model, fit.view)
             if certify is not None:
                 model = fit.certify(model, certify, steps)
         self._set_results(model, fit, given)
@@ -324,6 +397,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         self.row_ids_, self.col_ids_ = given.row_ids, given.col_ids
         self.index_, self.columns_ = given.index, given.columns
         self.losses_, self.candidates_, self.averaging_ = fit.losses, fit.candidates, fit.averaging
+        self.view_ = fit.view
         self.loss_ = fit.loss if isinstance(fit.loss, str) else type(fit.loss).__name__
         self.best_index_, self.n_validation_ = fit.best_index, fit.n_held_out
         self.path_, self.radius_, self.sigma_, self.result_ = fit.path, model.radius, model.sigma, model.result
@@ -331,19 +405,16 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         self.row_factors_, self.components_ = left * self.singular_values_, right.T
         self.mean_, self.row_biases_, self.col_biases_ = model.biases.mean, model.biases.rows, model.biases.cols
         self._loss, self._rank = model.loss, model.rank
-        self._seen = seen = fit.all_entries.replaced(loss=model.loss)
-        self.multiplier_ = self._multiplier(seen.replaced(fit.without_biases(seen, model)), model.x)
-        residuals = fit.without_biases(seen, model) - model.x.at(seen.pattern)
-        weights = loss_and_inlier_weights(model.loss, seen.pattern, residuals)[1]
-        inlier = weights >= 0.5
-        self.range_ = value_range(seen.values, inlier)
-        worst = np.flatnonzero(~inlier)
-        worst = worst[np.argsort(-np.abs(residuals[worst]), kind="stable")]
-        values = seen.values[worst].astype(float)
-        self._outlier_places = seen.pattern.row_of(worst), seen.pattern.cols[worst]
+        kept = isinstance(fit.all_entries, Completion)
+        self._seen = fit.all_entries.replaced(loss=model.loss) if kept else None
+        self.multiplier_ = self._multiplier(fit.target(fit.all_entries, model), model.x)
+        self.range_ = fit.entries.inlier_range(fit.all_entries, model)
+        found = fit.entries.outliers(fit.all_entries, model)
+        self.n_outliers_, values = found.number, found.values.astype(float)
+        self._outlier_places = found.rows, found.cols
         rows = entries.named(self._outlier_places[0], named_by(self.row_ids_, self.index_))
         cols = entries.named(self._outlier_places[1], named_by(self.col_ids_, self.columns_))
-        self.outliers_ = storage.records(rows, cols, values, values - residuals[worst], 1 - weights[worst])
+        self.outliers_ = storage.records(rows, cols, values, values - found.residuals, 1 - found.weights)
 
     @property
     def validation_rmse_(self) -> float | None:
@@ -360,7 +431,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         """Median absolute error on held-out entries, which outliers among them hardly change."""
         return None if self.best_index_ is None else self.path_[self.best_index_].median_error
 
-    def _multiplier(self, residual: Completion, x: LowRank) -> float:
+    def _multiplier(self, residual: Any, x: LowRank) -> float:
         """Multiplier of the constraint on the nuclear norm at x."""
         norm = float(self.singular_values_.sum())
         return max(-residual.grad(x).inner(x) / norm, 0.0) if norm else 0.0
@@ -438,9 +509,9 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         row_biases[new], factors[new] = self._fold_in(*part, len(new))
         x = LowRank(factors, self.components_.T[cols] * known_col[:, None])
         biases, radius = Biases(self.mean_, row_biases, self.col_biases_[cols] * known_col), self.radius_
-        if self.averaging_ is not None:  # back to the ball, or to the rank, of the fit that was averaged
+        if (plain := self.averaging_ or self.view_) is not None:  # back to the ball, or to the rank, of the plain fit
             left, values, right = x.svd()
-            kept, radius = self._rank or len(values), self.averaging_.radius
+            kept, radius = self._rank or len(values), plain.radius
             values = values[:kept] * min(1.0, radius / max(float(values[:kept].sum()), 1e-300))
             x = LowRank(left[:, :kept] * values, right[:, :kept])
         return Model(x, biases, self._loss, self.sigma_, radius, self._rank)
@@ -492,10 +563,11 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
                 )
             given = replace(given, cols=cols[given.cols], shape=(given.shape[0], len(self.col_biases_)))
         new_biases, new_factors = self._fold_in(given.rows, given.cols, given.values, given.shape[0])
-        old, m = self._seen.pattern, len(self.row_biases_)
+        seen = self._observed("give new rows to transform")
+        old, m = seen.pattern, len(self.row_biases_)
         biases, factors = np.append(self.row_biases_, new_biases), np.concatenate([self.row_factors_, new_factors])
         rows, cols = np.append(old.rows, given.rows + m), np.append(old.cols, given.cols)
-        values, row_ids = np.append(self._seen.values, given.values), self.row_ids_
+        values, row_ids = np.append(seen.values, given.values), self.row_ids_
         if row_ids is not None and given.row_ids is not None:
             ids = np.append(row_ids, given.row_ids)
             order = np.argsort(ids, kind="stable")
@@ -503,6 +575,12 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         self._seen = Completion(rows, cols, values, (len(biases), len(self.col_biases_)), self._loss)
         self.row_biases_, self.row_factors_, self.row_ids_, self.index_ = biases, factors, row_ids, index
         return self
+
+    def __sklearn_clone__(self) -> Self:
+        given = self.get_params(deep=False)
+        client = given.pop("client")  # a connection, which can't be copied
+        copies = {name: clone(value, safe=False) for name, value in given.items()}
+        return type(self)(**copies, client=client)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

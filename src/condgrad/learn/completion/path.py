@@ -23,12 +23,20 @@ import numpy as np
 from condgrad.domains import NuclearBall
 from condgrad.driver import Mapping, Session, Steps, minimize, run
 from condgrad.inner import Subspace
-from condgrad.learn.completion.biases import Biases, loss_and_inlier_weights, refit_biases
+from condgrad.learn.completion.biases import Biases, refit_biases
 from condgrad.learn.completion.model import Model
+from condgrad.learn.completion.observed import InMemory, Observed
 from condgrad.learn.completion.rescue import rescue
-from condgrad.learn.completion.robust_scale import loss_for, median_scale, quantization_step, value_range
-from condgrad.learn.completion.validation import MIN_IMPROVEMENT, Averaging, Candidate, HeldOut, Radius, Validated
-from condgrad.objectives import Completion
+from condgrad.learn.completion.robust_scale import loss_for, median_scale, quantization_step
+from condgrad.learn.completion.validation import (
+    MIN_IMPROVEMENT,
+    Averaging,
+    Candidate,
+    HeldOut,
+    Radius,
+    TensorView,
+    Validated,
+)
 from condgrad.objectives.losses import Loss
 from condgrad.points import LowRank
 from condgrad.protocols import Problem
@@ -92,7 +100,8 @@ def path_phase(model: Model, radius: float) -> str:
 class Fit:
     """One fit of a completion: the given entries and loss, and what the path has found so far."""
 
-    all_entries: Completion
+    all_entries: Any
+    """The objective of all entries: a Completion, or the type for which ``entries`` has the operations."""
     loss: str | Loss
     """As given by the user."""
     sigma: float | None
@@ -102,6 +111,8 @@ class Fit:
     rng: np.random.Generator
     report: Callable[[str, int], None] = lambda line, rounds: None
     """Called after each round with a line of progress and the expected number of remaining rounds."""
+    entries: Observed = field(default_factory=InMemory)
+    """What is computed from the entries of an objective."""
     path: list[Radius] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     """Loss on all entries after each round of the last fit."""
@@ -127,6 +138,10 @@ class Fit:
     """How the model is averaged; None: it is not."""
     chain: Any = None
     """Sampler of the entries that are not held out, from whose state the one on all entries starts."""
+    period: int | None = None
+    """Number of columns in a period, if the table is also tried as a tensor."""
+    view: TensorView | None = None
+    """How the table is completed as a tensor; None: it is not."""
     partial_model: Model | None = None
     """The best model of the path so far, or the last one on all entries: returned if the fit is interrupted."""
 
@@ -148,47 +163,45 @@ class Fit:
         loss = self.named_loss(sigma)
         return replace(model, loss=loss, sigma=sigma) if loss else model
 
-    def biases_only(self, objective: Completion) -> Model:
+    def biases_only(self, objective: Any) -> Model:
         """The model to start from, without a low-rank part: biases and scale, fitted alternately."""
-        values, pattern = objective.values, objective.pattern
-        (m, n), mean = pattern.shape, float(np.median(values)) if self.biases else 0.0
+        values, (m, n) = self.entries.values(objective), objective.pattern.shape
+        mean = float(np.median(values)) if self.biases else 0.0
         loss = loss_for("squared", 1.0) if isinstance(self.loss, str) else self.loss
         unit = median_scale(values - mean) or float(np.abs(values - mean).mean()) or 1.0
         model = Model(LowRank.zeros((m, n)), Biases(mean, np.zeros(m), np.zeros(n)), loss, unit)
         model = self.with_scale(model, unit)
         if self.biases:
-            residuals = self.without_biases(objective, model)
+            current = self.target(objective, model)
             for _ in range(4):
-                biases = refit_biases(model.biases, pattern, residuals, model.loss, self.biases, iterations=2)[0]
-                model = replace(model, biases=biases)
-                residuals = self.without_biases(objective, model)
+                reweighted = self.entries.reweighted(current, model.x, model.loss)
+                model = replace(model, biases=refit_biases(model.biases, reweighted, self.biases, iterations=2))
+                current = self.target(objective, model)
+                residuals = self.entries.values(current)
                 model = self.with_scale(model, max(median_scale(residuals), MIN_SCALE_SHARE * unit, self.min_sigma))
         return model
 
-    def first_radius(self, objective: Completion, model: Model) -> float:
+    def first_radius(self, objective: Any, model: Model) -> float:
         """A quarter of the estimated norm of the best rank-one matrix. The estimate assumes entries of the same magnitude."""
-        objective = objective.replaced(self.without_biases(objective, model), model.loss)
+        objective = self.target(objective, model)
         m, n = objective.pattern.shape
         counted = self.session.counted(Problem(objective, NuclearBall((m, n), 1.0)))
         gradient: Any = counted.objective.grad(model.x)
-        top = counted.domain.lmo_near(gradient, None, 0.1 * float(np.linalg.norm(gradient.values)))[0]
-        radius = 0.25 * abs(gradient.inner(top)) * m * n / (objective.n_terms * objective.smoothness)
+        top = counted.domain.lmo_near(gradient, None, 0.1 * gradient.inner(gradient) ** 0.5)[0]
+        radius = 0.25 * abs(gradient.inner(top)) * m * n / (objective.pattern.size * objective.smoothness)
         return radius or model.sigma
 
-    def without_biases(self, objective: Completion, model: Model) -> np.ndarray:
-        """The values minus the biases: the targets of the low-rank part."""
-        if not self.biases:
-            return objective.values
-        biases = objective.pattern.sample(*model.biases.factors())
-        return np.subtract(objective.values, biases, out=biases)
+    def target(self, objective: Any, model: Model) -> Any:
+        """The objective of the low-rank part: with the loss of the model, and with the values minus its biases."""
+        return self.entries.minus(objective, model.biases if self.biases else None, model.loss)
 
-    def improve(self, objective: Completion, model: Model, radius: float, phase: str | None = None) -> Model:
+    def improve(self, objective: Any, model: Model, radius: float, phase: str | None = None) -> Model:
         """One round: a few steps of the solver within this radius, with the biases fixed, then a refit of the biases.
 
         The solver continues from its last state, step size and singular vectors included. That is possible because the problem
         changes little from one round to the next.
         """
-        current = objective.replaced(self.without_biases(objective, model), model.loss)
+        current = self.target(objective, model)
         problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), solver_for(model)
         start = model.solver_state(solver, self.session.counted(problem))
         state = self.session.advance(problem, solver, start, STEPS_PER_ROUND, phase or path_phase(model, radius))
@@ -196,9 +209,8 @@ class Fit:
         model = replace(model, x=state.x, radius=radius, state=state)
         if not self.biases:
             return replace(model, value=state.fun)
-        residuals = current.values - state.x.at(objective.pattern)
-        biases, value = refit_biases(model.biases, objective.pattern, residuals, model.loss, self.biases)
-        return replace(model, biases=biases, value=value)
+        reweighted = self.entries.reweighted(current, state.x, model.loss)
+        return replace(model, biases=refit_biases(model.biases, reweighted, self.biases), value=reweighted.value)
 
     def fit_up_to(self, radius: float) -> Model:
         """Follow the path to this radius on all entries. None are held out, as the width of the loss is given."""
@@ -210,7 +222,7 @@ class Fit:
             now *= FAST_RADIUS_GROWTH
         return replace(model, radius=radius)
 
-    def settle_scale(self, train: Completion, held_out: HeldOut, now: Validated) -> Validated:
+    def settle_scale(self, train: Any, held_out: HeldOut, now: Validated) -> Validated:
         """Add rounds at the last radius as long as the scale of the loss decreases."""
         if not isinstance(self.loss, str) or self.loss == "squared":
             return now
@@ -230,9 +242,13 @@ class Fit:
 
     def smallest_scale(self) -> float:
         """Lower bound on the scale of the loss, from the quantization step of the values."""
-        return MIN_SCALE_IN_STEPS * quantization_step(self.all_entries.values) if self.loss != "squared" else 0.0
+        return (
+            MIN_SCALE_IN_STEPS * quantization_step(self.entries.values(self.all_entries))
+            if self.loss != "squared"
+            else 0.0
+        )
 
-    def search(self, train: Completion, held_out: HeldOut, up_to: float) -> Validated:
+    def search(self, train: Any, held_out: HeldOut, up_to: float) -> Validated:
         """The best fit of the path with the given loss, or the one at the radius ``up_to``."""
         self.min_sigma = self.smallest_scale()
         with_pilot = self.loss in BOUNDED_LOSSES
@@ -251,7 +267,7 @@ class Fit:
                 best = self.refit_unshrunk(train, held_out, best.model, best)
         return self.settle_scale(train, held_out, best) if np.isfinite(up_to) else best
 
-    def record_choice(self, train: Completion, held_out: HeldOut, best: Validated, averaged: bool = False) -> None:
+    def record_choice(self, train: Any, held_out: HeldOut, best: Validated, averaged: bool = False) -> None:
         """Record which point of the path was chosen: its errors are reported as the validation errors of the model."""
         if train is self.all_entries:  # a single entry: nothing was held out
             return
@@ -260,9 +276,7 @@ class Fit:
             self.path.append(point)
         self.best_index, self.n_held_out = self.path.index(point), len(held_out.values)
 
-    def search_radii(
-        self, train: Completion, held_out: HeldOut, start: Validated, radius: float, up_to: float
-    ) -> Validated:
+    def search_radii(self, train: Any, held_out: HeldOut, start: Validated, radius: float, up_to: float) -> Validated:
         """The best fit at increasing radii from this one on; or the fit at the radius ``up_to``, if that is finite."""
         model, error, worse, before_search = start.model, start.error, 0, len(self.path)
         usual_patience = PATIENCE if len(held_out.values) >= FEW_HELD_OUT else PATIENCE_IF_FEW
@@ -292,7 +306,7 @@ class Fit:
             radius = min(growth * radius, up_to)
         return self.unshrink(train, held_out, best_in_ball, best, 0.0)
 
-    def record(self, train: Completion, held_out: HeldOut, now: Validated, rounds: int) -> None:
+    def record(self, train: Any, held_out: HeldOut, now: Validated, rounds: int) -> None:
         """Add a point to the path and report it, with the expected number of remaining rounds."""
         point = self.path_point(train, held_out, now)
         self.path.append(point)
@@ -301,28 +315,25 @@ class Fit:
         where = f"rank {now.model.rank}" if point.free else f"radius {point.radius:.4g}"
         self.report(f"{where}, RMSE {point.rmse:.4g} and MAE {point.mae:.4g} on held-out entries", rounds)
 
-    def path_point(self, train: Completion, held_out: HeldOut, now: Validated, averaged: bool = False) -> Radius:
+    def path_point(self, train: Any, held_out: HeldOut, now: Validated, averaged: bool = False) -> Radius:
         """A fit as a point of the path, with the errors of its predictions at the held-out entries."""
         model, name = now.model, self.substitute or self.loss
         loss = name if isinstance(name, str) else type(name).__name__
         errors = held_out.errors(now, self.prediction_range(train, model))
         return Radius(model.radius, now.error, model.x.rank, loss, model.rank is not None, *errors, averaged)
 
-    def prediction_range(self, train: Completion, model: Model) -> tuple[float, float]:
+    def prediction_range(self, train: Any, model: Model) -> tuple[float, float]:
         """The range to which predictions of this model are clipped, found from its training entries only."""
         if not self.clip or not self.has_equal_values:
             return -np.inf, np.inf
-        residuals = train.values - train.pattern.sample(*model.factors())
-        return value_range(train.values, loss_and_inlier_weights(model.loss, train.pattern, residuals)[1] >= 0.5)
+        return self.entries.inlier_range(train, model)
 
     @cached_property
     def has_equal_values(self) -> bool:
         """Whether any value occurs more than once. If not, they are not taken to have bounds, as ratings have."""
-        return bool((np.diff(np.sort(self.all_entries.values)) == 0).any())
+        return bool((np.diff(np.sort(self.entries.values(self.all_entries))) == 0).any())
 
-    def unshrink(
-        self, train: Completion, held_out: HeldOut, now: Validated, best: Validated, min_gap: float
-    ) -> Validated:
+    def unshrink(self, train: Any, held_out: HeldOut, now: Validated, best: Validated, min_gap: float) -> Validated:
         """Debias the singular values above the largest gap, then one more at a time, as long as the held-out error decreases.
 
         Returns ``best`` if nothing is better. With ``min_gap`` 0 the largest gap may have any size.
@@ -339,7 +350,7 @@ class Fit:
             model = replace(best.model, rank=best.model.x.rank + 1)
         return best
 
-    def refit_with_convex_loss(self, train: Completion, held_out: HeldOut, best: Validated) -> Validated:
+    def refit_with_convex_loss(self, train: Any, held_out: HeldOut, best: Validated) -> Validated:
         """The model after some rounds with a convex loss, if that reduces the held-out error; else ``best``.
 
         With a convex loss, rows of large magnitude contribute to the column factors, which they determine most accurately.
@@ -352,11 +363,11 @@ class Fit:
         refit = held_out.validate(self, refit.model)
         return refit if refit.beats(best) else best
 
-    def refit_unshrunk(self, train: Completion, held_out: HeldOut, model: Model, best: Validated) -> Validated:
+    def refit_unshrunk(self, train: Any, held_out: HeldOut, model: Model, best: Validated) -> Validated:
         """Refit the model with its rank fixed, in a ball that is not active. Returns ``best`` if nothing is better."""
         sigma, radius = best.model.sigma, 0.0
         for _ in range(MAX_ROUNDS):
-            model = rescue(train, self.with_wider_loss(model), self.biases)
+            model = rescue(train, self.with_wider_loss(model), self.biases, self.entries)
             radius = max(radius, 4 * float(model.x.svd()[1].sum()))
             for _ in range(ROUNDS_PER_VALIDATION):
                 model = self.improve(train, self.with_wider_loss(model), radius)
@@ -373,16 +384,9 @@ class Fit:
                 break
         return best
 
-    def split(self) -> tuple[Completion, HeldOut]:
+    def split(self) -> tuple[Any, HeldOut]:
         """The entries to fit, and those held out. If there is only one entry, it is both."""
-        all_entries, count = self.all_entries, self.all_entries.n_terms
-        out = np.zeros(count, dtype=bool)
-        out[self.rng.choice(count, max(int(HELD_OUT_SHARE * count), 1), replace=False)] = True
-        rows, cols, values = all_entries.pattern.rows, all_entries.pattern.cols, all_entries.values
-        held_out = HeldOut(rows[out], cols[out], values[out])
-        if count == 1:
-            return all_entries, held_out
-        return Completion(rows[~out], cols[~out], values[~out], all_entries.pattern.shape), held_out
+        return self.entries.split(self.all_entries, HELD_OUT_SHARE, self.rng)
 
     def finish(self, model: Model, steps: int, tol: float) -> Model:
         """Fit all entries until a round reduces the loss by less than the share ``tol``, or after ``steps`` steps.
@@ -395,7 +399,7 @@ class Fit:
         ball_radius = radius if model.rank is None else 4 * radius
         for _ in range(STEPS_PER_ROUND, steps, STEPS_PER_ROUND):
             if model.rank is not None:
-                model = rescue(self.all_entries, model, self.biases)
+                model = rescue(self.all_entries, model, self.biases, self.entries)
                 ball_radius = max(ball_radius, 4 * float(model.x.svd()[1].sum()))
             model = self.improve(self.all_entries, model, ball_radius, ALL_ENTRIES)
             self.partial_model = replace(model, radius=radius)
@@ -404,7 +408,7 @@ class Fit:
             if model.value > (1 - tol) * before:
                 break
             before = model.value
-        current = self.all_entries.replaced(self.without_biases(self.all_entries, model), model.loss)
+        current = self.target(self.all_entries, model)
         problem, solver = Problem(current, NuclearBall(current.pattern.shape, ball_radius)), solver_for(model)
         resumed = ResumedSolver(solver, model.solver_state(solver, self.session.counted(problem)))
         steps = min(STEPS_PER_ROUND, steps)
@@ -417,7 +421,7 @@ class Fit:
 
     def certify(self, model: Model, tol: float, steps: int) -> Model:
         """Continue within the radius, with fixed biases, until the squared gradient mapping is proven to be at most ``tol``."""
-        current = self.all_entries.replaced(self.without_biases(self.all_entries, model), model.loss)
+        current = self.target(self.all_entries, model)
         domain = NuclearBall(current.pattern.shape, model.radius)
         stop = Mapping(tol) | Steps(steps)
         result = minimize(current, domain, domain.project(model.x), stop=stop, progress=False, on_interrupt="raise")

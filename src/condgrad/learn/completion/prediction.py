@@ -24,9 +24,10 @@ from condgrad.learn.completion.table_labels import (
     names_of,
     to_frame,
 )
-from condgrad.learn.completion.validation import Averaging
+from condgrad.learn.completion.validation import Averaging, TensorView
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import Loss
+from condgrad.points import Pattern
 
 SPARSE_FORMATS = ["csr", "csc", "coo"]
 """Formats that scikit-learn must not convert: it would add up duplicate entries of a COO matrix."""
@@ -48,13 +49,14 @@ class Predicting:
     multiplier_: Any
     sigma_: float
     averaging_: Averaging | None
+    view_: TensorView | None
     range_: tuple[float, float]
     row_ids_: np.ndarray | None
     col_ids_: np.ndarray | None
     index_: Any
     columns_: Any
     clip: bool
-    _seen: Completion
+    _seen: Completion | None
     _loss: Loss
 
     def _read(self, X: Any, y: Any, reset: bool) -> Entries:
@@ -80,13 +82,30 @@ class Predicting:
         ndarray of shape (n,)
         """
         check_is_fitted(self)
-        if self.index_ is None or isinstance(X, Observations):
+        if isinstance(X, Observations):
             shape = len(self.row_biases_), len(self.col_biases_)
             return self._predict_at(*entries.pair_positions(X, names_of(self), shape))
-        rows, cols = label_pairs(X)
-        return self._predict_at(
-            label_positions(rows, self.index_, "row"), label_positions(cols, self.columns_, "column")
-        )
+        return self.predict_names(*(entries.id_pairs(X) if self.index_ is None else label_pairs(X)))
+
+    def predict_names(self, rows: Any, cols: Any) -> np.ndarray:
+        """Predict the values at pairs whose rows and columns are two arrays, of different types perhaps.
+
+        Parameters
+        ----------
+        rows, cols : array-like of shape (n,)
+            Rows and columns, as in ``predict``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        if self.index_ is None:
+            i = entries.positions(rows, self.row_ids_, len(self.row_biases_))
+            j = entries.positions(cols, self.col_ids_, len(self.col_biases_))
+        else:
+            i, j = label_positions(rows, self.index_, "row"), label_positions(cols, self.columns_, "column")
+        return self._predict_at(i, j)
 
     def _predict_at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Predictions at positions (i, j); -1 stands for an unknown row or column."""
@@ -145,6 +164,17 @@ class Predicting:
             self._keep_observed(predictions, given.rows, given.cols, given.values, "inliers"), index, columns
         )
 
+    @property
+    def has_entries(self) -> bool:
+        """Whether the model holds the fitted entries: not if they were on a cluster."""
+        return self._seen is not None
+
+    def _observed(self, advice: str) -> Completion:
+        """The fitted entries; raises ValueError if they are on a cluster."""
+        if self._seen is None:
+            raise ValueError(f"The fitted entries are on a cluster, and not in the model: {advice}.")
+        return self._seen
+
     def fill(self, keep: str = "inliers") -> Any:
         """Complete the fitted matrix.
 
@@ -164,8 +194,10 @@ class Predicting:
         predictions = self.row_factors_ @ self.components_
         predictions += self.row_biases_[:, None]
         predictions += self.col_biases_ + self.mean_
-        pattern = self._seen.pattern
-        predictions = self._keep_observed(self._clip(predictions), pattern.rows, pattern.cols, self._seen.values, keep)
+        self._clip(predictions)
+        if keep != "nothing":
+            seen = self._observed("give keep='nothing'")
+            self._keep_observed(predictions, seen.pattern.rows, seen.pattern.cols, seen.values, keep)
         return to_frame(predictions, self.index_, self.columns_)
 
     def _keep_observed(
@@ -190,7 +222,7 @@ class Predicting:
         """Return the biases and factors of m new rows that have these entries."""
         residuals, ridge = values - self.mean_ - self.col_biases_[cols], ROW_RIDGE if self._biases() == "both" else None
         columns, entries, penalty = self.components_.T, (rows, cols, residuals), self.multiplier_
-        if self.averaging_ is not None:  # no ball limits the factors
+        if self.averaging_ is not None or self.view_ is not None:  # no ball limits the factors
             penalty = prior_penalties(self._loss, self.sigma_, len(self.row_biases_), self.singular_values_)
         return fold_in_rows(columns, self.singular_values_, entries, m, self._loss, penalty, ridge)
 
@@ -234,7 +266,9 @@ class Predicting:
             predictions += self.col_biases_ + self.mean_ + self.row_biases_[rows, None]
             return predictions
 
-        best, values = best_columns(i, predicted, self._seen.pattern, checks.whole(k, "k"), exclude_seen)
+        none_seen = Pattern((), (), (len(self.row_biases_), len(self.col_biases_)))
+        observed = self._observed("give exclude_seen=False").pattern if exclude_seen else none_seen
+        best, values = best_columns(i, predicted, observed, checks.whole(k, "k"), exclude_seen)
         columns, none = entries.named(best, named_by(self.col_ids_, self.columns_)), best < 0
         columns[none] = "" if columns.dtype.kind == "U" else np.array(-1).astype(columns.dtype)  # values under the mask
         return np.ma.MaskedArray(columns, mask=none), self._clip(values)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from condgrad.checks import counted
-from condgrad.data import Cleanup, Observations
+from condgrad.data import Cleanup
 from condgrad.learn.completion.choice import ADAPTIVE_EVIDENCE, NARROWER_EVIDENCE
 from condgrad.learn.completion.estimator import RobustCompletion
 from condgrad.learn.completion.path import CERTIFICATE
@@ -24,7 +24,21 @@ MAX_STORED_OUTLIERS = 1000
 """Maximum number of outliers in the raw data of the report."""
 
 
-def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
+class Given(Protocol):
+    """Protocol: what the report says of the entries, such as Observations."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix."""
+
+    @property
+    def cleanup(self) -> Cleanup:
+        """What was read."""
+
+    def __len__(self) -> int: ...
+
+
+def summary(model: RobustCompletion, given: Given) -> dict[str, Any]:
     """Summary of the fit as plain data, for JSON and for the report."""
     m, n = given.shape
     certificate = model.result_ and model.result_.certificate
@@ -35,6 +49,7 @@ def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
         "observed": len(given) / (m * n),
         "loss": model.loss_,
         "averaged over the posterior": model.averaging_ is not None,
+        "tensor view": None if model.period is None else model.view_ is not None,
         "rank": len(model.singular_values_),
         "radius": float(model.radius_),
         "sigma": float(model.sigma_),
@@ -42,7 +57,7 @@ def summary(model: RobustCompletion, given: Observations) -> dict[str, Any]:
         "held-out median absolute error": model.validation_median_error_,
         "held-out RMSE": model.validation_rmse_,
         "held-out MAE": model.validation_mae_,
-        "outliers": len(model.outliers_),
+        "outliers": model.n_outliers_,
         "squared mapping": certificate.upper if certificate and model.certify is not None else None,
         "status": _status(model),
     }
@@ -57,7 +72,7 @@ def _status(model: RobustCompletion) -> str:
 
 def report_fit(
     model: RobustCompletion,
-    given: Observations,
+    given: Given,
     folder: Path,
     title: str,
     facts: Mapping[str, Any],
@@ -65,10 +80,10 @@ def report_fit(
     figures: bool = False,
 ) -> Path:
     """Write the report into the folder, with figures for print if asked; return the path of its page."""
-    parameters = {name: value for name, value in model.get_params().items() if value is not None}
+    parameters = {name: value for name, value in model.get_params().items() if name != "client" and value is not None}
     known = {name: value for name, value in found.items() if value is not None}
     blocks: list[Block] = [
-        Text("The fit", [fit_sentences(found), *validation_sentences(model), *caveats(found)]),
+        Text("The fit", [fit_sentences(found), *view_sentences(model), *validation_sentences(model), *caveats(found)]),
         Table("What was found", list(known), [list(known.values())]),
         Text("How it came about", []),
         *path_plot(model),
@@ -105,6 +120,22 @@ def fit_sentences(found: Mapping[str, Any]) -> str:
         f"{found['radius']:.4g}. {typical} {found['sigma']:.3g}; {found['outliers']:,} ({share(found):.1%}) "
         f"{_are(found['outliers'])} treated as outliers."
     )
+
+
+def view_sentences(model: RobustCompletion) -> list[str]:
+    """A sentence on the tensor view, if a period was given."""
+    if model.period is None:
+        return []
+    if (view := model.view_) is None:
+        return [
+            f"The tensor view with a period of {model.period} columns does not predict the held-out entries better: the plain "
+            "fit was kept."
+        ]
+    smooth = f"with a temporal smoothness of {view.smoothness:g}" if view.smoothness else "without temporal smoothness"
+    return [
+        f"The table was completed as a tensor with a period of {view.period} columns, {view.truncation:.0%} of the singular "
+        f"values of each unfolding unshrunk, {smooth}: held-out entries are predicted better than by the plain fit."
+    ]
 
 
 def validation_sentences(model: RobustCompletion) -> list[str]:
@@ -298,7 +329,10 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
         return []
     rows = [
         [
-            candidate.loss + (", width from the residuals" if candidate.adaptive else ""),
+            candidate.loss
+            + (", width from the residuals" if candidate.adaptive else "")
+            + (", from a pursuit" if candidate.pursued else "")
+            + (", tensor view" if candidate.tensor else ""),
             ("yes, with the pattern" if candidate.implicit else "yes") if candidate.averaged else "no",
             candidate.rmse,
             candidate.mae,
@@ -311,7 +345,8 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
         "Each was fitted without the held-out entries. The evidence says how clearly it predicts them better than the best one "
         "before it: the sum of the t statistics of absolute and of squared errors, in which entries that neither predicts are "
         f"left out. The Welsch loss needs more than {NARROWER_EVIDENCE:g} to replace a convex one, unless it explains the "
-        f"entries with fewer numbers; its average needs {ADAPTIVE_EVIDENCE:g}, all others more than 0."
+        f"entries with fewer numbers; its average needs {ADAPTIVE_EVIDENCE:g}, all others more than 0. A fit from a "
+        "pursuit is compared by its median error, which must be much smaller, or by its rank."
     )
     header = ["loss", "averaged", "RMSE", "MAE", "median error", "evidence"]
     return [Table("Losses and averages that were compared", header, rows, note)]
@@ -326,9 +361,11 @@ def outliers(model: RobustCompletion, limit: int) -> list[list[Any]]:
 def outlier_table(model: RobustCompletion) -> list[Block]:
     """Table of the outliers with the largest errors."""
     rows = [[str(row), str(col), *numbers] for row, col, *numbers in outliers(model, MAX_LISTED_OUTLIERS)]
-    remaining = len(model.outliers_) - len(rows)
+    remaining = model.n_outliers_ - len(rows)
+    all_listed = "all" if model.n_outliers_ == len(model.outliers_) else f"the first {len(model.outliers_):,}"
     note = (
-        f"There are {remaining:,} more: the raw data have the first {MAX_STORED_OUTLIERS:,} outliers, the model's outliers_ all."
+        f"There are {remaining:,} more: the raw data have the first {MAX_STORED_OUTLIERS:,} outliers, the model's outliers_ "
+        f"{all_listed}."
         if remaining
         else ""
     )

@@ -8,14 +8,14 @@ fitted by a regression on the column factors, which the other rows determine.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from condgrad import kernels
-from condgrad.learn.completion.biases import COLUMN_RIDGE, ROW_RIDGE, loss_and_inlier_weights
+from condgrad.learn.completion.biases import COLUMN_RIDGE, ROW_RIDGE
 from condgrad.learn.completion.folding import fold_in_rows, prior_penalties
 from condgrad.learn.completion.model import Model
-from condgrad.objectives import Completion
+from condgrad.learn.completion.observed import InMemory, Observed
 from condgrad.points import LowRank
 
 RIDGES: dict[str | None, tuple[float | None, float | None]] = {
@@ -26,34 +26,31 @@ RIDGES: dict[str | None, tuple[float | None, float | None]] = {
 """Ridge penalties of row and column biases, by the biases that the model has; None: no such biases."""
 
 
-def rescue(objective: Completion, model: Model, which: str | None) -> Model:
+def rescue(objective: Any, model: Model, which: str | None, entries: Observed | None = None) -> Model:
     """Refit every row, then every column, for which the loss treats more than half of the entries as outliers.
 
-    ``which`` names the biases that the model has: "both", "columns" or None.
+    ``which`` names the biases that the model has: "both", "columns" or None. ``entries`` has the operations on the objective;
+    None: those on a Completion.
     """
+    entries = InMemory() if entries is None else entries
     for axis, ridge in enumerate(RIDGES[which]):
-        outlying = _outlying(objective, model, axis)
+        outlying = _outlying(entries, objective, model, axis, which is not None)
         if len(outlying):
-            model = _refit(objective, model, axis, outlying, ridge)
+            model = _refit(entries, objective, model, axis, outlying, ridge)
     return model
 
 
-def _outlying(objective: Completion, model: Model, axis: int) -> np.ndarray:
+def _outlying(entries: Observed, objective: Any, model: Model, axis: int, with_biases: bool) -> np.ndarray:
     """Rows (axis 0) or columns (axis 1) with mostly outliers and at least twice as many entries as parameters."""
-    pattern = objective.pattern
-    residuals = objective.values - pattern.sample(*model.factors())
-    _, weights, total, _ = loss_and_inlier_weights(model.loss, pattern, residuals)
-    counts = np.diff(pattern.indptr)
-    if axis == 1:
-        m, n = pattern.shape
-        total, _ = kernels.column_weighted_sums(
-            pattern.cuts, pattern.indices, weights, residuals, np.zeros(m), n, pattern.width
-        )
-        counts = np.bincount(pattern.indices, minlength=n)
+    current = entries.minus(objective, model.biases if with_biases else None, model.loss)
+    reweighted, counts = entries.reweighted(current, model.x, model.loss), entries.counts(objective, axis)
+    total = reweighted.column_sums(np.zeros(objective.pattern.shape[0]))[0] if axis else reweighted.row_weight
     return np.flatnonzero((total < counts / 2) & (counts >= 2 * _parameters_per_row(model)))
 
 
-def _refit(objective: Completion, model: Model, axis: int, outlying: np.ndarray, ridge: float | None) -> Model:
+def _refit(
+    entries: Observed, objective: Any, model: Model, axis: int, outlying: np.ndarray, ridge: float | None
+) -> Model:
     """Refit these rows (or columns) with the rest of the model fixed. Keep a refit that at least halves the median error.
 
     The penalty corresponds to a normal prior for the factors, whose variance is their present mean square. So a row may differ
@@ -62,15 +59,11 @@ def _refit(objective: Completion, model: Model, axis: int, outlying: np.ndarray,
     pattern, across_axis = objective.pattern, 1 - axis
     P, values, Q = model.x.svd()
     sides, biases = (P, Q), (model.biases.rows, model.biases.cols)
-    places = (pattern.rows, pattern.cols)
-    is_outlying = np.zeros(pattern.shape[axis], dtype=bool)
-    is_outlying[outlying] = True
-    selected = is_outlying[places[axis]]
-    own, other = np.searchsorted(outlying, places[axis][selected]), places[across_axis][selected]
-    targets = objective.values[selected] - model.biases.mean - biases[across_axis][other]
+    own, other, values_there = entries.select(objective, axis, outlying)
+    targets = values_there - model.biases.mean - biases[across_axis][other]
     penalty = prior_penalties(model.loss, model.sigma, pattern.shape[axis], values)
-    entries = own, other, targets
-    bias, factors = fold_in_rows(sides[across_axis], values, entries, len(outlying), model.loss, penalty, ridge)
+    those = own, other, targets
+    bias, factors = fold_in_rows(sides[across_axis], values, those, len(outlying), model.loss, penalty, ridge)
 
     def median_errors(bias: np.ndarray, factors: np.ndarray) -> np.ndarray:
         fitted = bias[own] + np.einsum("ij,ij->i", factors[own], sides[across_axis][other])

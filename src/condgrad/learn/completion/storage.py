@@ -9,7 +9,7 @@ import numpy as np
 from condgrad.checks import whole
 from condgrad.learn.completion.entries import named
 from condgrad.learn.completion.table_labels import named_by, pack, unpack
-from condgrad.learn.completion.validation import Averaging, Candidate, Radius
+from condgrad.learn.completion.validation import Averaging, Candidate, Radius, TensorView
 from condgrad.learn.storage import Storable
 from condgrad.objectives import Completion
 from condgrad.objectives.losses import check_loss
@@ -30,6 +30,8 @@ FITTED: dict[str, Any] = {
     "loss_": str,
     "candidates_": list[Candidate],
     "averaging_": Averaging | None,
+    "n_outliers_": int,
+    "view_": TensorView | None,
     "range_": tuple[float, float],
     "_rank": int | None,
     "_loss": Any,
@@ -39,9 +41,13 @@ FIELDS = ("row", "column", "value", "predicted", "score")
 
 
 class StoredCompletion(Storable):
-    """Abstract: ``save`` and ``load`` of RobustCompletion. Everything except ``result_`` is stored, the observed entries too."""
+    """Abstract: ``save`` and ``load`` of RobustCompletion. Everything except ``result_`` is stored, the observed entries too.
+
+    Entries on the workers of a cluster are not stored, and neither is the client.
+    """
 
     result_: Any
+    _seen: Completion | None
 
     def _fitted(self: Any) -> dict[str, Any]:
         ids, found, seen = (self.row_ids_, self.col_ids_), self.outliers_, self._seen
@@ -55,7 +61,7 @@ class StoredCompletion(Storable):
             **{name: getattr(self, name) for name in FITTED},
             "labels": (pack(self.index_), pack(self.columns_)),
             "outliers": (*places, *(np.ascontiguousarray(found[field]) for field in FIELDS[2:])),
-            "entries": (seen.pattern.rows, seen.pattern.cols, seen.values),
+            "entries": None if seen is None else (seen.pattern.rows, seen.pattern.cols, seen.values),
             "feature_names": getattr(self, "feature_names_in_", None),
         }
 
@@ -81,8 +87,10 @@ class StoredCompletion(Storable):
             raise ValueError("an outlier lies outside of the matrix")
         self.outliers_ = records(named(rows, names[0]), named(cols, names[1]), *numbers)
         self._outlier_places = rows, cols
-        rows, cols, values = fitted["entries"]
-        self._seen = Completion(rows, cols, values, (m, n), self._loss)
+        self._seen = None
+        if fitted["entries"] is not None:
+            rows, cols, values = fitted["entries"]
+            self._seen = Completion(rows, cols, values, (m, n), self._loss)
         self.result_ = None
         if fitted["feature_names"] is not None:
             self.feature_names_in_ = fitted["feature_names"]

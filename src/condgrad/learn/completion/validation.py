@@ -62,6 +62,32 @@ class Candidate(NamedTuple):
     rmse: float
     mae: float
     median_error: float
+    pursued: bool = False
+    """Whether the fit started from a principal component pursuit of the rows and columns with most entries."""
+    tensor: bool = False
+    """Whether it is the tensor view."""
+
+
+def _validate_view(view: TensorView) -> None:
+    whole(view.period, "period")
+
+
+@stored(validate=_validate_view)
+class TensorView(NamedTuple):
+    """How a table is completed as a tensor of rows x periods x times."""
+
+    period: int
+    """Number of columns in a period."""
+    loss: str
+    """Loss whose inlier weights tell outliers; "squared": none is ignored."""
+    sigma: float
+    """Scale of this loss."""
+    truncation: float
+    """Share of the singular values of each unfolding that are not shrunk."""
+    smoothness: float
+    """Weight of the squared differences of neighbouring columns; 0: not used."""
+    radius: float
+    """Radius of the ball of the plain fit from which outliers are found at first."""
 
 
 def _validate_averaging(averaging: Averaging) -> None:

@@ -1,0 +1,147 @@
+"""A robust start for completions with many wrong entries: principal component pursuit of a sample of rows and columns.
+
+A path that starts at the biases ends in a local minimum if a third of the entries are wrong, or if all errors have the same
+sign: it finds no structure, with any loss. The start of RobustPCA (see low_rank_start.py) finds it, also where entries are
+missing. It needs a full singular value decomposition in each iteration, so it is computed for the rows and columns with most
+entries only; all others are then regressed robustly on these.
+
+A fit from this start may replace the best fit of the paths in two cases. Either it predicts the typical held-out entry much
+better, by the median error, and does not increase the mean absolute error: nearly half of the held-out entries may be wrong, and
+a heavy tail of real structure, which a narrow fit does not explain, increases the mean. Or all of its errors are either ordinary
+or gross, and it has clearly more inliers, or predicts them as well with a smaller rank: so a block of wrong entries does not
+become a component.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from condgrad.learn.completion.biases import Biases
+from condgrad.learn.completion.folding import fold_in_rows, prior_penalties
+from condgrad.learn.completion.model import Model
+from condgrad.learn.completion.path import Fit
+from condgrad.learn.completion.rescue import RIDGES
+from condgrad.learn.completion.robust_scale import loss_for
+from condgrad.learn.completion.validation import HeldOut, Validated
+from condgrad.learn.low_rank_start import SETTINGS, LowRankStart, inlier_scale, low_rank_start
+from condgrad.objectives import Completion
+from condgrad.points import LowRank
+
+LOSS = "welsch"
+MAX_SIDE = 200
+"""Maximum number of rows and of columns of the sample."""
+MIN_ENTRIES, MIN_HELD_OUT = 12, 50
+"""Minimum mean number of entries of a row and of a column of the sample, and of held-out entries in it: with fewer, there is no
+such start."""
+GROWTH = 1.2
+"""Factor on the penalty in each iteration of the pursuit. With few entries, a faster growth ends at a worse matrix."""
+GAP, GAP_SHARE = (3.0, 6.0), 0.25
+"""Errors of a block are gross: those between these multiples of the scale are fewer than this share of those above. In counts,
+and other data with a heavy tail, they are not."""
+CLEARLY_MORE = 3.0
+"""A fit has more inliers if the difference is above this number of standard errors."""
+MUCH_SMALLER = 0.7
+"""A fit predicts the typical entry much better if the ratio of the median held-out errors is below this."""
+
+
+def pursued_fit(
+    fit: Fit, train: Completion, held_out: HeldOut, best: Validated, others: list[Validated]
+) -> Validated | None:
+    """The fit with Welsch's loss from the robust start, if that start is preferred in its sample; else None.
+
+    ``others`` are all fits of the paths, of which ``best`` is one.
+    """
+    rows, cols = dense_sample(train)
+    X = np.full((len(rows), len(cols)), np.nan)
+    at_row, at_col = _numbers(rows, train.pattern.shape[0]), _numbers(cols, train.pattern.shape[1])
+    i, j = at_row[train.pattern.rows], at_col[train.pattern.cols]
+    inside = (i >= 0) & (j >= 0)
+    X[i[inside], j[inside]] = train.values[inside]
+    tested = (at_row[held_out.rows] >= 0) & (at_col[held_out.cols] >= 0)
+    if np.count_nonzero(inside) < MIN_ENTRIES * max(X.shape) or np.count_nonzero(tested) < MIN_HELD_OUT:
+        return None
+    if not np.isfinite(X).any(axis=0).all():
+        return None
+    start = low_rank_start(X, fit.biases is not None, int(fit.rng.integers(2**31)), GROWTH)
+    x = start.mean + start.left @ start.right.T
+    errors = held_out.values[tested] - x[at_row[held_out.rows[tested]], at_col[held_out.cols[tested]]]
+    inner = [replace(other, residuals=other.residuals[tested]) for other in (best, *others)]
+    if not start.left.any() or not preferred(errors, start.left.shape[1], inner[0], inner[1:]):
+        return None
+    fit.loss = LOSS
+    first = held_out.validate(fit, _whole(fit, train, rows, cols, start))
+    return fit.refit_unshrunk(train, held_out, first.model, first)
+
+
+def preferred(errors: np.ndarray, rank: int, best: Validated, others: list[Validated]) -> bool:
+    """Whether a fit of this rank with these held-out errors is preferred to the best of the others.
+
+    Its median error is compared with the smallest one of all others: the narrowest loss may be the best for the bulk of the
+    entries and not be chosen, because it does not explain the tail.
+    """
+    new, old = np.abs(errors), np.abs(best.residuals)
+    least = min(float(np.median(np.abs(other.residuals))) for other in others)
+    if np.median(new) < MUCH_SMALLER * least and new.mean() <= old.mean():
+        return True
+    limited = np.inf if best.model.rank is None else best.model.rank
+    scale = inlier_scale(new)
+    gross, inlying, inlying_before = new > GAP[1] * scale, new <= GAP[0] * scale, old <= GAP[0] * scale
+    if rank > limited or np.count_nonzero(~inlying & ~gross) >= GAP_SHARE * np.count_nonzero(gross):
+        return False
+    if rank < limited < np.inf and scale <= SETTINGS.same_scale * inlier_scale(old):
+        return True
+    gained, lost = np.count_nonzero(inlying & ~inlying_before), np.count_nonzero(inlying_before & ~inlying)
+    return bool(gained - lost > CLEARLY_MORE * np.sqrt(gained + lost))
+
+
+def dense_sample(entries: Completion) -> tuple[np.ndarray, np.ndarray]:
+    """At most MAX_SIDE rows and columns: those with most entries, of the rows among the columns that are in the sample."""
+    m, n = entries.pattern.shape
+    rows, cols = entries.pattern.rows, entries.pattern.cols
+    chosen = _most(np.bincount(rows, minlength=m))
+    columns = _most(np.bincount(cols, np.isin(np.arange(m), chosen)[rows], n))
+    return _most(np.bincount(rows, np.isin(np.arange(n), columns)[cols], m)), columns
+
+
+def _most(counts: np.ndarray) -> np.ndarray:
+    """The indices with the largest counts, sorted; those with no entry are left out."""
+    most = np.argsort(-counts, kind="stable")[:MAX_SIDE]
+    return np.sort(most[counts[most] > 0])
+
+
+def _numbers(chosen: np.ndarray, size: int) -> np.ndarray:
+    """For each index its place among the chosen ones, or -1."""
+    places = np.full(size, -1)
+    places[chosen] = np.arange(len(chosen))
+    return places
+
+
+def _whole(fit: Fit, train: Completion, rows: np.ndarray, cols: np.ndarray, start: LowRankStart) -> Model:
+    """The start as a model of all rows and columns: those that are not in the sample are regressed on it, rows first."""
+    (m, n), pattern, loss = train.pattern.shape, train.pattern, loss_for(LOSS, start.sigma)
+    P, values, Q = LowRank(start.left, start.right).svd()
+    mean = float(start.mean.mean())
+    row_bias, col_bias = np.zeros(m), np.zeros(n)
+    U, V = np.zeros((m, len(values))), np.zeros((n, len(values)))
+    U[rows], V[cols], col_bias[cols] = P * values, Q, start.mean - mean
+    row_ridge, col_ridge = RIDGES[fit.biases]
+    for axis, ridge in ((0, row_ridge), (1, col_ridge)):
+        own, other = (pattern.rows, pattern.cols)[axis], (pattern.rows, pattern.cols)[1 - axis]
+        known = np.zeros((m, n)[axis], dtype=bool)
+        known[(rows, cols)[axis]] = True
+        used = ~known[own] & (np.isin(other, cols) if axis == 0 else True)
+        if not used.any():
+            continue
+        side, bias = (V, col_bias) if axis == 0 else (U / np.maximum(values, 1e-300), row_bias)
+        targets = train.values[used] - mean - bias[other[used]]
+        penalty = prior_penalties(loss, start.sigma, np.count_nonzero(known), values)
+        found, factors = fold_in_rows(side, values, (own[used], other[used], targets), len(known), loss, penalty, ridge)
+        if axis == 0:
+            U[~known], row_bias[~known] = factors[~known], found[~known]
+        else:
+            V[~known], col_bias[~known] = factors[~known] / np.maximum(values, 1e-300), found[~known]
+    x, sigma = LowRank(U, V), start.sigma
+    biases = Biases(mean, row_bias, col_bias)
+    return replace(Model(x, biases, loss, sigma), radius=float(x.svd()[1].sum()), rank=len(values))
