@@ -151,13 +151,9 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if form.start.size == 0 or pairs < MIN_PAIRS:", "if form.start.size == 0:", "no limit of memory"),
     ],
     "linalg/lbfgs.py": [
-        ("share = float(s @ g) / curvature\n", "share = float(y @ g) / curvature\n", "y in place of s in the first loop"),
-        (
-            "g += (share - float(y @ g) / curvature) * s",
-            "g += (share + float(y @ g) / curvature) * s",
-            "a wrong sign in the second loop",
-        ),
-        ("g *= curvature / float(y @ y)", "g *= 1.0", "the first matrix is not scaled"),
+        ("dtrtrs(R, self.Sg[order])[0]", "dtrtrs(R, self.Yg[order])[0]", "y in place of s in the first solve"),
+        ("dtrtrs(R, right, trans=1)[0]", "dtrtrs(R, right)[0]", "the second solve with R, not with its transpose"),
+        ("scale = R[-1, -1] / YY[-1, -1]", "scale = 1.0", "the first matrix is not scaled"),
         ("if there >= CURVATURE * slope:", "if True:", "no curvature condition"),
         (
             "        high = t\n        if isfinite",
@@ -170,7 +166,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("inside=size < radius * (1 - ON_BOUNDARY) or slope > 0", "inside=False", "interior points are scaled to the boundary"),
         ("both = grad @ U + grad.T @ U", "both = 2 * (grad @ U)", "the gradient is taken for symmetric"),
         ("roots = np.sqrt(sigma)", "roots = sigma", "the factors start at another point"),
-        ("return 2 * float(np.sum((squares(P)", "return 0.02 * float(np.sum((squares(P)", "the estimate is 100 times too small"),
+        ("2 * squares(pulled.reshape", "0.02 * squares(pulled.reshape", "the estimate is 100 times too small"),
     ],
     "inner/condg.py": [
         ("gamma * V / distance2)", "V / distance2)", "the exact line search without gamma"),
