@@ -83,7 +83,9 @@ class CachedObjective:
 
     def _find(self, x: Point, *parts: int) -> Evaluation | None:
         """Return an evaluation at x that has these parts; at x itself if there is one, which needs no comparison of entries."""
-        complete = [known for known in self._known if all(known[part] is not None for part in parts)]
+        complete = self._known
+        for part in parts:
+            complete = [known for known in complete if known[part] is not None]
         for known in complete:
             if known.x is x:
                 return known
