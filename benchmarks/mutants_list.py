@@ -156,7 +156,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if form.start.size == 0 or pairs < MIN_PAIRS:", "if form.start.size == 0:", "no limit of memory"),
     ],
     "linalg/lbfgs.py": [
-        ("solve_triangular(R, self.Sg[order]", "solve_triangular(R, self.Yg[order]", "y in place of s in the first product"),
+        ("dtrtrs(R, self.Sg[order])[0]", "dtrtrs(R, self.Yg[order])[0]", "y in place of s in the first solve"),
+        ("dtrtrs(R, right, trans=1)[0]", "dtrtrs(R, right)[0]", "the second solve with R, not with its transpose"),
         ("of_S @ self.S[:n] - of_Y @", "of_S @ self.S[:n] + of_Y @", "a wrong sign in the second product"),
         ("scale = R[-1, -1] / YY[-1, -1]", "scale = 1.0", "the first matrix is not scaled"),
         ("if there >= CURVATURE * slope:", "if True:", "no curvature condition"),
@@ -171,7 +172,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("inside=size < radius * (1 - ON_BOUNDARY) or slope > 0", "inside=False", "interior points are scaled to the boundary"),
         ("both = grad @ U + grad.T @ U", "both = 2 * (grad @ U)", "the gradient is taken for symmetric"),
         ("roots = np.sqrt(sigma)", "roots = sigma", "the factors start at another point"),
-        ("2 * (squares(P) + squares(Q)),", "0.02 * (squares(P) + squares(Q)),", "the estimate is 100 times too small"),
+        ("2 * squares(pulled.reshape", "0.02 * squares(pulled.reshape", "the estimate is 100 times too small"),
     ],
     "inner/condg.py": [
         ("gamma * V / distance2)", "V / distance2)", "the exact line search without gamma"),

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numba
 
 import condgrad as cg
-from benchmarks.harness import Claim, arguments, finish, table
+from benchmarks.harness import Claim, Row, arguments, finish, table
 from benchmarks.scale_measurements import (
     Alone,
     first_use,
@@ -30,6 +30,18 @@ from benchmarks.scale_measurements import (
 )
 from benchmarks.scale_problem import problem
 from condgrad.paper.exponents import slope
+
+MAX_STEP_RATIO = 1.3
+"""Claimed of an outer step near the solution: at most this many times the time of its kernel passes."""
+
+
+def shares(steps: list[Row]) -> list[tuple[str, float, float]]:
+    """Mean seconds of a step by kernel, and of all else (blocks made orthogonal, small decompositions, checks)."""
+    whole = fmean(step["seconds"] for step in steps)
+    kernels = sorted({kernel for step in steps for kernel in step["by_kernel"]})
+    parts = [(kernel, fmean(step["by_kernel"].get(kernel, 0.0) for step in steps)) for kernel in kernels]
+    parts.append(("all else", whole - sum(seconds for _, seconds in parts)))
+    return [(name, seconds, seconds / whole) for name, seconds in [*parts, ("the step", whole)]]
 
 
 def main() -> None:
@@ -88,11 +100,13 @@ def main() -> None:
     claims.append(
         Claim(
             "outer step near the solution / its kernel passes alone",
-            "<= 1.5",
+            f"<= {MAX_STEP_RATIO:g}",
             f"{median(ratios):.2f} (median of {len(ratios)})",
-            median(ratios) <= 1.5,
+            median(ratios) <= MAX_STEP_RATIO,
         )
     )
+
+    table("Where the time of an outer step near the solution goes", ("", "seconds", "share"), shares(near))
 
     numba.set_num_threads(1)
     lines, efficiencies = [], []
@@ -129,11 +143,11 @@ def main() -> None:
         one, two = steps_from(result.x, 1), steps_from(result.x, 2)
         speedups.append(one / two)
     kernel_speedups = []
-    for kernel in ("sample", "times", "transposed_times", "loss"):
+    for kernel in ("sample", "times", "transposed_times", "welsch"):
         pair = []
         for threads in (1, 2):
             numba.set_num_threads(threads)
-            pair.append(alone(kernel, 24 if kernel != "loss" else 0))
+            pair.append(alone(kernel, 24 if kernel != "welsch" else 0))
         kernel_speedups.append((kernel, *pair, pair[0] / pair[1]))
     kernel_speedups.append(("four outer steps near the solution", one, two, median(speedups)))
     table("Two threads against one", ("", "one thread, s", "two threads, s", "ratio"), kernel_speedups)

@@ -109,7 +109,8 @@ class Alone:
             "sample": lambda: self.pattern.sample(U, V),
             "times": lambda: self.pattern.times(self.values, V),
             "transposed_times": lambda: self.pattern.transposed_times(self.values, U),
-            "loss": lambda: kernels.loss("welsch", 1.0, z, self.values, np.empty(0)),
+            "loss": lambda: kernels.loss("huber", 1.0, z, self.values, np.empty(0)),
+            "welsch": lambda: kernels.loss("welsch", 1.0, z, self.values, np.empty(0)),
             "add": lambda: kernels.add(z, 0.5, self.values),
             "dot": lambda: kernels.dot(z, self.values),
             "distance2": lambda: kernels.distance2(1.0, z, 1.0, self.values),
@@ -118,8 +119,8 @@ class Alone:
 
 
 def near_steps(objective: Any, domain: Any, x: Any, steps: int = 8) -> list[Row]:
-    """Outer steps that begin near the solution: each one's seconds, and right after it those of its kernel passes alone. The
-    first two are left out: they still look for the step size."""
+    """Outer steps that begin near the solution: each one's seconds, and right after it those of its kernel passes alone, in all
+    and by kernel. The first two are left out: they still look for the step size."""
     alone, rows = Alone(objective), []
     with Log() as log:
         last = {"seconds": 0.0}
@@ -127,8 +128,11 @@ def near_steps(objective: Any, domain: Any, x: Any, steps: int = 8) -> list[Row]
         def note(record: Any, x: Any) -> None:
             calls, took = Counter(log.calls), record.seconds - last["seconds"]
             if record.k > 2:
-                passes = sum(count * alone(*call, repeats=3) for call, count in calls.items())
-                rows.append({"near": record.k, "seconds": took, "passes": passes, "calls": sum(calls.values())})
+                spent: Counter[str] = Counter()
+                for (kernel, width), count in calls.items():
+                    spent[kernel] += count * alone(kernel, width, repeats=3)
+                row = {"near": record.k, "seconds": took, "passes": spent.total(), "calls": calls.total()}
+                rows.append({**row, "by_kernel": dict(spent)})
             last["seconds"] = record.seconds
             log.calls.clear()
 

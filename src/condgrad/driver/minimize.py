@@ -34,9 +34,9 @@ from condgrad.solvers import METHODS, Schedule, Setup, build, practical, theory
 
 logger = logging.getLogger(__name__)
 
-WARM_START, WARM_START_OF_POLISH = 20, 10
+WARM_START, WARM_START_OF_POLISH = 20, 1
 """Default numbers of Frank-Wolfe steps of a warm start: without and with the factored phase (``polish``). The factored phase
-improves a rough start at less cost than Frank-Wolfe steps."""
+improves a rough start at less cost than Frank-Wolfe steps; one of them gives the first sliding step a point that is not 0."""
 PRACTICAL_CALLS = 1000
 """Maximum number of linear oracle calls for a prox subproblem with the practical schedule. The inner solver condg could need
 millions."""
@@ -112,7 +112,7 @@ def minimize(
     warm_start : int, default None
         Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with the phase
         "warm-start" and numbers below 0; ``max_steps`` does not count them. None: if x0 is None and the schedule is practical,
-        20, or 10 with ``polish``; else 0.
+        20, or 1 with ``polish``; else 0.
     polish : bool or "auto", default "auto"
         Whether each step is followed by a phase that minimises F over the factors of the iterate. This converges much faster than
         the steps alone. Certificates are then computed only on some steps. Available for ``ncgs`` with the practical schedule, on

@@ -14,7 +14,7 @@ from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 ARMIJO, CURVATURE = 1e-4, 0.9
 """Constants of the Wolfe conditions. A step must achieve the share ARMIJO of the decrease that the slope predicts, and may leave
@@ -150,12 +150,12 @@ class Pairs:
         self.look_at(g)
         n = self.count
         order = (np.arange(n) + self.next - n) % len(self.S)  # the oldest first
-        R, YY = np.triu(self.SY[np.ix_(order, order)]), self.YY[np.ix_(order, order)]
+        R, YY = self.SY[order][:, order], self.YY[order][:, order]  # of R only the upper triangle is used
         scale = R[-1, -1] / YY[-1, -1]
         of_Y, of_S = np.empty((2, n))
-        of_Y[order] = inverse = solve_triangular(R, self.Sg[order], check_finite=False)
-        right = np.diag(R) * inverse + scale * (YY @ inverse - self.Yg[order])
-        of_S[order] = solve_triangular(R, right, trans=1, check_finite=False)
+        of_Y[order] = inverse = dtrtrs(R, self.Sg[order])[0]
+        right = R.diagonal() * inverse + scale * (YY @ inverse - self.Yg[order])
+        of_S[order] = dtrtrs(R, right, trans=1)[0]
         of_S, of_Y = of_S.astype(self.S.dtype, copy=False), (scale * of_Y).astype(self.S.dtype, copy=False)
         product = (of_S @ self.S[:n] - of_Y @ self.Y[:n]).astype(float, copy=False)
         product += scale * g

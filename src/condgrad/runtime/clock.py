@@ -29,7 +29,7 @@ class Watch:
     @property
     def wall(self) -> float:
         """Wall-clock seconds including pauses."""
-        return now()[0] - self._first
+        return perf_counter() - self._first
 
     @property
     def cpu(self) -> float:

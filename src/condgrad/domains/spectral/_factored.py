@@ -89,8 +89,7 @@ class FactoredBall(_Factored):
         For balanced factors with columns u_j and v_j of squared norm sigma_j, dU has the columns sqrt(sigma_j) times those of the
         gradient mapping applied to the right singular vectors, and dV likewise on the left.
         """
-        (U, V), (P, Q) = self.split(w), self.split(pulled)
-        return capped(squares(U) + squares(V), 2 * (squares(P) + squares(Q)), gamma)
+        return capped(squares(w.reshape(-1, self.rank)), 2 * squares(pulled.reshape(-1, self.rank)), gamma)
 
 
 class FactoredSpectrahedron(_Factored):
@@ -128,7 +127,7 @@ def capped(sizes: np.ndarray, slopes: np.ndarray, gamma: float) -> float:
     A step of size gamma that removes a singular value s changes the point by s, so that its part of the squared mapping is at
     most (s/gamma)^2. Without this limit the estimate is wrong for small values.
     """
-    return float(np.sum(np.minimum(slopes / np.maximum(sizes, TINY), (sizes / (2 * gamma)) ** 2)))
+    return float(np.minimum(slopes / np.maximum(sizes, TINY), (sizes / (2 * gamma)) ** 2).sum())
 
 
 def squares(block: np.ndarray) -> np.ndarray:
