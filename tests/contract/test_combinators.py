@@ -391,8 +391,8 @@ def test_boxes_cut_as_half_spaces_do(domain, seed):
 
 def test_reached_is_the_distance():
     S, x = cg.L2Ball(3), np.array([2.0, 0.0, 0.0])
-    assert reached(S, x, 1.0 + 1e-9) and not reached(S, x, 1.0 - 1e-6)
-    assert reached(S, np.array([1.0, 0.0, 0.0]), 1e-9) and not reached(S, np.array([np.nan, 0.0, 0.0]), 1.0)
+    assert reached((S,), x, 1.0 + 1e-9) and not reached((S,), x, 1.0 - 1e-6)
+    assert reached((S,), np.array([1.0, 0.0, 0.0]), 1e-9) and not reached((S,), np.array([np.nan, 0.0, 0.0]), 1.0)
 
 
 def test_images_by_sparse_matrices_and_by_rotations():
