@@ -127,6 +127,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "driver/stopping.py": (DRIVER,),
     "runtime/cache.py": ("tests/test_cache.py", "tests/test_carried_values.py", RESUMING),
     "runtime/signals.py": (INEXACT, f"{SETS} -k elliptope"),
+    "domains/combinators/_combination.py": ("tests/contract/test_drawn_sets.py -k sums",),
     "domains/combinators/half_space_cut.py": (f"{SETS} -k 'half-space or half_space or cut'",),
     "domains/simplices/hypersimplex.py": ("tests/contract/test_domains.py -k hypersimplex",),
     "domains/polytopes/birkhoff.py": ("tests/contract/test_domains.py -k birkhoff",),
@@ -785,6 +786,11 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if not receivers and sentence:", "if not receivers:", "a warning of an error that is within the stated accuracy"),
         ("_RECEIVERS.reset(token)", "pass", "goes on listening when done"),
         ("reports.append(Inexact(error, sentence))", "reports.append(Inexact(0.0, sentence))", "an error of 0"),
+    ],
+    "domains/combinators/_combination.py": [
+        ("return -value, (value * u - v) / length", "return -value, (v - value * u) / length", "a gradient of the other sign"),
+        ("np.resize(chosen, new.shape[1])", "np.resize(everything, new.shape[1])", "vertices of one term given to all terms"),
+        ("if distance <= room:", "if distance <= 1e3 * room:", "points far outside are members"),
     ],
     "domains/combinators/half_space_cut.py": [
         ("low.excess / (low.excess - high.excess) if", "high.excess / (high.excess - low.excess) if", "the shares swapped"),

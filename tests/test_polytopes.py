@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import networkx as nx
@@ -185,6 +187,64 @@ def test_a_model_can_be_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "broken.mps").write_text("ROWS\n what is this\n")
     with pytest.raises(BadData, match=r"HiGHS can't read .*broken\.mps: check that it is in MPS format"):
         cg.Polytope.from_file(tmp_path / "broken.mps")
+
+
+class _Stored:
+    """A problem as CVXPY 1.9 describes it: sum(x) == 1, |y| <= x[0] entry by entry, x >= 0, with a bound for each |y|."""
+
+    class Variable:
+        def __init__(self, number: int, shape: tuple[int, ...], **attributes: bool):
+            self.id, self.shape, self.attributes = number, shape, attributes
+
+        def __str__(self) -> str:
+            return f"var{self.id}"
+
+    def __init__(self, whole: Sequence[int] = (), **attributes: bool):
+        self.x, self.y, self.whole = self.Variable(7, (3,)), self.Variable(8, (2, 2), **attributes), list(whole)
+
+    def variables(self) -> list[Any]:
+        return [self.y, self.x]
+
+    def get_problem_data(self, solver: str) -> tuple[dict[str, Any], None, None]:
+        assert solver == "SCIPY"
+        one, none = np.eye(4), np.zeros((4, 4))
+        first = np.repeat([[-1.0, 0.0, 0.0]], 4, axis=0)
+        G = np.block([[0 * first, one, -one], [0 * first, -one, -one], [first, none, one]])
+        found = {
+            "c": np.zeros(11),
+            "A": sp.csc_array(np.eye(1, 11) + np.eye(1, 11, 1) + np.eye(1, 11, 2)),
+            "b": np.ones(1),
+        }
+        found |= {"G": sp.csc_array(G), "h": np.zeros(12), "upper_bounds": None, "bool_vars_idx": []}
+        found |= {"lower_bounds": np.r_[np.zeros(3), np.full(8, -np.inf)], "int_vars_idx": self.whole}
+        return found | {"param_prob": SimpleNamespace(var_id_to_col={7: 0, 8: 3, 9: 7})}, None, None
+
+
+def test_a_model_can_be_taken_from_cvxpy() -> None:
+    model = _Stored()
+    domain, read = cg.Polytope.from_cvxpy(model)
+    weight = np.array([[1.0, -2.0], [3.0, 0.5]])
+    g = np.r_[0.0, 0.1, 0.2, weight.ravel(order="F"), np.zeros(4)]
+    vertex = domain.lmo(g)
+    assert np.array_equal(read[model.x](vertex), [1.0, 0.0, 0.0])
+    assert np.array_equal(read[model.y](vertex), -np.sign(weight))
+    for wrong, sentence in (
+        (_Stored(whole=[2]), "variables that must be whole"),
+        (_Stored(symmetric=True), "got the variable var8 with symmetric, which CVXPY stores in another shape"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            cg.Polytope.from_cvxpy(wrong)
+
+
+def test_a_model_of_cvxpy_that_is_not_linear_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = type("SolverError", (Exception,), {"__module__": "cvxpy.error"})
+
+    def fails(self: Any, solver: str) -> None:
+        raise error("The solver SCIPY cannot solve this problem.")
+
+    monkeypatch.setattr(_Stored, "get_problem_data", fails)
+    with pytest.raises(ValueError, match=r"needs linear constraints .*\(The solver SCIPY cannot"):
+        cg.Polytope.from_cvxpy(_Stored())
 
 
 def test_another_user_of_highs_may_have_chosen_its_threads() -> None:

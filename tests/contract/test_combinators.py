@@ -391,8 +391,11 @@ def test_boxes_cut_as_half_spaces_do(domain, seed):
 
 def test_reached_is_the_distance():
     S, x = cg.L2Ball(3), np.array([2.0, 0.0, 0.0])
-    assert reached(S, x, 1.0 + 1e-9) and not reached(S, x, 1.0 - 1e-6)
-    assert reached(S, np.array([1.0, 0.0, 0.0]), 1e-9) and not reached(S, np.array([np.nan, 0.0, 0.0]), 1.0)
+    assert reached((S,), x, 1.0 + 1e-9) and not reached((S,), x, 1.0 - 1e-6)
+    terms = (cg.Simplex(3), cg.LinfBall(3, 0.5))
+    away = np.array([2.5, 0.5, 0.5])  # from (1, 0, 0) + (0.5, 0.5, 0.5)
+    assert reached(terms, away, 1.0 + 1e-9) and not reached(terms, away, 1.0 - 1e-6)
+    assert reached((S,), np.array([1.0, 0.0, 0.0]), 1e-9) and not reached((S,), np.array([np.nan, 0.0, 0.0]), 1.0)
 
 
 def test_images_by_sparse_matrices_and_by_rotations():
@@ -629,7 +632,7 @@ def test_specs_of_sets_that_are_wrong(section, sentence):
 # ------------------------------------------------------------------------------------------- types and layouts of directions
 
 
-@every_new_set
+@pytest.mark.parametrize("domain", SETS.values(), ids=SETS.keys())
 def test_float32_and_float64_directions_get_the_same_answer(domain):
     g = np.random.default_rng(7).standard_normal(domain.shape).astype(np.float32)
     single, double = np.asarray(domain.lmo(g)), np.asarray(domain.lmo(g.astype(float)))

@@ -14,6 +14,7 @@ from tests.reference import polytopes
 
 import condgrad as cg
 from condgrad.domains import balls, simplices
+from condgrad.domains import polytopes as polytope_family
 
 EXAMPLES = {f"{e.name} {label}".strip(): s for e in cg.DOMAINS.values() for label, s in e.examples().items()}
 POLYTOPES = {name: s for name, s in EXAMPLES.items() if type(s).__name__ in polytopes.INEQUALITIES}
@@ -202,11 +203,11 @@ def test_caps_that_sum_to_the_radius_but_for_rounding():
 
 
 def test_the_page_of_sets_says_what_is_so():
-    """A row for each norm ball and simplex, with the right answers to project, atom and whether the diameter is exact."""
+    """A row for each norm ball, simplex and polytope: whether it has project and atom, and whether its diameter is exact."""
     text = (Path(__file__).parent.parent.parent / "docs" / "sets.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines()]
     listed = {row[0].strip("`"): row for row in rows if row and row[0].startswith("`")}
-    entries = {entry.name: entry for entry in (*balls.ENTRIES, *simplices.ENTRIES)}
+    entries = {entry.name: entry for entry in (*balls.ENTRIES, *simplices.ENTRIES, *polytope_family.ENTRIES)}
     assert listed.keys() == entries.keys()
     for name, entry in entries.items():
         *_, diameter, projects, atom = listed[name]

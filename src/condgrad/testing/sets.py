@@ -21,6 +21,9 @@ POINTS = 20
 FEW = 3
 """Entries that are looked at one by one, in directions that are 0 elsewhere."""
 
+MAX_PAIRED = 500
+"""Known vertices, at most, all distances of which are computed."""
+
 ASCENTS = 300
 """Steps of the search for the farthest pair of points: a power method, where the set is an ellipsoid."""
 
@@ -271,7 +274,8 @@ class _Set:
                 known = float(self.least(self.domain, g))
             else:
                 known = min(float(np.vdot(g, corner)) for corner in self.vertices(self.domain))
-            off, slack = abs(float(np.vdot(g, v)) - known), self.tolerance * (abs(known) + 1e-3 * self.size)
+            off = abs(float(np.vdot(g, v)) - known)
+            slack = self.tolerance * (abs(known) + 1e-3 * self.size * max(1.0, float(np.linalg.norm(g))))
             require(off <= slack, "to {} its value is {:.6g}, the minimum is {:.6g}", g, float(np.vdot(g, v)), known)
 
     def answers_are_vertices(self) -> None:
@@ -375,6 +379,8 @@ class _Set:
         ):
             v = self.lmo(g)
             require(v.shape == self.shape and np.isfinite(v).all(), "answered {} to {}", v, g)
+            inside = not has(self.domain, "contains") or self.member(v)
+            require(inside, "answered {} to {}, which contains does not accept", v, g)
             values = [float(np.vdot(g, other)) for _, other in self.answers]
             excess, slack = float(np.vdot(g, v)) - min(values), self.tolerance * float(np.linalg.norm(g)) * self.size
             require(excess <= slack, "to {} it answered {}, another answer is better by {:.3g}", g, v, excess)
@@ -387,6 +393,8 @@ class _Set:
                 other = self.lmo(scale * g)
                 fine = other.shape == self.shape and np.isfinite(other).all()
                 require(fine, "answered {} to {:g} times {}", other, scale, g)
+                inside = not has(self.domain, "contains") or self.member(other)
+                require(inside, "answered {} to {:g} times {}, which contains does not accept", other, scale, g)
                 off = abs(float(np.vdot(g, other - v)))
                 slack = max(self.tolerance, 1e-9) * float(np.linalg.norm(g)) * self.size
                 require(off <= slack, "{:g} times {} is answered by {}, {} by {}", scale, g, other, g, v)
@@ -447,9 +455,11 @@ class _Set:
             x = self.sample(self.rng(3, i))
             require(self.member(x), "the point {} of the set is not accepted", x)
             if g.any():
-                outside = v - 1e-4 * (self.width or self.size) * g / np.linalg.norm(g)
+                scale = self.width or self.size
+                outside = v - 1e-4 * (scale or 1.0) * g / np.linalg.norm(g)
                 require(not self.member(outside), "{} is accepted, which lies beyond the minimum in {}", outside, g)
-                require(self.member(outside, tolerance=10.0), "its tolerance is not relative to the size of the set")
+                relative = not scale or self.member(outside, tolerance=10.0)
+                require(relative, "its tolerance is not relative to the size of the set")
         bad = np.array(self.answers[0][1])
         for value in (np.nan, np.inf):
             bad.flat[0] = value
@@ -480,6 +490,11 @@ class _Set:
         if not self.exact_diameter:
             raise Skipped("give exact_diameter=True if it is more than an upper bound")
         stated, seen = float(self.domain.diameter), 0.0
+        if self.vertices is not None:
+            vertices = np.asarray(self.vertices(self.domain), dtype=float)
+            vertices = vertices.reshape(len(vertices), -1)
+            if len(vertices) <= MAX_PAIRED:
+                seen = max(float(np.linalg.norm(vertices - one, axis=1).max()) for one in vertices)
         corners = np.eye(int(np.prod(self.shape))).reshape(-1, *self.shape)
         for g in (np.ones(self.shape), *corners, *(g for g, _ in self.answers)):
             apart, last = g, -1.0
@@ -489,8 +504,8 @@ class _Set:
                 if length <= last * (1 + 1e-15):
                     break
                 last = length
-            seen = max(seen, last)
-            if seen >= stated * (1 - 1e-9):
+                seen = max(seen, length)
+            if seen >= stated * (1 - 1e-9) - 8 * np.finfo(float).eps * self.size:
                 return
         require(False, f"it is {stated:.6g}, but no two points farther apart than {seen:.6g} were found")
 
@@ -517,7 +532,7 @@ class _Set:
             slack = max(slack, 1e-3 * self.tolerance * self.size)
             require(off <= slack, "it moves the point {} of the set by {:.3g}", known, off)
             for scale in (0.1, 1.0, 10.0, 1e5):
-                x = known + scale * g
+                x = known + scale * (self.width or self.size or 1.0) * g
                 x.setflags(write=False)
                 p = np.asarray(self.domain.project(x), dtype=float)
                 size = float(np.linalg.norm(x)) + self.size

@@ -77,11 +77,11 @@ def _lp_balls() -> Examples:
 
 def _in_lp_ball(ball: LpBall, rng: np.random.Generator) -> np.ndarray:
     x = sparse_normal(ball.shape, rng)
-    return in_ball(ball, x, float(np.linalg.norm(x.ravel(), ball.p)), rng)
+    return in_ball(ball, x, entrywise_norm(x, ball.p), rng)
 
 
 def _lp_minimum(ball: LpBall, g: np.ndarray) -> float:
-    return -ball.radius * float(np.linalg.norm(g.ravel(), ball.p / (ball.p - 1)))
+    return -ball.radius * entrywise_norm(g, ball.p / (ball.p - 1))
 
 
 ENTRY = DomainEntry(

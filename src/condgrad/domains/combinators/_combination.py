@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import cycle
 from math import inf, sqrt
 from types import MethodType
 from typing import Any
@@ -14,13 +16,22 @@ from condgrad import checks
 from condgrad.domains.balls._ball import is_safe
 from condgrad.domains.user import ProjectableUserSet, UserSet
 from condgrad.linalg.selection import largest_size
-from condgrad.points import SparseArray, inner, norm2
+from condgrad.points import SparseArray, norm2
 from condgrad.points.base import Structured
 from condgrad.protocols import Domain, Point, Projectable, fits, has, missing
 from condgrad.runtime.signals import heartbeat
 
-MEMBERSHIP_CALLS = 500
-"""Maximum number of linear oracle calls by which a set that has nothing else finds out whether it contains a point."""
+MEMBERSHIP_CALLS, CALLS_PER_ENTRY = 500, 4
+"""Maximum number of linear oracle calls by which a set that has nothing else finds out whether it contains a point, and how many
+more are allowed for each entry of the point, up to MAX_BFGS_ENTRIES of them. A search may exceed this by its own calls."""
+SEARCH_PERIOD = 20
+"""Calls from one search of a separating direction to the next: on a small polytope all vertices are found before the first."""
+MAX_BFGS_ENTRIES = 200
+"""For points of more entries a search keeps its last steps instead of a matrix, and takes no more steps."""
+SUM_FACTOR = 1e3
+"""Factor of the equations for the sums of weights, where there are several."""
+NNLS_STEPS = 30
+"""Steps of the active set method for each vertex: 10 times as many as scipy allows by itself, since vertices may be close."""
 MAX_IDLE_CALLS = 4
 """A membership test ends after this number of vertices in a row that bring the hull no nearer: what remains is rounding. One or
 two such vertices may come before others that do."""
@@ -144,7 +155,7 @@ def contained(domain: Any, x: Point, tolerance: float) -> bool:
         size = max_norm_of(domain)
     except checks.NotGiven:  # as large as the vertices in two opposite directions
         size = sqrt(max(norm2(domain.lmo(sign * np.asarray(x))) for sign in (1.0, -1.0)))
-    return reached(domain, x, tolerance * size)
+    return reached((domain,), x, tolerance * size)
 
 
 def fresh(x: Any) -> bool:
@@ -165,44 +176,98 @@ def in_range(direction: Point) -> Point:
     return direction if SMALLEST < top < LARGEST or top == 0.0 else direction / top
 
 
-def reached(domain: Any, x: Point, room: float) -> bool:
-    """Whether x is at most ``room`` away from a set that is known by its linear oracle only.
+def reached(parts: tuple[Any, ...], x: Point, room: float) -> bool:
+    """Whether x is at most ``room`` away from the sum of some sets that are known by their linear oracles only.
 
-    With p the point nearest to x in the hull of the vertices seen, d = p - x and v = lmo(d), the distance of x to the set is at
-    most |d| and at least <d, v - x> / |d|. Vertices are added until one of the two bounds decides. After MEMBERSHIP_CALLS of
-    them, or where only rounding is left, x counts as outside.
+    With p the point nearest to x in the sum of the hulls of the vertices seen, d = p - x and v the answer to d, the distance of x
+    to the set is at most |d| and at least <d, v - x> / |d|. Vertices are added until one of the two bounds decides. Where the set
+    is curved, that alone takes about 30 vertices for each entry of a point of the boundary. So every SEARCH_PERIOD calls the
+    direction that separates x best is searched by a quasi-Newton method, whose vertices surround such a point; in turn for the
+    sum, and for each part with the present points of the others, as another part may have an edge there. After MEMBERSHIP_CALLS
+    and CALLS_PER_ENTRY for each entry, or where only rounding is left, x counts as outside.
     """
     x = np.asarray(x, dtype=float)
     if not np.isfinite(norm2(x)):
         return False
-    atoms, nearest, idle = np.zeros((x.size, 0)), inf, 0
-    v = domain.lmo(-x)
-    for _ in range(MEMBERSHIP_CALLS):
+    calls, most = 0, MEMBERSHIP_CALLS + CALLS_PER_ENTRY * min(x.size, MAX_BFGS_ENTRIES)
+    everything: Sequence[int] = range(len(parts))
+
+    def vertices(direction: np.ndarray, chosen: Sequence[int] = everything) -> np.ndarray:
+        """The answers of some parts to a direction as columns; x is subtracted in equal shares."""
+        nonlocal calls
         heartbeat()
-        atoms, d = _nearest_to_zero(np.column_stack([atoms, (np.asarray(v) - x).ravel()]))
+        calls += 1
+        direction = in_range(direction.reshape(x.shape))
+        return np.column_stack([(np.asarray(parts[i].lmo(direction)) - x / len(parts)).ravel() for i in chosen])
+
+    turns: Iterator[Sequence[int]] = cycle([everything, *([i] for i in everything)] if len(parts) > 1 else [everything])
+    nearest, idle, search = inf, 0, SEARCH_PERIOD
+    atoms, owners, chosen = np.zeros((x.size, 0)), np.arange(0), everything
+    new = vertices(-x)
+    while calls < most:
+        atoms = np.column_stack([atoms, new])
+        owners = np.append(owners, np.resize(chosen, new.shape[1]))
+        atoms, owners, points = _nearest_to_zero(atoms, owners)
+        d = points.sum(axis=1)
         distance = float(np.linalg.norm(d))
         if distance <= room:
             return True
-        d = d.reshape(x.shape)
-        v = domain.lmo(in_range(d))
+        if calls >= search or idle == MAX_IDLE_CALLS // 2:
+            chosen = next(turns)
+            rest = d - points[:, chosen].sum(axis=1)
+            new = _towards_zero(partial(vertices, chosen=chosen), rest, d, room)
+            search, idle = calls + SEARCH_PERIOD, idle + 1
+            continue
+        new, chosen = vertices(d), everything
         idle = 0 if distance < nearest else idle + 1
-        if inner(d, v - x) > room * distance or idle == MAX_IDLE_CALLS:
+        if float(d @ new.sum(axis=1)) > room * distance or idle >= MAX_IDLE_CALLS:
             return False
         nearest = min(nearest, distance)
     return False
 
 
-def _nearest_to_zero(atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The columns that the point of their hull nearest to 0 needs, and that point.
+def _towards_zero(
+    vertices: Callable[[np.ndarray], np.ndarray], rest: np.ndarray, d: np.ndarray, room: float
+) -> np.ndarray:
+    """The last vertices of a search for the unit vector u with the largest <u, rest + v>, where v minimises <u, v>, from d on.
 
-    Its weights are those of the least squares problem with weights >= 0 in which their sum, near 1, is one more row, scaled to
-    the sum 1. From the columns themselves, not from their inner products: small distances keep their digits.
+    Where -rest is on a curved part of the boundary they come ever closer to it, and from all sides.
+    """
+    from scipy.optimize import minimize
+
+    seen: list[np.ndarray] = []
+
+    def excess(u: np.ndarray) -> tuple[float, np.ndarray]:
+        length = float(np.linalg.norm(u)) or 1.0
+        u = u / length
+        seen.append(vertices(u))
+        v = rest + seen[-1].sum(axis=1)
+        value = float(u @ v)
+        return -value, (value * u - v) / length
+
+    steps = min(d.size, MAX_BFGS_ENTRIES) + SEARCH_PERIOD
+    method: Any = "BFGS" if d.size <= MAX_BFGS_ENTRIES else "L-BFGS-B"
+    options: Any = {"maxiter": steps, "gtol": room / sqrt(d.size)}
+    minimize(excess, d / np.linalg.norm(d), jac=True, method=method, options=options)
+    return np.column_stack(seen[-2 * steps :])
+
+
+def _nearest_to_zero(atoms: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The columns that the point nearest to 0 in the sum of their hulls needs, their owners, and its term in each hull.
+
+    The columns of one owner are the vertices of one hull. The weights are those of the least squares problem with weights >= 0
+    in which the sum of those of each owner, near 1, is one more row; then they are scaled to the sum 1. For one owner that is
+    exact, for more the rows are given a factor, so that nearly nothing is left to scale. From the columns themselves, not from
+    their inner products: small distances keep their digits.
     """
     from scipy.optimize import nnls
 
+    hulls = owners == np.arange(owners.max() + 1)[:, None]
+    factor = 1.0 if len(hulls) == 1 else SUM_FACTOR
     scale = float(np.abs(atoms).max()) or 1.0
-    rows = np.vstack([atoms / scale, np.ones(atoms.shape[1])])
-    weights, _ = nnls(rows, np.append(np.zeros(len(atoms)), 1.0))
+    rows = np.vstack([atoms / scale, factor * hulls])
+    target = np.append(np.zeros(len(atoms)), np.full(len(hulls), factor))
+    weights, _ = nnls(rows, target, maxiter=NNLS_STEPS * len(owners))
+    weights = weights / (hulls @ weights)[owners]
     used = weights > 0
-    kept = atoms[:, used]
-    return kept, kept @ (weights[used] / weights.sum())
+    return atoms[:, used], owners[used], (atoms * weights) @ hulls.T

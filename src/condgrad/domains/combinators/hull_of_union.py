@@ -38,7 +38,7 @@ class HullOfUnion(Combination):
     """conv(S_1 u ... u S_m), for sets of one shape
 
     The linear oracle is the best of the answers of the sets. ``max_norm`` is the largest one: exact where those of the sets are.
-    ``diameter`` is an upper bound, exact for balls around 0. Membership is found by linear minimisations (at most 500),
+    ``diameter`` is an upper bound, exact for balls around 0. Membership is found by linear minimisations (about 1300 at most),
     where none of the sets contains the point. There is no projection: use ``inner="corrective"``, which is the default here.
 
     Parameters
@@ -112,7 +112,7 @@ class HullOfUnion(Combination):
         x = self._point(x)
         if any(has(one, "contains") and contained(one, x, tolerance) for one in self.sets):
             return True
-        return reached(self, x, tolerance * self.max_norm)
+        return reached((self,), x, tolerance * self.max_norm)
 
 
 def _offer(domain: Any, direction: Point) -> tuple[float, Callable[[], Point]]:

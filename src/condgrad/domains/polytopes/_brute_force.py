@@ -18,7 +18,7 @@ def vertices_of(A: Any, b: Any, C: Any, d: Any, lower: Any, upper: Any) -> np.nd
     h = np.concatenate([np.ravel(b), -lower[low], upper[high]])
     lengths = np.linalg.norm(G, axis=1)
     G, h = G / lengths[:, None], h / lengths
-    size = np.abs(h).max() or 1.0
+    size = np.abs(np.concatenate([h, np.ravel(d)])).max() or 1.0
     found: dict[tuple[float, ...], np.ndarray] = {}
     for active in combinations(range(len(G)), n - int(np.linalg.matrix_rank(C) if len(C) else 0)):
         rows = np.concatenate([C, G[list(active)]])

@@ -58,7 +58,7 @@ class Box:
 
     def contains(self, x: np.ndarray, tolerance: float = 1e-9) -> bool:
         # relative to the width, with room for the rounding of a narrow box that lies far from 0
-        slack = tolerance * self.diameter + 4 * np.finfo(float).eps * self.max_norm
+        slack = tolerance * (self.diameter or self.max_norm) + 4 * np.finfo(float).eps * self.max_norm
         x = checks.point(x, self.shape, "Box")
         return bool(np.all((x >= self.lower - slack) & (x <= self.upper + slack)))
 

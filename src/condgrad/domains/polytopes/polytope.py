@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, final
 
@@ -136,6 +137,69 @@ class Polytope:
         return cls(A_ub, b_ub, A_eq, b_eq, below.reshape(shape), above.reshape(shape))
 
     @classmethod
+    def from_cvxpy(cls, problem: Any) -> tuple[Polytope, dict[Any, Callable[[np.ndarray], np.ndarray]]]:
+        """The feasible set of a CVXPY problem whose constraints are linear, or that CVXPY makes linear with more variables.
+
+        Parameters
+        ----------
+        problem : cvxpy.Problem
+            Its objective is not used, beside its variables; it may be constant. Integer variables are refused.
+
+        Returns
+        -------
+        polytope : Polytope
+            Its variables are those of the problem, one after the other, and those that CVXPY adds.
+        read : dict of functions by variables
+            ``read[variable](x)`` is the value of a variable of the problem at a point x of the polytope.
+
+        Raises
+        ------
+        ValueError
+            If a variable must be whole or has a form that CVXPY stores in another shape, or if a constraint is not linear.
+
+        Examples
+        --------
+        ::
+
+            x, y = cvxpy.Variable(3, nonneg=True), cvxpy.Variable((2, 2))
+            model = cvxpy.Problem(cvxpy.Minimize(0), [cvxpy.sum(x) == 1, cvxpy.abs(y) <= x[0]])
+            polytope, read = condgrad.Polytope.from_cvxpy(model)
+            read[y](polytope.lmo(direction))  # an array of shape (2, 2)
+        """
+        for variable in problem.variables():
+            packed = sorted(name for name in PACKED if variable.attributes.get(name))
+            if packed:
+                raise ValueError(
+                    f"Polytope.from_cvxpy got the variable {variable} with {' and '.join(packed)}, which CVXPY stores in another "
+                    "shape: make it a plain variable and state this by constraints."
+                )
+        try:
+            found = problem.get_problem_data("SCIPY")[0]
+        except Exception as error:  # CVXPY's SolverError, whose class is not imported here
+            if type(error).__module__.partition(".")[0] != "cvxpy":
+                raise
+            raise ValueError(
+                "Polytope.from_cvxpy needs linear constraints and a value for each parameter, but CVXPY makes no linear program "
+                f"of this problem ({' '.join(str(error).split()):.200})."
+            ) from error
+        if found["bool_vars_idx"] or found["int_vars_idx"]:
+            raise ValueError(
+                "Polytope.from_cvxpy got a problem with variables that must be whole: make them real, for its linear relaxation."
+            )
+        n = len(found["c"])
+        below, above = (
+            np.full(n, default) if found.get(name) is None else np.asarray(found[name], dtype=float)
+            for name, default in (("lower_bounds", -math.inf), ("upper_bounds", math.inf))
+        )
+        polytope = cls(found.get("G"), found.get("h"), found.get("A"), found.get("b"), below, above)
+        columns = found["param_prob"].var_id_to_col
+        return polytope, {
+            variable: partial(_part, columns[variable.id], variable.shape)
+            for variable in problem.variables()
+            if variable.id in columns
+        }
+
+    @classmethod
     def from_file(cls, path: str | Path, relax: bool = False) -> Polytope:
         """The feasible set of a linear program in a file, as modelling tools and solvers write it.
 
@@ -211,7 +275,7 @@ class Polytope:
         x = checks.point(x, self.shape, "Polytope")
         if not np.isfinite(x).all():
             return False
-        room, eps = tolerance * self.diameter, 8 * np.finfo(float).eps
+        room, eps = tolerance * (self.diameter or self.max_norm), 8 * np.finfo(float).eps
         slack = room + eps * np.abs(x)
         if np.any(x < self.lower - slack) or np.any(x > self.upper + slack):
             return False
@@ -223,6 +287,15 @@ class Polytope:
                 if np.any((np.abs(off) if equal else off) > allowed):
                     return False
         return True
+
+
+PACKED = ("symmetric", "diag", "PSD", "NSD", "hermitian", "complex", "imag", "sparsity")
+"""Attributes of a variable of CVXPY whose entries are not its columns."""
+
+
+def _part(begin: int, shape: tuple[int, ...], x: np.ndarray) -> np.ndarray:
+    """The value of a variable of CVXPY, which stands column after column from ``begin`` on in a point."""
+    return np.asarray(x)[begin : begin + math.prod(shape)].reshape(shape, order="F")
 
 
 def _block(matrix: Any, side: Any, left: str, right: str) -> tuple[Any, np.ndarray]:

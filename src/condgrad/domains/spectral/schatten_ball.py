@@ -83,11 +83,11 @@ def _schatten_balls() -> Examples:
 
 def _in_schatten_ball(ball: SchattenBall, rng: np.random.Generator) -> np.ndarray:
     x = sparse_normal(ball.shape, rng)
-    return in_ball(ball, x, float(np.linalg.norm(np.linalg.svd(x, compute_uv=False), ball.p)), rng)
+    return in_ball(ball, x, entrywise_norm(np.linalg.svd(x, compute_uv=False), ball.p), rng)
 
 
 def _schatten_minimum(ball: SchattenBall, g: np.ndarray) -> float:
-    return -ball.radius * float(np.linalg.norm(np.linalg.svd(g, compute_uv=False), ball.p / (ball.p - 1)))
+    return -ball.radius * entrywise_norm(np.linalg.svd(g, compute_uv=False), ball.p / (ball.p - 1))
 
 
 ENTRY = DomainEntry(

@@ -1,0 +1,61 @@
+"""What every set in the registry must do, on random instances of it, many of them degenerate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.contract.drawn_sets import DRAW, exact
+
+import condgrad as cg
+from condgrad.domains import DOMAINS
+from condgrad.runtime.signals import receiving
+from condgrad.testing import check_domain
+
+
+def test_random_instances_of_every_set_are_drawn():
+    assert sorted(DRAW) == sorted(DOMAINS.keys() - {"user"}), "add a function to tests/contract/drawn_sets.py"
+
+
+@pytest.mark.parametrize("name", DRAW)
+@settings(max_examples=5, deadline=None, derandomize=True, database=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_random_instances_keep_the_contract(name, seed):
+    entry, domain = DOMAINS[name], DRAW[name](np.random.default_rng(seed))
+    facts = {"sample": entry.sample, "least": entry.least, "vertices": entry.vertices}
+    with receiving():  # errors of the elliptope's oracle, which are below the tolerance
+        report = check_domain(
+            domain, **facts, exact_diameter=exact(domain), tolerance=entry.accuracy, trials=8, seed=seed
+        )
+    assert report.passed and not report.notes, f"{domain!r}\n{report}"
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_directions_and_points_that_are_not_of_the_shape_are_refused_in_one_sentence(name):
+    domain = DRAW[name](np.random.default_rng(0))
+    for oracle in ("lmo", "atom", "project", "contains"):
+        if hasattr(domain, oracle):
+            with pytest.raises(ValueError, match=r"^[A-Z][^.]* has shape .* was expected[^.]*\.$"):
+                getattr(domain, oracle)(np.ones((2, *domain.shape)))
+
+
+@pytest.mark.parametrize("n", [20, 50])
+@pytest.mark.parametrize(
+    "second", [cg.L2Ball, lambda n, r: cg.LpBall(n, 3.0, r), lambda n, r: cg.Ellipsoid(np.linspace(0.1, 5.0, n), r)]
+)
+@pytest.mark.parametrize(
+    "combine", [cg.MinkowskiSum, lambda *sets: cg.HullOfUnion(cg.MinkowskiSum(*sets), cg.LinfBall(sets[0].shape, 0.01))]
+)
+def test_sums_with_curved_sets_contain_their_vertices(combine, second, n):
+    """500 vertices of a hull are too few for nine digits of a point on a curved boundary in 20 dimensions."""
+    domain, rng = combine(cg.Simplex(n), second(n, 0.3)), np.random.default_rng(n)
+    g = rng.standard_normal(n)
+    vertex, other = domain.lmo(g), domain.lmo(rng.standard_normal(n))
+    assert domain.contains(vertex) and domain.contains((vertex + other) / 2)
+    assert not domain.contains(vertex - 1e-6 * g / np.linalg.norm(g))
+
+
+def test_a_set_of_one_point_has_a_tolerance_relative_to_the_point():
+    domain = cg.Polytope(lower=[-0.3], upper=[-0.3])
+    assert domain.contains(np.array([-0.3 * (1 + 1e-10)])) and not domain.contains(np.array([-0.3 * (1 + 1e-8)]))
