@@ -8,8 +8,8 @@ entries only; all others are then regressed robustly on these.
 A fit from this start may replace the best fit of the paths in two cases. Either it predicts the typical held-out entry much
 better, by the median error, and does not increase the mean absolute error: nearly half of the held-out entries may be wrong, and
 a heavy tail of real structure, which a narrow fit does not explain, increases the mean. Or all of its errors are either ordinary
-or gross, and it has clearly more inliers, or predicts them as well with a smaller rank: so a block of wrong entries does not become
-a component.
+or gross, and it has clearly more inliers, or predicts them as well with a smaller rank: so a block of wrong entries does not
+become a component.
 """
 
 from __future__ import annotations
