@@ -96,7 +96,7 @@ def sensors_job(name: str, holes: str, seed: int) -> Job:
 
     def work() -> Iterator[Row]:
         case, period = sensors(name, holes, seed), SENSORS[name](seed)[1]
-        row = next(table_job("sensors", name, holes, lambda: case, seed, False).work())
+        [row] = table_job("sensors", name, holes, lambda: case, seed, False).work()
         begun = process_time()
         model = RobustCompletion(period=period, random_state=seed).fit(case.seen.T)
         row |= {f"{TENSOR} CPU": process_time() - begun, TENSOR: case.error(model.fill("nothing").T)}
