@@ -228,7 +228,8 @@ def split_like_holes(fit: Fit, period: int) -> tuple[Completion, HeldOut]:
     whole = order[np.cumsum(sizes[order]) <= in_blocks * wanted]
     out = np.isin(blocks, whole)
     single = np.flatnonzero(~out)
-    out[fit.rng.choice(single, max(int(wanted) - np.count_nonzero(out), 1), replace=False)] = True
+    remaining = max(int(wanted) - int(np.count_nonzero(out)), 1)
+    out[fit.rng.choice(single, remaining, replace=False)] = True
     held_out = HeldOut(rows[out], cols[out], values[out])
     return Completion(rows[~out], cols[~out], values[~out], (m, n)), held_out
 
