@@ -7,7 +7,8 @@ pattern of the entries. Each candidate replaces the best so far only where held-
 Candidates are compared by numbers that none of them minimises, entry by entry: the differences of their absolute errors, which
 outliers can't change by more than the difference of the predictions, and the differences of their squared errors, each error
 limited to a multiple of the scale of the data, so that the tail of real structure counts. Both differences are divided by their
-standard errors and added. A narrower loss must be better by more than chance.
+standard errors and added. A narrower loss must be better by more than chance. A start from a principal component pursuit, for
+data of which a third may be wrong, has criteria of its own (see pursuit.py).
 """
 
 from __future__ import annotations

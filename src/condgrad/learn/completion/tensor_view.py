@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.fft import dct, idct
@@ -228,7 +228,8 @@ def split_like_holes(fit: Fit, period: int) -> tuple[Completion, HeldOut]:
     whole = order[np.cumsum(sizes[order]) <= in_blocks * wanted]
     out = np.isin(blocks, whole)
     single = np.flatnonzero(~out)
-    out[fit.rng.choice(single, max(int(wanted) - np.count_nonzero(out), 1), replace=False)] = True
+    remaining = max(int(wanted) - int(np.count_nonzero(out)), 1)
+    out[fit.rng.choice(single, remaining, replace=False)] = True
     held_out = HeldOut(rows[out], cols[out], values[out])
     return Completion(rows[~out], cols[~out], values[~out], (m, n)), held_out
 
@@ -255,7 +256,7 @@ def search_views(
         fit.report(f"tensor view: {view.loss} loss, {view.truncation:.0%} unshrunk, smoothness {view.smoothness:g}", 4)
         return view, held_out.validate(fit, fit_view(train, plain, view))
 
-    widths = () if robust == "squared" else (1.0,) if fit.sigma is not None else SETTINGS.widths
+    widths: tuple[float, ...] = () if robust == "squared" else (1.0,) if fit.sigma is not None else SETTINGS.widths
     views = [first._replace(loss=robust, sigma=width * plain.sigma) for width in widths]
     if auto or robust == "squared":
         views.insert(0, first._replace(loss="squared"))
@@ -264,7 +265,7 @@ def search_views(
         now = tried(view)
         if evidence(now[1], best[1]) > (narrower_evidence if best[0].loss == "squared" else 0.0):
             best = now
-    settings: list[dict[str, float]] = [{"truncation": share} for share in SETTINGS.truncations[1:]]
+    settings: list[dict[str, Any]] = [{"truncation": share} for share in SETTINGS.truncations[1:]]
     settings += [{"smoothness": size} for size in SETTINGS.smoothness]
     for change in settings:
         now = tried(best[0]._replace(**change))
