@@ -31,7 +31,7 @@ class ShardedPattern:
     """
 
     def __init__(self, held: Shards, shape: tuple[int, int], loss: Loss, summaries: tuple[shards.ShardSummary, ...]):
-        self.held, self.shape, self.loss, self.summaries = held, shape, loss, summaries
+        self._held, self.shape, self.loss, self.summaries = held, shape, loss, summaries
         self.n_shards, self.size = held.n_shards, sum(summary.entries for summary in summaries)
 
     @classmethod
@@ -59,6 +59,11 @@ class ShardedPattern:
     ) -> DerivedShards:
         """Return what a function makes of each shard, on the workers, as in :class:`DerivedShards`."""
         return DerivedShards(self.held, function, by_shard, common, last)
+
+    @property
+    def held(self) -> Shards:
+        """The shards of entries on the workers. Not an attribute: the fingerprint of a run describes those."""
+        return self._held
 
     @property
     def dtype(self) -> np.dtype[Any]:
