@@ -136,7 +136,7 @@ def _whole(fit: Fit, train: Completion, rows: np.ndarray, cols: np.ndarray, star
             continue
         side, bias = (V, col_bias) if axis == 0 else (U / np.maximum(values, 1e-300), row_bias)
         targets = train.values[used] - mean - bias[other[used]]
-        penalty = prior_penalties(loss, start.sigma, np.count_nonzero(known), values)
+        penalty = prior_penalties(loss, start.sigma, int(known.sum()), values)
         found, factors = fold_in_rows(side, values, (own[used], other[used], targets), len(known), loss, penalty, ridge)
         if axis == 0:
             U[~known], row_bias[~known] = factors[~known], found[~known]
