@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,10 +53,10 @@ def test_a_start_needs_clean_errors_or_a_much_smaller_median() -> None:
     rng = np.random.default_rng(0)
     tail = rng.standard_t(1.5, size=2000)
 
-    def other(errors: np.ndarray, rank: int | None = 3) -> SimpleNamespace:
+    def other(errors: np.ndarray, rank: int | None = 3) -> Any:
         return SimpleNamespace(residuals=errors, model=SimpleNamespace(rank=rank))
 
-    def prefers(errors: np.ndarray, rank: int, against: SimpleNamespace) -> bool:
+    def prefers(errors: np.ndarray, rank: int, against: Any) -> bool:
         return preferred(errors, rank, against, [against])
 
     assert prefers(0.5 * tail, 5, other(tail)) and not prefers(0.9 * tail, 5, other(tail))
