@@ -30,12 +30,13 @@ from condgrad.solvers.igt_sfw import igt_sfw
 from condgrad.solvers.lazy_frank_wolfe import check_factor, lazy_frank_wolfe
 from condgrad.solvers.momentum_ncgs import momentum_ncgs
 from condgrad.solvers.momentum_sfw import momentum_sfw, one_sample_sfw
-from condgrad.solvers.ncgs import ncgs
+from condgrad.solvers.ncgs import NCGS, ncgs
 from condgrad.solvers.ncgs_ii import ncgs_ii
 from condgrad.solvers.ncgs_spider import ncgs_spider
 from condgrad.solvers.ncgs_vr import ncgs_vr
 from condgrad.solvers.pairwise import pairwise
 from condgrad.solvers.parameter_free_frank_wolfe import parameter_free_frank_wolfe
+from condgrad.solvers.face import OnFaces, on_faces
 from condgrad.solvers.polish import Polished
 from condgrad.solvers.projected_gradient import projected_gradient
 from condgrad.solvers.sagafw import sagafw, sagafw_s
@@ -418,12 +419,15 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
         )
     solver = method.make(problem, setup, **options)
     polish = getattr(solver, "polish", False)
-    if setup.polish is True and not polish:
+    faces = isinstance(solver, NCGS) and on_faces(solver, setup)
+    if setup.polish is True and not (polish or faces):
         raise TypeError(f"polish=True is for method 'ncgs', '{name}' has no factored phase: leave polish out.")
     if problem.objective.smoothness is None:
         solver = Backtracking(solver)
     if polish and isinstance(setup.schedule, practical):
         solver = Polished(solver, setup.inner, setup.schedule.eps, arrays=setup.polish is True)
+    if faces:
+        solver = OnFaces(solver, setup.mapping, setup.gap)
     return WarmStart(solver, setup.warm_start) if setup.warm_start and method.slides else solver
 
 
