@@ -105,6 +105,11 @@ FIRST: dict[str, tuple[str, ...]] = {
     "solvers/spider_fw.py": (f"{LOCKSTEP} -k 'spider-fw or sarah'",),
     "solvers/polish.py": ("tests/test_polish.py -k 'not lockstep'",),
     "linalg/lbfgs.py": ("tests/test_polish.py -k 'lbfgs or budget'", "tests/test_polish.py"),
+    "linalg/simplex_bfgs.py": (
+        "tests/test_face.py -k 'lockstep or secant or finite or converges'",
+        "tests/test_face.py",
+    ),
+    "solvers/face.py": ("tests/test_face.py",),
     "domains/spectral/_factored.py": ("tests/test_polish.py",),
     "driver/ending.py": (f"{HONESTY} tests/test_regressions.py tests/test_answers.py", DRIVER),
     "driver/checkpoint.py": ("tests/test_checkpoints.py", RESUMING),
@@ -150,6 +155,18 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("            return new\n        try:", "            return state\n        try:", "a step that has converged is lost"),
         ("if form.start.size == 0 or pairs < MIN_PAIRS:", "if form.start.size == 0:", "no limit of memory"),
     ],
+    "linalg/simplex_bfgs.py": [
+        ("np.outer(y / curvature, y)", "np.outer(y / known, y)", "a pair that is divided by the curvature of B"),
+        ("if known <= 0 or curvature <= MIN_CURVATURE * known:", "if known <= 0:", "pairs of negative curvature"),
+        ("return B - Bw - Bw[:, None] + float(Bw @ w)", "return B - Bw + float(Bw @ w)", "a model that is not centred"),
+        ("w = to if t == 1.0 else (1 - t) * now.w + t * to", "w = to", "a step that is never shortened"),
+    ],
+    "solvers/face.py": [
+        ("if last is start or last.fun > before:", "if last is start:", "a phase may raise F"),
+        ("limit = 0.0 if found_none else asked.share * first", "limit = asked.share * first", "no phase goes to the end"),
+        ("if last is not start else replace(state, grad=grad))", "if False else replace(state, grad=grad))",
+         "what ends a phase loses what it has reached"),
+    ],
     "linalg/lbfgs.py": [
         ("share = float(s @ g) / curvature\n", "share = float(y @ g) / curvature\n", "y in place of s in the first loop"),
         (
@@ -193,7 +210,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("V = inner(direction, to_vertex)", "V = gamma * inner(direction, to_vertex)", "a gap that is too small by gamma"),
         ("if t == 1 and not own and moved", "if False and moved", "the centre is not offered as an atom"),
         ("own = hull.x is not None and same(hull.x, u)", "own = hull.x is not None", "the centre of the last prox for this one"),
-        ("inner(atom, from_origin) - gamma", "inner(atom, centre) - gamma", "a product with the new atom without the origin"),
+        ("last.products(from_origin) - gamma", "last.products(centre) - gamma", "a product with the new atom without the origin"),
         ("max(V, 0.0) + gap_rounding(direction, u_t, v_t, size)", "max(V, 0.0)", "a gap without its rounding"),
         ("- 2 * hull.gram[-number:]", "- hull.gram[-number:]", "a distance without its 2 in -2<a, b>"),
         ("if t == self.max_calls and moved > 0.0:", "if False:", "the last call does not measure the gap"),
@@ -258,7 +275,9 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("share = float(shares.min(initial=1.0))", "share = 1.0", "a step that leaves the simplex"),
         ("R[:j, j:] = self.R[:j, :j], self.R[:j, j + 1 :]", "R[:j, j:] = self.R[:j, :j], self.R[:j, j:-1]",
          "a factor with the column of the atom that left"),
-        ("slope = gram @ w - pull", "slope = gram @ w + pull", "the slope with the wrong sign of its linear part"),
+        ("        slope = gram @ w - pull\n    w /= w.sum()",
+         "        slope = gram @ w + pull\n    w /= w.sum()",
+         "the slope with the wrong sign of its linear part"),
     ],
     "inner/spectral.py": [
         ("domain.trace / gamma * (known", "1 / gamma * (known", "the gap's bound without the largest sum of values"),

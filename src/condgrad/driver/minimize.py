@@ -118,7 +118,8 @@ def minimize(
         the steps alone. Certificates are then computed only on some steps. Available for ``ncgs`` with the practical schedule, on
         sets that have a factored form (``NuclearBall``, ``Spectrahedron``). "auto": the phase is used if iterates are
         ``LowRank``, as with ``Completion``. False: the phase is not used, and each step has its certificate. True: the phase is
-        used for iterates that are arrays too; raises TypeError if the set has no factored form.
+        used for iterates that are arrays too; raises TypeError if the set has no factored form. With ``inner="corrective"`` the
+        phase minimises F over the hull of the atoms of the iterate, and each step has its certificate; "auto" and True use it.
     smoothness : float, SmoothnessEstimate or "estimate", default None
         The constant L to use in place of the objective's own: a number, or the result of :func:`condgrad.estimate_smoothness`,
         which also has the constants of the terms of a finite sum. "estimate": L is found by backtracking. None: the objective's

@@ -49,7 +49,7 @@ def simplex_bfgs(value: Value, grad: Slope, start: Iterate, B: np.ndarray) -> It
         From one iterate to the next, the value never increases by more than its rounding error.
     float
         The fall along the step: minus the derivative of the value at the iterate before, along the way to the minimiser of the
-        model. Near a solution it is twice the distance of that iterate's value from the minimum.
+        model. Near a solution it is once to twice the distance of that iterate's value from the minimum.
 
     Examples
     --------
@@ -100,7 +100,9 @@ def updated(B: np.ndarray, s: np.ndarray, y: np.ndarray) -> np.ndarray:
     return B + np.outer(y / curvature, y) - np.outer(Bs / known, Bs)
 
 
-def feasible_step(value: Value, grad: Slope, now: Iterate, to: np.ndarray, slope: float, lowest: float) -> Iterate | None:
+def feasible_step(
+    value: Value, grad: Slope, now: Iterate, to: np.ndarray, slope: float, lowest: float
+) -> Iterate | None:
     """Return an iterate between ``now`` and the weights ``to`` with a sufficiently lower value; None if there is none.
 
     ``slope`` is the derivative of the value along the way, ``lowest`` the lowest value so far.

@@ -161,8 +161,8 @@ def guessed(
 ) -> tuple[np.ndarray, np.ndarray, Factor] | None:
     """Weights, slope and factor from a guess of the active atoms, which begins with the indices ``active``; None if it fails.
 
-    In each round the value is minimised over the affine hull of the active atoms. Those with a negative weight are dropped, all at
-    once. If there are none, all atoms along which the value decreases become active. The guess may be wrong, as the value can
+    In each round the value is minimised over the affine hull of the active atoms. Those with a negative weight are dropped, all
+    at once. If there are none, all atoms along which the value decreases become active. The guess may be wrong, as the value can
     rise from round to round, and the rounds can be too few; the caller compares values and continues with single atoms.
     """
     found = None

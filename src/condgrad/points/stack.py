@@ -142,7 +142,8 @@ class Stack(Sequence[Any]):
         """The points of this stack, then those of the other one."""
         n_sparse = len(self) - len(self.rows) - len(self.others)
         kinds, rows, indices, values = (
-            np.concatenate([getattr(self, name), getattr(other, name)]) for name in ("kinds", "rows", "indices", "values")
+            np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("kinds", "rows", "indices", "values")
         )
         owners = np.concatenate([self.owners, other.owners + n_sparse])
         return Stack(self.shape, kinds, rows, owners, indices, values, self.others + other.others)

@@ -6,12 +6,15 @@ atom, and no linear minimisation. Sliding steps and this phase alternate: a slid
 their hull, where sliding steps alone converge at the linear rate of the condition number, and the next sliding step certifies the
 point over the whole set or finds what is missing.
 
-What is guaranteed is what solvers/polish.py says: a point is replaced only if F does not rise, so that option I's theorem holds,
-and every sliding step still bounds its gap. The phase is on by default with the practical schedule and never part of a theorem's.
+What is guaranteed is what solvers/polish.py says: a point is replaced only if F does not rise, so that option I's theorem
+holds, and every sliding step still bounds its gap. The phase is on by default with the practical schedule and never part of a
+theorem's.
 
-The phase ends once its gap over the hull, or its estimate of the squared mapping there, is well below the tolerance of the run,
-and before that if the last sliding step has found new atoms: then more are missing, and the phase only has to reduce the gap over
-the hull to a share of what it was.
+The phase begins if the last sliding step has found no new atoms, and ends once its gap over the hull, or its estimate of the
+squared mapping there, is well below the tolerance of the run. If the step has found atoms, more are missing. There is a phase
+then only on sets whose oracle returns several vertices in a call (a method ``atoms``), where few calls find all of them, and it
+only reduces the gap over the hull to a share of what it was. On other sets, such as the Birkhoff polytope, most of the time is
+spent on finding atoms, one in a call, and phases before the atoms are found took more time than they saved.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from condgrad.inner.condg import like
 from condgrad.linalg.lbfgs import Iterate
 from condgrad.linalg.simplex_bfgs import centred, gap_of, simplex_bfgs
 from condgrad.points import ActiveSet, SparseArray, norm2
-from condgrad.protocols import Inner, Point, Problem, Solver
+from condgrad.protocols import Point, Problem, Solver
 from condgrad.runtime.interruption import attach
 from condgrad.runtime.signals import heartbeat
 from condgrad.solvers.evaluation import Evaluation, grad_at, value_at
@@ -94,8 +97,11 @@ class OnFaces:
         hull = new.memory
         if new.certificate.upper <= self.eps or not 1 < np.count_nonzero(hull.weights) <= self.settings.max_atoms:
             return new
+        found_none = settled(state.memory, hull)
+        if not found_none and getattr(problem.domain, "atoms", None) is None:
+            return new
         try:
-            return self.improved(problem, new, settled(state.memory, hull))
+            return self.improved(problem, new, found_none)
         except ENDS as end:
             if not hasattr(end, "unfinished"):  # before the first iteration: the step of the solver is kept
                 attach(end, unfinished=new)
@@ -116,7 +122,9 @@ class OnFaces:
             for last, reached in self.descend(F, face, hull.gram, start, state, found_none):  # noqa: B007 - the last one is used
                 pass
         except ENDS as end:
-            attach(end, unfinished=moved(state, hull, last.w, reached) if last is not start else replace(state, grad=grad))
+            attach(
+                end, unfinished=moved(state, hull, last.w, reached) if last is not start else replace(state, grad=grad)
+            )
             raise
         if last is start or last.fun > before:
             return replace(state, grad=grad)

@@ -24,6 +24,7 @@ from condgrad.solvers.boosted_sfw import boosted_sfw
 from condgrad.solvers.cgs import cgs
 from condgrad.solvers.clipped_sfw import check_level, check_tail, clipped_sfw
 from condgrad.solvers.dca_frank_wolfe import check_concave, dca_frank_wolfe
+from condgrad.solvers.face import OnFaces, on_faces
 from condgrad.solvers.frank_wolfe import frank_wolfe
 from condgrad.solvers.fully_corrective import fully_corrective
 from condgrad.solvers.igt_sfw import igt_sfw
@@ -36,7 +37,6 @@ from condgrad.solvers.ncgs_spider import ncgs_spider
 from condgrad.solvers.ncgs_vr import ncgs_vr
 from condgrad.solvers.pairwise import pairwise
 from condgrad.solvers.parameter_free_frank_wolfe import parameter_free_frank_wolfe
-from condgrad.solvers.face import OnFaces, on_faces
 from condgrad.solvers.polish import Polished
 from condgrad.solvers.projected_gradient import projected_gradient
 from condgrad.solvers.sagafw import sagafw, sagafw_s
