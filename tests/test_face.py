@@ -99,6 +99,13 @@ def test_values_that_are_not_finite_are_stepped_back_from():
     assert last.w[0] == pytest.approx(0.8, abs=1e-5)
 
 
+def test_it_ends_where_rounding_has_made_the_model_indefinite():
+    """A LinAlgError of the factorisation would end the run."""
+    w, g = np.array([0.5, 0.3, 0.2]), np.array([1.0, -1.0, 0.5])
+    indefinite = -np.eye(3)
+    assert list(simplex_bfgs(lambda w: float(g @ w), lambda w: g, Iterate(w, float(g @ w), g), indefinite)) == []
+
+
 def test_it_has_nothing_to_do_at_a_minimum():
     w = np.array([1.0, 0.0])
     assert (

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from math import isfinite
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from condgrad.linalg.lbfgs import ARMIJO, Iterate, Slope, Value
 from condgrad.linalg.simplex_qp import nearest_weights
@@ -31,6 +32,8 @@ MIN_CURVATURE = 1e-8
 
 def simplex_bfgs(value: Value, grad: Slope, start: Iterate, B: np.ndarray) -> Iterator[tuple[Iterate, float]]:
     """Yield the iterates after ``start``. Ends when no step decreases the value. Near a solution, the reason is rounding.
+
+    It also ends if B is not positive definite by rounding, as it can be if atoms nearly coincide.
 
     Parameters
     ----------
@@ -62,7 +65,10 @@ def simplex_bfgs(value: Value, grad: Slope, start: Iterate, B: np.ndarray) -> It
     now, lowest, smallest, idle = start, start.fun, gap_of(start), 0
     while idle < MAX_IDLE:
         level = float(now.grad @ now.w)
-        to = nearest_weights(centred(B, now.w), level - now.grad, now.w)[0]
+        try:
+            to = nearest_weights(centred(B, now.w), level - now.grad, now.w)[0]
+        except LinAlgError:  # by rounding, B is not positive definite along differences of atoms that nearly coincide
+            return
         slope = float((now.grad - level) @ (to - now.w))
         found = feasible_step(value, grad, now, to, slope, lowest) if slope < 0 else None
         if found is None:
