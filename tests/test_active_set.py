@@ -259,3 +259,25 @@ def test_a_wrong_atom_of_a_users_set_is_noticed(asked: dict[str, Any]) -> None:
         assert "worse than" in str(error)
     else:
         assert result.status == "failed" and "worse than" in result.message
+
+
+@pytest.mark.parametrize("kinds", ["sparse", "rows", "mixed"])
+def test_products_of_two_stacks_are_those_of_their_points(kinds):
+    """Also of points without a common index, and of a stack that was joined from two."""
+    rng = np.random.default_rng(0)
+
+    def points(number):
+        dense = rng.standard_normal((number, 40)) * (rng.random((number, 40)) < 0.1)
+        sparse = [cg.SparseArray(np.flatnonzero(x), x[x != 0], (40,)) for x in dense]
+        return [
+            x if kinds == "rows" or (kinds == "mixed" and i % 2) else y
+            for i, (x, y) in enumerate(zip(dense, sparse, strict=True))
+        ]
+
+    first, second = points(5), points(7)
+    one, other = Stack.of(first[0]).with_points(first[1:]), Stack.of(second[0]).with_points(second[1:])
+    flat = np.array([np.asarray(x) for x in (*first, *second)])
+    np.testing.assert_allclose(one.products_with(other), flat[:5] @ flat[5:].T, atol=1e-13)
+    joined = one.with_points(other)
+    np.testing.assert_array_equal(np.array([np.asarray(x) for x in joined]), flat)
+    np.testing.assert_allclose(joined.products_with(joined), flat @ flat.T, atol=1e-13)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.simplex_qp import nearest_in_hull
 
+from condgrad.linalg import simplex_qp
 from condgrad.linalg.simplex_qp import factored, nearest_weights
 
 quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -109,3 +110,28 @@ def test_a_factor_from_before_changes_nothing(seed):
         assert np.allclose(weights @ P, anew @ P, atol=1e-9)
         assert np.array_equal(np.sort(factor.index), np.flatnonzero(weights))
         assert np.allclose(factor.R.T @ factor.R, (P @ P.T)[np.ix_(factor.index, factor.index)] + factor.shift)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_many_atoms_that_enter_at_once(seed, monkeypatch):
+    """From one atom to dozens: the guess of the active atoms ends at the minimiser that single atoms lead to."""
+    rng = np.random.default_rng(seed)
+    P = np.vstack([rng.standard_normal((20, 40)), np.eye(40)])
+    z, start = rng.dirichlet(np.ones(60)) @ P + 0.05 * rng.standard_normal(40), np.eye(60)[0]
+    w, _ = check_weights(P, z, start)
+    assert np.count_nonzero(w) > 10
+    rounds = []
+    monkeypatch.setattr(simplex_qp, "guessed", lambda *asked: rounds.append(1))  # which fails
+    single, _ = check_weights(P, z, start)
+    assert rounds == [1] and np.allclose(w @ P, single @ P, atol=1e-9)
+
+
+def test_a_wrong_guess_changes_nothing(monkeypatch):
+    """A guess with a higher value is dropped."""
+    rng = np.random.default_rng(3)
+    P, z = rng.standard_normal((30, 20)), rng.standard_normal(20)
+    start, far = np.ones(30) / 30, np.eye(30)[7]
+    wrong = lambda gram, pull, active, noise: (far, gram @ far - pull, factored(gram, np.array([7])))  # noqa: E731
+    monkeypatch.setattr(simplex_qp, "SEVERAL", 0)
+    monkeypatch.setattr(simplex_qp, "guessed", wrong)
+    check_weights(P, z, start)

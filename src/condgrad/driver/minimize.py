@@ -24,7 +24,7 @@ from condgrad.driver.result import Result
 from condgrad.driver.run import run
 from condgrad.driver.smoothness_estimate import SmoothnessEstimate
 from condgrad.driver.stopping import Mapping, Rule, Steps
-from condgrad.inner import INNERS, Spectral, inner_solver, suits
+from condgrad.inner import INNERS, Corrective, Spectral, inner_solver, suits
 from condgrad.points import LowRank
 from condgrad.protocols import Inner, Objective, Point, Problem, Reason, Record, Solver, SpectralSet, fits
 from condgrad.registration import known
@@ -118,7 +118,8 @@ def minimize(
         the steps alone. Certificates are then computed only on some steps. Available for ``ncgs`` with the practical schedule, on
         sets that have a factored form (``NuclearBall``, ``Spectrahedron``). "auto": the phase is used if iterates are
         ``LowRank``, as with ``Completion``. False: the phase is not used, and each step has its certificate. True: the phase is
-        used for iterates that are arrays too; raises TypeError if the set has no factored form.
+        used for iterates that are arrays too; raises TypeError if the set has no factored form. With ``inner="corrective"`` the
+        phase minimises F over the hull of the atoms of the iterate, and each step has its certificate; "auto" and True use it.
     smoothness : float, SmoothnessEstimate or "estimate", default None
         The constant L to use in place of the objective's own: a number, or the result of :func:`condgrad.estimate_smoothness`,
         which also has the constants of the terms of a finite sum. "estimate": L is found by backtracking. None: the objective's
@@ -350,7 +351,7 @@ def plan(
             f"warm_start is for spectral sets such as NuclearBall, {type(domain).__name__} is none: leave it out."
         )
     start = check_start(problem, x0)
-    if polish == "auto" and not isinstance(start, LowRank):
+    if polish == "auto" and not isinstance(start, LowRank) and not isinstance(inner, Corrective):
         polish = False
     from_nothing = x0 is None and isinstance(schedule, practical) and isinstance(inner, Spectral)
     warm = warm_start
@@ -358,8 +359,9 @@ def plan(
         warm = WARM_START if from_nothing and fits(objective, Objective) else 0
         # also with method="auto", which chooses ncgs, the method with the factored phase, on every set with a factored form
         warm = min(warm, WARM_START_OF_POLISH) if polish and (is_auto(method) or method == "ncgs") else warm
-    setup = Setup(schedule, inner, max(steps, 1), seed, warm, polish, certify=not measure)
     watched = eps if stop is None or stop.tolerance() is not None else None
+    gap = stop.gap_tolerance() if stop is not None else None
+    setup = Setup(schedule, inner, max(steps, 1), seed, warm, polish, watched or 0.0, gap or 0.0, certify=not measure)
     built = partial(build_checked, problem=problem, setup=setup, options=options, eps=watched, warm_start=warm_start)
     made = None
     if is_auto(method):

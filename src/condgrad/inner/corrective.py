@@ -122,8 +122,8 @@ def added(
     from_origin = larger.from_origin(centre)
     if larger.origin is not hull.origin:
         return larger, larger.products(from_origin) - gamma * larger.products(g)
-    last = larger.atoms.last(len(atoms))
-    return larger, np.append(pull, [inner(atom, from_origin) - gamma * inner(atom, g) for atom in last])
+    last = larger.atoms.kept(np.arange(len(hull.atoms), len(larger.atoms)))
+    return larger, np.append(pull, last.products(from_origin) - gamma * last.products(g))
 
 
 def distinct(hull: ActiveSet, number: int) -> bool:

@@ -23,6 +23,9 @@ RIDGE = 1e-10
 makes steps shorter than the best ones. The value still decreases, and steps are repeated until the value stops decreasing."""
 LARGER = 1e3
 """If the squared norm of a new atom is more than this factor times the shift, the shift and the factor are computed again."""
+SEVERAL, MAX_ROUNDS = 4, 8
+"""If the value decreases along at least SEVERAL atoms without weight, the active atoms are guessed in at most MAX_ROUNDS rounds
+(:func:`guessed`), each of which computes one factor; else the atoms become active one by one."""
 BLOCK = 8
 """Block size of the LAPACK routine that removes an atom from a factor by a QR factorisation."""
 EPS = float(np.finfo(float).eps)
@@ -124,8 +127,9 @@ def nearest_weights(
 
     The method is an active-set method from the given weights (Wolfe 1976). The active atoms are those with a positive weight.
     First the weights of the active atoms are optimised (:func:`walked`). Then the atom along which the value decreases fastest
-    becomes active, and the weights are optimised again. The method ends when the value decreases along no atom. ``known`` is a
-    factor from an earlier call. It is used if its atoms are the active atoms.
+    becomes active, and the weights are optimised again. The method ends when the value decreases along no atom. If it decreases
+    along several, the active atoms are first guessed (:func:`guessed`). ``known`` is a factor from an earlier call. It is used if
+    its atoms are the active atoms.
     """
     used = np.flatnonzero(weights > 0)
     if known is None or not np.array_equal(np.sort(known.index), used):
@@ -140,10 +144,46 @@ def nearest_weights(
         steepest = int(np.argmin(slope))
         if slope[steepest] >= level - noise or value >= last:  # a smaller decrease is a rounding error
             return w, known
+        guess = None
+        if last == np.inf and np.count_nonzero((slope < level - noise) & (w == 0)) >= SEVERAL:
+            guess = guessed(gram, pull, np.flatnonzero((slope < level - noise) | (w > 0)), noise)
         last = value
+        if guess is not None and float(guess[1] @ guess[0] - pull @ guess[0]) / 2 < value:
+            w, slope, known = guess
+            continue
         if w[steepest] == 0:
             known = known.with_atom(gram, steepest)
         w, slope, known = walked(gram, pull, w, slope, known)
+
+
+def guessed(
+    gram: np.ndarray, pull: np.ndarray, active: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray, Factor] | None:
+    """Weights, slope and factor from a guess of the active atoms, which begins with the indices ``active``; None if it fails.
+
+    In each round the value is minimised over the affine hull of the active atoms. Those with a negative weight are dropped, all
+    at once. If there are none, all atoms along which the value decreases become active. The guess may be wrong, as the value can
+    rise from round to round, and the rounds can be too few; the caller compares values and continues with single atoms.
+    """
+    found = None
+    for _ in range(MAX_ROUNDS):
+        factor = factored(gram, active)
+        inside = gram[np.ix_(active, active)]
+        start = np.full(len(active), 1 / len(active))
+        weights = start + factor.direction(inside @ start - pull[active])
+        if weights.min() <= 0:
+            active = active[weights > 0]
+            continue
+        w = np.zeros(len(pull))
+        w[active] = weights / weights.sum()
+        slope = gram @ w - pull
+        found = w, slope, factor
+        entering = slope < float(slope @ w) - noise
+        entering[active] = False
+        if not entering.any():
+            break
+        active = np.flatnonzero(entering | (w > 0))
+    return found
 
 
 def walked(

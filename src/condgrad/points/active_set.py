@@ -135,16 +135,17 @@ class ActiveSet:
         """The active set with these atoms appended in the given order, each with weight 0."""
         if self.origin is not None and not all(isinstance(atom, np.ndarray) for atom in atoms):
             return self._without_origin().with_atoms(atoms)
-        atoms = [self.from_origin(atom) for atom in atoms]
+        if self.origin is not None:
+            atoms = [self.from_origin(atom) for atom in atoms]
         n, stack = len(self.atoms), self.atoms.with_points(atoms)
         gram = np.empty((len(stack), len(stack)))
         gram[:n, :n] = self.gram
-        new = stack.kept(np.arange(n, len(stack)))
-        for i, atom in enumerate(atoms, n):
-            gram[i, :n] = gram[:n, i] = self.atoms.products(atom)
-            if len(new) > 1:
-                gram[i, n:] = new.products(atom)
-            gram[i, i] = norm2(atom)
+        if len(atoms) == 1:
+            gram[n, :n] = gram[:n, n] = self.atoms.products(atoms[0])
+            gram[n, n] = norm2(atoms[0])
+        else:
+            gram[n:] = stack.kept(np.arange(n, len(stack))).products_with(stack)
+            gram[:n, n:] = gram[n:, :n].T
         made = replace(self, atoms=stack, gram=gram, weights=np.append(self.weights, np.zeros(len(atoms))))
         if (numbers := vars(self).get("_by_key")) is not None:
             later = {key(atom): i for i, atom in reversed(list(enumerate(atoms, n)))}

@@ -74,8 +74,10 @@ class SparseArray(Structured):
     @classmethod
     def of_entries(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
         """The array with these entries, in any order. Values with the same index are added, and sums of 0 are left out."""
-        indices, places = np.unique(indices, return_inverse=True)
-        values = np.bincount(places, values, len(indices))
+        order = np.argsort(indices, kind="stable")
+        indices, values = indices[order], values[order]
+        first = np.flatnonzero(np.concatenate([[True], indices[1:] != indices[:-1]])[: len(indices)])
+        indices, values = indices[first], np.add.reduceat(values, first) if len(first) else values
         kept = values != 0
         return cls._of(indices[kept], values[kept], shape)
 
@@ -86,6 +88,10 @@ class SparseArray(Structured):
         if not isinstance(other, SparseArray):
             return NotImplemented
         self.same_shape(other)
+        if other.indices is self.indices:
+            values = self.values + other.values
+            if values.all():
+                return SparseArray._of(self.indices, values, self.shape)
         indices = np.concatenate([self.indices, other.indices])
         return SparseArray.of_entries(indices, np.concatenate([self.values, other.values]), self.shape)
 

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from condgrad.checks import read_only
 from condgrad.points.base import inner
@@ -120,6 +121,8 @@ class Stack(Sequence[Any]):
 
     def with_points(self, points: Sequence[Any]) -> Stack:
         """The stack with these points appended."""
+        if isinstance(points, Stack):
+            return self._joined(points)
         kinds = [_kind(x) for x in points]
         rows = [x.reshape(1, -1) for x, kind in zip(points, kinds, strict=True) if kind == ROW]
         sparse = [x for x, kind in zip(points, kinds, strict=True) if kind == SPARSE]
@@ -135,9 +138,26 @@ class Stack(Sequence[Any]):
         all_kinds = np.append(self.kinds, np.array(kinds, dtype=np.uint8))
         return Stack(self.shape, all_kinds, all_rows, owners, indices, values, others)
 
-    def last(self, number: int) -> list[Any]:
-        """The last ``number`` points of the stack."""
-        return [self[i] for i in range(len(self) - number, len(self))]
+    def _joined(self, other: Stack) -> Stack:
+        """The points of this stack, then those of the other one."""
+        n_sparse = len(self) - len(self.rows) - len(self.others)
+        kinds, rows, indices, values = (
+            np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("kinds", "rows", "indices", "values")
+        )
+        owners = np.concatenate([self.owners, other.owners + n_sparse])
+        return Stack(self.shape, kinds, rows, owners, indices, values, self.others + other.others)
+
+    def products_with(self, other: Stack) -> np.ndarray:
+        """The inner products of all points of this stack, in rows, with all points of the other one, in columns."""
+        if not (self.all_sparse and other.all_sparse):
+            return np.array([other.products(x) for x in self]).reshape(len(self), len(other))
+        used = np.unique(self.indices)
+        at = np.minimum(np.searchsorted(used, other.indices), max(len(used) - 1, 0))
+        common = np.flatnonzero(used[at] == other.indices) if len(used) else np.zeros(0, dtype=int)
+        mine = csr_array((self.values, (self.owners, np.searchsorted(used, self.indices))), (len(self), len(used)))
+        others = csr_array((other.values[common], (at[common], other.owners[common])), (len(used), len(other)))
+        return (mine @ others).toarray()
 
     def kept(self, used: np.ndarray) -> Stack:
         """The stack of the points with the indices ``used``, which are in increasing order."""

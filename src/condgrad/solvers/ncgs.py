@@ -68,10 +68,14 @@ class NCGSState(State):
     """With ``momentum``: the point before x; None: momentum has not begun."""
     since_restart: int = 0
     """With ``momentum``: number of steps since its last restart."""
+    on_face: bool = False
+    """Whether x is the point of a face phase that followed the step (solvers/face.py)."""
 
     @property
     def phase(self) -> str:
-        """The phase in the trace: "momentum" once momentum has begun."""
+        """The phase in the trace: "face" if a face phase followed the step, "momentum" once momentum has begun."""
+        if self.on_face:
+            return "face"
         return "main" if self.previous is None else "momentum"
 
 

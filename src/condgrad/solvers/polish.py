@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgrad.checks import FAULTS
+from condgrad.inner import Corrective
 from condgrad.linalg.lbfgs import Iterate, lbfgs
 from condgrad.points import LowRank
 from condgrad.protocols import BudgetEnd, FactoredForm, Inner, Point, Problem, Solver
@@ -227,6 +228,8 @@ def polishes(problem: Problem, wanted: bool | str, adaptive: bool, inner: Inner)
     """
     owner = type(problem.domain).__name__
     offers = getattr(problem.domain, "factored", None) is not None
+    if isinstance(inner, Corrective) and adaptive:
+        return False  # the face phase (solvers/face.py)
     if wanted is False or (wanted == "auto" and not getattr(problem.objective, "low_rank", False)):
         return False
     lacking = ""

@@ -24,13 +24,14 @@ from condgrad.solvers.boosted_sfw import boosted_sfw
 from condgrad.solvers.cgs import cgs
 from condgrad.solvers.clipped_sfw import check_level, check_tail, clipped_sfw
 from condgrad.solvers.dca_frank_wolfe import check_concave, dca_frank_wolfe
+from condgrad.solvers.face import OnFaces, on_faces
 from condgrad.solvers.frank_wolfe import frank_wolfe
 from condgrad.solvers.fully_corrective import fully_corrective
 from condgrad.solvers.igt_sfw import igt_sfw
 from condgrad.solvers.lazy_frank_wolfe import check_factor, lazy_frank_wolfe
 from condgrad.solvers.momentum_ncgs import MomentumNCGS, momentum_ncgs
 from condgrad.solvers.momentum_sfw import momentum_sfw, one_sample_sfw
-from condgrad.solvers.ncgs import ncgs
+from condgrad.solvers.ncgs import NCGS, ncgs
 from condgrad.solvers.ncgs_ii import ncgs_ii
 from condgrad.solvers.ncgs_spider import ncgs_spider
 from condgrad.solvers.ncgs_vr import ncgs_vr
@@ -423,7 +424,8 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
         )
     solver = method.make(problem, setup, **options)
     polish = getattr(solver, "polish", False)
-    if setup.polish is True and not polish:
+    faces = isinstance(solver, NCGS) and on_faces(solver, setup)
+    if setup.polish is True and not (polish or faces):
         raise TypeError(f"polish=True is for method 'ncgs', '{name}' has no factored phase: leave polish out.")
     if found and isinstance(solver, MomentumNCGS | StochasticNCGS):
         solver = SampledSmoothness(solver, setup.seed)
@@ -431,6 +433,8 @@ def build(name: str, problem: Problem, setup: Setup, options: dict[str, Any]) ->
         solver = Backtracking(solver)
     if polish and isinstance(setup.schedule, practical):
         solver = Polished(solver, setup.inner, setup.schedule.eps, arrays=setup.polish is True)
+    if faces:
+        solver = OnFaces(solver, setup.mapping, setup.gap)
     return WarmStart(solver, setup.warm_start) if setup.warm_start and method.slides else solver
 
 

@@ -76,6 +76,10 @@ class Setup:
     warm_start: int = 0
     """Number of Frank-Wolfe steps before a sliding method starts."""
     polish: bool | str = False
-    """Whether F is decreased over the factors of each iterate (solvers/polish.py); "auto": where it pays."""
+    """Whether F is decreased over the factors or the face of each iterate (solvers/polish.py, face.py); "auto": where it pays."""
+    mapping: float = 0.0
+    """Tolerance of the run on the squared gradient mapping; 0: it has none."""
+    gap: float = 0.0
+    """Tolerance of the run on the Frank-Wolfe gap; 0: it has none."""
     certify: bool = True
     """Whether the certificates of the method's own steps are used. They are not if the driver measures every iterate."""
