@@ -170,7 +170,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/face.py": [
         ("if last is start or last.fun > before:", "if last is start:", "a phase may raise F"),
         ("limit = 0.0 if found_none else asked.share * first", "limit = asked.share * first", "no phase goes to the end"),
-        ("if last is not start else replace(state, grad=grad))", "if False else replace(state, grad=grad))",
+        ("if last is not start else replace(state, grad=grad)\n", "if False else replace(state, grad=grad)\n",
          "what ends a phase loses what it has reached"),
     ],
     "linalg/lbfgs.py": [
@@ -240,14 +240,14 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("digest.update(np.asarray(values, dtype=float).tobytes())", "pass", "one point for all with entries at the same places"),
     ],
     "points/sparse_array.py": [
-        ("values = np.bincount(places, values, len(indices))", "values = values[: len(indices)]",
+        ("np.add.reduceat(values, first) if", "values[first] if",
          "repeated entries are not added"),
         ("kept = values != 0", "kept = values == values", "what cancels stays as a stored 0"),
         ("[self.indices] += self.values", "[self.indices] = self.values", "takes the place of an array's entries"),
         ("@ other.values[others]", "@ other.values[mine]", "the product with other entries"),
         ("if rest < CANCELLATION_RATIO * whole:", "if False:", "a distance that has lost its digits"),
         ("(here - self.values) ** 2", "(here + self.values) ** 2", "the distance from minus the point"),
-        ("indices, values = indices[order], values[order]", "indices = indices[order]",
+        ("indices, values = indices[order], values[order]\n            if", "indices = indices[order]\n            if",
          "values in another order than their indices"),
     ],
     "points/blocks.py": [
