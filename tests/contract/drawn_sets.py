@@ -1,4 +1,4 @@
-"""Random instances of every set in the registry: small, so that they can be compared by brute force, and often degenerate.
+"""Random instances of the sets in the registry: small, so that they can be compared by brute force, and often degenerate.
 
 One function a set, by its name in the registry. Degenerate means: a single entry, bounds that meet, ties among weights, an edge
 beside another one, a row of a matrix, a radius of 1e-6 or 1e6, parts of a combination that are combinations themselves.
