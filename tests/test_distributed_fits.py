@@ -389,6 +389,7 @@ def test_options_of_workers_that_do_not_go_together_are_refused(tmp_path: Path, 
         (["--workers", "0"], "--workers is 0: give a number of at least 1"),
         (["--timeout", "3"], "--timeout is about workers: give --workers or --scheduler too"),
         (["--workers", "2", "--wide"], "--wide is not possible if workers read the data"),
+        (["--workers", "2", "--period", "24"], "--period is not possible if workers read the data"),
         (["--workers", "2"], r"There are no files *.parquet or *.csv in"),
     ):
         assert main(["complete", str(tmp_path / "none"), "--out", str(tmp_path / "m.npz"), *options]) == 2
@@ -423,3 +424,24 @@ def test_predictions_are_written_in_parts(tmp_path: Path, monkeypatch: Any) -> N
     assert (
         parquet.read_table(tmp_path / "top.parquet")["value"].to_numpy()[0] == model.recommend([3], 1, False)[1][0, 0]
     )
+
+
+def test_pairs_in_parquet_files_are_named_and_counted(tmp_path: Path, capsys: Any) -> None:
+    """Positions of columns were refused, other columns taken for pairs, and a missing file reported as the output."""
+    pandas = pytest.importorskip("pandas")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    model = RobustCompletion(**SHORT).fit(entries())
+    model.save(tmp_path / "m.npz")
+    pairs, out = tmp_path / "pairs.parquet", tmp_path / "p.parquet"
+    pandas.DataFrame({"time": [9, 9, 9], "a": [1, 2, 900], "b": [3, 4, 5]}).to_parquet(pairs)
+    predict = ["predict", str(tmp_path / "m.npz"), str(pairs), "--out", str(out)]
+    assert main(predict) == 2 and "the columns time, a, b: name two of them" in capsys.readouterr().err
+    for columns in ("1,2", "a,b"):
+        assert main([*predict, "--columns", columns]) == 0
+        assert "1 of 3 pairs has a row that was not in the training data" in capsys.readouterr().err
+        assert np.array_equal(parquet.read_table(out)["value"].to_numpy(), model.predict([[1, 3], [2, 4], [900, 5]]))
+    assert main([*predict, "--columns", "1,7"]) == 2 and "name two of them" in capsys.readouterr().err
+    pairs.unlink()
+    assert main(predict) == 2
+    said = capsys.readouterr().err
+    assert str(pairs) in said and str(out) not in said

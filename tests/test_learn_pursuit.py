@@ -41,6 +41,23 @@ def test_errors_of_one_sign_and_in_a_block_are_left_out(where: Wrong) -> None:
     assert model.loss_ == "welsch" and [candidate.pursued for candidate in model.candidates_] == [False] * 3 + [True]
 
 
+def test_a_real_group_of_rows_is_no_block_of_wrong_entries() -> None:
+    """The pursuit of clean data left out a component that an eighth of the entries have: its rank was smaller."""
+    rng = np.random.default_rng(10)
+    truth = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 50))
+    truth[::4, :25] += 8
+    model = RobustCompletion(average=False).fit(
+        np.where(rng.random(truth.shape) < 0.7, truth + 0.1 * rng.normal(size=truth.shape), np.nan)
+    )
+    assert np.linalg.norm(model.fill("nothing") - truth) < 0.05 * np.linalg.norm(truth)
+
+
+def test_a_given_radius_leaves_the_pursuit_out() -> None:
+    """The fit from the pursuit is in no ball: its nuclear norm replaced the given radius."""
+    model = RobustCompletion(radius=20.0, average=False).fit(raised(one_sided)[1])
+    assert model.radius_ == 20 and not any(candidate.pursued for candidate in model.candidates_)
+
+
 def test_rows_and_columns_outside_of_the_sample_are_regressed_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pursuit, "MAX_SIDE", 110)
     truth, X = raised(one_sided)
@@ -63,10 +80,14 @@ def test_a_start_needs_clean_errors_or_a_much_smaller_median() -> None:
     assert not prefers(tail, 2, other(tail))  # a smaller rank, but the errors have a tail
     noise = rng.normal(size=2000)
     gross = np.where(rng.random(2000) < 0.1, 50.0, noise)
-    assert prefers(gross, 2, other(noise)) and not prefers(gross, 3, other(noise))
-    assert not prefers(gross, 2, other(noise, rank=None))
     fewer = np.where(rng.random(2000) < 0.3, 5.0, gross)
     assert prefers(gross, 3, other(fewer)) and not prefers(gross, 4, other(fewer))
+    part = rng.random(2000)
+    block = np.where(part < 0.08, 50.0, noise)
+    assert prefers(block, 2, other(noise)) and not prefers(block, 3, other(noise))
+    assert not prefers(block, 2, other(noise, rank=None))
+    many = np.where(part < 0.12, 50.0, noise)
+    assert not prefers(many, 2, other(noise))  # too many entries for a block of wrong ones
     # a fit with a smaller mean of the errors explains the tail of the data
     assert not prefers(0.3 * tail * np.abs(tail), 3, other(tail))
 

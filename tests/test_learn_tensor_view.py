@@ -193,3 +193,17 @@ def test_the_command_has_the_option(tmp_path: Path, capsys: pytest.CaptureFixtur
     pd.DataFrame(seen, index=[f"s{i:02}" for i in range(12)], columns=[f"t{j}" for j in range(160)]).to_csv(path)
     assert main([*order, "--period", "8"]) == 2
     assert "do not tell the times between them" in capsys.readouterr().err
+
+
+def test_a_wide_file_may_have_whole_numbers_for_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The names of columns were text, sorted as 0, 1, 10, and the message asked for the whole numbers that were given."""
+    _, seen = readings(8, 6, 4)
+    table = pd.DataFrame(seen, index=[f"s{i}" for i in range(8)])
+    table.to_csv(tmp_path / "wide.csv")
+    said = ["--period", "4", "--no-report", "--quiet", "--loss", "huber", "--sigma", "0.1"]
+    assert main(["complete", str(tmp_path / "wide.csv"), "--out", str(tmp_path / "m.npz"), *said]) == 0
+    assert RobustCompletion.load(tmp_path / "m.npz").col_ids_.tolist() == list(range(24))
+    capsys.readouterr()
+    table.add_prefix("t").to_csv(tmp_path / "wide.csv")
+    assert main(["complete", str(tmp_path / "wide.csv"), "--out", str(tmp_path / "m.npz"), *said]) == 2
+    assert "columns such as 't0', whose names do not tell" in capsys.readouterr().err

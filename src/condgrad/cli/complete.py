@@ -309,8 +309,10 @@ def predict(arguments: Any) -> int:
 def predict_in_parts(arguments: Any, model: RobustCompletion) -> int:
     """Write predictions to a Parquet file, a part at a time."""
     from condgrad.data import parquet_stream
+    from condgrad.learn.completion.entries import positions
+    from condgrad.learn.completion.table_labels import names_of
 
-    many = 0
+    many, new = 0, [0, 0]
     with parquet_stream.predictions(make_parent(arguments.out)) as write:
         if arguments.top is not None:
             parts = recommendations(
@@ -324,10 +326,20 @@ def predict_in_parts(arguments: Any, model: RobustCompletion) -> int:
                 raise ValueError(
                     f"The pairs in {arguments.pairs} are not in a Parquet file: write --out FILE.csv for them."
                 )
-            columns = None if arguments.columns is None else [name.strip() for name in arguments.columns.split(",")]
-            for rows, cols in parquet_stream.pairs(arguments.pairs, columns):
+            known, shape = names_of(model), (len(model.row_biases_), len(model.col_biases_))
+            for rows, cols in parquet_stream.pairs(arguments.pairs, columns_of(arguments)):
                 write(rows, cols, model.predict_names(rows, cols))
                 many += len(rows)
+                for k, names in enumerate((rows, cols)):
+                    new[k] += int(np.count_nonzero(positions(names, known[k], shape[k]) < 0))
+    for what, number in zip(("row", "column"), new, strict=True):
+        if number:
+            have = "has" if number == 1 else "have"
+            print(
+                f"condgrad: {number:,} of {counted(many, 'pair')} {have} a {what} that was not in the training data: predicted "
+                "from the biases alone.",
+                file=sys.stderr,
+            )
     say(f"{counted(many, 'prediction')}: {arguments.out}")
     return 0
 
@@ -390,20 +402,25 @@ def load_entries(arguments: Any, path: Path, values: bool = True) -> Observation
     """Load the entries (or, without values, the pairs) of a file with the reading options of the command line."""
     from condgrad.data import load
 
-    columns: Any = None if arguments.columns is None else [name.strip() for name in arguments.columns.split(",")]
-    if columns is not None and all(map(str.isdecimal, columns)):
-        columns = [int(name) for name in columns]
     with advice_for_command_line():
         return load(
             path,
             arguments.format,
-            columns,
+            columns_of(arguments),
             strict=arguments.strict,
             values=values,
             delimiter={"\\t": "\t", "tab": "\t"}.get(arguments.delimiter, arguments.delimiter),
             header=False if arguments.no_header else None,
             wide=getattr(arguments, "wide", False) or None,
         )
+
+
+def columns_of(arguments: Any) -> Any:
+    """The columns of --columns, by name or counted from 0; None if they are not given."""
+    if arguments.columns is None:
+        return None
+    names = [name.strip() for name in arguments.columns.split(",")]
+    return [int(name) for name in names] if all(map(str.isdecimal, names)) else names
 
 
 @contextmanager

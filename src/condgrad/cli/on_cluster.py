@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from condgrad.data import Cleanup
     from condgrad.distributed import ShardedCompletion
 
-NOT_ON_A_CLUSTER = ("filled", "keep", "wide", "delimiter", "no_header", "format", "strict")
-"""Options of `condgrad complete` for files that are read in this process."""
+NOT_ON_A_CLUSTER = ("filled", "keep", "wide", "delimiter", "no_header", "format", "strict", "period")
+"""Options of `condgrad complete` that need the entries in this process."""
 
 
 @dataclass(frozen=True)

@@ -17,20 +17,21 @@ CHUNK_ROWS = 2**20
 """Number of rows of a part that is read."""
 
 
-def pairs(path: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def pairs(path: Path, columns: Sequence[str | int] | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the rows and the columns of pairs in a file, a part at a time.
 
-    ``columns`` are the names of the two columns; None: those with known names, or the first two.
+    ``columns`` are the two columns, by name or counted from 0; None: those with known names, or the only two.
     """
     with needed_for("Parquet files"):
         import pyarrow as pa
         from pyarrow import parquet
     try:
-        with parquet.ParquetFile(path) as file:
+        with path.open("rb") as source, parquet.ParquetFile(source) as file:
             known = file.schema_arrow.names
             roles = [role(name) for name in known]
-            by_role = [known[roles.index(part)] for part in range(2)] if {0, 1} <= set(roles) else known[:2]
-            names = by_role if columns is None else list(columns)
+            by_role = [known[roles.index(part)] for part in range(2)] if {0, 1} <= set(roles) else known
+            given = by_role if columns is None else columns
+            names = [known[c] if isinstance(c, int) and c < len(known) else str(c) for c in given]
             if len(names) != 2 or not set(names) <= set(known):
                 raise BadData(f"{path}: there are the columns {', '.join(known)}: name two of them, rows and columns.")
             for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=names):

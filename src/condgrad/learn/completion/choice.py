@@ -137,7 +137,8 @@ def choose(fit: Fit, up_to: float) -> Model:
         fits.append(Trial(fit.search(train, held_out, up_to), name))
         best = better(fits[-1], best, 0.0 if name in CONVEX_LOSSES else NARROWER_EVIDENCE)
     assert best is not None
-    if len(fits) > 1 and train is not fit.all_entries and isinstance(train, Completion):
+    pursuable = isinstance(train, Completion) and not np.isfinite(up_to)  # that fit is in no ball
+    if len(fits) > 1 and train is not fit.all_entries and pursuable:
         best = pursue(fit, train, held_out, fits, best, clipped, scale)
     wanted = fit.average if fit.average is not None else fit.all_entries.pattern.size <= MAX_AVERAGED_ENTRIES
     if wanted and train is not fit.all_entries:

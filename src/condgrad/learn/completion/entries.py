@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from condgrad.checks import NonFinite, counted
 from condgrad.data import Observations
 from condgrad.data.delimited import role
+from condgrad.data.labels import INTEGER
 
 MAX_MAGNITUDE, MIN_MAGNITUDE = 1e100, 1e-100
 """Bounds on the largest absolute value of a matrix: products of three values must neither overflow nor underflow."""
@@ -167,7 +168,10 @@ def _from_observations(X: Observations) -> Entries:
         raise ValueError(
             "Observations with values and names were expected: load the file with values=True and ids=True."
         )
-    (row_ids, rows), (col_ids, cols) = _unique_ids(X.row_ids, "row"), _unique_ids(X.col_ids, "column")
+    names = X.col_ids
+    if all(isinstance(name, str) and INTEGER.fullmatch(name) for name in names.tolist()):  # the header of a table: text
+        names = names.astype(np.int64)
+    (row_ids, rows), (col_ids, cols) = _unique_ids(X.row_ids, "row"), _unique_ids(names, "column")
     in_order = bool((np.diff(cols) > 0).all())
     return Entries(rows[X.rows], cols[X.cols], X.values, X.shape, row_ids, col_ids, in_order=in_order)
 

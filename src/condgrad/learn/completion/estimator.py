@@ -97,8 +97,8 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     candidates_ : list of (loss, averaged, adaptive, implicit, evidence, rmse, mae, median_error, pursued, tensor)
         Losses, averages and the tensor view that were compared, in this order. ``evidence`` says how clearly a candidate is
         better on held-out entries than the best one before it: a sum of two t statistics. ``pursued`` is True for a fit that
-        started from a principal component pursuit; it is compared by medians or by its inliers instead. Empty if nothing was
-        compared.
+        started from a principal component pursuit; it is compared by medians, by the number of its inliers or by its rank
+        instead. Empty if nothing was compared.
     averaging_ : (rank, implicit, adaptive, radius) or None
         How the model was averaged over its posterior; None if it was not. ``radius`` is that of the fit it started from.
     view_ : (period, loss, sigma, truncation, smoothness, radius) or None

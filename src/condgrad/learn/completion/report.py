@@ -346,7 +346,7 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
         "before it: the sum of the t statistics of absolute and of squared errors, in which entries that neither predicts are "
         f"left out. The Welsch loss needs more than {NARROWER_EVIDENCE:g} to replace a convex one, unless it explains the "
         f"entries with fewer numbers; its average needs {ADAPTIVE_EVIDENCE:g}, all others more than 0. A fit from a "
-        "pursuit is compared by its median error, which must be much smaller, or by its rank."
+        "pursuit is compared by its median error, which must be much smaller, by the number of its inliers, or by its rank."
     )
     header = ["loss", "averaged", "RMSE", "MAE", "median error", "evidence"]
     return [Table("Losses and averages that were compared", header, rows, note)]

@@ -163,8 +163,9 @@ def require_periods(period: int, given: Entries) -> None:
     whole = names is not None and names.dtype.kind in "iu" and int(names[-1]) - int(names[0]) == n - 1
     if names is not None and not whole and not given.in_order:
         raise ValueError(
-            f"period={period} was given for columns such as {names[0]!r}, whose names do not tell the times between them: give a "
-            "table with a column for each time, in order, whose names are sorted, or whole numbers without gaps."
+            f"period={period} was given for columns such as {names[:1].tolist()[0]!r}, whose names do not tell the times between "
+            "them: give a table with a column for each time, in order, whose names are sorted (t01, t02, ...), or whole numbers "
+            "without gaps."
         )
     if n % period or n < 2 * period:
         raise ValueError(

@@ -63,7 +63,8 @@ class Candidate(NamedTuple):
     mae: float
     median_error: float
     pursued: bool = False
-    """Whether the fit started from a principal component pursuit of the rows and columns with most entries."""
+    """Whether the fit started from a principal component pursuit of the rows and columns with most entries. It is compared by its
+    median error, the number of its inliers, or its rank."""
     tensor: bool = False
     """Whether it is the tensor view."""
 
