@@ -10,6 +10,7 @@ import pytest
 from tests.reference import face as reference
 
 import condgrad as cg
+import condgrad.linalg.simplex_bfgs as simplex_bfgs_module
 from condgrad.checks import BadOracle
 from condgrad.linalg.lbfgs import Iterate
 from condgrad.linalg.simplex_bfgs import centred, gap_of, simplex_bfgs, towards, updated
@@ -97,7 +98,24 @@ def test_the_minimiser_of_the_model_is_the_same_from_every_start(seed):
     np.testing.assert_allclose(one, other, atol=1e-9)
     assert fall == pytest.approx(fall_of_other) and fall < 0
     v = rng.dirichlet(np.ones(6), 1000) - w
-    assert now.grad @ (one - w) + (one - w) @ H @ (one - w) / 2 <= (v @ now.grad + np.sum(v @ H * v, axis=1) / 2).min() + 1e-12
+    assert (
+        now.grad @ (one - w) + (one - w) @ H @ (one - w) / 2
+        <= (v @ now.grad + np.sum(v @ H * v, axis=1) / 2).min() + 1e-12
+    )
+
+
+def test_a_minimiser_that_rounding_has_spoilt_is_computed_again_from_the_point(monkeypatch):
+    F, gradient, gram = least_squares(1, 6)
+    w, worst = np.ones(6) / 6, np.eye(6)[np.argmax(gradient(np.ones(6) / 6))]
+    now, right = Iterate(w, F(w), gradient(w)), simplex_bfgs_module.nearest_weights
+
+    def spoilt(C, pull, weights):
+        return (worst, None) if weights is worst else right(C, pull, weights)
+
+    monkeypatch.setattr(simplex_bfgs_module, "nearest_weights", spoilt)
+    to, fall = towards(gram, now, worst)
+    assert fall < 0
+    np.testing.assert_array_equal(to, towards(gram, now, w)[0])
 
 
 def test_centring_changes_no_difference_of_weights():
