@@ -166,6 +166,9 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if known <= 0 or curvature <= MIN_CURVATURE * known:", "if known <= 0:", "pairs of negative curvature"),
         ("return B - Bw - Bw[:, None] + float(Bw @ w)", "return B - Bw + float(Bw @ w)", "a model that is not centred"),
         ("w = to if t == 1.0 else (1 - t) * now.w + t * to", "w = to", "a step that is never shortened"),
+        ("to = nearest_weights(C, -slopes, last)[0]", "to = nearest_weights(C, -slopes, now.w)[0]",
+         "atoms dropped again in each iteration"),
+        ("if slope >= 0 and not np.array_equal(last, now.w):", "if False:", "a minimiser spoilt by rounding ends the phase"),
     ],
     "solvers/face.py": [
         ("if last is start or last.fun > before:", "if last is start:", "a phase may raise F"),

@@ -10,9 +10,11 @@ import pytest
 from tests.reference import face as reference
 
 import condgrad as cg
+import condgrad.linalg.simplex_bfgs as simplex_bfgs_module
 from condgrad.checks import BadOracle
 from condgrad.linalg.lbfgs import Iterate
-from condgrad.linalg.simplex_bfgs import centred, gap_of, simplex_bfgs, updated
+from condgrad.linalg.simplex_bfgs import centred, gap_of, simplex_bfgs, towards, updated
+from condgrad.linalg.simplex_qp import Factor
 from condgrad.points import ActiveSet
 from condgrad.solvers.face import Face, FaceSettings, OnFaces, settled
 from condgrad.solvers.smoothness import VALUE_NOISE
@@ -69,6 +71,51 @@ def test_the_fall_is_at_most_twice_the_distance_from_the_minimum():
     (first, fall), *_ = simplex_bfgs(F, gradient, Iterate(w, F(w), gradient(w)), H)
     distance = F(w) - first.fun
     assert distance * (1 - 1e-9) <= fall <= 2 * distance * (1 + 1e-9) and gap_of(first) <= 1e-9
+
+
+def test_short_steps_do_not_make_the_next_model_drop_the_same_atoms_again(monkeypatch):
+    """A step shorter than 1 leaves positive weights where the minimiser has 0: with hundreds of atoms, dropping them anew in each
+    iteration took most of the time of a phase."""
+    rng, atoms = np.random.default_rng(0), 120
+    h, c = 100 ** rng.random(atoms), rng.dirichlet(np.ones(atoms)) - 0.006
+    dropped, without = [], Factor.without
+    monkeypatch.setattr(Factor, "without", lambda *args: dropped.append(1) or without(*args))
+    w = np.ones(atoms) / atoms
+    start = Iterate(w, float(h @ (w - c) ** 2) / 2, h * (w - c))
+    walk = simplex_bfgs(lambda v: float(h @ (v - c) ** 2) / 2, lambda v: h * (v - c), start, 2 * np.eye(atoms))
+    steps = list(islice(walk, 40))
+    assert gap_of(steps[-1][0]) < 1e-2 * gap_of(start)
+    assert len(dropped) < 2 * atoms
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_minimiser_of_the_model_is_the_same_from_every_start(seed):
+    F, gradient, gram = least_squares(seed, 6)
+    rng = np.random.default_rng(seed)
+    w, last = rng.dirichlet(np.ones(6)), np.eye(6)[seed]
+    now, H = Iterate(w, F(w), gradient(w)), gram + np.eye(6)
+    (one, fall), (other, fall_of_other) = towards(H, now, last), towards(H, now, w)
+    np.testing.assert_allclose(one, other, atol=1e-9)
+    assert fall == pytest.approx(fall_of_other) and fall < 0
+    v = rng.dirichlet(np.ones(6), 1000) - w
+    assert (
+        now.grad @ (one - w) + (one - w) @ H @ (one - w) / 2
+        <= (v @ now.grad + np.sum(v @ H * v, axis=1) / 2).min() + 1e-12
+    )
+
+
+def test_a_minimiser_that_rounding_has_spoilt_is_computed_again_from_the_point(monkeypatch):
+    F, gradient, gram = least_squares(1, 6)
+    w, worst = np.ones(6) / 6, np.eye(6)[np.argmax(gradient(np.ones(6) / 6))]
+    now, right = Iterate(w, F(w), gradient(w)), simplex_bfgs_module.nearest_weights
+
+    def spoilt(C, pull, weights):
+        return (worst, None) if weights is worst else right(C, pull, weights)
+
+    monkeypatch.setattr(simplex_bfgs_module, "nearest_weights", spoilt)
+    to, fall = towards(gram, now, worst)
+    assert fall < 0
+    np.testing.assert_array_equal(to, towards(gram, now, w)[0])
 
 
 def test_centring_changes_no_difference_of_weights():

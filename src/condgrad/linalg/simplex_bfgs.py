@@ -62,14 +62,12 @@ def simplex_bfgs(value: Value, grad: Slope, start: Iterate, B: np.ndarray) -> It
     >>> last.w.round(6)
     array([0.65, 0.35, 0.  ])
     """
-    now, lowest, smallest, idle = start, start.fun, gap_of(start), 0
+    now, lowest, smallest, idle, to = start, start.fun, gap_of(start), 0, start.w
     while idle < MAX_IDLE:
-        level = float(now.grad @ now.w)
         try:
-            to = nearest_weights(centred(B, now.w), level - now.grad, now.w)[0]
+            to, slope = towards(B, now, to)
         except LinAlgError:  # by rounding, B is not positive definite along differences of atoms that nearly coincide
             return
-        slope = float((now.grad - level) @ (to - now.w))
         found = feasible_step(value, grad, now, to, slope, lowest) if slope < 0 else None
         if found is None:
             return
@@ -80,6 +78,23 @@ def simplex_bfgs(value: Value, grad: Slope, start: Iterate, B: np.ndarray) -> It
         idle = 0 if now.fun < lowest - NOISE * abs(lowest) or gap < smallest else idle + 1
         lowest, smallest = min(lowest, now.fun), min(smallest, gap)
         yield now, -slope
+
+
+def towards(B: np.ndarray, now: Iterate, last: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the minimiser of the model at ``now``, and the derivative of the value along the way to it.
+
+    The active-set method starts at the minimiser ``last`` of the model before: a shorter step leaves weights that are 0 there
+    positive, and to drop these atoms again, one by one, takes most of the time with hundreds of atoms. It starts at ``now.w`` if
+    the value does not fall along the way found so, which is possible by rounding alone.
+    """
+    level = float(now.grad @ now.w)
+    C, slopes = centred(B, now.w), now.grad - level
+    to = nearest_weights(C, -slopes, last)[0]
+    slope = float(slopes @ (to - now.w))
+    if slope >= 0 and not np.array_equal(last, now.w):
+        to = nearest_weights(C, -slopes, now.w)[0]
+        slope = float(slopes @ (to - now.w))
+    return to, slope
 
 
 def gap_of(now: Iterate) -> float:
