@@ -224,7 +224,8 @@ def test_a_deadline_holds_between_two_oracle_calls(
 ) -> None:
     objective, domain = wide()
     if "oracle" in where:
-        monkeypatch.setattr(_spectra, "MAX_GRAM_SIZE", 0)  # the oracle has a search to be interrupted in
+        for size in ("MAX_GRAM_SIZE", "MAX_DENSE_GRAM_SIZE"):
+            monkeypatch.setattr(_spectra, size, 0)  # the oracle has a search to be interrupted in
         ticking(monkeypatch, fake_clock, "condgrad.linalg.lanczos", "_orthogonal_part", 0.05)
         options: dict[str, Any] = {"method": "frank-wolfe"}
     else:
