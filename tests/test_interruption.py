@@ -320,7 +320,7 @@ def importing(name, *more):
     return usual(name, *more)
 builtins.__import__ = importing
 first = cg.minimize(F, cg.NuclearBall((60, 60), 50.0), tol=1e-16, max_steps=50, progress=False, on_interrupt="return")
-again = cg.minimize(F, cg.NuclearBall((60, 60), 50.0), max_steps=2, progress=False)
+again = cg.minimize(F, cg.NuclearBall((60, 60), 50.0), tol=1e-16, max_steps=2, progress=False)
 print(len(hits), first.status, again.status)
 """
 
