@@ -100,27 +100,31 @@ class OnFaces:
         found_none = settled(state.memory, hull)
         if not found_none and getattr(problem.domain, "atoms", None) is None:
             return new
+        grads, new = [new.grad], replace(new, grad=None)
         try:
-            return self.improved(problem, new, found_none)
+            return self.improved(problem, new, grads, found_none)
         except ENDS as end:
             if not hasattr(end, "unfinished"):  # before the first iteration: the step of the solver is kept
-                attach(end, unfinished=new)
+                attach(end, unfinished=replace(new, grad=grads.pop()) if grads else new)
             raise
 
-    def improved(self, problem: Problem, state: NCGSState, found_none: bool) -> NCGSState:
+    def improved(self, problem: Problem, state: NCGSState, grads: list[Any], found_none: bool) -> NCGSState:
         """Return the state with the point that the phase leads to.
 
-        ``found_none`` is whether the sliding step before the phase has found no atoms.
+        ``grads`` holds the gradient at the start, or None, and is emptied so that the gradient can be freed. ``found_none`` is
+        whether the sliding step before the phase has found no atoms.
         """
         F, x, before, hull = problem.objective, state.x, state.fun, state.memory.with_weights(state.memory.weights)
         assert before is not None  # an adaptive step has computed it
-        grad = grad_at(F, x).grad if state.grad is None else state.grad
+        if grads[0] is None:
+            grads[0] = grad_at(F, x).grad
+        grad: Any = grads.pop()
         face = Face(hull, x)
         start = Iterate(hull.weights, before, face.products(grad))
         last, reached = start, Evaluation(x, before, grad)
         try:
             for last, reached in self.descend(F, face, hull.gram, start, state, found_none):  # noqa: B007 - the last one is used
-                pass
+                grad = None  # as large as the point, and F has fallen, so that it is hardly ever needed again
         except ENDS as end:
             attach(
                 end, unfinished=moved(state, hull, last.w, reached) if last is not start else replace(state, grad=grad)
@@ -139,6 +143,7 @@ class OnFaces:
         def value(w: np.ndarray) -> float:
             nonlocal known
             heartbeat()
+            known = Evaluation(state.x)  # frees the gradient of a point that was refused
             known = value_at(F, face.point(w))
             return known.fun
 
