@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "another method's option": (
         lambda: solve(method="ncgs-ii", stretch=1.0),
         TypeError,
-        "Method 'ncgs-ii' has no option 'stretch': its options are step_scale.",
+        "Method 'ncgs-ii' has no option 'stretch': its options are step_scale, monotone.",
     ),
     "an option of nobody": (lambda: solve(maxiter=5), TypeError, "has no option 'maxiter'"),
     "stretch": (lambda: solve(stretch=2.0), ValueError, "stretch is 2.0, but the proof covers 0 to 1"),

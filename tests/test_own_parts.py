@@ -184,8 +184,11 @@ def test_terms_are_counted_and_only_some_are_looked_at() -> None:
 @pytest.mark.parametrize("method", ["stochastic-ncgs", "ncgs-vr", "sfw", "svfw", "sagafw"])
 def test_stochastic_methods_run_on_ones_own_sum(method: str) -> None:
     own, _ = a_sum()
-    with pytest.raises(ValueError, match="smoothness"):
-        cg.minimize(own, cg.L2Ball(6), method=method, max_steps=2)
+    if "ncgs" in method:  # sliding methods find the constant
+        assert cg.minimize(own, cg.L2Ball(6), method=method, max_steps=2).steps == 2
+    else:
+        with pytest.raises(ValueError, match="smoothness"):
+            cg.minimize(own, cg.L2Ball(6), method=method, max_steps=2)
     found = cg.estimate_smoothness(own, cg.L2Ball(6))
     result = cg.minimize(own, cg.L2Ball(6), method=method, smoothness=found, max_steps=30, tol=1e-12)
     assert result.smoothness == float(found) and result.status == "out_of_budget"

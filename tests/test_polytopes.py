@@ -145,8 +145,9 @@ def test_a_resumed_run_over_a_polytope_is_the_same_run(
 ) -> None:
     monkeypatch.setitem(resuming.PROBLEMS, "polytope", polytope_problem)
     asked = {"method": method, "max_steps": 12, "tol": 1e-14}
-    whole = Walk("polytope", tmp_path / "c", copies=(3, 8), **asked)
-    for k in (3, 8):
+    copies = (1, 3) if method == "ncgs" else (3, 8)  # the face phase ends the run of ncgs after a few steps
+    whole = Walk("polytope", tmp_path / "c", copies=copies, **asked)
+    for k in copies:
         shutil.copy(tmp_path / f"c-{k}", tmp_path / "r")
         Walk("polytope", tmp_path / "r", resume=True, **asked).same_as(whole)
 

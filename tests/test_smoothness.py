@@ -155,7 +155,7 @@ def test_a_large_constant_hides_no_curvature() -> None:
 def test_a_constant_is_stationary_everywhere(method: str) -> None:
     constant = cg.Function(lambda x: 2.0, lambda x: np.zeros(3))
     result = cg.minimize(constant, cg.Simplex(3), method=method)
-    assert result.status == "converged" and result.fun == 2.0 and result.certificate.upper == 0.0
+    assert result.status == "converged" and result.fun == 2.0 and result.certificate.upper <= 1e-20
     assert np.array_equal(result.x, cg.Simplex(3).start())
 
 
