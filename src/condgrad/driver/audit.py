@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings as python_warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from math import ceil, isfinite, sqrt
+from math import ceil, isfinite, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -206,6 +206,7 @@ class Audit:
         linear, square = inner(grad, d), after.L / 2 * norm2(d)
         bound = old + linear + (1 + 1e-6) * square
         noise = VALUE_NOISE * (abs(old) + abs(new) + abs(linear)) + stated_rounding(grad) * sqrt(norm2(d))
+        noise += self.first_rounding()
         above = new - bound - noise
         if above > 0 and above > self.rounding(x, grad, after.L):
             along = 2 * (new - old - linear - noise) / norm2(d)
@@ -214,6 +215,11 @@ class Audit:
                 f"{bound:.9g}: L is too small, or the gradient does not match the function (see check_gradient)."
             )
             self.note(rise=rise, along=along)
+
+    def first_rounding(self) -> float:
+        """Rounding error of F at the start: terms of this size can cancel in later, much smaller values of F."""
+        first = self.reached.trace[0].fun if self.reached.trace else nan
+        return float(np.finfo(float).eps) * abs(first) if isfinite(first) else 0.0
 
     def rounding(self, x: Point, grad: Point, L: float) -> float:
         """Upper bound on the change of F if x changes by its rounding error.
