@@ -14,7 +14,7 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 class DataSet(NamedTuple):
-    """One data set, made anew for every seed."""
+    """One data set, drawn again for every seed."""
 
     name: str
     kind: str

@@ -60,7 +60,7 @@ RIVALS = [
     Rival("copt sublinear", FRANK_WOLFE, lambda to: with_copt("sublinear", to), 10.0),
 ]
 PATIENCE = 1.05
-"""A rival is ended after so many times the time that is claimed."""
+"""A rival is ended after this multiple of the claimed time."""
 
 
 class Case(NamedTuple):

@@ -17,7 +17,7 @@ LAMBDAS = np.geomspace(0.5, 1e-3, 14)
 """Penalties of SoftImpute, as shares of the largest singular value of the matrix with zeros in place of missing entries."""
 RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16)
 ITERATIONS, TOLERANCE = 150, 1e-4
-"""A fit ends after so many iterations, or when one changes the fit by less than this share."""
+"""A fit ends after this number of iterations, or when one changes the fit by less than this share."""
 
 Shrink = Callable[[np.ndarray], np.ndarray]
 

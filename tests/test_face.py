@@ -74,7 +74,7 @@ def test_the_fall_is_at_most_twice_the_distance_from_the_minimum():
 
 
 def test_short_steps_do_not_make_the_next_model_drop_the_same_atoms_again(monkeypatch):
-    """A step shorter than 1 leaves positive weights where the minimiser has 0: with hundreds of atoms, dropping them anew in each
+    """A step shorter than 1 leaves positive weights where the minimiser has 0: with hundreds of atoms, dropping them in each
     iteration took most of the time of a phase."""
     rng, atoms = np.random.default_rng(0), 120
     h, c = 100 ** rng.random(atoms), rng.dirichlet(np.ones(atoms)) - 0.006

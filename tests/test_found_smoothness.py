@@ -1,4 +1,4 @@
-"""Sliding methods for sums and expectations that are told nothing of L, and the monotone form of option II."""
+"""Sliding methods for sums and expectations without a given L, and the monotone form of option II."""
 
 from __future__ import annotations
 

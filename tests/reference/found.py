@@ -1,4 +1,4 @@
-"""Stochastic sliding that is told no constants: the epochs of NCGS-VR and NCGS-SPIDER, and the L of momentum NCGS."""
+"""Stochastic sliding without given constants: the epochs of NCGS-VR and NCGS-SPIDER, and the L of momentum NCGS."""
 
 import numpy as np
 

@@ -245,7 +245,7 @@ def inlier_scale(errors: np.ndarray) -> float:
 def narrow(X: np.ndarray, known: np.ndarray, start: Factors, center: bool, least: float, iterations: int) -> Factors:
     """Alternating weighted least squares with Welsch's loss, whose width follows the scale of the errors downwards.
 
-    When the scale has settled, rows and columns of which more than half are outliers are regressed anew, and the fit goes on.
+    When the scale has settled, rows and columns of which more than half are outliers are regressed again, and the fit goes on.
     """
     left, right, mean, _ = start
     errors = np.where(known, start.errors(X), 0)

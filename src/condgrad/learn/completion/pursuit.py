@@ -41,7 +41,7 @@ GAP, GAP_SHARE = (3.0, 6.0), 0.25
 """Errors of a block are gross: those between these multiples of the scale are fewer than this share of those above. In counts,
 and other data with a heavy tail, they are not."""
 MAX_SHARE = 0.1
-"""A smaller rank is no reason if more than this share of the entries are outliers for it alone: so many are real structure."""
+"""A smaller rank is no reason if more than this share of the entries are outliers for it alone: more is real structure."""
 CLEARLY_MORE = 3.0
 """A fit has more inliers if the difference is above this number of standard errors."""
 MUCH_SMALLER = 0.7
