@@ -364,7 +364,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("R2 / 2 - t * slope + M / 2", "R2 / 2 + M / 2", "a step that need not decrease P"),
     ],
     "driver/chooser.py": [
-        ("if gaps[-1] > TRIAL_GAP * gaps[0]:", "if gaps[-1] > gaps[0]:", "a trial that shows little decrease is believed"),
+        ("if gaps[-1] > TRIAL_GAP * gaps[0]:", "if gaps[-1] > gaps[0]:", "a trial with little decrease decides the choice"),
         ("quarter * log(gaps[-1] / needed)", "log(gaps[-1] / needed)", "the rate of a quarter taken for that of a step"),
         ("if free_start and trial.lower:", "if trial.lower:", "a start that the user gave is left"),
         ("state.k < made.trial_steps", "state.k <= made.trial_steps", "a resumed run starts a step later"),

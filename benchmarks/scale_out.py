@@ -461,9 +461,8 @@ def claims(rows: list[Row]) -> list[Claim]:
     for row in by["split"]:
         named = "gave no answer" in row["said"]
         measured = f"after {row['seconds']:.1f} s: {row['said'] or 'went on with the other worker'}"
-        made.append(
-            Claim("a cut link: the run goes on, or names the shards", "in 60 s", measured, named or row["same"])
-        )
+        holds = row["seconds"] <= 60 and (named or not row["said"])
+        made.append(Claim("a cut link: the call ends, or names the shards", "in 60 s", measured, holds))
         made.append(Claim("the link is back: the same value", "yes", str(row["same"]), row["same"]))
     if by["stream"]:
         limited, free = by["stream"]

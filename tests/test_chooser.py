@@ -38,7 +38,7 @@ def test_accuracy_and_terms_decide_between_full_gradients_and_batches() -> None:
     assert chosen(regression(500), 1e-4).method != "ncgs-spider"
     told = regression(20_000)
     untold = cg.Problem(with_smoothness(told.objective, None), told.domain)
-    assert "ncgs-spider" not in chosen(untold, 1e-4).predicted, "its prediction is for runs that are told L"
+    assert "ncgs-spider" not in chosen(untold, 1e-4).predicted, "its prediction is for runs with a given L"
 
 
 def test_the_price_of_a_projection_and_of_a_gradient_decide() -> None:
