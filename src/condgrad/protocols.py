@@ -460,6 +460,5 @@ class Stop(Protocol):
         """The smallest tolerance on the squared gradient mapping; None if the rule has no such tolerance."""
 
 
-Metric = Callable[[Problem, Point], float]
 Listener = Callable[[Record, Sequence[Record]], None]
 """Called with each record and the rows of the trace before this record."""

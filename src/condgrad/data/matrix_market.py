@@ -1,4 +1,7 @@
-"""Reader of Matrix Market files. They have a header, the sizes, then the entries or all numbers of a dense matrix by columns.
+"""Reader of Matrix Market files.
+
+The first line of a file is the header. The next line has the numbers of rows, columns and entries. Then follows one entry per
+line, or for a dense matrix one number per line, column by column.
 
 ``scipy.io.mmread`` is not used. It reads 5,5 as 5, 0x10 as 0 and 1_0 as 1 without an error, and ignores text after the value.
 """
@@ -113,8 +116,8 @@ def _expected(m: int, n: int, symmetry: str) -> int:
 class _Coordinates(EntryReader):
     """Reads lines of row, column and value.
 
-    In the file of a symmetric matrix, an entry above the diagonal is a fault. Entries below the diagonal are mirrored, so the
-    entry would count twice.
+    The file of a symmetric matrix has the entries on and below the diagonal, and those above it are their mirror image. An entry
+    above the diagonal is therefore a fault: it would count twice.
     """
 
     def __init__(self, m: int, n: int, kind: str, symmetry: str, values: bool, notes: Notes, limits: Limits):

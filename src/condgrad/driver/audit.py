@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings as python_warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import ceil, isfinite, nan, sqrt
 from typing import Any
 
@@ -27,7 +28,7 @@ from condgrad.protocols import Objective, Point, Problem, Record, fits
 from condgrad.runtime.signals import Inexact, InexactOracleWarning
 from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import VALUE_NOISE
-from condgrad.solvers.states import Descent
+from condgrad.solvers.states import Descent, gradient_at
 
 ROUNDING = 1e-14
 """Rounding error of a point, relative to its norm."""
@@ -183,20 +184,24 @@ class Audit:
     def check_step(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
     ) -> None:
-        """Check a given L with the gradients and values of two successive steps.
+        """Check a given L with the gradients and values of a step.
 
-        L is too small if two gradients differ by more than L times the distance of their points. With d = y - x, if F(y) is above
-        F(x) + <grad, d> + L/2 |d|^2, then L is too small or the gradient is not the gradient of F.
+        L is too small if two gradients differ by more than L times the distance of their points. Compared are the gradient before
+        the step (at the point of the state, or if it is not known that of the last step), the gradient of the step, and the
+        gradient at its new point if it is known. With d = y - x, if F(y) is above F(x) + <grad, d> + L/2 |d|^2, then L is too
+        small or the gradient is not the gradient of F.
         """
         if not self.given or before is None or last is None or after.descent is None:
             return
-        if before.descent:
-            self.note(curvature=self.reached.findings.curvature.after(before.descent, after.descent))
+        gradients = gradient_at(before) or before.descent, after.descent, gradient_at(after)
+        for one, other in pairwise(known for known in gradients if known):
+            if one.x is not other.x:
+                self.note(curvature=self.reached.findings.curvature.after(one, other))
         if self.reached.findings.rise or not fits(self.problem.objective, Objective):
             return
         x, grad, _ = after.descent
-        known = x is before.x and isfinite(last.fun) and isfinite(now.fun)
-        if not known and after.k < self.reached.findings.next_rise:
+        recorded = x is before.x and isfinite(last.fun) and isfinite(now.fun)
+        if not recorded and after.k < self.reached.findings.next_rise:
             return
         self.note(next_rise=later(after.k))
         self.compare(x, grad, after, value(x), value(after.x))

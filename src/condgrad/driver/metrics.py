@@ -36,8 +36,8 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
     """Gradient mapping at x with step size gamma.
 
     The mapping is exact if x is an array and the set has a projection. Otherwise it is an interval from Lemma 1 (see
-    certificate.py). For the interval, the prox subproblem is solved until the interval is a tenth of the norm or below eps/100,
-    or until ``MAX_MEASURING_CALLS`` linear oracle calls are used up.
+    certificate.py). The prox subproblem is then solved until the error of the norm is at most a tenth of the norm, or the squared
+    error is at most eps/100, or ``MAX_MEASURING_CALLS`` linear oracle calls are used up.
 
     Parameters
     ----------

@@ -35,8 +35,9 @@ from condgrad.solvers import METHODS, Schedule, Setup, build, practical, theory
 logger = logging.getLogger(__name__)
 
 WARM_START, WARM_START_OF_POLISH = 20, 1
-"""Default numbers of Frank-Wolfe steps of a warm start: without and with the factored phase (``polish``). The factored phase
-improves a rough start at less cost than Frank-Wolfe steps; one of them gives the first sliding step a point that is not 0."""
+"""Default numbers of Frank-Wolfe steps of a warm start, without and with the factored phase (``polish``). The phase improves a
+rough start at less cost than Frank-Wolfe steps, so one step is enough: the first sliding step then starts at a point other than
+0."""
 PRACTICAL_CALLS = 1000
 """Maximum number of linear oracle calls for a prox subproblem with the practical schedule. The inner solver condg could need
 millions."""
@@ -357,7 +358,7 @@ def plan(
     warm = warm_start
     if warm is None:
         warm = WARM_START if from_nothing and fits(objective, Objective) else 0
-        # also with method="auto", which chooses ncgs, the method with the factored phase, on every set with a factored form
+        # only ncgs has the factored phase; on a set with a factored form, method="auto" always chooses ncgs
         warm = min(warm, WARM_START_OF_POLISH) if polish and (is_auto(method) or method == "ncgs") else warm
     watched = eps if stop is None or stop.tolerance() is not None else None
     gap = stop.gap_tolerance() if stop is not None else None
@@ -413,8 +414,11 @@ def plan(
 def build_checked(
     name: str, problem: Problem, setup: Setup, options: dict[str, Any], eps: float | None, warm_start: int | None
 ) -> tuple[Problem, Solver]:
-    """Return the problem and the solver called ``name``. If every point would meet ``eps`` with the L of the problem, L is
-    removed."""
+    """Return the problem and the solver called ``name``.
+
+    If the L of the problem is so small that every point of the set would meet ``eps``, the problem is returned without L, so that
+    L is found by backtracking.
+    """
     entry, objective = METHODS[name], problem.objective
     if eps is not None and isinstance(setup.schedule, practical):
         problem = Problem(not_vacuous(objective, problem.domain, entry, eps), problem.domain)

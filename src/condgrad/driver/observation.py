@@ -90,7 +90,9 @@ class Observer:
                 return fun
         found = next((fun for point, fun in known if same_point(point, x)), None)
         fun = value(self.asked.problem, x) if found is None else found
-        known.append((x, fun))  # also if F is known at an equal point: that point may be dropped before x is
+        known.append(
+            (x, fun)
+        )  # also if an equal point is in the list, because the list may drop that point earlier than x
         return fun
 
     def certify(self, state: Any, last: bool = False) -> Certificate | None:

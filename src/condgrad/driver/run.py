@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from math import inf, nan
 from signal import SIGTERM
@@ -36,6 +36,7 @@ from condgrad.runtime.interruption import (
 from condgrad.runtime.signals import receiving
 from condgrad.solvers.evaluation import same_point
 from condgrad.solvers.smoothness import estimates_smoothness
+from condgrad.solvers.states import without_descent
 
 SECONDS_BETWEEN_REPORTS = 0.5
 """Seconds between two progress updates within a long step."""
@@ -43,7 +44,7 @@ MAX_IDLE_STEPS = 100
 """Maximum number of steps in a row that leave the iterate unchanged and use up no budget. Then the run ends."""
 
 
-def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> Iterator[Any]:
+def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> Generator[Any, Any, None]:
     """Yield the states of a method, one for each step, without end.
 
     Parameters
@@ -77,13 +78,15 @@ def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> I
     return _states(problem, solver, x0, state)
 
 
-def _states(problem: Problem, solver: Solver, x0: Point, state: Any) -> Iterator[Any]:
+def _states(problem: Problem, solver: Solver, x0: Point, state: Any) -> Generator[Any, Any, None]:
+    """Yield the states. A state that is sent to the generator replaces the last one."""
     cache = None if in_run() else Cache()  # a user's own loop over the iterates needs a cache too
     if state is None:
         with caching(cache):
             state = solver.init(problem, x0 if cache is None else uncached(x0))
     while True:
-        yield state
+        sent = yield state
+        state, sent = state if sent is None else sent, None  # else two names would keep the state alive during the step
         with caching(cache):
             state = solver.step(problem, state)
 
@@ -253,11 +256,14 @@ class Loop:
         # local on purpose: stored on self it would form a reference cycle, which only the garbage collector frees
         counted = count(asked.problem, reached.counts, self.allow)
         try:
-            for state in iterate(counted, asked.solver, asked.x0, reached.state):
+            states, state = iterate(counted, asked.solver, asked.x0, reached.state), None
+            while True:
+                state = states.send(state)
                 with reached.watch.paused():
                     ending = self.after(state)
                 if ending:
                     return ending
+                state = reached.state
         except KeyboardInterrupt as interruption:
             self.interruption = interruption
             self.take_over(interruption)
@@ -280,7 +286,6 @@ class Loop:
             if self.saving:
                 with defer_signals():
                     self.saving.save(reached.trace)
-        return Reason("stopped", "")
 
     def take_over(self, end: BaseException) -> bool:
         """Use the state that an unfinished step has attached to the exception as the last state. Returns whether there is one.
@@ -324,6 +329,7 @@ class Loop:
             reached.state, reached.record = state, record
             if asked.checked:
                 self.audit.check_step(before, state, last, record, self.observer.look_up)
+            reached.state = without_descent(state)
             reached.forget()
             reached.idle = reached.idle + 1 if self.stands_still(before, last) else 0
         else:

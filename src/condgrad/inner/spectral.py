@@ -28,9 +28,11 @@ from condgrad.checks import whole
 from condgrad.inner.condg import EPS
 from condgrad.inner.subspace import RANDOM_COLUMNS
 from condgrad.linalg.lanczos import FULL, RITZ, SPARE, TIMES, random_block, rank_of, spare_columns, wider
-from condgrad.points import LowRank, norm2
+from condgrad.points import LowRank, SparsePlusLowRank, norm2
 from condgrad.points.low_rank import outer
+from condgrad.points.pattern import MANY_ENTRIES
 from condgrad.protocols import InnerStop, Point, Prox
+from condgrad.runtime.process_memory import return_free_memory
 from condgrad.runtime.signals import heartbeat
 
 GAP_SHARE = 1 / 4
@@ -93,7 +95,7 @@ class Spectral:
 
     def solve(self, domain: Any, g: Point, u: Point, gamma: float, stop: InnerStop, memory: np.ndarray) -> Prox:
         """Solve the prox subproblem at u with gradient g and step size gamma, until ``stop`` allows the gap."""
-        z, times = u - gamma * g, TIMES[domain.spectrum]
+        z, times = gradient_step(u, g, gamma), TIMES[domain.spectrum]
         most, block, image = min(z.shape), memory, None
         rank = memory.shape[1] - SPARE  # not the rank of u, which is unknown if u is an array
         wide = inf if self.growth is None else max(int(self.growth * max(8, rank)), rank + 1, domain.narrowest)
@@ -174,7 +176,7 @@ class Spectral:
         The gap of this solution is not known and is reported as infinite. A few random columns join the block, so that a missing
         singular vector is found within a few steps. Many random columns join if the set keeps nearly all Ritz values.
         """
-        z, rank = u - gamma * g, memory.shape[1] - SPARE
+        z, rank = gradient_step(u, g, gamma), memory.shape[1] - SPARE
         widest = min(max(int(ESTIMATE_GROWTH * max(8, rank)), rank + 1, domain.narrowest) + SPARE, *u.shape)
         block, wide = memory, RANDOM_COLUMNS
         for _ in range(ESTIMATE_PASSES):
@@ -186,6 +188,16 @@ class Spectral:
             narrow = k > len(values) - SPARE
             block, wide = right[:, : k + SPARE], k // 2 + SPARE if narrow else 0
         return Prox(outer(left[:, :k] * shrunk[:k], right[:, :k], z), inf, right[:, spare_columns(values, k, SPARE)])
+
+
+def gradient_step(u: Point, g: Point, gamma: float) -> Point:
+    """Return z = u - gamma g. If z has very many entries, freed memory is first returned to the operating system.
+
+    The blocks of a pass are allocated next, and may not fit into the pieces of memory that earlier computations have freed.
+    """
+    if isinstance(g, SparsePlusLowRank) and g.pattern.size > MANY_ENTRIES:
+        return_free_memory()
+    return u - gamma * g
 
 
 class BlockResidual(NamedTuple):

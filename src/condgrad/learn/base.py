@@ -65,7 +65,7 @@ def unfitted_copy(estimator: T) -> T:
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed of a random_state: an integer itself, 0 for None, the next random number of a RandomState."""
+    """The seed for a random_state: an integer as it is, 0 for None, and for a RandomState a number that is drawn from it."""
     if random_state is None:
         return 0
     state = check_random_state(random_state)

@@ -30,12 +30,11 @@ HELD_OUT_SHARE, MIN_HELD_OUT, MAX_HELD_OUT_SHARE = 0.05, 300, 0.15
 """The two methods are compared on the share HELD_OUT_SHARE of the known pixels, or on MIN_HELD_OUT pixels if that is more, but at
 most on the share MAX_HELD_OUT_SHARE. Matrix completion is fitted without these pixels."""
 UNEXPLAINED_SHARE = 0.05
-"""Share of the held-out pixels that is left out of the comparison: those that both methods predict worst, because they may be
-wrong pixels."""
+"""Share of the held-out pixels that are not compared: the pixels that both methods predict worst may be wrong in the image."""
 SAMPLE_BYTES = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
 """Bytes per channel of a pixel, by pillow's mode; 1 in all other modes."""
 SUFFIXES_16_BIT = (".png", ".tif", ".tiff")
-"""File suffixes of formats with 16 bits per channel; floats need one of the last two."""
+"""File suffixes of formats with 16 bits per channel. Only TIFF (the last two) has floats."""
 
 
 class BadImage(ValueError):
@@ -86,9 +85,9 @@ class Restored:
     fit : RobustCompletion
         The fitted estimator.
     method : str
-        "low rank" or "smooth": which of the two has filled the pixels.
+        Name of the method that has filled the pixels, "low rank" or "smooth".
     errors : dict of str to float
-        Mean absolute error of each of the two on held-out pixels that are not outliers.
+        Mean absolute error of both methods, by name, on held-out pixels that are not outliers.
     """
 
     image: Image

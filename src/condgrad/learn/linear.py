@@ -51,12 +51,13 @@ HELD_OUT_SHARE = 0.2
 """Share of the rows, by weight, that is held out to choose the radius."""
 FEW_FOLDS, FOLDS, FOLD_SHARE = 3, 8, 0.12
 ENOUGH_ROWS, MANY_ROWS = 100, 2000
-"""Numbers of folds on which the radius of a classifier is chosen: FEW_FOLDS with fewer than ENOUGH_ROWS rows, each with
-HELD_OUT_SHARE of them; else FOLDS, each with FOLD_SHARE; one with MANY_ROWS or more. Of 340 rows with 30 % of wrong labels, three
-folds often prefer a radius that is far too small or too large."""
+"""The radius of a classifier is chosen on several folds. Below ENOUGH_ROWS rows there are FEW_FOLDS folds, and each holds out
+HELD_OUT_SHARE of the rows. From ENOUGH_ROWS rows on there are FOLDS folds, and each holds out FOLD_SHARE of them; from MANY_ROWS
+rows on there is one such fold. On 340 rows with 30 % of wrong labels, three folds often chose a radius that was far too small or
+too large."""
 MEDIAN_MARGIN = 3.0
-"""Scores are scaled to this median size before held-out mistakes are counted smoothly: otherwise a small radius, which makes all
-scores small, would be charged half a mistake for every row."""
+"""Held-out scores are scaled to this median size before the sigmoid loss is computed. A small radius makes all scores small, and
+the sigmoid loss of a score near 0 is one half, whether the label is right or wrong."""
 MAX_OUTLIER_SHARE = 0.45
 """Share of outliers above which a fit warns: with about one half, the fit may follow either half of the rows."""
 MAX_LEVERAGE_ELEMENTS = 10_000_000
@@ -91,7 +92,7 @@ class _Linear(Storable, BaseEstimator):
     def _split(
         self, problem: LinearProblem, keys: np.ndarray, share: float = HELD_OUT_SHARE
     ) -> tuple[LinearProblem, LinearProblem]:
-        """Problems of the training rows and of the held-out rows, with a larger tolerance. An only row is in both."""
+        """Problems of the training rows and of the held-out rows, with a larger tolerance. A single row is in both."""
         held_out = held_out_rows(keys, problem.weights, share)
         rough, train = PATH_TOLERANCE_FACTOR * self.tol, ~held_out if len(held_out) > 1 else held_out
         return problem.select_rows(np.flatnonzero(train), rough), problem.select_rows(np.flatnonzero(held_out), rough)
@@ -387,7 +388,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         Norm of the ball, as in :class:`RobustLinearRegressor`.
     radius : float or "auto", default "auto"
         Radius r of the ball. "auto": the best on held-out rows along a path of radii: in 8 folds with 100 to
-        1,999 rows, in 3 with fewer. The largest radii are no limit in practice.
+        1,999 rows, in 3 with fewer. The largest radii of the path are so large that the ball is hardly active.
     groups : array-like of shape (n_features,), default None
         Label of the group of each feature, for constraint="group". None: every feature is a group.
     fit_intercept : bool, default True

@@ -58,7 +58,7 @@ class GraphMatcher(BaseEstimator):
         of the range of weights is subtracted from every entry, so that a missing edge counts as much as an edge. This finds the
         smaller graph as an induced subgraph of the larger one. Sparse matrices become dense. "naive": only edges count.
     similarity_weight : float, default 1.0
-        The weight w of ``similarity`` in the sum above, to which a pair of matched edges adds the product of their weights.
+        The weight w of ``similarity`` in the sum above. The first part of the sum has weight 1.
     refine : bool, default False
         Whether to exchange the partners of two nodes at a time after rounding, until no exchange improves the matching. This
         rarely changes the result, and costs a product of two matrices per exchange.
@@ -142,7 +142,8 @@ class GraphMatcher(BaseEstimator):
         seeds : array-like of int of shape (k, 2), default None
             Known pairs (node of A, node of B).
         similarity : array-like of shape (n_A, n_B), default None
-            S: the value of matching node i of A with node j of B, in addition to that of their edges.
+            The matrix S of the sum that is maximised: S_ij is added, times ``similarity_weight``, if node i of A is matched with
+            node j of B.
 
         Returns
         -------

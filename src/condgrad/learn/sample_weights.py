@@ -26,10 +26,10 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
 def holdout_keys(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     """A key for each row; the rows with the smallest keys are held out.
 
-    Keys are random, equal for equal rows, and independent of the order of the rows and of units. Rows are sorted by Y, and rows
-    with equal Y by one feature after the other. Every ``STRATUM_SIZE`` distinct rows in this order are a stratum. One row of each
-    stratum has a key in the smallest fifth of all keys, one in the next fifth, and so on. So the held-out rows have the same
-    distribution of Y as the others.
+    Keys are random, equal for equal rows, and independent of the order of the rows and of units. Rows are sorted by Y; ties are
+    broken by the first feature, then by the second one, and so on. Every ``STRATUM_SIZE`` distinct rows in this order are a
+    stratum. One row of each stratum has a key in the smallest fifth of all keys, one in the next fifth, and so on. So the
+    held-out rows have the same distribution of Y as the others.
     """
     order = RowOrder(len(Y))
     for column in Y.T:
@@ -77,7 +77,8 @@ class RowOrder:
 def merge_equal_rows(weights: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray | None]:
     """Rows to use and their weights: equal rows become one with the sum of their weights, rows of weight 0 are dropped.
 
-    Weights that are all equal are returned as None. If then no row was merged or dropped, the rows are slice(None).
+    If all weights of the result are equal, None is returned in their place. If moreover the result has all rows that were given,
+    slice(None) is returned in place of their indices.
     """
     nonzero = np.flatnonzero(weights)
     _, first, group = np.unique(keys[nonzero], return_index=True, return_inverse=True)

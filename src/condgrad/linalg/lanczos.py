@@ -34,7 +34,7 @@ RESIDUAL = 1e-11
 """A Ritz value counts as fully precise if its residual, relative to the value, is at most this."""
 SURE = 1e-10
 """If the caller asks for no accuracy, small growth ends the search only if the residual, relative to the value, is at most this.
-A Ritz value may also stop growing near a singular value that is close to the largest one; the residual then shows this."""
+For if two singular values are close, a Ritz value stays near the smaller one for some steps, with a larger residual than this."""
 MAX_VECTORS = 16
 """Maximum number of singular triplets returned."""
 SPARE = 8
@@ -177,9 +177,9 @@ class _Bidiagonal:
         return False
 
     def value(self) -> tuple[float, float]:
-        """Largest singular value of B, and the last component of its left singular vector.
+        """Return the largest singular value of B, and the absolute value of the last component of its left singular vector.
 
-        The residual is rest times the latter.
+        The residual of the Ritz vectors is ``rest`` times this component.
         """
         j, B = self.j, self.B[: self.j, : self.cols]
         # one eigenvector of B B' is many times as fast as an SVD of B, and as accurate for the largest value

@@ -68,6 +68,7 @@ def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20, dtype: Any
     True
     """
     now, known = start, Pairs(pairs, start.w.size, dtype)
+    del start  # freed with the next iterate
     while True:
         found = _next_iterate(value, grad, now, known)
         if found is None:

@@ -70,9 +70,9 @@ class Factors:
         return found
 
     def at(self, pattern: Pattern, known: np.ndarray | None = None) -> np.ndarray:
-        """Return the entries of U V' on the pattern, and cache them.
+        """Return the entries of U V' on the pattern, from the cache or else computed and then cached.
 
-        If they are not in the cache, they are the array ``known`` if it is given, else they are computed from U and V.
+        ``known`` is the array of these entries if the caller has computed them already. It is used if the cache has none.
         """
         recent = active().values(pattern)
         values = recent.use(self)

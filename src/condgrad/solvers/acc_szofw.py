@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.estimators import SPIDER, Momentum
+from condgrad.estimators import SPIDER
 from condgrad.protocols import Point, Problem
-from condgrad.solvers.momentum_sfw import SHIFT, decay, first_batch
+from condgrad.solvers.momentum_sfw import one_sample_sfw
 from condgrad.solvers.schedules import Setup, theory
 from condgrad.solvers.spider_fw import square_root
 from condgrad.solvers.states import State
@@ -102,9 +102,4 @@ def acc_szofw_star(
     replace: bool = True,
 ) -> AcceleratedFrankWolfe:
     """Build Acc-SZOFW*; ``sample`` is the size of the first batch, by default T^(1/3)."""
-    first = max(batch, sample or first_batch(setup.steps))
-    estimator = Momentum(decay(setup.schedule, 2 / 3, SHIFT), batch, first, recursive=True, replace=replace)
-    L = smoothness_of_terms(problem.objective, setup.schedule)
-    return AcceleratedFrankWolfe(
-        StochasticFrankWolfe(estimator, setup.schedule, initial_gap, setup.seed, L, 2 / 3, SHIFT)
-    )
+    return AcceleratedFrankWolfe(one_sample_sfw(problem, setup, batch, sample, initial_gap, replace))

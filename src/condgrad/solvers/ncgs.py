@@ -32,7 +32,7 @@ from typing import Any
 
 from condgrad.certificate import Certificate
 from condgrad.inner import Exact, with_gap
-from condgrad.points import inner, norm2
+from condgrad.points import Structured, inner, norm2
 from condgrad.protocols import Inner, Point, Problem, Prox
 from condgrad.solvers.evaluation import (
     Evaluation,
@@ -172,6 +172,9 @@ class NCGS:
         L, memory = state.L, state.memory
         theta, objective = theta_md(problem.domain, state), cached(problem.objective, state.known)
         grad, before = grad_at(objective, theta).grad, objective.value(theta)
+        mine = (
+            objective is not problem.objective
+        )  # the cache of a wrapper keeps refused points: the step may be repeated
         L_k = L if state.due else min(max(state.local, MIN_L_SHARE * L), L)
         proves = not self.polish or state.due or state.k + 1 >= state.next_proof
         refused: Any = theta
@@ -183,15 +186,20 @@ class NCGS:
                 prox = self.inner.solve(problem.domain, grad, theta, beta, accuracy, memory)
             theta_k, memory = prox.point, prox.memory
             descent, grad_k = Descent(theta, grad, theta_k), None
-            # the cache of a wrapper keeps refused points: the step may be repeated
-            mine = objective is not problem.objective
             if mine and not same_point(refused, theta) and not same_point(refused, theta_k):
                 objective.forget(refused)
             _, fun, grad_k = value_at(objective, theta_k)
             rho, noise = curvature_along(descent, before, fun)
             if L_k >= L or rho <= L_k + noise:
                 break
-            L_k, refused = min(max(2 * L_k, rho), L), theta_k
+            L_k = min(max(2 * L_k, rho), L)
+            if mine and isinstance(theta_k, Structured) and theta_k is not theta:
+                objective.forget(
+                    theta_k
+                )  # frees its gradient, which may be as large as the data, before the next attempt
+                del prox, descent, theta_k, grad_k
+            else:
+                refused = theta_k
         if theta is not state.x and fun > objective.value(state.x):
             return self.adaptive_step(problem, replace(state, since_restart=0))
 

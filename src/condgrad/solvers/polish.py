@@ -31,6 +31,7 @@ from condgrad.points import LowRank
 from condgrad.protocols import BudgetEnd, FactoredForm, Inner, Point, Problem, Solver
 from condgrad.runtime.interruption import attach
 from condgrad.runtime.signals import heartbeat
+from condgrad.solvers.evaluation import Evaluation
 from condgrad.solvers.smoothness import VALUE_NOISE
 
 if TYPE_CHECKING:
@@ -134,56 +135,68 @@ class Polished:
         """
         F, x, before = problem.objective, state.x, state.fun
         assert before is not None and state.certificate is not None  # an adaptive step has computed both
-        grad: Point | None = F.grad(x) if state.grad is None else state.grad
-        form = problem.domain.factored(x, grad)
+        evaluated = [Evaluation(x, grad=F.grad(x) if state.grad is None else state.grad)]
+        form = problem.domain.factored(x, evaluated[0].grad)
         stable = getattr(earlier.x, "rank", None) == form.rank
         growth = 8 if stable else 1 + state.k // 8  # a rank that changes for ever must not keep the phases short
         pairs = min(self.settings.pairs, self.settings.max_numbers // max(2 * form.start.size, 1))
         if form.start.size == 0 or pairs < MIN_PAIRS:
-            return replace(state, grad=grad)
-        last = start = Iterate(form.start, before, form.pull_back(form.start, grad))
+            return replace(state, grad=evaluated[0].grad)
+        start = Iterate(form.start, before, form.pull_back(form.start, evaluated[0].grad))
         gamma = state.certificate.gamma
         first = estimate = form.squared_mapping(start.w, start.grad, gamma)
+        iterates, last = self.descend(F, form, evaluated, start, first, gamma, pairs, growth), None
+        del start  # its vectors are as large as the factors
         try:
-            for iterate in self.descend(F, form, start, first, gamma, pairs, growth):
+            for iterate in iterates:
                 last, estimate = iterate
-                grad = None  # as large as the data, and F has fallen, so that it is hardly ever needed again
-            new = compressed(form.point(last.w))
-            fun = before if last is start else F.value(new)
+            if last is not None:
+                new = compressed(form.point(last.w))
+                grad = F.grad(new)  # before the value, as in ``descend``
+                fun = F.value(new)
         except ENDS as end:
-            if last is not start:
+            if last is not None:
                 reached = form.point(last.w)
                 attach(end, unfinished=replace(state, x=reached, theta_ag=reached, fun=last.fun, grad=None))
             raise
         enough = estimate <= 1.5 * self.settings.accuracy * self.eps
         near = state.certificate.norm**2 <= self.settings.close * self.eps and not earlier.due
         due = state.due or (enough and near)
-        if last is start:
-            return replace(state, grad=grad, due=due)
+        if last is None:
+            return replace(state, grad=evaluated[0].grad if evaluated and evaluated[0].x is x else None, due=due)
         if fun > before + VALUE_NOISE * abs(before):
-            return replace(state, grad=grad)
+            return replace(state, grad=None)
         found = self.inner.init(problem.domain, new)
         memory = np.c_[found, state.memory[:, found.shape[1] :]]  # with what the step has found beyond the rank
-        return replace(state, x=new, theta_ag=new, fun=fun, grad=None, memory=memory, due=due)
+        return replace(state, x=new, theta_ag=new, fun=fun, grad=grad, memory=memory, due=due)
 
     def descend(
-        self, F: Any, form: FactoredForm, start: Iterate, first: float, gamma: float, pairs: int, growth: int
+        self,
+        F: Any,
+        form: FactoredForm,
+        evaluated: list[Evaluation],
+        start: Iterate,
+        first: float,
+        gamma: float,
+        pairs: int,
+        growth: int,
     ) -> Iterator[tuple[Iterate, float]]:
         """Yield the iterates of the phase with their estimates of the squared gradient mapping with step size ``gamma``.
 
-        ``first`` is that of the start; the phase may have ``growth`` times ``while_rank_changes`` iterations.
+        ``evaluated`` has the phase's only reference to a gradient: the one at the point evaluated last, first at the start.
+        ``first`` is the estimate at the start; the phase may have ``growth`` times ``while_rank_changes`` iterations.
         """
-        at: list[Point] = []
 
         def value(w: np.ndarray) -> float:
             heartbeat()
             x = form.point(w)
-            at.clear()  # frees the gradient of the point before, which is as large as the data
-            at.append(F.grad(x))  # before the value, which an objective may then know: L-BFGS accepts nearly all points
+            evaluated.clear()  # frees the gradient of a refused point, which is as large as the data
+            # before the value, which an objective may then know: L-BFGS accepts nearly all points
+            evaluated.append(Evaluation(x, grad=F.grad(x)))
             return F.value(x)
 
         def grad(w: np.ndarray) -> np.ndarray:
-            return form.pull_back(w, at[0])
+            return form.pull_back(w, evaluated.pop().grad)  # called at most once after each value
 
         asked = self.settings
         target, falls = asked.accuracy * self.eps, [start.fun]
@@ -191,7 +204,9 @@ class Polished:
         if first <= target:
             return
         single = getattr(F, "dtype", None) == np.float32 or 2 * asked.pairs * start.w.size > asked.max_numbers
-        for now in lbfgs(value, grad, start, pairs, np.float32 if single else float):
+        iterates = lbfgs(value, grad, start, pairs, np.float32 if single else float)
+        del start
+        for now in iterates:
             falls.append(now.fun)
             estimate = form.squared_mapping(now.w, now.grad, gamma)
             yield now, estimate

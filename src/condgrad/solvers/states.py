@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from condgrad.certificate import Certificate
 from condgrad.checks import positive, whole
@@ -63,3 +63,20 @@ class State:
     def known(self) -> Evaluation:
         """The known value and gradient of F at x."""
         return Evaluation(self.x, self.fun, self.grad)
+
+
+def gradient_at(state: Any) -> Descent | None:
+    """Return the point that the state reports with the gradient there; None if the state has no such gradient."""
+    grad = getattr(state, "grad", None)
+    return None if grad is None else Descent(state.x, grad)
+
+
+def without_descent(state: Any) -> Any:
+    """Return the state that the next step starts from: without its descent if the gradient at x is known.
+
+    The driver then compares the next gradient with the one at x. A gradient may be as large as the data, so the one of the
+    descent is freed before the next step. Solvers do not read the descent of a state.
+    """
+    if not isinstance(state, State) or state.descent is None or gradient_at(state) is None:
+        return state
+    return replace(state, descent=None, descent_fun=None)

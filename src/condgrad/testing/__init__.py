@@ -1,4 +1,4 @@
-"""The contract checks, for the parts of the library and for your own: each returns a report in words."""
+"""Contract checks of sets, objectives, losses, methods and inner solvers, the library's and your own. Each returns a report."""
 
 from condgrad.testing.inner_solvers import check_inner
 from condgrad.testing.losses import check_loss

@@ -1,4 +1,4 @@
-"""The contract of an inner solver, checked."""
+"""Checks of the contract of an inner solver."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ def check_inner(
     seed: int = 0,
     strict: bool = False,
 ) -> CheckReport:
-    """Check an own inner solver against the contract of inner solvers.
+    """Check an inner solver against the contract of inner solvers.
 
     Parameters
     ----------
     solver : Inner
-        With ``init(domain, x)`` and ``solve(domain, g, u, gamma, stop, memory)``.
+        The inner solver, with ``init(domain, x)`` and ``solve(domain, g, u, gamma, stop, memory)``.
     domains : mapping of str to Domain, default None
-        Sets on which it is tried. None: one of each set of the library that has the members that the registered solver needs.
+        Sets on which the solver is tried. None: one instance of each of the library's sets that the solver accepts, according to
+        its registry entry.
     trials : int, default 2
         Number of random subproblems for each set.
     seed : int, default 0
@@ -45,7 +46,7 @@ def check_inner(
     Returns
     -------
     CheckReport
-        What was checked, what failed and how; printed, a table.
+        The result of each check. ``print(report)`` shows it as a table.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class _Inner:
     # ------------------------------------------------------------------------------------------------------- helpers
 
     def tasks(self) -> Iterator[tuple[str, Any, np.ndarray, np.ndarray, float]]:
-        """A set, a gradient, a centre and a step size; the points are read-only."""
+        """Yield random subproblems: name of the set, set, gradient, centre and step size. The arrays are read-only."""
         for number, (label, domain) in enumerate(self.domains.items()):
             for trial in range(self.trials):
                 rng = np.random.default_rng((self.seed, number, trial))
@@ -95,7 +96,7 @@ class _Inner:
                 yield label, domain, g, u, float(rng.uniform(0.05, 0.5))
 
     def solved(self) -> list[tuple[str, Any, np.ndarray, np.ndarray, float, Any, np.ndarray, float]]:
-        """The subproblems and what the solver makes of them, solved once."""
+        """The subproblems with the stopping rule, the solver's point and its gap, computed once."""
         if self._solved is None:
             found = []
             for label, domain, g, u, gamma in self.tasks():
@@ -106,7 +107,7 @@ class _Inner:
         return self._solved
 
     def noise(self, domain: Any, g: np.ndarray, u: np.ndarray, gamma: float) -> float:
-        """What rounding can do to a gap."""
+        """Upper bound on the rounding error of a gap."""
         size = max(float(np.linalg.norm(u)), float(np.linalg.norm(np.asarray(domain.lmo(g)))))
         return 1e-11 * (1 + float(np.linalg.norm(g)) + size / gamma) * (1 + size)
 

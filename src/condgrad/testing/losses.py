@@ -1,4 +1,4 @@
-"""The contract of a pointwise loss, checked."""
+"""Checks of the contract of a pointwise loss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from condgrad.protocols import missing
 from condgrad.testing.report import Check, CheckReport, Skipped, report, require
 
 Z = np.linspace(-15, 15, 60_001)
-"""Predictions at which second derivatives are looked at."""
+"""Predictions at which second derivatives are computed."""
 H = 1e-5
 
 
@@ -23,14 +23,14 @@ def check_loss(
     seed: int = 0,
     strict: bool = False,
 ) -> CheckReport:
-    """Check an own loss against the contract of losses.
+    """Check a loss against the contract of losses.
 
     Parameters
     ----------
     loss : Loss
-        With ``value(z, y)``, ``deriv(z, y)``, ``smoothness``, ``lower_smoothness``, ``lower_bound`` and ``labels``.
+        The loss, with ``value(z, y)``, ``deriv(z, y)``, ``smoothness``, ``lower_smoothness``, ``lower_bound`` and ``labels``.
     exact : callable, default None
-        ``exact(z, y)``, the loss for two floats, written in another way.
+        ``exact(z, y)`` returns the loss of two floats by an independent implementation. None: not compared.
     seed : int, default 0
         Seed of all random numbers.
     strict : bool, default False
@@ -39,7 +39,7 @@ def check_loss(
     Returns
     -------
     CheckReport
-        What was checked, what failed and how; printed, a table.
+        The result of each check. ``print(report)`` shows it as a table.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The contract of a method, checked."""
+"""Checks of the contract of a method."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def check_method(
     seed: int = 0,
     strict: bool = False,
 ) -> CheckReport:
-    """Check an own method against the contract of methods.
+    """Check a method against the contract of methods.
 
     Parameters
     ----------
     method : str, Method or Solver
-        A registered name, its entry, or a solver object with ``init(problem, x0)`` and ``step(problem, state)``.
+        The name of a registered method, its registry entry, or a solver with ``init(problem, x0)`` and ``step(problem, state)``.
     problems : mapping of str to Problem, default None
-        Problems on which it is tried. None: small ones of each kind, of which those are taken that the method can see.
+        Problems on which the method is tried. None: those of :func:`small_problems` that the method accepts.
     x0 : Point, default None
-        Where to start on each problem; None: at ``domain.start()``.
+        Start for all problems. None: ``domain.start()``.
     inner : Inner, default None
-        The inner solver of a method that slides; None: ``CondG(30)``.
+        The inner solver of a sliding method. None: ``CondG(30)``.
     steps : int, default 12
         Number of steps.
     seed : int, default 0
@@ -62,7 +62,7 @@ def check_method(
     Returns
     -------
     CheckReport
-        What was checked, what failed and how; printed, a table.
+        The result of each check. ``print(report)`` shows it as a table.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def check_method(
 
 
 def small_problems() -> dict[str, Problem]:
-    """A convex and an indefinite quadratic, a finite sum, a convex one, and an expectation."""
+    """Small problems of each kind: convex and indefinite quadratic, non-convex and convex finite sum, expectation."""
     rng = np.random.default_rng(5)
     A = rng.standard_normal((6, 6))
     Q = A + A.T
@@ -125,13 +125,13 @@ class _Method:
         return list(islice(iterate(problem, self.built(problem, options), self.start(problem)), self.steps + 1))
 
     def states(self, label: str) -> list[Any]:
-        """States of a walk on one of the problems, made once: several checks look at the same ones."""
+        """The first states of the method on one of the problems. They are computed once, for several checks."""
         if label not in self._states:
             self._states[label] = self.walk(self.problems[label])
         return self._states[label]
 
     def first_run(self, label: str) -> tuple[list[bytes], Any]:
-        """A run of `minimize` on one of the problems, made once: other runs are compared with it."""
+        """A run of `minimize` on one of the problems. It is made once, and other runs are compared with it."""
         if label not in self._runs:
             self._runs[label] = self.minimized(self.problems[label])
         return self._runs[label]
@@ -195,7 +195,7 @@ class _Method:
         if gap <= 1e-9 * sqrt(norm2(grad) * norm2(x0)):
             raise Skipped("the start is stationary")
         draws = self.entry is not None and not self.entry.deterministic and "batch" in self.entry.options
-        # the steps of single samples may all be noise
+        # with single samples, noise may dominate all steps
         states = self.walk(problem, {"batch": 100}) if draws else self.states(label)
         moved = any(norm2(state.x - x0) > 0 for state in states[1:])
         require(moved, f"x is still x0 after {self.steps} steps, where the Wolfe gap is {gap:.3g}")
@@ -282,7 +282,7 @@ class _Method:
 
 
 def _leaves(thing: Any) -> list[Any]:
-    """All that a state is made of, in a fixed order."""
+    """All arrays and numbers in a state, in a fixed order."""
     if is_dataclass(thing) and not isinstance(thing, type):
         return [leaf for field in fields(thing) for leaf in _leaves(getattr(thing, field.name))]
     if isinstance(thing, tuple | list):
@@ -306,7 +306,7 @@ def _frozen(answer: Any) -> Any:
 
 
 def _read_only(target: Any) -> Any:
-    """The same thing; every array that it answers with is read-only, so that a method that writes into one fails."""
+    """A copy of the object whose methods return read-only arrays, so that a method that writes into one fails."""
     names = {name for part in (target, unwrapped(target)) for name in dir(part) if not name.startswith("_")}
     found = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""The contract of an objective, checked."""
+"""Checks of the contract of an objective."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from condgrad.protocols import Expectation, FiniteSum, Objective, fits, has, mis
 from condgrad.testing.report import Check, CheckReport, Noted, Skipped, report, require
 
 STEP = 1e-5
-"""Relative to a point, the distance of the values that a gradient is compared with."""
+"""Step size of the difference quotients of F with which a gradient is compared, as a multiple of the direction."""
 
 
 def check_objective(
@@ -26,17 +26,17 @@ def check_objective(
     seed: int = 0,
     strict: bool = False,
 ) -> CheckReport:
-    """Check an own objective against the contract of objectives, finite sums or expectations.
+    """Check an objective against the contract of objectives, finite sums or expectations.
 
     Parameters
     ----------
     objective : Objective, FiniteSum or Expectation
-        At least ``value`` and ``grad``, or ``draw``, ``grad_terms``, ``term_rows`` and ``assemble``. Further members that it
-        has are checked too.
+        The objective, with at least ``value`` and ``grad``, or ``draw``, ``grad_terms``, ``term_rows`` and ``assemble``. Its
+        other members are checked too.
     domain : Domain, default None
-        A set of which points are taken; None: normal points of the objective's ``shape``, which it then must have.
+        The set from which points are drawn. None: points with normal entries, of the shape ``objective.shape``.
     tolerance : float, default 1e-6
-        Relative error that is granted to gradients, compared with differences of values.
+        Tolerated relative error of a gradient, compared with difference quotients of values.
     trials : int, default 20
         Number of random points.
     seed : int, default 0
@@ -47,7 +47,7 @@ def check_objective(
     Returns
     -------
     CheckReport
-        What was checked, what failed and how; printed, a table.
+        The result of each check. ``print(report)`` shows it as a table.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class _Objective:
         return np.random.default_rng((self.seed, *numbers))
 
     def points(self, count: int = 1) -> Iterator[list[np.ndarray]]:
-        """Read-only, so that an objective that writes into its input fails."""
+        """Yield lists of ``count`` random points. They are read-only, so that an objective that writes into its input fails."""
         for i in range(self.trials):
             rng = self.rng(1, i)
             made = [self.point(rng) for _ in range(count)]
@@ -112,7 +112,7 @@ class _Objective:
         return rng.standard_normal(as_shape(own, "the objective")) * 10.0 ** rng.integers(-2, 2)
 
     def grad(self, x: np.ndarray) -> Any:
-        """The gradient at x, copied: the objective may use its array again."""
+        """A copy of the gradient at x, because the objective may overwrite its array in the next call."""
         grad = self.f.grad(x)
         return grad.copy() if isinstance(grad, np.ndarray) else grad
 
@@ -153,9 +153,8 @@ class _Objective:
             grad = np.array(self.f.grad(middle))
             found = float(inner(grad, d))
             slope, rounding = self.slope(middle, d, STEP)
-            bent = abs(
-                self.slope(middle, d, 2 * STEP)[0] - slope
-            )  # four times the error of the differences, of a smooth F
+            # for a smooth F this is three times the error of ``slope``
+            bent = abs(self.slope(middle, d, 2 * STEP)[0] - slope)
             slack = self.tolerance * max(abs(slope), abs(found)) + 2 * bent + rounding
             slack += 1e-12 * math.sqrt(norm2(grad) * float(norm2(d)))
             require(
@@ -164,7 +163,7 @@ class _Objective:
             )
 
     def slope(self, x: np.ndarray, d: np.ndarray, h: float) -> tuple[float, float]:
-        """The slope of F at x along d by two values, and its rounding."""
+        """Central difference quotient of F at x along d, and its rounding error."""
         ends = float(self.f.value(x + h * d)), float(self.f.value(x - h * d))
         digits = 4e-15 * (abs(ends[0]) + abs(ends[1]))
         return (ends[0] - ends[1]) / (2 * h), digits / h
@@ -202,7 +201,7 @@ class _Objective:
         return f"the largest quotient seen is {largest:.6g} of {L:.6g}"
 
     def bend(self, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-        """F(y) - F(x) - <grad F(x), y - x>, and its rounding."""
+        """F(y) - F(x) - <grad F(x), y - x>, and its rounding error."""
         one, two = float(self.f.value(x)), float(self.f.value(y))
         slope = float(inner(self.grad(x), y - x))
         return two - one - slope, 1e-12 * (1 + abs(one) + abs(two) + abs(slope))
@@ -228,7 +227,7 @@ class _Objective:
     def rows(self) -> None:
         for i, (x,) in enumerate(self.points()):
             rng = self.rng(3, i)
-            batch = self.f.draw(3, rng)[[0, 1, 1, 2, 1]]  # a repeated sample counts as often as it stands there
+            batch = self.f.draw(3, rng)[[0, 1, 1, 2, 1]]  # a repeated sample counts each time
             rows, found = self.f.term_rows(x, batch), np.asarray(self.f.grad_terms(x, batch))
             mean = np.mean([np.asarray(self.f.grad_terms(x, batch[[k]])) for k in range(5)], axis=0)
             scale = 1e-9 * float(np.abs(mean).max()) + 1e-12

@@ -1,4 +1,4 @@
-"""What was checked of a part, what failed, and how."""
+"""Reports of contract checks: the outcome of each check, and how a check failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from condgrad.report.text_table import table
 
 
 class ContractError(AssertionError):
-    """A part that does not keep its contract, where a check was asked to be strict; its text is the report."""
+    """Raised by a check with ``strict=True`` if the object under test violates its contract. Its text is the report."""
 
 
 class _Outcome(Exception):
@@ -24,7 +24,7 @@ class Failed(_Outcome):
 
 
 class Noted(_Outcome):
-    """Nothing that the contract forbids, but something to know."""
+    """The contract allows what was found, but the author should know of it."""
 
     outcome = "note"
 
@@ -36,7 +36,8 @@ class Skipped(_Outcome):
 def require(holds: Any, sentence: str, *values: Any) -> None:
     """Raise Failed unless ``holds``.
 
-    Only then ``str.format`` inserts the values into the sentence: to write an array as text takes longer than most checks.
+    ``str.format`` inserts the values into the sentence only if it is raised, because writing an array as text takes longer than
+    most checks.
     """
     if not holds:
         shown = [short(value) if isinstance(value, np.ndarray) else value for value in values]
@@ -44,7 +45,7 @@ def require(holds: Any, sentence: str, *values: Any) -> None:
 
 
 def short(x: np.ndarray) -> str:
-    """An array in a few characters."""
+    """Text of an array, shortened to a few entries."""
     text = np.array2string(x, precision=3, threshold=6, edgeitems=2, separator=", ")
     return " ".join(text.split())
 
@@ -58,9 +59,9 @@ class Finding:
     check : str
         What was checked.
     outcome : {"ok", "FAILED", "note", "not checked"}
-        A note is nothing that the contract forbids.
+        A note says something about the object that the contract allows.
     detail : str
-        How it failed, or why it was not checked.
+        How the check failed, or why it was not made.
     """
 
     check: str
@@ -70,12 +71,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was checked of a part; printed, a table.
+    """Report on all checks of one object. ``print(report)`` shows it as a table.
 
     Attributes
     ----------
     subject : str
-        What was checked.
+        Kind and name of the object, such as "Set Simplex".
     findings : tuple of Finding
         One for each check.
     """
@@ -95,7 +96,7 @@ class CheckReport:
 
     @property
     def notes(self) -> tuple[Finding, ...]:
-        """What is worth knowing and no failure."""
+        """Findings that are no failures, but that the author should know of."""
         return tuple(finding for finding in self.findings if finding.outcome == "note")
 
     def __str__(self) -> str:
@@ -106,18 +107,18 @@ class CheckReport:
 
 
 Check = tuple[str, Callable[[], str | None]]
-"""What is checked, and the function that does it: it returns a detail or None, or raises an outcome."""
+"""Title of a check, and the function that makes the check. It returns a detail or None, or raises an outcome."""
 
 
 def report(subject: str, checks: Iterable[Check], strict: bool) -> CheckReport:
-    """Make the checks, none of which stops the others."""
+    """Make all checks, also after one has failed, and return their report."""
     findings = []
     for title, check in checks:
         try:
             findings.append(Finding(title, "ok", check() or ""))
         except _Outcome as outcome:
             findings.append(Finding(title, outcome.outcome, str(outcome)))
-        except Exception as error:  # the part may raise anything
+        except Exception as error:  # the object under test may raise anything
             said = " ".join(str(error).split())
             findings.append(Finding(title, "FAILED", f"raised {type(error).__name__}: {said}"))
     made = CheckReport(subject, tuple(findings))

@@ -1,4 +1,4 @@
-"""The contract of a set, checked."""
+"""Checks of the contract of a set."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from condgrad.protocols import Domain, has, missing
 from condgrad.testing.report import Check, CheckReport, Noted, Skipped, report, require
 
 SCALES = (1e-300, 1e-200, 1e-8, 1e8, 1e200, 1e300)
-"""Factors of a direction that must not change which points minimise it."""
+"""Factors by which directions are multiplied. They must not change which points are minimisers."""
 POINTS = 20
-"""Random points of the set that one answer is compared with."""
+"""Number of random points of the set with which each answer is compared."""
 
 FEW = 3
-"""Entries that are looked at one by one, in directions that are 0 elsewhere."""
+"""Number of unit vectors among the directions."""
 
 MAX_PAIRED = 500
-"""Known vertices, at most, all distances of which are computed."""
+"""Maximum number of vertices for which all distances are computed."""
 
 ASCENTS = 300
-"""Steps of the search for the farthest pair of points: a power method, where the set is an ellipsoid."""
+"""Maximum number of steps of the search for two points as far apart as possible. On an ellipsoid it is the power method."""
 
 MEMBER_TOLERANCE = 1e-9
-"""Tolerance with which ``contains`` is asked, relative to the size of the set."""
+"""Tolerance that is passed to ``contains``, relative to the size of the set."""
 
 
 def check_domain(
@@ -43,23 +43,24 @@ def check_domain(
     seed: int = 0,
     strict: bool = False,
 ) -> CheckReport:
-    """Check an own set against the contract of sets.
+    """Check a set against the contract of sets.
 
     Parameters
     ----------
     domain : Domain
-        The set: at least ``lmo`` and ``shape``. Further members that it has are checked too.
+        The set, with at least ``lmo`` and ``shape``. Its other members are checked too.
     sample : callable, default None
-        ``sample(domain, rng)``, a random point of the set, made without its oracle. None: convex combinations of the oracle's
-        own answers, which can't show that it overlooks a part of the set.
+        ``sample(domain, rng)`` returns a random point of the set, without a call of its oracle. None: points are convex
+        combinations of the oracle's answers, so that an oracle that overlooks a part of the set is not noticed.
     least : callable, default None
-        ``least(domain, g)``, the minimum of <g, x> over the set.
+        ``least(domain, g)`` returns the minimum of <g, x> over the set. None: not compared.
     vertices : callable, default None
-        ``vertices(domain)``, an array of all vertices of a polytope.
+        ``vertices(domain)`` returns an array of all vertices of a polytope. None: not compared.
     exact_diameter : bool, default False
-        Whether ``diameter`` is more than an upper bound: two points as far apart are then looked for, by linear minimisations.
+        Whether ``diameter`` is the largest distance of two points, and not only an upper bound of it. If True, two points at
+        this distance are searched for by linear minimisations.
     tolerance : float, default 1e-9
-        Relative error that is granted to the oracle.
+        Tolerated relative error of the oracle.
     trials : int, default 40
         Number of random directions.
     seed : int, default 0
@@ -70,7 +71,7 @@ def check_domain(
     Returns
     -------
     CheckReport
-        What was checked, what failed and how; printed, a table.
+        The result of each check. ``print(report)`` shows it as a table.
 
     Examples
     --------
@@ -102,7 +103,7 @@ class _Set:
         self.domain, self.given_sample, self.least, self.vertices = domain, sample, least, vertices
         self.exact_diameter, self.tolerance, self.trials, self.seed = exact_diameter, tolerance, trials, seed
         self.unusable = False
-        """Whether the answers of lmo are no points, so that nothing else can be checked."""
+        """Whether lmo returns something that is not a point. Then nothing else is checked."""
 
     def checks(self) -> Iterator[Check]:
         yield "members", self.members
@@ -148,11 +149,11 @@ class _Set:
         return np.random.default_rng((self.seed, *numbers))
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
-        """The answer as an array; to a copy of the direction, as what writes into it has a check of its own."""
+        """The oracle's answer to a copy of the direction, as an array. Whether it changes its argument is checked elsewhere."""
         return np.asarray(self.domain.lmo(direction.copy()), dtype=float)
 
     def directions(self) -> Iterator[np.ndarray]:
-        """Normal ones, and ones with many zeros and ties."""
+        """Yield random directions, by turns with entries from {-2, ..., 2} (many zeros and ties) and with normal entries."""
         for i in range(self.trials):
             rng = self.rng(1, i)
             g = rng.standard_normal(self.shape) if i % 2 else rng.integers(-2, 3, self.shape).astype(float)
@@ -161,12 +162,12 @@ class _Set:
 
     @cached_property
     def answers(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Directions and the oracle's answers, asked once."""
+        """Pairs of a direction and the oracle's answer, computed once."""
         return [(g, self.lmo(g).copy()) for g in self.directions()]
 
     @cached_property
     def size(self) -> float:
-        """The largest norm of a point: stated, or seen."""
+        """The set's ``max_norm``, or if it has none the largest norm of the oracle's answers."""
         seen = max(float(np.linalg.norm(v)) for _, v in self.answers)
         try:
             stated = float(self.domain.max_norm) if has(self.domain, "max_norm") else seen
@@ -191,7 +192,7 @@ class _Set:
         return sum(w * self.answers[i][1] for w, i in zip(rng.dirichlet(np.ones(3)), chosen, strict=True))
 
     def member(self, x: np.ndarray, tolerance: float = MEMBER_TOLERANCE) -> bool:
-        """Whether the set contains x; where it can't tell, the check is left out."""
+        """Whether the set contains x. Raises Skipped if it has no ``contains``."""
         if not has(self.domain, "contains"):
             raise Skipped("the set has no contains")
         try:
@@ -210,7 +211,7 @@ class _Set:
         require(not lacking, f"it has no {' and no '.join(lacking)}")
 
     def answers_are_numbers(self) -> None:
-        """No list, no tuple of several things, no numbers of another kind."""
+        """lmo returns an array of real numbers or a structured point, not a list or a tuple."""
         self.unusable = True
         narrow = ""
         for g in list(self.directions())[:4]:
@@ -291,7 +292,7 @@ class _Set:
             for again in (self.lmo(g), self.lmo(g)):
                 require(np.array_equal(again, v), "two answers to {}: {} and {}", g, v, again)
         buffer = np.empty(self.shape)
-        for g, v in self.answers[:4]:  # one array with other numbers in it each time, as a program may reuse it
+        for g, v in self.answers[:4]:  # programs may reuse one array with other numbers in it
             buffer[...] = g
             again = np.array(self.domain.lmo(buffer), dtype=float)
             require(
@@ -299,7 +300,7 @@ class _Set:
             )
 
     def arguments(self) -> None:
-        """Arguments that may be written, and read-only ones, which runs use."""
+        """Neither writeable nor read-only arguments are changed. Runs pass read-only ones."""
         points = {"lmo": [g for g, _ in self.answers[:3]]}
         beyond = [v - self.size * g for g, v in self.answers[:3]]
         points |= {name: beyond for name in ("contains", "project") if has(self.domain, name)}
@@ -324,7 +325,7 @@ class _Set:
                     require(not same, "the answer of lmo shares its memory with the direction")
 
     def kept(self) -> None:
-        """Whether an answer of lmo, or of start, that is written into changes the next one."""
+        """If a caller changes an answer of lmo or start in place, the next answer stays the same."""
         g = self.answers[0][0]
         asked: dict[str, Callable[[], Any]] = {"lmo": lambda: self.domain.lmo(g.copy())}
         if has(self.domain, "start"):
@@ -359,7 +360,7 @@ class _Set:
         require(not has(self.domain, "contains") or self.member(v), "answered {}, which contains does not accept", v)
 
     def negative_zero(self) -> None:
-        """-0.0 is 0: an answer to it is a minimiser too."""
+        """An entry -0.0 in a direction is treated as 0."""
         for g in (-np.zeros(self.shape), *(np.where(g == 0, -0.0, g) for g, _ in self.answers[:6:2])):
             v = self.lmo(g)
             require(v.shape == self.shape and np.isfinite(v).all(), "answered {} to {}", v, g)
@@ -368,7 +369,7 @@ class _Set:
             require(off <= slack, "to {} its value is {:.6g}, with 0.0 for -0.0 it is {:.6g}", g, value, known)
 
     def tied(self) -> None:
-        """All entries equal, of either sign, two of them, and all but one."""
+        """Directions with ties: all entries equal, pairs of equal entries, and unit vectors, with both signs."""
         few = np.eye(FEW, int(np.prod(self.shape))).reshape(-1, *self.shape)
         for g in (
             np.ones(self.shape),
@@ -387,7 +388,7 @@ class _Set:
 
     def homogeneous(self) -> None:
         for g, v in self.answers[1:8:2]:
-            g = np.round(g, 1)  # so that no entry is lost among the smallest floats
+            g = np.round(g, 1)  # no entry underflows when it is multiplied by 1e-300
             v = self.lmo(g)
             for scale in SCALES:
                 other = self.lmo(scale * g)
@@ -486,7 +487,7 @@ class _Set:
         return f"the largest distance seen is {seen:.6g} of {stated:.6g}"
 
     def diameter_is_attained(self) -> None:
-        """From each answer, the pair of points that are farthest along the line through the last pair, until it stays."""
+        """Search for two points at the stated distance, by linear minimisation along the difference of the last two points."""
         if not self.exact_diameter:
             raise Skipped("give exact_diameter=True if it is more than an upper bound")
         stated, seen = float(self.domain.diameter), 0.0

@@ -42,7 +42,7 @@ class Entries:
     columns: Any = None
     """Column labels of a wide DataFrame."""
     in_order: bool = False
-    """Whether the columns, sorted by name, are in the order of the file that they come from."""
+    """Whether the file already had the columns in the order of their sorted names."""
 
     def __post_init__(self) -> None:
         bad = ~np.isfinite(self.values)
@@ -72,7 +72,7 @@ class Entries:
         return self
 
     def require_magnitude(self) -> Self:
-        """Raise ValueError if the values are so small that products of three of them underflow. All values may be 0."""
+        """Raise ValueError if the values are so small that products of three of them underflow. A matrix of zeros is accepted."""
         if 0 < self.magnitude < MIN_MAGNITUDE:
             k = np.flatnonzero(self.values)[0]
             raise ValueError(
@@ -100,7 +100,7 @@ def check_magnitudes(values: np.ndarray, name: Callable[[int], Any]) -> None:
     if len(large := np.flatnonzero(np.abs(values) > np.float64(MAX_MAGNITUDE))):
         raise ValueError(
             f"Entry {name(large[0])} is {values[large[0]]:g}, but sizes up to {MAX_MAGNITUDE:g} were expected: divide all values "
-            "by the same number, as a change of units does, or leave it out if it is wrong."
+            "by the same number, as a change of units does, or leave this entry out if it is wrong."
         )
 
 
@@ -118,7 +118,7 @@ def is_entry_list(X: Any, y: Any) -> bool:
     if width > 2 and hasattr(X, "columns"):
         if y is None:
             return _columns_by_role(X.columns, 3) is not None or (width == 3 and not _has_row_labels(X))
-        # names of one or two letters do not count: X may be a matrix with the columns a, b, ..., i, j, for which y is ignored
+        # X may be a matrix whose columns are called a, b, ..., i, j; so names of one or two letters do not make it a list
         chosen = _columns_by_role(X.columns, 2)
         return chosen is not None and all(len(str(X.columns[place])) > 2 for place in chosen)
     return width == 2 and y is not None
@@ -221,9 +221,12 @@ def _columns_by_role(header: Any, needed: int) -> list[int] | None:
 def _ordered_columns(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
     """Order the columns by known names, else by position.
 
-    Raise ValueError in three cases. The order by position contradicts a known name. Or it would make fractions ids and whole
-    numbers values. Or there are three columns of numbers without known names, which may be a matrix; such columns are accepted
-    if only the last one has fractions.
+    Raise ValueError in three cases:
+
+    - A column has a known name that belongs to another position.
+    - A column with fractions would be one of ids, and the column of values has none.
+    - Three columns of numbers have no known names, so that they may be a matrix. They are accepted if only the last one has
+      fractions.
     """
     roles = [role(str(name)) for name in header]
     if sorted(roles, key=str) == list(range(len(found))):

@@ -61,8 +61,8 @@ PATIENCE, PATIENCE_IF_FEW, FEW_HELD_OUT = 2, 4, 1000
 """The path ends after PATIENCE radii in a row without improvement; if fewer than FEW_HELD_OUT entries are held out, after
 PATIENCE_IF_FEW, because the error on few entries is noisy."""
 PATIENCE_AT_START = 9
-"""As long as no radius is better than the biases alone, the radius doubles, at most PATIENCE_AT_START times: the best one may be
-a hundred times as large as the first, and the radii before it no better than no low-rank part at all."""
+"""At the start of the path, radii may be too small for any gain over a model that has biases only. As long as there is no gain,
+the radius is doubled, at most this many times. The best radius may be a hundred times the first one."""
 MAX_ROUNDS = 60
 """Maximum number of rounds at one radius, and of radii on the path."""
 MIN_SCALE_SHARE = 1e-2
@@ -101,7 +101,7 @@ class Fit:
     """One fit of a completion: the given entries and loss, and what the path has found so far."""
 
     all_entries: Any
-    """The objective of all entries: a Completion, or the type for which ``entries`` has the operations."""
+    """The objective of all entries: a Completion, or another class of objectives that ``entries`` can work on."""
     loss: str | Loss
     """As given by the user."""
     sigma: float | None
@@ -121,7 +121,7 @@ class Fit:
     substitute: str | None = None
     """Loss that is used at present in place of the given one; None: the given one."""
     clip: bool = False
-    """Whether the estimator clips its predictions to the range of the inliers: then those of held-out entries are clipped too."""
+    """Whether predictions are clipped to the range of the inliers, by the estimator and for the errors on held-out entries."""
     best_index: int | None = None
     """Index into ``path`` of the chosen fit; None if nothing was held out."""
     n_held_out: int = 0
@@ -137,7 +137,7 @@ class Fit:
     averaging: Averaging | None = None
     """How the model is averaged; None: it is not."""
     chain: Any = None
-    """Sampler of the entries that are not held out, from whose state the one on all entries starts."""
+    """The posterior sampler that ran without the held-out entries. The sampler on all entries starts from its state."""
     period: int | None = None
     """Number of columns in a period, if the table is also tried as a tensor."""
     view: TensorView | None = None
@@ -297,7 +297,7 @@ class Fit:
                 best_in_ball = now
                 if np.isinf(up_to):
                     best = self.unshrink(train, held_out, now, best, MIN_GAP)
-            # a fit with unshrunk singular values does not end the path as long as the fits within the ball improve
+            # the path also goes on if only the fits within the ball improve, and ``best`` has unshrunk singular values
             worse = 0 if best is not before[0] or best_in_ball is not before[1] else worse + 1
             if best is start and start.model.x.rank == 0:
                 patience, growth = PATIENCE_AT_START, FAST_RADIUS_GROWTH
@@ -330,7 +330,7 @@ class Fit:
 
     @cached_property
     def has_equal_values(self) -> bool:
-        """Whether any value occurs more than once. If not, they are not taken to have bounds, as ratings have."""
+        """Whether any value occurs more than once. Only then can the values have a hard limit, as ratings have."""
         return bool((np.diff(np.sort(self.entries.values(self.all_entries))) == 0).any())
 
     def unshrink(self, train: Any, held_out: HeldOut, now: Validated, best: Validated, min_gap: float) -> Validated:
