@@ -279,6 +279,8 @@ def test_a_right_set_passes_with_what_it_has() -> None:
     assert skipped == {"atom is the answer of lmo", "diameter is attained"}
     wrong = check_domain(Own(), least=lambda _, g: g.min() - 0.1, vertices=lambda _: np.eye(4)[:3])
     assert {f.check for f in wrong.failures} == {"lmo reaches the known minimum", "lmo answers with vertices"}
+    none = check_domain(Own(without=("diameter",)), exact_diameter=True, trials=4)
+    failed(none, "diameter is attained", "but the set has no diameter")
 
 
 Q = np.diag([1.0, 2.0, -1.0])

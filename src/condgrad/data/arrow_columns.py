@@ -154,10 +154,16 @@ def _buffers(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def trimmed(column: Any) -> Any:
-    """The column with the blanks around its cells removed; the column itself if it contains no blank."""
+    """The column with the blanks around its cells removed; the column itself if no cell begins or ends with a blank."""
     from pyarrow import compute
 
-    return compute.ascii_trim(column, BLANKS) if (_buffers(column)[1] <= ord(" ")).any() else column
+    bounds, text = _buffers(column)
+    if not (text <= ord(" ")).any():
+        return column
+    begins, ends = bounds[:-1], bounds[1:]
+    full = ends > begins
+    outer = np.concatenate([text[begins[full]], text[ends[full] - 1]])
+    return compute.ascii_trim(column, BLANKS) if np.isin(outer, [*BLANKS.encode()]).any() else column
 
 
 def filled(column: Any) -> np.ndarray:

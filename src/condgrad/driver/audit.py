@@ -186,10 +186,11 @@ class Audit:
     ) -> None:
         """Check a given L with the gradients and values of a step.
 
-        L is too small if two gradients differ by more than L times the distance of their points. Compared are the gradient before
-        the step (at the point of the state, or if it is not known that of the last step), the gradient of the step, and the
-        gradient at its new point if it is known. With d = y - x, if F(y) is above F(x) + <grad, d> + L/2 |d|^2, then L is too
-        small or the gradient is not the gradient of F.
+        L is too small if two gradients differ by more than L times the distance of their points. The gradient of the step is
+        compared with an earlier and a later one. The earlier one is that of the last step, or the one at the point before the
+        step if the state has it. The later one is at the new point, if the new state has it.
+
+        With d = y - x, if F(y) is above F(x) + <grad, d> + L/2 |d|^2, then L is too small or the gradient is not that of F.
         """
         if not self.given or before is None or last is None or after.descent is None:
             return

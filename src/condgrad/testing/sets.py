@@ -490,6 +490,7 @@ class _Set:
         """Search for two points at the stated distance, by linear minimisation along the difference of the last two points."""
         if not self.exact_diameter:
             raise Skipped("give exact_diameter=True if it is more than an upper bound")
+        require(has(self.domain, "diameter"), "exact_diameter=True was given, but the set has no diameter")
         stated, seen = float(self.domain.diameter), 0.0
         if self.vertices is not None:
             vertices = np.asarray(self.vertices(self.domain), dtype=float)

@@ -7,8 +7,9 @@ and the prediction is the mean over draws instead of one fit, which removes the 
 .. math:: y_{ij} \sim N(\mu + b_i + c_j + \langle u_i, v_j\rangle, \; \sigma^2 h_j / w_{ij}), \quad
           (u_i, b_i) \sim N(B' f_i, \Lambda^{-1}), \quad (v_j, c_j) \sim N(C' g_j, \Gamma^{-1})
 
-The weights w are the inlier weights of the loss that was chosen, computed again in every sweep; h are relative variances of the
-errors of columns (of rows, if there are fewer of them): sensors differ in accuracy. The features f and g are a constant, the
+The weights w are the inlier weights of the loss that was chosen, computed again in every sweep. The numbers h are the relative
+variances of the errors in each column, or in each row if there are fewer rows than columns, because sensors differ in accuracy.
+The features f and g are a constant, the
 logarithm of the number of entries, and, where it helps, singular vectors of the pattern of observed entries: in ratings, which
 items somebody has rated says what they like.
 """
@@ -36,7 +37,7 @@ class Settings:
     """Constants of the sampler."""
 
     first_sweeps: int = 8
-    """Sweeps before anything is averaged: a fit from which the chain starts is more shrunk than the posterior."""
+    """Number of sweeps before the first averaged one. The chain starts from a fit whose singular values are shrunk more."""
     burn_in: int = 3
     """Sweeps that are not averaged after a change of the loss, the features or the entries."""
     trial_sweeps: int = 7
@@ -55,7 +56,7 @@ class Settings:
     variance_shape: float = 5.0
     """Shape of the prior of the variances of rows or columns: equivalent to ten errors of ordinary size."""
     start_share: float = 0.1
-    """Size of the factors of components that the fit does not have, in units of the root of the errors."""
+    """Initial size of the factors of components that the fit does not have, as a multiple of sqrt(sigma)."""
     min_error: float = 1e-4
     """Lower bound on the scale of the errors, relative to that of the data: with smaller ones regressions are singular."""
     prior_share: float = 1e-6
@@ -186,8 +187,8 @@ class Chain:
     def sweep(self, keep: bool = False) -> Prediction:
         """Draw the variances, the rows and the columns in turn. With ``keep`` the prediction is added to the average.
 
-        The prediction has the mean over the rows given the columns, or over the columns given the rows, in place of a draw: those
-        of the longer side, which have fewer entries each.
+        In the prediction, the factors of the longer side (rows or columns) are replaced by their means given the other side. The
+        longer side has fewer entries for each factor, so that its draws vary most.
         """
         heartbeat()
         weights, variance, shift = self._draw_variances()

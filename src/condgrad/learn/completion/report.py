@@ -290,7 +290,7 @@ CONCENTRATED = 3.0
 
 
 def worst_share(places: np.ndarray, size: int) -> tuple[float, float]:
-    """Share of the outliers that the worst twentieth of the rows (or columns) has, and that of as many scattered ones."""
+    """Share of the outliers in the worst twentieth of the rows (or columns), and what it would be if they were scattered."""
     worst = max(size // 20, 1)
     scattered = np.random.default_rng(0).integers(size, size=len(places))
     shares = [np.sort(np.bincount(at, minlength=size))[-worst:].sum() / len(at) for at in (places, scattered)]

@@ -1,8 +1,8 @@
 """What a fit computes from observed entries that are on the workers of a cluster, as observed.py does in memory.
 
 Sums over all entries are computed by the workers. Held-out entries are in the driver's memory, where all comparisons of models
-are made; if there are very many entries, a smaller share of them is held out. Medians of the values are those of evenly spaced
-entries, which are in the driver's memory too; of up to ``MAX_IN_DRIVER`` entries all are used, as in memory.
+are made; if there are very many entries, a smaller share of them is held out. Medians of the values are computed in the driver
+too. With more than ``MAX_IN_DRIVER`` entries, they are medians of a sample of evenly spaced entries.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from condgrad.points import LowRank
 MAX_IN_DRIVER = 1_000_000
 """Maximum number of held-out entries, of entries for medians, and of outliers that are listed: 24 MB each."""
 SIZE_SHIFT = 46
-"""Bits of a float64 that are dropped to count errors by their size: those that remain divide each power of 2 into 64 parts."""
+"""Errors are counted in bins by their size. A bin has the float64 numbers that differ in the last SIZE_SHIFT bits only, so that
+there are 64 bins between a power of 2 and the next one."""
 
 
 class OnWorkers:
@@ -105,7 +106,7 @@ class OnWorkers:
         sizes, counts = zip(*self._each(objective, model, outlier_sizes), strict=True)
         known, places = np.unique(np.concatenate(sizes), return_inverse=True)
         number = np.bincount(places, np.concatenate(counts), len(known)).astype(np.int64)
-        larger = np.cumsum(number[::-1])[::-1]  # outliers of at least each size
+        larger = np.cumsum(number[::-1])[::-1]  # number of outliers in this bin or a higher one
         first = min(int(np.count_nonzero(larger > MAX_IN_DRIVER)), max(len(known) - 1, 0))
         least = int(known[first]) if len(known) else 0
         parts = self._each(objective, model, outliers_from, least)
@@ -160,7 +161,7 @@ def by_rows(pattern: ShardedPattern, parts: list[np.ndarray]) -> np.ndarray:
 
 
 class _Reweighted(ReweightedEntries):
-    """Residuals of a shard; Dask sends tasks to the data by their size."""
+    """Residuals of a shard. Their stated size lets Dask send tasks to the data, and not the data to the tasks."""
 
     def __sizeof__(self) -> int:
         return self.residuals.nbytes + self.weights.nbytes
