@@ -125,7 +125,7 @@ def test_certificates_are_true(method, schedule, inner):
         example = case(problem)
         for options in [{}, {"stretch": 1.0}] if "stretch" in method.options else [{}]:
             solver = solver_of(method, example.problem, inner, schedule, options=options)
-            for state in states_of(solver, example.problem, example.x0, 30):
+            for state in states_of(solver, example.problem, example.x0, 15):
                 if (proof := state.certificate) is None:
                     continue
                 earned += 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array, hstack, issparse
 
 from condgrad.checks import choice
-from condgrad.domains import GroupBall, L1Ball, L2Ball, NuclearBall, user_set
+from condgrad.domains import GroupBall, L1Ball, L2Ball, NuclearBall
 from condgrad.driver import Session, minimize
 from condgrad.learn.completion.robust_scale import median_scale, quantization_step
 from condgrad.learn.radius_search import Fit
@@ -161,7 +160,7 @@ class LinearProblem:
         domain = ball
         if self.design.intercept:
             intercept_bound = float(np.abs(F.y).max()) + ball.radius * float(F._row_norms.max())
-            domain = with_intercept(ball, intercept_bound)
+            domain = BallWithIntercept(ball, intercept_bound)
         x0 = domain.project(start / scale)
         options: dict[str, Any] = {"tol": self.tol, "max_steps": self.max_iter, "every": 10}
         result = minimize(F, domain, x0, progress=False, on_interrupt="raise", **options)
@@ -220,20 +219,48 @@ def _column_means(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return transposed_times(X, shares) / shares.sum()
 
 
-def with_intercept(ball: Any, intercept_bound: float) -> Any:
-    """The product of the ball with a box for the intercepts, the last row. The box is so large that it is never binding."""
-    d, k = ball.shape
+@dataclass(frozen=True, eq=False)
+class BallWithIntercept:
+    """{W : the first d rows in the ball, |w| <= bound for each w in the last row}. The bound is so large that it never binds.
 
-    def each(of_ball: Callable[..., Any], of_last: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda x: np.vstack([of_ball(x[:d]), of_last(x[d:])])
+    Parameters
+    ----------
+    ball : set of shape (d, k)
+        The set of the coefficients.
+    bound : float
+        Largest absolute value of an intercept.
+    """
 
-    return user_set(
-        lmo=each(ball.lmo, lambda g: -intercept_bound * np.sign(g)),
-        project=each(ball.project, lambda b: b.clip(-intercept_bound, intercept_bound)),
-        shape=(d + 1, k),
-        diameter=math.hypot(ball.diameter, 2 * intercept_bound * math.sqrt(k)),
-        start=np.zeros((d + 1, k)),
-        contains=lambda x, tolerance: (
-            ball.contains(x[:d], tolerance) and np.abs(x[d:]).max() <= intercept_bound * (1 + tolerance)
-        ),
-    )
+    ball: Any
+    bound: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        d, k = self.ball.shape
+        return d + 1, k
+
+    @property
+    def diameter(self) -> float:
+        return math.hypot(self.ball.diameter, 2 * self.bound * math.sqrt(self.shape[1]))
+
+    @property
+    def max_norm(self) -> float:
+        """The largest norm of a point."""
+        return math.hypot(self.ball.max_norm, self.bound * math.sqrt(self.shape[1]))
+
+    def lmo(self, direction: np.ndarray) -> np.ndarray:
+        """A point of the set with the smallest inner product with the direction."""
+        return np.vstack([self.ball.lmo(direction[:-1]), -self.bound * np.sign(direction[-1:])])
+
+    def project(self, W: np.ndarray) -> np.ndarray:
+        """The nearest point of the set."""
+        return np.vstack([self.ball.project(W[:-1]), W[-1:].clip(-self.bound, self.bound)])
+
+    def start(self) -> np.ndarray:
+        """The point 0."""
+        return np.zeros(self.shape)
+
+    def contains(self, W: np.ndarray, tolerance: float = 1e-9) -> bool:
+        """Whether W is in the set, up to the tolerance."""
+        intercepts = np.abs(W[-1:]).max() <= self.bound * (1 + tolerance)
+        return bool(intercepts and self.ball.contains(W[:-1], tolerance))
