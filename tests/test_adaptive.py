@@ -341,10 +341,10 @@ def test_the_fixed_step_with_the_L_of_F_does_stall() -> None:
 
 
 def narrow_valley() -> cg.Problem:
-    """A quadratic of condition 1e4 over a box, on which plain steps take hundreds."""
+    """A quadratic of condition 1e6 over a box, on which plain steps take hundreds."""
     rng = np.random.default_rng(1)
     B = np.linalg.qr(rng.standard_normal((40, 40)))[0]
-    Q = B * np.geomspace(1e-4, 1.0, 40) @ B.T
+    Q = B * np.geomspace(1e-6, 1.0, 40) @ B.T
     return cg.Problem(cg.Quadratic((Q + Q.T) / 2, 0.05 * rng.standard_normal(40)), cg.Box(-np.ones(40), np.ones(40)))
 
 

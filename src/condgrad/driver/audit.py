@@ -197,7 +197,7 @@ class Audit:
         gradients = gradient_at(before) or before.descent, after.descent, gradient_at(after)
         for one, other in pairwise(known for known in gradients if known):
             if one.x is not other.x:
-                self.note(curvature=self.reached.findings.curvature.after(one, other))
+                self.note(curvature=self.reached.findings.curvature.after(one, other, self.problem.objective))
         if self.reached.findings.rise or not fits(self.problem.objective, Objective):
             return
         x, grad, _ = after.descent
@@ -247,7 +247,8 @@ class Audit:
         here = Descent(x, grad(x))
         if same_point(x, y):
             y = self.problem.domain.lmo(here.grad)
-        self.note(curvature=self.reached.findings.curvature.after(here, Descent(y, grad(y))))
+        there = Descent(y, grad(y))
+        self.note(curvature=self.reached.findings.curvature.after(here, there, self.problem.objective))
 
     def warnings(self, state: Any) -> Iterator[tuple[type[Warning], str]]:
         self.collect()

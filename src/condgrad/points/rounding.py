@@ -123,6 +123,11 @@ def grad_scale(objective: Any, x: Any) -> float:
     return 0.0 if stated is None else float(stated(x))
 
 
+def terms_rounding(objective: Any, x: Any, grad: Any) -> float:
+    """Return a bound on the errors of the gradient at x that come from its terms; 0 if the objective does not state their norm."""
+    return TERM_ROUNDING_UNITS * precision(objective, grad) / 2 * grad_scale(objective, x)
+
+
 def precision(objective: Any, grad: Any) -> float:
     """Return the machine epsilon of the type in which the objective computed this gradient."""
     known = getattr(objective, "precision", None)

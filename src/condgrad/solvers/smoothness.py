@@ -10,7 +10,7 @@ import numpy as np
 
 from condgrad.checks import BadOracle
 from condgrad.points import distance2, inner, norm2
-from condgrad.points.rounding import stated_rounding
+from condgrad.points.rounding import stated_rounding, terms_rounding
 from condgrad.protocols import Point, Problem, Solver
 from condgrad.solvers.evaluation import CachedObjective
 from condgrad.solvers.states import Descent, State
@@ -225,8 +225,12 @@ class Curvature(NamedTuple):
     grad: float = 0.0
     """``point`` and ``grad`` are the largest |x|^2 and |grad F(x)|^2 so far: the scale of the rounding errors."""
 
-    def after(self, earlier: Descent, later: Descent) -> Curvature:
-        """Return the bound updated by the gradients of two successive steps."""
+    def after(self, earlier: Descent, later: Descent, objective: Any) -> Curvature:
+        """Return the bound updated by the gradients of two successive steps.
+
+        A quotient above the objective's L may come from errors of the gradients, such as those of central differences, if the
+        points are close. What the objective states about them (``grad_scale``) is then subtracted.
+        """
         point = max(self.point, norm2(later.x), norm2(earlier.x))
         grad = max(self.grad, norm2(later.grad), norm2(earlier.grad))
         distance, change = distance2(later.x, earlier.x), distance2(later.grad, earlier.grad)
@@ -234,4 +238,6 @@ class Curvature(NamedTuple):
             return Curvature(self.largest, point, grad)
         # of gradients in float32, rounding may be a part of their difference
         rounding = stated_rounding(later.grad) + stated_rounding(earlier.grad)
+        if sqrt(change) - rounding > (objective.smoothness or 0.0) * sqrt(distance):
+            rounding += terms_rounding(objective, earlier.x, earlier.grad) + terms_rounding(objective, later.x, later.grad)
         return Curvature(max(self.largest, (sqrt(change) - rounding) / sqrt(distance)), point, grad)
