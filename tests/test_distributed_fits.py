@@ -164,7 +164,9 @@ def test_a_fit_on_workers_is_the_fit_in_memory(threads: Any, tmp_path: Path) -> 
     assert np.array_equal(again.fill("nothing"), model.fill("nothing"))
     columns, values = again.recommend([1], 3, exclude_seen=False)
     best = again.predict([[1, columns[0, 0]]])[0]
-    assert values[0, 0] == pytest.approx(best, rel=1e-12) and again.fill("nothing")[1].max() == pytest.approx(best, rel=1e-12)
+    assert values[0, 0] == pytest.approx(best, rel=1e-12) and again.fill("nothing")[1].max() == pytest.approx(
+        best, rel=1e-12
+    )
     for call in (lambda: again.fill(), lambda: again.recommend([1]), lambda: again.partial_fit(entries())):
         with pytest.raises(ValueError, match="The fitted entries are on a cluster, and not in the model: "):
             call()

@@ -110,7 +110,10 @@ CASES: dict[str, tuple[dict[str, Any], list[Any]]] = {
     ),
     "no L": ({**FRANK_WOLFE, "L": None}, [RETURNED, PROBED, TRACE, NO_L]),
     "check_gradient": ({**FRANK_WOLFE, "check_gradient": True}, [RETURNED, PROBED, TRACE, CHECKED]),
-    "a gap that the method does not compute": ({**NCGS, "polish": False, "stop": cg.Gap(1e-9) | cg.Steps(3)}, [RETURNED, PROBED, GAPS]),
+    "a gap that the method does not compute": (
+        {**NCGS, "polish": False, "stop": cg.Gap(1e-9) | cg.Steps(3)},
+        [RETURNED, PROBED, GAPS],
+    ),
     "converged": (CONVERGED, [RETURNED, PROBED, CLAIMED, ("", {"values": 12})]),
     "converged, no contains": (
         {**CONVERGED, "contains": False},

@@ -124,7 +124,7 @@ def grad_scale(objective: Any, x: Any) -> float:
 
 
 def terms_rounding(objective: Any, x: Any, grad: Any) -> float:
-    """Return a bound on the errors of the gradient at x that come from its terms; 0 if the objective does not state their norm."""
+    """Return a bound on the errors of the gradient at x due to its terms; 0 if the objective does not state their norm."""
     return TERM_ROUNDING_UNITS * precision(objective, grad) / 2 * grad_scale(objective, x)
 
 

@@ -239,5 +239,7 @@ class Curvature(NamedTuple):
         # of gradients in float32, rounding may be a part of their difference
         rounding = stated_rounding(later.grad) + stated_rounding(earlier.grad)
         if sqrt(change) - rounding > (objective.smoothness or 0.0) * sqrt(distance):
-            rounding += terms_rounding(objective, earlier.x, earlier.grad) + terms_rounding(objective, later.x, later.grad)
+            rounding += terms_rounding(objective, earlier.x, earlier.grad) + terms_rounding(
+                objective, later.x, later.grad
+            )
         return Curvature(max(self.largest, (sqrt(change) - rounding) / sqrt(distance)), point, grad)

@@ -277,7 +277,9 @@ class _Set:
                 known = min(float(np.vdot(g, corner)) for corner in self.vertices(self.domain))
             off = abs(float(np.vdot(g, v)) - known)
             length = float(np.linalg.norm(g))
-            rounding = 16 * np.finfo(float).eps * self.size * length  # of a computed minimum, where large products nearly cancel
+            rounding = (
+                16 * np.finfo(float).eps * self.size * length
+            )  # of a computed minimum, where large products nearly cancel
             slack = self.tolerance * (abs(known) + 1e-3 * self.size * max(1.0, length)) + rounding
             require(off <= slack, "to {} its value is {:.6g}, the minimum is {:.6g}", g, float(np.vdot(g, v)), known)
 
