@@ -132,6 +132,6 @@ def test_a_wrong_guess_changes_nothing(monkeypatch):
     P, z = rng.standard_normal((30, 20)), rng.standard_normal(20)
     start, far = np.ones(30) / 30, np.eye(30)[7]
     wrong = lambda gram, pull, active, noise: (far, gram @ far - pull, factored(gram, np.array([7])))  # noqa: E731
-    monkeypatch.setattr(simplex_qp, "SEVERAL", 0)
+    monkeypatch.setattr(simplex_qp, "MIN_GUESSED", 0)
     monkeypatch.setattr(simplex_qp, "guessed", wrong)
     check_weights(P, z, start)

@@ -1,7 +1,7 @@
 """Readers of observed entries in CSV, Parquet, NPZ and Matrix Market files, and of labelled features in LIBSVM files.
 
-A fault is a line or an entry of a file that can't be used as it is. Every fault is reported with its line. With ``strict`` the
-first fault raises `BadData`. Otherwise faults are cleaned up, counted and listed in a `Cleanup`.
+A fault is a line or an entry of a file that can't be used as it is. With ``strict``, the first fault raises `BadData`. Otherwise
+faults are cleaned up, and counted and listed with their line numbers in a `Cleanup`.
 """
 
 from condgrad.checks import BadData

@@ -1,4 +1,4 @@
-"""Reader of the files with arrays or sparse matrices that are named in a spec (the description of a problem in a file)."""
+"""`load_array`: reads arrays and sparse matrices from the files that a spec names. A spec is a file that describes a problem."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ def load_array(path: Path, limits: Limits | None = None) -> Any:
     Parameters
     ----------
     path : Path
+        The file.
     limits : Limits, optional
         Limits on the size of the file. By default ``Limits()``.
 
     Returns
     -------
     array : ndarray or scipy.sparse.csr_array
-        NaN in the file is NaN in the array.
+        The numbers. NaN in the file stays NaN.
 
     Raises
     ------

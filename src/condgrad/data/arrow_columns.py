@@ -1,4 +1,4 @@
-"""Columns of delimited text, parsed by the optional package pyarrow. `columns` calls these functions if pyarrow is installed."""
+"""Parses columns of delimited text by the optional package pyarrow. `columns` uses this module if pyarrow is installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_DIGITS = 18
 
 @cache
 def available() -> bool:
-    """Whether pyarrow can be imported. Warns if it is installed and the import fails."""
+    """Whether pyarrow can be imported. A warning is given if it is installed but the import fails."""
     try:
         import pyarrow.csv
     except ModuleNotFoundError:
@@ -44,7 +44,7 @@ def parse(
     missing: Sequence[str] = (),
     number: int | None = None,
 ) -> tuple[dict[int, Any], np.ndarray]:
-    """Split lines into cells by pyarrow. Parameters and results are those of `condgrad.data.columns.parse`.
+    """Split lines into cells by pyarrow. See `condgrad.data.columns.parse` for the parameters and results.
 
     Each column is a pyarrow.StringArray. The column ``number`` is a DoubleArray if all of its cells are numbers.
     """
@@ -82,7 +82,7 @@ def parse(
     types = {str(k): pa.string() for k in wanted}
     try:
         table = table_with(types if number is None else types | {str(number): pa.float64()})
-    except pa.ArrowInvalid:  # a cell of the column `number` is no number
+    except pa.ArrowInvalid:  # a cell of the column `number` is not a number
         table = table_with(types)
     fits = np.ones(table.num_rows + len(wrong), dtype=bool)
     fits[wrong] = False
@@ -98,7 +98,7 @@ def chosen(cells: Any, which: np.ndarray) -> Any:
 
 
 def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Convert a pyarrow.StringArray or DoubleArray to numbers. The results are those of `condgrad.data.columns.decimals`."""
+    """Convert a pyarrow.StringArray or DoubleArray to numbers. See `condgrad.data.columns.decimals` for the results."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -111,7 +111,7 @@ def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def integers(column: Any) -> np.ndarray | None:
-    """Convert cells to whole numbers, if every cell is an integer as Python writes it.
+    """Convert cells to whole numbers, if every cell is an integer in Python's spelling.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def integers(column: Any) -> np.ndarray | None:
     Returns
     -------
     numbers : ndarray of int64, shape (k,), or None
-        None if a cell is anything else. Examples are 007, +7 and 0x7, which pyarrow alone would convert.
+        The integers, or None if a cell is anything else, such as 007, +7 or 0x7. (pyarrow would convert these three.)
     """
     import pyarrow as pa
 
@@ -138,7 +138,7 @@ def integers(column: Any) -> np.ndarray | None:
     largest = max(-low, high)
     if largest >= 10**MAX_DIGITS:
         return None
-    # any other way to write a number, such as 007, +7 or -0, has more characters than Python's, so the lengths are compared
+    # any other spelling of an integer, such as 007, +7 or -0, is longer than Python's: compare the total lengths
     sizes = np.abs(numbers) if low < 0 else numbers
     length = len(numbers) + (np.count_nonzero(numbers < 0) if low < 0 else 0)
     length += sum(np.count_nonzero(sizes >= 10**k) for k in range(1, len(str(largest))))
@@ -154,7 +154,7 @@ def _buffers(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def trimmed(column: Any) -> Any:
-    """The column with the blanks around its cells removed; the column itself if no cell begins or ends with a blank."""
+    """Remove the blanks around the cells. Returns the same object if no cell begins or ends with a blank."""
     from pyarrow import compute
 
     bounds, text = _buffers(column)

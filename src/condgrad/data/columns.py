@@ -1,7 +1,7 @@
-"""Splits delimited text into columns: by pyarrow if it is installed (`arrow_columns`), else by Python, which takes longer.
+"""Fast parser of delimited text: splits many lines into columns, by pyarrow (`arrow_columns`) if it is installed, else by Python.
 
-Lines and cells that can't be parsed here do not raise an error. Masks tell the caller which lines and cells were parsed. The
-caller passes the others to the careful reader (`lines.LineReader`), which reads one line at a time.
+Lines and cells that can't be parsed here do not raise an error. Instead, masks tell the caller which lines and cells were parsed.
+The caller reads the other lines one by one (`lines.LineReader`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import numpy as np
 from condgrad.data import arrow_columns
 
 DECIMALS = re.compile(r"[0-9.eE+-]*+")
-"""Only cells that match this are passed to `float`, which converts them or raises an error. Without this check, `float` would
-also convert 1_0 and inf."""
+"""Only cells that match this expression are passed to `float`. Without this check, `float` would also convert 1_0 and inf."""
 
 
 def quotes_are_read() -> bool:
-    """Whether `parse` accepts quoted cells. Quoted cells need pyarrow."""
+    """Whether `parse` accepts quoted cells, which only pyarrow can parse."""
     return arrow_columns.available()
 
 
@@ -39,7 +38,7 @@ def parse(
     Parameters
     ----------
     data : ndarray of uint8
-        Whole lines; no quoted cell contains a newline.
+        The bytes of whole lines. No quoted cell may contain a newline.
     delimiter : str
         One character.
     width : int
@@ -83,6 +82,7 @@ def decimals(column: Any) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     column : column of length k
+        The cells, as `parse` returns them.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Reader of delimited text such as CSV. Finds the delimiter, the header and the columns, then reads the lines."""
+"""Reader of delimited text such as CSV. It finds the delimiter, the header and the columns, and then reads the lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_SAMPLED_LINES = 200
 """Maximum number of lines of a piece of the file that are inspected to find the delimiter, the header and the columns."""
 
 MAX_PIECES_WITHOUT_DATA = 2
-"""A file is refused if its first pieces, this number of them, have only blank lines and comments."""
+"""A file is refused if this number of pieces at its beginning have only blank lines and comments."""
 
 TITLES: tuple[set[str], ...] = (
     {"row", "rows", "i", "u", "user", "users", "customer", "reviewer", "rater", "viewer", "reader", "listener"},
@@ -29,13 +29,12 @@ TITLES: tuple[set[str], ...] = (
     | {"book", "isbn", "song", "track", "album", "artist", "game", "restaurant", "business"},
     {"value", "values", "val", "rating", "ratings", "score", "stars", "x", "data", "observation"},
 )
-"""Known names in headers: of the column with the row, of the one with the column, and of the one with the value. The names are in
-lower case, without blanks, underscores and a final 'id'."""
+"""Known names of columns in headers, for each of the three ROLES: in lower case, without blanks, underscores and a final 'id'."""
 
 ROLES = ("row", "column", "value")
-"""Names of the three roles of a column in messages, in the order of TITLES."""
+"""Roles of the columns of a file. Each line of the file gives the row, the column and the value of one entry of the matrix."""
 WIDE_TABLE_ADVICE = "; for a wide table, with names in the first column and one column for each item, say wide=True"
-"""Advice that is added to a message if the caller gave no ``columns``. (For a wide table, ``columns`` can't be given.)"""
+"""Advice that is added to a message if the caller gave no ``columns``, which can't be given for a wide table."""
 Columns = Sequence[str] | Sequence[int] | None
 
 
@@ -52,7 +51,7 @@ def read(
     shape: tuple[int, int] | None = None,
     wide: bool | None = None,
 ) -> Observations:
-    """Read delimited text. The parameters are those of `load`."""
+    """Read delimited text. See `load` for the parameters."""
     needed = 3 if values else 2
     check_columns(columns, needed)
     check_delimiter(delimiter)
@@ -84,7 +83,7 @@ def read(
 
 
 def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Yield the pieces of the file without the header, which is line number ``top``. If ``top`` is None, there is no header."""
+    """Yield the pieces of the file without the header, which has the line number ``top`` (None if there is no header)."""
     for first, chunk in pieces:
         if top is not None and first <= top:
             *before, after = chunk.split(b"\n", top - first + 1)
@@ -95,9 +94,9 @@ def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tu
 
 
 def is_wide(sample: list[tuple[int, str]], delimiter: str | None) -> bool:
-    """Return whether the first lines, the header and the numbers below, can only be those of a wide table."""
+    """Whether the first lines of a file, a header with numbers below, can only belong to a wide table."""
     for one in DELIMITERS if delimiter is None else (delimiter,):
-        if width_of(sample[0][1], one) < 3:  # no wide table, so the lines need not be split
+        if width_of(sample[0][1], one) < 3:  # not a wide table: do not split the lines
             continue
         split = [fields(line, one) or [""] for _, line in sample]
         if looks_wide(split):
@@ -148,9 +147,9 @@ def sides(notes: Notes, limits: Limits, ids: bool, base: int, shape: tuple[int, 
 
 
 def sniff(sample: list[tuple[int, str]], needed: int, columns: Columns, header: bool | None, notes: Notes) -> str:
-    """Return the delimiter that splits the first lines into enough columns, with numbers in the column of values.
+    """Find the delimiter that splits the first lines into enough columns, with numbers in the column of values.
 
-    Refuses the file if no delimiter or more than one delimiter does so.
+    The file is refused if no delimiter fits, or more than one.
     """
     known = [d for d in DELIMITERS if any(d in line for _, line in sample)]
     fitting = [d for d in known if _fits(sample, d, needed, columns, header)]
@@ -184,7 +183,7 @@ def _fits(sample: list[tuple[int, str]], delimiter: str, needed: int, columns: C
         return False
     headed, place = places(split[0], columns, needed, header, split[1:])
     if needed == 2 or isinstance(place, str) or max(place) >= width or (headed and len(split) == 1):
-        return True  # lay_out refuses an unclear header or a header without lines, with a message of its own
+        return True  # lay_out refuses an unclear header, or a header without lines, with a better message
     data = [found for found in (split[1:] or split) if len(found) == width]
     return 2 * sum(bool(NUMBER.fullmatch(found[place[2]])) for found in data) >= len(data)
 
@@ -202,7 +201,7 @@ def lay_out(
     notes: Notes,
     ids: bool,
 ) -> tuple[Layout, int | None]:
-    """Return the layout of the lines, and the line number of the header (None if there is no header)."""
+    """Find the layout of the lines. Returns the layout, and the line number of the header (None if there is no header)."""
     split = [fields(line, delimiter) for _, line in sample]
     width, _ = _width(split)
     number, line = sample[0]
@@ -234,9 +233,10 @@ def lay_out(
 def places(
     head: list[str], columns: Columns, needed: int, header: bool | None, below: Sequence[list[str]] = ()
 ) -> tuple[bool, list[int] | str]:
-    """Return whether the line ``head`` is a header, and the places of row, column and value.
+    """Find out whether the first line ``head`` is a header, and which columns have the row, the column and the value.
 
-    If the places are unclear, a message that says why is returned instead of the places.
+    Returns whether there is a header, and the numbers of these columns. If the columns are unclear, a message that says why is
+    returned instead of their numbers.
     """
     named = columns is not None and isinstance(columns[0], str)
     known_roles = {name: role(name) for name in set(head)}  # a damaged line may have a million equal cells
@@ -264,8 +264,8 @@ def places(
 def _titles(head: list[str], roles: list[int | None], below: Sequence[list[str]]) -> bool:
     """Whether the first line of a file of pairs (row, column) is a header.
 
-    It is a header if it has known titles, or if some column has only numbers below the first line. Otherwise its words may be the
-    names in the first pair.
+    The line is a header if it has known titles, or if some column has only numbers below the first line. Otherwise its words may
+    be the names of the first pair.
     """
     spelled = any(known is not None and len(name) > 2 for name, known in zip(head, roles, strict=True))
     lines = [found for found in below if len(found) == len(head)]
@@ -279,11 +279,12 @@ def role(name: str) -> int | None:
     Parameters
     ----------
     name : str
+        The title.
 
     Returns
     -------
     role : int or None
-        0, 1 or 2 for a known title of the row, the column or the value; None for any other title.
+        Index of the role in ROLES: 0 for a known title of the row, 1 of the column, 2 of the value. None for any other title.
 
     Examples
     --------

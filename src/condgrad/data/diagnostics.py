@@ -1,5 +1,4 @@
-"""Faults of a data file: the kinds of faults, what is done about each kind, and the report (`Cleanup`) of all faults of a
-file."""
+"""Faults of data files: the kinds of faults, what is done about each kind, and the report (`Cleanup`) of the faults of a file."""
 
 from __future__ import annotations
 
@@ -14,15 +13,15 @@ from condgrad.checks import BadData, counted
 from condgrad.storage.files import Limits as Limits
 
 MAX_EXAMPLES = 5
-"""Maximum number of examples in the report for each kind of fault. Further faults of that kind are only counted."""
+"""Maximum number of examples in the report for each kind of fault. Further faults of the kind are only counted."""
 
 DROPPED, KEPT, MERGED, MIRRORED, MISSING = "dropped", "kept", "merged", "mirrored", "taken as missing"
-"""What is done with a line that has a fault."""
+"""The things that can be done with a line that has a fault."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault: what is done with the line if ``strict`` is False, and advice to the owner of the file."""
+    """A kind of fault: what is done with its lines if ``strict`` is False, and advice for the owner of the file."""
 
     done: str
     advice: str
@@ -49,7 +48,7 @@ KINDS = {
 
 
 class Unusable(Exception):
-    """Raised with (kind, found, expected) for a line or a cell that can't be read; ``kind`` is one of :data:`KINDS`."""
+    """A line or a cell can't be read. The arguments are (kind, found, expected), where ``kind`` is one of :data:`KINDS`."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Fault:
     done : str
         What was done with these lines: "dropped", "kept", "merged", "mirrored" or "taken as missing".
     examples : tuple of (int, str)
-        For the first five of these lines: the number of the line, and what was found there.
+        For each of the first five of these lines: the number of the line, and what was found on the line.
     unit : str, default "line"
         Unit of ``count`` and of the numbers in ``examples``: "line", "row" of a Parquet file, or "element" of an array.
     """
@@ -83,7 +82,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Cleanup:
-    """Report of what was read from a file, and of what was dropped, kept or merged because of a fault.
+    """Report on a file: how much was read, and which lines were dropped, kept or merged because of a fault.
 
     Parameters
     ----------
@@ -98,7 +97,7 @@ class Cleanup:
     blank, comments : int
         Numbers of blank lines and of comments, which were skipped.
     empty : tuple of two int
-        Number of rows without an entry, and number of columns without an entry. Both are 0 if the file has names, not positions.
+        Number of rows without an entry, and number of columns without an entry. Both are 0 if rows and columns have names.
     faults : tuple of Fault
         One element for each kind of fault, in the order in which the kinds were found.
     unit : str, default "line"
@@ -147,7 +146,7 @@ class Cleanup:
 
 
 class Notes:
-    """Collects the faults of one file while it is read; with ``strict`` the first fault raises BadData."""
+    """Collects the faults of a file while the file is read. With ``strict``, the first fault raises BadData."""
 
     def __init__(self, path: Path, strict: bool = False, unit: str = "line"):
         self.name, self.strict, self.unit = path.name, strict, unit
@@ -166,18 +165,19 @@ class Notes:
             examples.append((line, found))
 
     def faults(self, kind: str, lines: np.ndarray, found: Callable[[int], str], expected: str) -> None:
-        """Record a fault of the same kind on each of many lines. ``found(i)`` says what was found on the line ``lines[i]``."""
+        """Record a fault of the same kind for each of many lines. ``found(i)`` says what was found on the line ``lines[i]``."""
         for i, line in enumerate(lines[:MAX_EXAMPLES].tolist()):
             self.fault(kind, line, found(i), expected)
         if len(lines) > MAX_EXAMPLES:
             self._counts[kind] += len(lines) - MAX_EXAMPLES
 
     def refuse(self, fault: str, advice: str, line: int | None = None) -> NoReturn:
+        """Raise BadData, with a message that names the file and the line."""
         where = self.name if line is None else f"{self.name}, {self.unit} {line}"
         raise BadData(f"{where}: {fault}: {advice}.")
 
     def close(self, entries: int, empty: tuple[int, int] = (0, 0)) -> Cleanup:
-        """Return the report. Raises BadData if there are no entries, or if more than half of the lines were dropped."""
+        """Make the report. Raises BadData if there are no entries, or if more than half of the lines were dropped."""
         faults = tuple(
             Fault(kind, count, KINDS[kind].done, tuple(self._examples[kind]), self.unit)
             for kind, count in self._counts.items()

@@ -1,4 +1,7 @@
-"""Collectors of the rows or the columns of the entries in a file. The cells are names (`Names`) or positions (`Positions`)."""
+"""Numbering of rows and columns while a file is read: the row of each entry becomes a position 0, 1, 2, ..., as does the column.
+
+`Names` numbers rows or columns that the file gives by name. `Positions` is for files that give positions.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,21 @@ from condgrad.data import arrow_columns
 from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 
 INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
-"""Integers as Python writes them. 007 and +7 are not integers here: if both became the integer 7, they would be the same name."""
+"""Integers as Python writes them. 007 and +7 do not match: as integers they would be equal, but they are different names."""
 MAX_RANGE_FACTOR = 4
-"""Integers are numbered by a lookup table if their range is at most this factor times their count, else by sorting."""
+"""Distinct integers are found by a lookup table if their range is at most this factor times their count, else by sorting."""
 
 MAX_PENDING_BYTES = 64 * 2**20
 """Names are collected up to this number of bytes and then numbered together, which is faster than numbering small pieces."""
 
 
 class Collected:
-    """Collects numbers that arrive in arrays or one by one, and keeps their order.
+    """Growing array: numbers are appended one by one or in arrays, and their order is kept.
 
     Parameters
     ----------
     dtype : type, default int
+        Type of the numbers.
     """
 
     def __init__(self, dtype: type = int):
@@ -48,19 +52,22 @@ class Collected:
 
 
 class Index(Protocol):
-    """Interface of a collector: it has the rows, or the columns, of the entries read so far.
+    """Interface of `Names` and `Positions`, which collect the row (or the column) of each entry that is read.
 
-    Cells are added in two ways: many plain cells by `parse` and `take`, or one cell by `check` and `add`.
+    Cells are added in two ways: many cells at once by `parse` and `take`, or one cell by `check` and `add`.
     """
 
     def parse(self, column: Any) -> tuple[Any, np.ndarray]:
-        """Return the cells in the form that `take` accepts, and a mask of the valid ones. The careful reader reads the others."""
+        """Convert a column of cells to the form that `take` accepts. Returns the converted cells and the mask of the valid ones.
+
+        Cells that are not valid here are then read one by one.
+        """
 
     def take(self, cells: Any) -> None:
-        """Add cells. They are cells from `parse` that its mask selects, or integers that `fits` accepts."""
+        """Add converted cells. All of them must be valid according to `parse`, or be integers that `fits` accepts."""
 
     def fits(self, numbers: np.ndarray) -> bool:
-        """Whether these integers can be passed to `take`."""
+        """Whether `take` accepts these integers."""
 
     def check(self, text: str) -> Any:
         """Convert one cell to the form that `add` accepts. Raises Unusable if the cell is not valid."""
@@ -69,13 +76,13 @@ class Index(Protocol):
         """Add one cell that `check` converted."""
 
     def close(self) -> tuple[np.ndarray, np.ndarray | None, int]:
-        """Return the position of each cell, the names of the positions (None without names), and the number of positions."""
+        """Return the position of each added cell, the name of each position (or None), and the number of positions."""
 
 
 class Names:
-    """Rows or columns with names. The names become integers if all of them are integers, else strings.
+    """Collector of rows or columns that have names. The position of a name is its place among the sorted names.
 
-    The position of a name is its place among the sorted names.
+    The names become integers if all of them are integers, else strings.
 
     Parameters
     ----------
@@ -204,7 +211,7 @@ def _sorted(codes: np.ndarray, names: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Positions:
-    """Rows or columns that the file gives as positions, counted from ``base``.
+    """Collector of rows or columns that the file gives as positions, counted from ``base``.
 
     Parameters
     ----------
@@ -215,7 +222,7 @@ class Positions:
     base : int, default 0
         First position in the file.
     size : int, default None
-        Number of positions. By default the positions end with the largest one in the file.
+        Number of positions. By default the largest position in the file is the last one.
     """
 
     def __init__(self, what: str, limits: Limits, base: int = 0, size: int | None = None):
@@ -234,7 +241,7 @@ class Positions:
         return numbers, self._inside(numbers)
 
     def _number(self, text: str) -> int:
-        """The integer in a cell. If the cell is not an integer: ``base - 1``, which is not a valid position."""
+        """The integer in a cell, or ``base - 1``, which is not a valid position, if the cell is not an integer."""
         return int(text) if INTEGER.fullmatch(text) else self.base - 1
 
     def take(self, cells: Any) -> None:

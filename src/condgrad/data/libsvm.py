@@ -1,4 +1,4 @@
-"""Reader of LIBSVM files. Each line has a label, then the nonzero features as pairs index:value. Indices count from 1.
+"""Reader of LIBSVM files. Each line has a label, and the nonzero features as pairs index:value. Indices are counted from 1.
 
 ``sklearn.datasets.load_svmlight_file`` is not used: it reads 1_0 as 10, drops ``qid``, and its messages have no line numbers.
 """
@@ -28,6 +28,7 @@ class Labelled:
     Parameters
     ----------
     X : scipy.sparse.csr_array of float64, shape (samples, features)
+        The features.
     y : ndarray of float64, shape (samples,)
         Label of each row of ``X``.
     cleanup : Cleanup
@@ -51,15 +52,16 @@ def load_labelled(
     Parameters
     ----------
     path : str or os.PathLike
+        The file.
     features : int, default None
-        Number of columns of ``X``; by default the largest index in the file. For a test set, give the number of columns of the
+        Number of columns of ``X``. By default the largest index in the file. For a test set, give the number of columns of the
         training set.
     base : int, default 1
-        Index of the first feature; some files count from 0.
+        Index of the first feature. Some files count from 0.
     strict : bool, default False
-        Raise on the first fault. By default a line with a fault is dropped and counted in ``cleanup``.
+        Whether the first fault raises BadData. By default, lines with faults are dropped and counted in ``cleanup``.
     limits : Limits, default None
-        Limits on the size of the file; by default ``Limits()``.
+        Limits on the size of the file. By default ``Limits()``.
 
     Returns
     -------
@@ -102,9 +104,9 @@ class _Reader(LineReader):
         return self.labels.size + self.values.size
 
     def _by_library(self, lines: np.ndarray, data: np.ndarray, quotes: bool) -> np.ndarray:
-        """Parse many lines at once. Each token (a label or a pair) becomes a line of a table with the columns index and value.
+        """Parse many lines at once. For this, each label and each pair becomes a line of a table with two columns.
 
-        The index of a label is an empty cell.
+        The columns are the index and the value. For a label, the index is an empty cell.
         """
         text = single_blanks(data)
         ends = text[(text == ord(" ")) | (text == ord("\n"))] == ord("\n")

@@ -1,6 +1,8 @@
-"""Readers of lines of text. Plain lines are parsed together by `columns`. All other lines are read one by one with care.
+"""Readers that turn lines of a text file into the entries of a matrix.
 
-The careful reader (`LineReader._with_care`) defines what a line means. Lines that `columns` might read differently are not plain.
+There are two ways to read a line. The slow way (`LineReader._with_care`) reads one line, defines what the line means, and finds
+its faults. The fast way (module `columns`) parses many lines together. It is used for plain lines only: lines that both ways read
+alike.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]+
 """A decimal number. A cell may have a mebibyte of digits, so the quantifiers are possessive: the time of a match is then linear
 in the length of the cell."""
 NOT_GIVEN = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
-"""Cells, in lower case, that mean a missing value."""
+"""Texts that mean a missing value, in lower case."""
 INFINITE = {"inf", "infinity"}
-"""Cells, in lower case and without a sign, that mean infinity."""
+"""Texts that mean infinity, in lower case and without a sign."""
 NEWLINE, QUOTE = b'\n"'
 MAX_SHORT_LINE_BYTES = 8
-"""If the lines of a piece have at most this number of bytes on average, blank lines are removed before parsing."""
+"""If the lines of a piece of text have at most this number of bytes on average, blank lines are removed before parsing."""
 
 Entries = tuple[Side, Side, np.ndarray | None, np.ndarray]
 """Rows, columns and values of the entries, and the numbers of their lines. The values are None for pairs (row, column)."""
@@ -115,7 +117,7 @@ class LineReader(ABC):
 
     @abstractmethod
     def _by_library(self, lines: np.ndarray, data: np.ndarray, quotes: bool) -> np.ndarray:
-        """Parse many lines at once by `columns`, and add the valid ones. Returns the mask of the lines that were added.
+        """Parse many lines at once by `columns`, and add the valid lines. Returns the mask of the added lines.
 
         ``quotes`` tells whether cells may be quoted.
         """
@@ -125,7 +127,7 @@ class LineReader(ABC):
         """Parse one line and add it. Raises Unusable if the line has a fault."""
 
     def _drop(self, line: int) -> None:  # noqa: B027 - most readers do nothing here
-        """Called for each line that has a fault and is not added."""
+        """Handle a line that was not added because it has a fault."""
 
     def read(self, pieces: Iterable[tuple[int, bytes]]) -> None:
         """Read a file.
@@ -162,7 +164,7 @@ class LineReader(ABC):
         return done
 
     def _odd(self, text: bytes, data: np.ndarray, lines: int) -> np.ndarray:
-        """Mask of the lines that are not plain: too long lines, and lines with a comment, a NUL byte or unusual quotes."""
+        """Mask of the lines that are not plain: long lines, and lines with a comment, a NUL byte or unusual quotes."""
         odd = np.zeros(lines, dtype=bool)
         comment, half = self.layout.comment, self.limits.line // 2
         if any(text.find(b"\n", k, k + half) < 0 for k in range(0, len(text) - half + 1, max(half, 1))):
@@ -227,7 +229,7 @@ class TableReader(LineReader):
 
     @abstractmethod
     def _cells(self, lines: np.ndarray, cells: dict[int, Any]) -> np.ndarray:
-        """Add the lines whose cells are all valid. Returns the mask of the lines that were added."""
+        """Add the lines whose cells are all valid. Returns the mask of the added lines."""
 
     def _by_library(self, lines: np.ndarray, data: np.ndarray, quotes: bool) -> np.ndarray:
         layout = self.layout
@@ -240,7 +242,7 @@ class TableReader(LineReader):
 
 
 class EntryReader(TableReader):
-    """Reads lines of row, column and value.
+    """Reads lines that have one entry each: a row, a column and a value.
 
     Parameters
     ----------
@@ -303,10 +305,11 @@ def _ends(data: np.ndarray) -> np.ndarray:
 
 
 def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, bytes, int]:
-    """Return the numbers of the remaining lines, their text, and the number of blank lines that were left out.
+    """Remove the blank lines of a piece of text if there are many, because a small gzip file may hold millions of them.
 
-    A small gzip file may hold millions of blank lines. If lines are long on average, there are few blank lines. Then none is left
-    out here, and the careful reader skips them.
+    If lines are long on average, there are few blank lines. They are then kept here, and `LineReader._with_care` skips them.
+
+    Returns the numbers of the remaining lines, the remaining text, and the number of removed lines.
     """
     data = np.frombuffer(piece, dtype=np.uint8)
     newline = data == NEWLINE
@@ -320,7 +323,7 @@ def _without_blank_lines(first: int, piece: bytes) -> tuple[np.ndarray, bytes, i
 
 
 def single_blanks(data: np.ndarray) -> np.ndarray:
-    """The same lines with exactly one blank between two fields, and without blanks at the beginning and the end of a line."""
+    """Reduce the blanks and tabs between two fields to one blank, and remove them at the beginning and the end of each line."""
     text = data.tobytes().replace(b"\t", b" ")
     while b"  " in text:  # each pass halves the runs of blanks
         text = text.replace(b"  ", b" ")

@@ -24,13 +24,13 @@ READERS: dict[str, tuple[Callable[..., Observations], set[str]]] = {
     "npz": (npz.read, set()),
     "matrix-market": (matrix_market.read, set()),
 }
-"""Reader and accepted keyword arguments of each format."""
+"""Reader of each format, and the keyword arguments of `load` that the reader accepts."""
 
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".npz": "npz", ".mtx": "matrix-market", ".mm": "matrix-market"}
 SUFFIXES |= dict.fromkeys((".csv", ".tsv", ".tab", ".txt", ".dat", ".data"), "csv")
-"""Format by the suffix of the file's name."""
+"""Format of a file by the suffix of its name."""
 BEGINNINGS = {matrix_market.MAGIC[:8]: "matrix-market", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
-"""Format by the first bytes of the file."""
+"""Format of a file by its first bytes."""
 
 
 def load(
@@ -54,29 +54,30 @@ def load(
     path : str or os.PathLike
         The file. A text file may be gzipped.
     format : {"csv", "parquet", "npz", "matrix-market"}, default None
-        Format of the file. By default the format is recognised by the suffix of the file's name. If the suffix is unknown, the
-        format is recognised by the first bytes of the file. If these are unknown too, the file is read as "csv", which is text
-        with commas, semicolons, tabs, bars or blanks between the cells.
+        Format of the file. By default, the format is recognised by the suffix of the file's name, or else by the first bytes of
+        the file. If both are unknown, the file is read as "csv": text with commas, semicolons, tabs, bars or blanks between the
+        cells.
     columns : sequence of str or of int, default None
-        The three columns of the file that hold the row, the column and the value of an entry, in this order. They are given by
-        their names in the header, or by numbers from 0. By default they are found in the header by known names, such as user,
-        item and rating. Without a header they are the first three columns.
+        The three columns of the file that have the row, the column and the value of an entry, in this order: their names in the
+        header, or their numbers, counted from 0. By default they are found in the header by known names, such as user, item and
+        rating. Without a header they are the first three columns.
     strict : bool, default False
-        Raise BadData on the first fault. By default, lines with faults are dropped or merged, and counted in ``cleanup``.
+        Whether the first fault raises BadData. By default, lines with faults are dropped or merged, and counted in ``cleanup``.
     values : bool, default True
-        False reads pairs (row, column) without values.
+        Whether entries have values. If False, the file has pairs (row, column).
     delimiter : str, default None
-        One character. By default it is the character that splits the lines into three columns with numbers as values.
+        The character between two cells. By default, the character that splits the lines into three columns with numbers as
+        values.
     header : bool, default None
         Whether the first line is a header. By default, the first line is a header if none of its cells is a number.
     ids : bool, default True
-        False reads rows and columns as positions, not as names.
+        Whether rows and columns are given by name. If False, they are given by position.
     base : int, default 0
         Position of the first row and of the first column. Only for ``ids=False``.
     shape : tuple of two int, default None
-        Shape of the matrix; by default the smallest shape that has all positions. Only for ``ids=False``.
+        Shape of the matrix. By default, the smallest shape that has all positions. Only for ``ids=False``.
     limits : Limits, default None
-        Limits on the size of the file; by default ``Limits()``.
+        Limits on the size of the file. By default ``Limits()``.
     wide : bool, default None
         Whether the text is a wide table. Each line of a wide table is a row of the matrix: the row's name, then a cell for each
         column. Empty cells are entries that were not observed. By default, the text is read as a wide table only if it can't be
@@ -85,6 +86,7 @@ def load(
     Returns
     -------
     observations : Observations
+        The entries, and a report on the faults of the file.
 
     Raises
     ------
@@ -97,8 +99,8 @@ def load(
 
     Notes
     -----
-    pyarrow parses text if it is installed (``pip install 'condgrad[table]'``). Without pyarrow, Python splits the lines, which
-    takes longer; the result is the same. Lines that are not plain, such as lines with faults or comments, are read one by one.
+    If pyarrow is installed (``pip install 'condgrad[table]'``), it parses text. Without pyarrow, text is parsed by Python, which
+    takes longer; the result is the same. Lines with faults or comments are read one by one.
 
     Examples
     --------
@@ -140,9 +142,9 @@ def load(
 
 
 def format_of(path: Path, format: str | None, notes: Notes) -> str:
-    """Return the given format. If it is None: the format of the suffix, else the format of the first bytes, else "csv".
+    """Return the given format. If it is None, recognise the format by the suffix, or else by the first bytes; else "csv".
 
-    Refuses a file whose first bytes contradict its suffix.
+    A file whose first bytes contradict its suffix is refused.
     """
     if format is not None:
         return choice(format, READERS, "format")

@@ -1,9 +1,9 @@
 """Reader of Matrix Market files.
 
-The first line of a file is the header. The next line has the numbers of rows, columns and entries. Then follows one entry per
-line, or for a dense matrix one number per line, column by column.
+The first line of a file is the header. The next line has the sizes: the numbers of rows, columns and entries. Each further line
+has one entry. For a dense matrix, it has one number; the numbers follow each other column by column.
 
-``scipy.io.mmread`` is not used. It reads 5,5 as 5, 0x10 as 0 and 1_0 as 1 without an error, and ignores text after the value.
+``scipy.io.mmread`` is not used: without an error, it reads 5,5 as 5, 0x10 as 0 and 1_0 as 1, and ignores text after the value.
 """
 
 from __future__ import annotations
@@ -109,15 +109,16 @@ def _sizes(line: str, layout: str, number: int, notes: Notes) -> tuple[int, int,
 
 
 def _expected(m: int, n: int, symmetry: str) -> int:
-    """Number of values that a file of a dense matrix must have. A symmetric matrix has only those on and below the diagonal."""
+    """Number of values in the file of a dense matrix. For a symmetric matrix, the file has only the values below the diagonal,
+    and on the diagonal."""
     return m * n if symmetry == "general" else m * (m + 1) // 2 - (m if symmetry == "skew-symmetric" else 0)
 
 
 class _Coordinates(EntryReader):
-    """Reads lines of row, column and value.
+    """Reads lines that have one entry each: a row, a column and a value.
 
-    The file of a symmetric matrix has the entries on and below the diagonal, and those above it are their mirror image. An entry
-    above the diagonal is therefore a fault: it would count twice.
+    The file of a symmetric matrix has only the entries on and below the diagonal, and the reader adds their mirror image. An
+    entry above the diagonal is therefore a fault.
     """
 
     def __init__(self, m: int, n: int, kind: str, symmetry: str, values: bool, notes: Notes, limits: Limits):
@@ -148,7 +149,7 @@ class _Coordinates(EntryReader):
 
 
 class _Dense(TableReader):
-    """Reads the numbers of a dense matrix, one per line. If a line can't be used, its entry counts as not observed."""
+    """Reads the numbers of a dense matrix, one per line. If a line can't be used, its entry is taken for not observed."""
 
     wanted = (0,)
 
@@ -196,6 +197,7 @@ class _Dense(TableReader):
 
 
 def _mirrored(given: Observations, symmetry: str, values: bool) -> Observations:
+    """Add the mirror image of the entries below the diagonal if the matrix is symmetric or skew-symmetric."""
     rows, cols, numbers = given.rows, given.cols, given.values if values else None
     if symmetry != "general":
         off = rows != cols

@@ -1,6 +1,6 @@
-"""Reader of NPZ files: a matrix written by scipy.sparse.save_npz, or arrays row, col, data and shape.
+"""Reader of NPZ files that have a matrix written by scipy.sparse.save_npz, or the arrays row, col, data and shape.
 
-Reading a file can't run code: arrays of Python objects are refused.
+Arrays of Python objects are refused, because reading them could run code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WANTED = {"format", "row", "col", "data", "shape", "indices", "indptr"}
 
 
 def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Observations:
-    """Read the entries of a sparse matrix; entries with faults are left out."""
+    """Read the entries of a sparse matrix. Entries with faults are left out."""
     rows, cols, data, shape = _entries(path, notes, limits, values)
     bounded(shape, notes, limits)
     notes.lines = len(rows)
@@ -44,10 +44,10 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
 
 
 def read_sparse(path: Path, notes: Notes, limits: Limits) -> sparse.csr_array:
-    """The matrix as scipy would read it: repeated entries are added, and NaN is kept. Entries outside of the shape are refused.
+    """Read a sparse matrix as scipy would: repeated entries are added, and NaN is kept. Entries outside of the shape are refused.
 
-    Each row and each column count as 8 bytes towards the limits, because computations with the matrix need vectors with a number
-    for each row or column.
+    For the limits on the size, 8 bytes are added for each row and each column, because computations with the matrix need vectors
+    of these lengths.
     """
     rows, cols, data, shape = _entries(path, notes, limits)
     bounded(shape, notes, limits)
@@ -64,7 +64,7 @@ def read_sparse(path: Path, notes: Notes, limits: Limits) -> sparse.csr_array:
 
 
 def _entries(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Any:
-    """Return rows, columns, values and shape as they are in the file. It is not checked that the indices lie inside the shape."""
+    """Return rows, columns, values and shape as in the file. The indices may lie outside of the shape."""
     arrays = _arrays(path, notes, limits)
     layout = arrays.pop("format", None)
     if layout is None:
@@ -78,7 +78,7 @@ def _entries(path: Path, notes: Notes, limits: Limits, values: bool = True) -> A
 def _inside(
     rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int], numbers: np.ndarray, notes: Notes
 ) -> np.ndarray:
-    """Mask of the entries inside of the shape. The others are recorded as faults, once for each entry."""
+    """Mask of the entries inside of the shape. Each entry outside of the shape is recorded as a fault."""
     m, n = shape
     in_rows = (rows >= 0) & (rows < m)
     ok = in_rows & (cols >= 0) & (cols < n)
@@ -95,10 +95,7 @@ def _inside(
 
 
 def _arrays(path: Path, notes: Notes, limits: Limits) -> dict[str, np.ndarray]:
-    """The arrays of a sparse matrix, by name.
-
-    Before an array is read, its size as stated in the file is checked against limits.
-    """
+    """Read the arrays of a sparse matrix, by name. Before an array is read, the size that the file states for it is checked."""
     with opened(path, notes) as file:
         allowed = limits.allowed(size := size_of(file))
         try:

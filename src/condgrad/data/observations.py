@@ -1,4 +1,4 @@
-"""Observations, the result of every reader: observed entries of a matrix, or pairs (row, column) without values."""
+"""The class `Observations`, which every reader returns: observed entries of a matrix, or pairs (row, column) without values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from condgrad.data.diagnostics import Cleanup, Limits, Notes, shortly
 from condgrad.data.labels import INTEGER
 
 MAX_SIDES, MAX_SIDES_PER_ENTRY = 1_000_000, 20
-"""A model leaves out rows and columns without entries if the number of rows plus columns is larger than MAX_SIDES, and also
+"""Rows and columns without entries are left out of a model if the number of rows plus columns is larger than MAX_SIDES, and also
 larger than MAX_SIDES_PER_ENTRY times the number of entries."""
 
 
@@ -23,11 +23,12 @@ class Observations:
     Parameters
     ----------
     rows, cols : ndarray of int64, shape (k,)
-        Positions from 0, in the order of the file.
+        Positions of the entries, counted from 0, in the order of the file.
     values : ndarray of float64 or float32, shape (k,), or None
-        The values; float32 if an NPZ or Parquet file has float32. None for pairs (row, column) without values. All pairs are
-        kept, also repeated ones.
+        The values: float32 if an NPZ or Parquet file has float32, else float64. None for pairs (row, column) without values. A
+        repeated pair is kept each time.
     shape : tuple of two int
+        Shape of the matrix.
     row_ids, col_ids : ndarray or None
         Names of the rows and of the columns: an array of int64 or of str objects. None if the file has positions.
     cleanup : Cleanup
@@ -73,15 +74,15 @@ class Observations:
 
     @property
     def mostly_empty(self) -> bool:
-        """Whether a model should leave out the rows and columns without entries.
+        """Whether rows and columns without entries should be left out of a model.
 
-        True if the file has positions, and the number of rows plus columns is larger than 1,000,000 and larger than 20 times the
-        number of entries.
+        True if rows and columns have no names, and the number of rows plus columns is larger than 1,000,000 and larger than 20
+        times the number of entries.
         """
         return self.row_ids is None and sum(self.shape) > max(MAX_SIDES, MAX_SIDES_PER_ENTRY * len(self))
 
     def compact(self) -> Observations:
-        """The same entries in a matrix without the rows and columns that have no entry.
+        """Remove the rows and columns that have no entry.
 
         Returns
         -------
@@ -105,7 +106,7 @@ class Observations:
         Parameters
         ----------
         row_ids, col_ids : array-like, default None
-            Names in the other file; None if the other file has positions. 7 and "7" are the same name.
+            Names in the other file; None if the other file has positions. The integer 7 and the text "7" are the same name.
 
         Returns
         -------
@@ -129,16 +130,15 @@ def _among(positions: np.ndarray, own: np.ndarray | None, other: Any) -> np.ndar
 
 
 Side = tuple[np.ndarray, np.ndarray | None, int]
-"""The rows or the columns of the entries: position of each entry, names of the positions (None without names), and number of
-positions."""
+"""The rows (or the columns) of the entries: position of each entry, names of the positions or None, and number of positions."""
 
 
 def observations(
     rows: Side, cols: Side, values: np.ndarray | None, lines: np.ndarray, notes: Notes, limits: Limits
 ) -> Observations:
-    """Return the entries in the order of their lines. Of several entries at the same place, the last one is kept.
+    """Make the Observations, with the entries in the order of their lines.
 
-    Pairs without values are all kept.
+    If several entries have the same row and column, the last one is kept. Pairs without values are all kept.
     """
     (i, row_ids, m), (j, col_ids, n) = rows, cols
     bounded((m, n), notes, limits)
@@ -159,7 +159,7 @@ def empty_sides(i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -> tuple[i
 
 
 def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
-    """Refuse a shape beyond the limits, before memory is allocated for it."""
+    """Refuse a shape that exceeds the limits, before memory is allocated."""
     if max(shape) > limits.side or min(shape) < 0:
         notes.refuse(
             f"the shape is {shape[0]} x {shape[1]}, but at most {limits.side} rows and columns are allowed",
@@ -168,9 +168,12 @@ def bounded(shape: tuple[int, int], notes: Notes, limits: Limits) -> None:
 
 
 def _repeated(i: np.ndarray, j: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (earlier, later): indices of entries. Entry later[k] is the next entry at the same place as entry earlier[k]."""
+    """Find entries with the same row and column. Returns arrays (earlier, later) of indices.
+
+    Entry ``later[k]`` is the next entry in the row and column of entry ``earlier[k]``.
+    """
     places = int(i.max() + 1) * max(n, 1)
-    if places < 2**63:  # a place fits in one integer, which is fastest to sort
+    if places < 2**63:  # row and column fit in one integer, and integers are sorted fastest
         place: np.ndarray = i.astype(np.int32 if places < 2**31 else np.int64)
         place *= n
         np.add(place, j, out=place, casting="same_kind")
@@ -192,9 +195,9 @@ def _last_of_each(
     row_ids: np.ndarray | None,
     col_ids: np.ndarray | None,
 ) -> Any:
-    """Mask of the entries to keep, which are the last ones at each place. The others are recorded as faults.
+    """Mask of the entries to keep: of the entries with the same row and column, the last one. Record the others as faults.
 
-    A later line counts as a correction of an earlier one. The mean of both would be a value that was not observed.
+    A later line is taken for a correction of an earlier one. (The mean of both would be a value that was not observed.)
     """
     earlier, later = _repeated(i, j, n)
     if not len(earlier):

@@ -1,4 +1,4 @@
-"""Reader of Parquet files. Columns are found by name and read in batches. Only this format can't be read without pyarrow."""
+"""Reader of Parquet files. It finds the columns by name, and reads them in batches. It needs pyarrow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCH_ROWS = 2**16
 """Number of rows that are read at a time."""
 LIMITS_ADVICE = "check where it comes from, or raise Limits(bytes=..., entries=..., ratio=...)"
 MIN_ENTRY_BYTES = 32
-"""Minimum number of bytes that an entry takes in memory, however well the file is compressed."""
+"""Minimum number of bytes that an entry takes in memory."""
 
 
 def read(
@@ -32,7 +32,7 @@ def read(
     base: int = 0,
     shape: tuple[int, int] | None = None,
 ) -> Observations:
-    """Read a Parquet file. The parameters are those of `load`."""
+    """Read a Parquet file. See `load` for the parameters."""
     with needed_for("Parquet files"):
         import pyarrow as pa
         from pyarrow import parquet
@@ -60,7 +60,7 @@ def read(
 
 
 def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes, limits: Limits) -> list[str]:
-    """Names of the columns to read. Refuses a file that announces more than the limits allow."""
+    """Names of the columns to read. A file is refused if the sizes in its header exceed the limits."""
     from pyarrow import types
 
     about, schema = file.metadata, file.schema_arrow
@@ -89,7 +89,7 @@ def _chosen(file: Any, columns: Columns, needed: int, allowed: int, notes: Notes
 
 
 class _Reader:
-    """Collects rows, columns and values. A batch of plain numbers is added at once, any other batch cell by cell."""
+    """Collects rows, columns and values. A batch that has only numbers is added at once, any other batch cell by cell."""
 
     def __init__(self, rows: Index, cols: Index, notes: Notes, limits: Limits, allowed: int, dtype: type):
         self.rows, self.cols, self.notes, self.limits, self.allowed = rows, cols, notes, limits, allowed
@@ -121,9 +121,9 @@ class _Reader:
             self.lines.add(line)
 
     def _cells(self, column: Any) -> list[Any]:
-        """The cells as Python objects. Refuses the file if all cells read so far exceed the limits.
+        """Convert the cells to Python objects. The file is refused if all cells read so far together exceed the limits.
 
-        Equal cells of a dictionary column are one object, but each of them counts towards the limits.
+        Equal cells of a dictionary column are one object. For the limits, each of them counts.
         """
         import pyarrow as pa
 
@@ -158,10 +158,7 @@ class _Reader:
             )
 
     def _name(self, cell: Any) -> str:
-        """The name in a cell.
-
-        The float 3.0 becomes the name 3, because tables with missing cells store whole numbers as floats.
-        """
+        """The name in a cell. 3.0 becomes the name "3", because tables with missing cells store whole numbers as floats."""
         if cell is None or cell != cell:
             return ""
         if isinstance(cell, float) and cell.is_integer():

@@ -1,4 +1,4 @@
-"""Parquet files that are read and written a part at a time, for tables that do not fit in memory."""
+"""Reads and writes Parquet files part by part, for tables that do not fit in memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from condgrad.runtime.extras import needed_for
 from condgrad.storage.atomic import replacing
 
 CHUNK_ROWS = 2**20
-"""Number of rows of a part that is read."""
+"""Maximum number of rows of a part that is read."""
 
 
 def pairs(path: Path, columns: Sequence[str | int] | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows and the columns of pairs in a file, a part at a time.
+    """Read a file of pairs (row, column). Yields the rows and the columns of the pairs, part by part.
 
-    ``columns`` are the two columns, by name or counted from 0; None: those with known names, or the only two.
+    ``columns`` has the names or the numbers (from 0) of the two columns. By default, they are the columns with known names, or
+    the only two columns.
     """
     with needed_for("Parquet files"):
         import pyarrow as pa
@@ -46,9 +47,9 @@ def pairs(path: Path, columns: Sequence[str | int] | None = None) -> Iterator[tu
 
 @contextmanager
 def predictions(path: Path) -> Iterator[Callable[[np.ndarray, np.ndarray, np.ndarray], None]]:
-    """Write a file with the columns row, column and value; it is replaced only when the block has ended without an error.
+    """Context that writes a file with the columns row, column and value. It yields a function that writes a part.
 
-    Yields a function that writes a part. All parts must have names of the same types.
+    An existing file is replaced only when the block ends without an error. In all parts, names must have the same types.
     """
     with needed_for("Parquet files"):
         import pyarrow as pa

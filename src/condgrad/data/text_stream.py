@@ -1,4 +1,4 @@
-"""Reads a text file, plain or gzipped, in pieces of whole lines. Converts them to UTF-8 and checks the limits on the size."""
+"""Reads a text file (plain or gzipped) in pieces of whole lines, converts the text to UTF-8, and checks limits on the size."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from condgrad.storage.files import NotAFile, open_file
 MAX_COMPRESSED_READ = 2**13
 """Maximum number of compressed bytes read at a time."""
 BLOCK_BYTES = 2**22
-"""Number of bytes that are read at a time. With smaller pieces reading takes longer, because pyarrow has a fixed cost for each
-piece. Larger pieces take more memory: about ten times the size of a piece."""
+"""Number of bytes that are read at a time (a piece). Smaller pieces would take longer, because pyarrow needs some time for each
+piece. Larger pieces would take more memory, which is about ten times the size of a piece."""
 
 TEXT_BYTES = bytes({*range(256)} - {*range(32)} | {*b"\t\n\f\r"})
-"""All bytes except control characters. A file counts as binary if more than one byte in twenty is a control character."""
+"""All bytes except control characters. If more than one byte in twenty is a control character, a file is taken for binary."""
 
 GZIP = b"\x1f\x8b"
 """First bytes of a gzip file."""
@@ -47,13 +47,13 @@ def opened(path: Path, notes: Notes) -> BinaryIO:
 
 
 def head(path: Path, notes: Notes, size: int = 8) -> bytes:
-    """The first ``size`` bytes of a file, from which its format is recognised."""
+    """The first ``size`` bytes of a file, by which its format is recognised."""
     with opened(path, notes) as file:
         return file.read(size)
 
 
 def chunks(path: Path, limits: Limits, notes: Notes) -> Iterator[tuple[int, bytes]]:
-    """Yield pieces (number, lines) of about 4 MiB: the number of the first line in the piece, and whole lines.
+    """Read a text file. Yields pieces of about 4 MiB: the number of the first line of the piece, and the text of whole lines.
 
     Each line has a newline at its end.
     """
@@ -80,7 +80,7 @@ def chunks(path: Path, limits: Limits, notes: Notes) -> Iterator[tuple[int, byte
 
 
 def _last_end(text: bytes) -> int:
-    """Position after the last whole line. A carriage return at the very end does not end a line: a newline may follow."""
+    """Position after the last whole line. A carriage return at the end is not counted, because a newline may follow."""
     return max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1
 
 
@@ -89,7 +89,7 @@ def _plain_ends(lines: bytes) -> bytes:
 
 
 def _repaired(lines: bytes, number: int, notes: Notes) -> bytes:
-    """Decode lines that are not UTF-8 as Latin-1, in which every byte is a character. Record a fault for each such line."""
+    """Convert lines that are not UTF-8 from Latin-1, in which every byte is a character. Record a fault for each such line."""
     if lines.isascii():
         return lines
     try:
@@ -111,7 +111,7 @@ def _as_utf8(line: bytes, number: int, notes: Notes) -> bytes:
 
 
 def _utf8(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
-    """Yield blocks of the text without its byte order mark. UTF-16 is converted to UTF-8; any other text may be invalid UTF-8."""
+    """Yield blocks of the text without its byte order mark. UTF-16 is converted to UTF-8. Other text may be invalid UTF-8."""
     blocks = _unpacked(path, limits, notes)
     first = next(blocks, b"")
     if not first.startswith(UTF16):
@@ -149,7 +149,7 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
             for _ in _bounded(
                 gzip.GzipFile(fileobj=_ShortReads(raw)), raw, size, limits, notes, files.MIN_ALLOWED_BYTES + 1
             ):
-                pass  # refuses a decompression bomb before anything is parsed: parsing takes more memory than unpacking
+                pass  # refuse a decompression bomb before parsing, which takes more memory than unpacking
             raw.seek(0)
             yield from _bounded(gzip.GzipFile(fileobj=_ShortReads(raw)), raw, size, limits, notes)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -157,9 +157,9 @@ def _unpacked(path: Path, limits: Limits, notes: Notes) -> Iterator[bytes]:
 
 
 class _ShortReads:
-    """A file that gzip reads in short pieces, so that the position in the file tells how much has been unpacked.
+    """Wrapper of a gzipped file that limits each read, so that the position in the file tells how much has been unpacked.
 
-    Without this class, gzip in Python 3.12 and newer would read 128 KiB ahead.
+    Without the wrapper, gzip in Python 3.12 and newer would read 128 KiB ahead.
     """
 
     def __init__(self, raw: BinaryIO):
@@ -173,7 +173,7 @@ class _ShortReads:
 
 
 def _bounded(file: Any, raw: BinaryIO, size: int, limits: Limits, notes: Notes, most: float = inf) -> Iterator[bytes]:
-    """Yield blocks until ``most`` bytes are read. Refuse a file that unpacks to more bytes than its size allows."""
+    """Yield blocks until ``most`` bytes are read. A file is refused if it unpacks to more bytes than its size allows."""
     done = 0
     while done < most and (block := file.read(BLOCK_BYTES)):
         done += len(block)

@@ -31,18 +31,19 @@ from condgrad.data.observations import Observations, observations
 DELIMITERS = (",", ";", "\t", "|")
 """Delimiters that are tried if the caller gives none."""
 BAD_CELL = "no number in a cell"
-"""Kind of fault (a key of ``diagnostics.KINDS``) of a cell that is neither a number nor missing."""
+"""Kind of fault (a key of ``diagnostics.KINDS``): a cell is neither a number nor missing."""
 MISSING = tuple({spelling for word in NOT_GIVEN for spelling in (word, word.upper(), word.capitalize(), "NaN")})
-"""Texts of cells that mean a missing value, in lower case, in upper case and capitalised."""
+"""Texts that mean a missing value, in lower case, in upper case and capitalised."""
 
 
 def looks_wide(split: Sequence[list[str]]) -> bool:
-    """Whether these lines, of which the first is a header, can only be a wide table.
+    """Whether lines, of which the first is a header, can only be a wide table.
 
-    The other format is a list of entries, with a row name, a column name and a value on each line. Names are never fractions, so
-    a table with fractions in all columns but one is not a list of entries. The lines are a wide table if all of this holds:
+    The other possibility is a list of entries, with a row name, a column name and a value on each line. Names are never
+    fractions. Therefore a table with fractions in all columns except the first is not a list of entries. The lines are a wide
+    table if all of these conditions hold:
 
-    - Every column but the first has only numbers and missing values, and at least one of its numbers is a fraction.
+    - Every column except the first has only numbers and missing values, and at least one of its numbers is a fraction.
     - The names in the first column are all different, and no name is a fraction.
     - The names of the other columns in the header are all words, or all whole numbers, such as years.
     """
@@ -64,9 +65,9 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
 
 
 def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
-    """Return the reason why lines without a header are probably a wide table; None if there is no reason.
+    """Say why lines without a header are probably a wide table. None if there is no reason.
 
-    One reason is that the names of rows or columns would be fractions if the lines were read as a list of entries.
+    A reason is that rows or columns would have fractions as names if the lines were read as a list of entries.
     """
     head, *lines = split
     if head[0] == "" and head[1:] == [str(k) for k in range(len(head) - 1)]:
@@ -88,9 +89,9 @@ def _number_or_missing(cell: str) -> bool:
 
 
 def delimiter_of(sample: list[tuple[int, str]], notes: Notes) -> str:
-    """The delimiter that splits the header and most of the first lines into the same number of fields, at least two.
+    """Find the delimiter that splits the header and most of the first lines into the same number of fields, at least two.
 
-    Refuses the file if no delimiter or more than one delimiter does so.
+    The file is refused if no delimiter fits, or more than one.
     """
     fitting = [delimiter for delimiter in (*DELIMITERS, BLANKS) if _fits(sample, delimiter)]
     if len(fitting) > 1 and BLANKS in fitting:
@@ -130,11 +131,11 @@ class WideReader(LineReader):
     Parameters
     ----------
     header : list of str
-        The title of the column of row names, then the name of each other column.
+        The title of the first column, which has the names of the rows, and the names of all other columns.
     delimiter : str
     notes : Notes
     limits : Limits
-        Limits on the size of the file. Empty cells count as entries, because they take memory too.
+        Limits on the size of the file. Empty cells are counted as entries, because they take memory too.
     line : int
         Number of the header's line.
     """
@@ -166,7 +167,7 @@ class WideReader(LineReader):
         return self.lines.size * (len(self.header) - 1)
 
     def close(self) -> Observations:
-        """The cells that have a number. All rows and columns are kept in the order of the file, even if they have no number."""
+        """The entries: all cells that have a number. Rows and columns without a number are kept, in the order of the file."""
         lines, (places, ids, size) = self.lines.close(), self.names.close()
         table = np.concatenate([*self.values, np.empty((0, len(self.header) - 1))])
         order = np.argsort(lines, kind="stable")
@@ -214,7 +215,7 @@ class WideReader(LineReader):
         self.values.append(np.array([list(self._numbers(line, cells))]))
 
     def _numbers(self, line: int, row: list[str]) -> Iterator[float]:
-        """Yield the number in each cell. A missing value gives NaN. So does invalid text, which is also recorded as a fault."""
+        """Yield the number in each cell, or NaN if the cell is missing or not a number. The latter is recorded as a fault."""
         for name, cell in zip(self.header[1:], row, strict=True):
             try:
                 yield np.nan if cell.lower() in NOT_GIVEN else number_of(cell)
@@ -235,7 +236,7 @@ def first_and_others(
     Parameters
     ----------
     data : ndarray of uint8
-        Whole lines; no quoted cell contains a newline.
+        The bytes of whole lines. No quoted cell may contain a newline.
     delimiter : str
         One character.
     width : int
@@ -246,8 +247,8 @@ def first_and_others(
     Returns
     -------
     first, others : ndarray of uint8
-        The first cells, and the other cells, of the lines that have ``width`` cells. They are in the order of the file, each with
-        a newline at its end.
+        The first cells, and the other cells, of the lines that have ``width`` cells. The cells are in the order of the file, each
+        with a newline at its end.
     fits : ndarray of bool, shape (lines,)
         Mask of the lines that have ``width`` cells.
     """
@@ -269,7 +270,7 @@ def first_and_others(
 
 
 def in_order_of_first(places: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Renumber names by their first occurrence in ``places``; return the new places and the names in that order."""
+    """Renumber names in the order of their first occurrence in ``places``. Returns the new places and the names in this order."""
     known, first = np.unique(places, return_index=True)
     order = known[np.argsort(first, kind="stable")]
     rank = np.empty(len(ids), dtype=np.int64)

@@ -1,4 +1,7 @@
-"""The loop, once, for every method: minimize, run, stopping rules, counts, trace, checks, checkpoints."""
+"""The driver: runs a method on a problem, with stopping rules, oracle counts, a trace, checks of the answers and checkpoints.
+
+Every method runs in the same loop (`run.Loop`).
+"""
 
 from condgrad.driver.audit import SmoothnessWarning
 from condgrad.driver.checkpoint import Checkpoint, CheckpointWarning

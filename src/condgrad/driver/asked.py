@@ -1,4 +1,7 @@
-"""The class `Asked`: the problem, the method and the settings of one run, which do not change during the run."""
+"""The class `Asked`: what the user asked for, that is, the problem, the method and the settings of one run.
+
+An `Asked` does not change during the run. What changes is in `reached.Reached`.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +28,20 @@ class Asked:
     problem: Problem
     """The objective and the set. Oracle calls through this object are not counted."""
     measured: Problem
-    """The problem on which points are measured. It equals ``problem`` if F has values. If F is an expectation, the mean over a
-    fixed batch of samples replaces F."""
+    """The problem on which points are measured. It equals ``problem`` if F has values. If F is an expectation, F is replaced by
+    the mean over a fixed batch of samples."""
     solver: Solver
     x0: Point
     stop: Rule
     name: str
+    """Name of the method."""
     every: int = 1
+    """Number of steps from one row of the trace to the next."""
     output: str = "best"
+    """The iterate to return, one of ``OUTPUTS``."""
     measure: bool | float = False
     listeners: Sequence[Listener] = ()
+    """Called as ``listener(record, trace)`` after each step, such as a progress display."""
     callback: Callback | None = None
     seed: int = 0
     spec: str = ""
@@ -79,5 +86,5 @@ class Asked:
         return self.output == "best"
 
     def rank(self, certificate: Certificate) -> float:
-        """The number by which certificates are compared: the Frank-Wolfe gap with ``by_gap``, else the bound on the mapping."""
+        """The number by which certificates are compared: the Frank-Wolfe gap if ``by_gap``, else the bound on the mapping."""
         return certificate.gap if self.by_gap else certificate.upper

@@ -1,9 +1,9 @@
-"""Audit of a run: the driver checks the points, the smoothness constant and the linear oracle, for every method alike.
+"""Audit of a run: checks of its points, of the smoothness constant L that the user gave, and of the linear oracle's answers.
 
-A run ends if a point is not finite or leaves the set, or if an answer of a user's linear oracle is worse than one of its earlier
-answers. A smoothness constant L that is too small, and a linear oracle that was not exact, lead to warnings only. After such a
-warning, the certificate of the returned point stays valid: it includes the error of the oracle, and its step size is 1/(2L) with
-the larger L that the run has measured. Only the method's own guarantee of convergence is lost.
+The audit ends a run if a point is not finite or leaves the set, or if an answer of a user's linear oracle is worse than one of
+its earlier answers. The audit only warns if L is too small, or if a linear oracle was not exact. After such a warning, the
+certificate of the returned point is valid: it includes the error of the oracle, and uses the larger L that the run has measured.
+Only the method's guarantee of convergence is lost.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from condgrad.solvers.states import Descent, gradient_at
 ROUNDING = 1e-14
 """Rounding error of a point, relative to its norm."""
 SLACKS = tuple(10.0**-n for n in range(15, 1, -1))
-"""Tolerances of ``contains``, in the order in which they are tried. The first one with which the set contains the witness of a
-certificate (its prox point) is used. The first in the list is the size of rounding errors."""
+"""Tolerances of ``contains``, tried in this order until the set contains the witness of a certificate (its prox point). The first
+tolerance has the size of rounding errors."""
 MAX_OUTSIDE_CALLS = 20
-"""Maximum number of linear oracle calls to prove that one point is outside of a set without ``contains``."""
+"""Maximum number of linear oracle calls to prove that a point is outside of a set that has no ``contains``."""
 
 
 class SmoothnessWarning(UserWarning):
@@ -44,12 +44,12 @@ class SmoothnessWarning(UserWarning):
 
 
 def later(k: int) -> int:
-    """Number of the next step to measure after step k. Intervals grow, so that measurements cost no more than the run."""
+    """Number of the next step to check after step k. The intervals grow, so that the checks take less time than the run."""
     return max(k + 1, ceil(1.1 * k))
 
 
 def audited(problem: Problem, start: Point | None = None) -> Problem:
-    """Return the problem. If the set is a user's own, it is wrapped in :class:`Compared`.
+    """Wrap the set of the problem in :class:`Compared` if the set is a user's own; otherwise return the problem unchanged.
 
     The wrapper compares each answer of the linear oracle with earlier answers and with ``start``.
     """
@@ -67,7 +67,7 @@ class Audit:
     problem: Problem
     """The problem that :func:`audited` returned."""
     given: bool
-    """Whether L is given. Only a given L is checked: an L that backtracking finds agrees with the run."""
+    """Whether the user gave L. Only then L is checked, because an L that backtracking found agrees with the run."""
     reached: Reached
     """Progress of the run. The findings of the audit are in ``reached.findings``."""
     reports: list[Inexact] = field(default_factory=list)
@@ -90,13 +90,13 @@ class Audit:
         self.reached.findings = self.reached.findings._replace(**new)
 
     def smoothness(self, L: float) -> float:
-        """The larger of L and of the lower bound on the smoothness constant that the gradients and values of the run imply."""
+        """The larger of L and the lower bound on the smoothness constant that the gradients and values of the run imply."""
         findings = self.reached.findings
         seen = max(findings.curvature.largest, findings.along)
         return seen if seen / (1 + 1e-6) > L else L
 
     def check_point(self, state: Any) -> None:
-        """Check that the point after a step is finite, and at growing intervals that it is in the set."""
+        """Check that the point after a step is finite. At growing intervals, also check that it is in the set."""
         self.error = self.collect()
         if isinstance(state.x, np.ndarray) and not np.isfinite(state.x).all():
             raise NonFinite(f"The point after the step holds NaN or Inf ({not_finite(state.x)}).")
@@ -125,7 +125,7 @@ class Audit:
         return error
 
     def outside(self, x: Point, calls: int = 0) -> bool:
-        """Whether x is outside of the set. Without ``contains``: whether ``calls`` linear oracle calls prove it."""
+        """Whether x is outside of the set. If the set has no ``contains``: whether ``calls`` linear oracle calls prove this."""
         try:
             return not self.problem.domain.contains(x, counts_as_inside(self.problem.domain))
         except NotGiven:
@@ -151,10 +151,8 @@ class Audit:
     def with_slack(self, certificate: Certificate) -> Certificate:
         """Add to a certificate the error that arises if its witness is slightly outside of the set.
 
-        Lemma 1 (see certificate.py) assumes that the witness is in the set.
-
-        A witness at distance delta from the set changes the gap by up to delta |direction|, and the norm of the mapping by up to
-        delta / step.
+        Lemma 1 (see certificate.py) assumes that the witness is in the set. If the witness has distance delta from the set, the
+        gap changes by up to delta |direction|, and the norm of the mapping by up to delta / step.
         """
         slack = self.slack(certificate.prox)
         if slack == 0.0:
@@ -165,10 +163,10 @@ class Audit:
         return replace(certificate, gap=certificate.gap + worth, rounding=certificate.rounding + off)
 
     def slack(self, x: Point) -> float:
-        """The smallest tolerance, a power of 10, with which the set contains x; 0 if it is the size of rounding errors.
+        """The smallest tolerance, a power of 10, with which the set contains x; 0 if it is as small as rounding errors.
 
-        Without ``contains`` the tolerance can't be found. The result is then 0, or, if the set answers in a coarse type such as
-        float16, the rounding error of this type.
+        If the set has no ``contains``, the tolerance is not known. The result is then 0, or the rounding error of the oracle's
+        answers if they have a coarse type such as float16.
         """
         largest = counts_as_inside(self.problem.domain)
         try:
@@ -184,13 +182,12 @@ class Audit:
     def check_step(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
     ) -> None:
-        """Check a given L with the gradients and values of a step.
+        """Check a given L with the gradients and values of a step from x to y.
 
         L is too small if two gradients differ by more than L times the distance of their points. The gradient of the step is
-        compared with an earlier and a later one. The earlier one is that of the last step, or the one at the point before the
-        step if the state has it. The later one is at the new point, if the new state has it.
+        compared with the gradient at x (or that of the step before), and with the gradient at y if the new state has it.
 
-        With d = y - x, if F(y) is above F(x) + <grad, d> + L/2 |d|^2, then L is too small or the gradient is not that of F.
+        If F(y) > F(x) + <grad F(x), d> + L/2 |d|^2 with d = y - x, then L is too small, or the gradient is not that of F.
         """
         if not self.given or before is None or last is None or after.descent is None:
             return
@@ -208,6 +205,7 @@ class Audit:
         self.compare(x, grad, after, value(x), value(after.x))
 
     def compare(self, x: Point, grad: Point, after: Any, old: float, new: float) -> None:
+        """Add a finding if F rose from ``old`` at x to ``new`` at ``after.x`` by more than L and the gradient at x allow."""
         d = after.x - x
         linear, square = inner(grad, d), after.L / 2 * norm2(d)
         bound = old + linear + (1 + 1e-6) * square
@@ -223,7 +221,7 @@ class Audit:
             self.note(rise=rise, along=along)
 
     def first_rounding(self) -> float:
-        """Rounding error of F at the start: terms of this size can cancel in later, much smaller values of F."""
+        """Rounding error of F at the start. Later values of F may be much smaller, but have a rounding error of this size."""
         first = self.reached.trace[0].fun if self.reached.trace else nan
         return float(np.finfo(float).eps) * abs(first) if isfinite(first) else 0.0
 
@@ -251,6 +249,7 @@ class Audit:
         self.note(curvature=self.reached.findings.curvature.after(here, there, self.problem.objective))
 
     def warnings(self, state: Any) -> Iterator[tuple[type[Warning], str]]:
+        """Yield the category and the text of each warning of the run."""
         self.collect()
         found = self.reached.findings
         L, seen = (state.L, found.curvature.largest) if state is not None else (0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Checkpoints: a run that was killed is continued from a file, with the same result, bit for bit."""
+"""Checkpoints: files from which a run that was killed is continued. The result is the same, bit for bit."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from condgrad.storage.stored import check_array
 
 KIND, VERSION = "checkpoint", 5
 MAX_SAVING_SHARE = 0.05
-"""Maximum share of the run time that saving may take if saves are due by time, not by steps."""
+"""Maximum share of the run time that saving may take, if the interval between saves is a time and not a number of steps."""
 MAX_DIFFERENCES = 3
-"""Maximum number of differences between the problem and the checkpoint that a message lists."""
+"""Maximum number of differences between this run and the saved run that a message lists."""
 MAX_COUNT = 2**62
 """Maximum count in a file: counts are stored as int64 in the columns of the trace."""
 SAVED: dict[str, Any] = {
     name: kind for name, kind in annotations_of(Reached).items() if name not in ("watch", "counts", "trace")
 } | {"record": Record}
-"""The fields of :class:`Reached` that are saved as they are, with their types; the other three (watch, counts, trace) are saved
-as numbers and columns. The verification of a certificate is not saved: a resumed run verifies its certificate again."""
+"""Names and types of the fields of :class:`Reached` that are saved as they are. The other three fields (watch, counts, trace) are
+saved as numbers and columns. The verification of a certificate is not saved: a resumed run verifies its certificate again."""
 STATE = {"k": int, "x": AnyPoint, "L": float, "certificate": Certificate | None, "descent": Descent | None}
 """Types of the fields that the driver reads from a state. The state of every method has these fields."""
 DATA = {"k", "problem", "counts", "spent", "rows", "phases", "tree", "nodes"}
@@ -55,7 +55,7 @@ DATA = {"k", "problem", "counts", "spent", "rows", "phases", "tree", "nodes"}
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written, or the last checkpoint could not be read and the previous one was used."""
+    """A checkpoint could not be written; or the last checkpoint could not be read, and the previous one was used."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Checkpoint:
     path : path-like
         The checkpoint file.
     seconds : float, default 30.0
-        Time between two saves. It is longer if saving would take more than a twentieth of the run time.
+        Seconds between two saves. The interval becomes longer if saving takes more than a twentieth of the run time.
     steps : int, default None
-        Save after every ``steps`` steps instead. None: ``seconds`` decides.
+        Number of steps between two saves. By default ``seconds`` decides.
     """
 
     path: str | os.PathLike[str]
@@ -85,17 +85,20 @@ class Checkpoint:
 
 
 class Saving:
-    """Saves a run at intervals. If a file can't be written, a warning is given and the run continues."""
+    """Saves a run to its checkpoint file at intervals, and restores it. If the file can't be written, the run continues.
+
+    A warning then says why.
+    """
 
     def __init__(self, checkpoint: Checkpoint, problem: Fingerprint, resume: bool):
         self.path, self.checkpoint, self.problem, self.resume = Path(checkpoint.path), checkpoint, problem, resume
         self.data: dict[str, Any] | None = None
-        """The plain data of the last snapshot; the arrays of the snapshot are in ``arrays``."""
+        """The last snapshot without its arrays, which are in ``arrays``."""
         self.arrays: dict[str, np.ndarray] = {}
         self.saved: int | None = None
-        """The step of the last checkpoint that was written or read; None: there is none."""
+        """The step of the last checkpoint that was written or read; None before the first one."""
         self.failure = ""
-        """Why the last attempt to save failed; "" if it succeeded."""
+        """Why the last attempt to save failed; "" if it did not fail."""
         self.keep = True
         """Whether the next save keeps the present file as the previous checkpoint."""
         self.due = monotonic() + checkpoint.seconds
@@ -121,7 +124,10 @@ class Saving:
     # ------------------------------------------------------------------------------------------------- writing
 
     def after(self, objective: Any, reached: Reached, cache: Cache) -> None:
-        """Take a snapshot of this step, before its row of the trace is added, and write it to the file if a save is due."""
+        """Take a snapshot of the run after a step, and write it to the file if a save is due.
+
+        The method is called before the step's row is added to the trace.
+        """
         moving = {name: getattr(reached, name) for name in SAVED}
         remembered = objective.remembered() if hasattr(objective, "remembered") else None
         try:
@@ -151,7 +157,7 @@ class Saving:
             self.save(reached.trace)
 
     def save(self, trace: Trace) -> None:
-        """Write the last snapshot, if it is not written yet."""
+        """Write the last snapshot to the file, unless the file has it already."""
         if self.data is None or self.data["k"] == self.saved:
             return
         k, rows, begun = self.data["k"], trace[: self.data["rows"]], monotonic()
@@ -174,7 +180,7 @@ class Saving:
         self.due = now + max(self.checkpoint.seconds, (now - begun) / MAX_SAVING_SHARE)
 
     def warnings(self) -> tuple[str, ...]:
-        """The warnings for the result: why the last steps are not saved."""
+        """The warnings of the result: if the last attempt to save failed, a sentence says why."""
         if not self.failure:
             return ()
         last = "there is no checkpoint" if self.saved is None else f"the last checkpoint is from step {self.saved}"
@@ -230,7 +236,7 @@ class Saving:
         cache.fill(*content)
 
     def _find(self) -> tuple[Any, dict[str, np.ndarray]] | None:
-        """The data of the last checkpoint, or of the previous one if the last one is damaged; None if there is no checkpoint."""
+        """Read the last checkpoint, or the previous checkpoint if the last one is damaged. None if there is no checkpoint."""
         older = archive.previous(self.path)
         try:
             return _read(self.path)
@@ -260,7 +266,7 @@ def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
 
 
 def chosen_before(path: str | os.PathLike[str]) -> Choice | None:
-    """The method that ``method="auto"`` chose in the saved run; None without a checkpoint, or if the user named the method."""
+    """The choice of ``method="auto"`` in the saved run. None if there is no checkpoint, or if the user named the method."""
     older = archive.previous(Path(path))
     for file in (Path(path), older):
         try:
@@ -273,13 +279,16 @@ def chosen_before(path: str | os.PathLike[str]) -> Choice | None:
 
 
 def _shared(objective: Any) -> dict[str, Any]:
-    """Objects of the problem that a snapshot refers to. A file stores their names only: the resumed run has the same problem."""
+    """Objects of the problem to which a snapshot refers. The file has only their names, because a resumed run has the objects."""
     shared = {"objective": unwrapped(objective)}
     return shared | {"pattern": objective.pattern} if hasattr(objective, "pattern") else shared
 
 
 def validate_content(evaluations: list[Any], values: list[Any], numbers: list[Any]) -> None:
-    """Raise TypeError or ValueError if the arguments are not the content of a cache. ``restore`` has validated their objects."""
+    """Raise TypeError or ValueError if the arguments are not the content of a cache.
+
+    ``restore`` has already validated each object by itself.
+    """
     check_type(evaluations, list[tuple[Any, LowRank, float, Structured | None]], "the cached evaluations")
     check_type(values, list[tuple[Any, Factors, np.ndarray]], "the cached values")
     check_type(numbers, list[tuple[Any, Factors, float]], "the cached numbers")
@@ -293,9 +302,9 @@ def validate_content(evaluations: list[Any], values: list[Any], numbers: list[An
 
 
 def validate_run(moving: dict[str, Any], k: Any, solver: Any, shape: tuple[int, ...]) -> None:
-    """Raise TypeError or ValueError if these are not the fields of :class:`Reached` after step ``k``.
+    """Raise TypeError or ValueError if ``moving`` does not have the fields of :class:`Reached` after step ``k``.
 
-    ``restore`` has already validated the objects in them.
+    ``restore`` has already validated each object by itself.
     """
     first = -solver.steps if isinstance(solver, WarmStart) else 0
     for name, kind in SAVED.items():

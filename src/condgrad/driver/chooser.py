@@ -1,8 +1,8 @@
-"""The choice of a method for ``method="auto"``, by predicted CPU time.
+"""``method="auto"``: chooses the method with the smallest predicted CPU time.
 
-The prediction uses what the problem offers (:class:`Offer`) and the CPU time of its oracles, which is measured in a few calls.
-From these, the formulas in :data:`MODELS` predict the CPU time of a run of each method. The constants in the formulas were fitted
-to the measurements of `benchmarks.methods`.
+The CPU time of a run of each method is predicted by the formulas in :data:`MODELS`. They use properties of the problem
+(:class:`Offer`) and the CPU time of its oracles, which is measured in a few calls. The constants in the formulas were fitted to
+the measurements of `benchmarks.methods`.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from condgrad.solvers.frank_wolfe import FrankWolfeState
 
 @dataclass(frozen=True)
 class Auto:
-    """The choice ``method="auto"``, with the setting whether CPU time is measured.
+    """The setting ``method="auto"`` as an object, with a parameter of its own.
 
     Parameters
     ----------
     clock : bool, default True
-        Measure the CPU time of the oracles. The choice can then differ between machines. It can also differ between two runs if
-        two methods are predicted to be about equally fast. A resumed run keeps the choice in its checkpoint. False: the oracles
-        are called in the same way, but ``NOMINAL`` is used as their CPU time. Then the choice for a problem is always the same,
-        and two runs agree bit for bit.
+        Whether the CPU time of the oracles is measured. If True, the choice can differ between machines. The choice can also
+        differ between two runs if two methods are predicted to be about equally fast. A resumed run keeps its choice. If False,
+        fixed CPU times (``NOMINAL``) are assumed. The choice for a problem is then always the same, and two runs agree bit for
+        bit.
 
     Examples
     --------
@@ -73,15 +73,15 @@ class Choice:
     at_vertex : bool
         Whether the run starts at the vertex that minimises <grad F(start), x>, instead of at the start of the set.
     trial_steps : int
-        Number of trial steps after which the run starts, instead of at the start of the set.
+        If positive, the run starts at the point that this number of trial steps reached, instead of at the start of the set.
     predicted : dict of str to float
         Predicted CPU seconds of a run, by method; empty if the choice needed no prediction.
     seconds : dict of str to float
         Measured CPU seconds of one call, by oracle: ``grad``, ``batch``, ``lmo``, ``project``.
     cpu : float
-        CPU seconds that the choice took. They are not part of ``Result.cpu``.
+        CPU seconds that the choice took. ``Result.cpu`` does not include them.
     counts : dict of str to int
-        Oracle calls of the choice. They are not part of ``Result.counts``.
+        Oracle calls of the choice. ``Result.counts`` does not include them.
     """
 
     method: str
@@ -109,6 +109,7 @@ class Choice:
         Parameters
         ----------
         found : mapping of str to Any
+            The fingerprint.
 
         Returns
         -------
@@ -128,14 +129,14 @@ class Choice:
 
 @dataclass(frozen=True)
 class Offer:
-    """What the problem offers, and how accurate the answer must be."""
+    """The properties of a problem and of its tolerance from which CPU times are predicted."""
 
     n_terms: int
     """Number of terms of a finite sum; 0 if F is not a finite sum."""
     projects: bool
     """Whether the set has a projection and the start is an array."""
     ratio: float
-    """The squared gradient mapping at the start, divided by the tolerance; at least 1."""
+    """The squared norm of the gradient mapping at the start, divided by the tolerance; at least 1."""
 
 
 Seconds = Mapping[str, float]
@@ -148,22 +149,22 @@ NOMINAL: Seconds = {"grad": 1e-3, "batch": 1e-4, "lmo": 1e-4, "project": 1e-4}
 STEP_OVERHEAD = 1.5e-4
 """CPU seconds of a step without its oracle calls: about 30 numpy calls and the bookkeeping of the driver."""
 CORRECTIVE_OVERHEAD = 4e-4
-"""CPU seconds of an iteration of the inner solver ``corrective`` without its linear minimisation. In this time, the iteration
-solves a small quadratic programme."""
+"""CPU seconds of an iteration of the inner solver ``corrective`` without its linear minimisation. Most of this time goes into a
+small quadratic programme."""
 CORRECTIVE_CALLS = 5.0
 """Assumed number of linear minimisations of ``corrective`` for one prox subproblem. On the Birkhoff and flow polytopes, 3 to 8
 were measured."""
 SOLVED_BY_VERTEX = 1e-3
-"""The run starts at a vertex if the Frank-Wolfe gap at the vertex is at most this share of the gap at the start. It also starts
-at the vertex if the gap there proves that the mapping there is within the tolerance."""
+"""The run starts at a vertex if the Frank-Wolfe gap at the vertex is at most this share of the gap at the start. The run also
+starts at the vertex if the gap at the vertex proves that the gradient mapping at the vertex is within the tolerance."""
 MIN_TERMS = 1000
 """Minimum number of terms for which ``ncgs-spider`` is considered. With fewer terms, a batch would cost as much as all terms."""
 
 
 def _sliding(offer: Offer, seconds: Seconds) -> float:
-    """NCGS: 5 steps for each decimal digit by which the squared mapping must decrease.
+    """Predict NCGS: it takes 5 steps for each decimal digit by which the squared mapping must decrease.
 
-    A step takes 1.5 gradients on average, because a step that is repeated takes one more.
+    A step takes 1.5 gradients on average: one, and another one if the step is repeated with a larger L.
     """
     if offer.projects:
         prox = 1.5 * seconds["project"] + STEP_OVERHEAD
@@ -173,38 +174,38 @@ def _sliding(offer: Offer, seconds: Seconds) -> float:
 
 
 def _frank_wolfe(offer: Offer, seconds: Seconds) -> float:
-    """Open-loop Frank-Wolfe: the number of steps grows like a power of the factor by which the squared mapping must decrease.
+    """Predict open-loop Frank-Wolfe: its number of steps is a power of the factor by which the squared mapping must decrease.
 
-    It is about 40 for a factor of 100, and 600 for a factor of 100,000.
+    The number is about 40 for a factor of 100, and 600 for a factor of 100,000.
     """
     return 6 * offer.ratio**0.4 * (seconds["grad"] + seconds["lmo"] + STEP_OVERHEAD)
 
 
 def _recursive_sliding(offer: Offer, seconds: Seconds) -> float:
-    """NCGS-SPIDER: a batch of sqrt(n) terms at two points in each step, and a full gradient every sqrt(n) steps."""
+    """Predict NCGS-SPIDER: each step takes sqrt(n) terms at two points, and each sqrt(n) steps take a full gradient."""
     steps = 4 * offer.ratio**0.45
     prox = seconds["project"] if offer.projects else CORRECTIVE_CALLS * (seconds["lmo"] + CORRECTIVE_OVERHEAD)
     return seconds["grad"] * (1 + steps / sqrt(offer.n_terms)) + steps * (2 * seconds["batch"] + prox + STEP_OVERHEAD)
 
 
 MODELS: dict[str, Model] = {"ncgs": _sliding, "frank-wolfe": _frank_wolfe, "ncgs-spider": _recursive_sliding}
-"""The methods whose CPU time is predicted, with their formulas: those that were the fastest on some problem of
+"""The methods whose CPU time is predicted, with their formulas. Each was the fastest method on some problem of
 `benchmarks.methods`. A method that is added here takes part in the choice. If no method of this table fits the problem, the first
 method of the registry that fits is chosen."""
 TRIED = "parameter-free-frank-wolfe"
-"""The method of the trial steps. The number of its steps depends on the shape of F more than on the accuracy: where F falls to a
-vertex it is done after few steps, and it may also come to no end. So it is tried, not predicted."""
+"""The method of the trial steps. Its CPU time can't be predicted from the tolerance: on some problems it reaches a vertex after
+few steps, on others it converges very slowly. Therefore a few steps are taken, to see how fast it is."""
 TRIAL_SHARE = 0.1
 """CPU time of the trial steps as a share of the smallest predicted time."""
 MIN_TRIAL, FIXED_TRIAL = 8, 32
-"""Minimum number of trial steps, and their number for ``Auto(clock=False)``. If there is no time for
-the minimum, nothing is tried."""
+"""Minimum number of trial steps, and the number of trial steps for ``Auto(clock=False)``. If there is no time for the minimum, no
+trial step is taken."""
 TRIAL_MARGIN, TRIAL_GAP = 0.5, 0.1
-"""The method of the trial steps is chosen if its remaining time, predicted from its gaps, is at most the first share of the
-smallest predicted time, and the last gap at most the second share of the first gap. The prediction assumes that the gap continues
-to decrease as fast as in the last quarter of the trial."""
+"""The method of the trial steps is chosen if the last gap of the trial is at most TRIAL_GAP times the first gap, and its
+predicted remaining time is at most TRIAL_MARGIN times the smallest predicted time. The remaining time is predicted from the last
+quarter of the trial: the gap is assumed to continue to decrease at the same rate."""
 FOR_SAMPLES = ("stochastic-ncgs",)
-"""The methods that are preferred if F is known by samples only."""
+"""The methods that are preferred if only samples of F are available."""
 
 
 def choose(
@@ -214,15 +215,17 @@ def choose(
 
     The first rule that applies decides:
 
-    1. F is an expectation, which has no full gradient: ``stochastic-ncgs``.
-    2. The set is spectral: ``ncgs``, the only method that has partial SVDs and the factored phase.
-    3. The vertex that minimises <grad F(start), x> is nearly stationary: ``frank-wolfe``, started at this vertex. The test takes
-       no further oracle calls, because the gradient and the vertex are computed for the measurement anyway.
+    1. If F is an expectation, which has no full gradient: ``stochastic-ncgs``.
+    2. If the set is spectral: ``ncgs``, the only method that has partial SVDs and the factored phase.
+    3. If the vertex that minimises <grad F(start), x> is nearly stationary: ``frank-wolfe``, started at this vertex. The
+       gradient and the vertex come from the calls that are timed, so that this test takes no further oracle calls.
     4. Otherwise: the method with the smallest predicted time. ``ncgs-spider`` is considered only for a finite sum of at least
-       1,000 terms that states its constants. If the set has no projection, ``parameter-free-frank-wolfe`` is tried first, for a
-       tenth of this time. It is chosen if the trial reaches the tolerance, or if its Frank-Wolfe gap fell to a tenth, so fast
-       that at most half of this time is needed. If F is lower at the last point of the trial and ``free_start`` is True, the run
-       of either method starts there.
+       1,000 terms that states its constants.
+
+    If rule 4 applies and the set has no projection, ``parameter-free-frank-wolfe`` is first tried for a tenth of the smallest
+    predicted time. It is chosen if the trial reaches the tolerance. It is also chosen if its Frank-Wolfe gap fell to a tenth and
+    its predicted remaining time is at most half of the smallest predicted time. If ``free_start`` is True and F is lower at the
+    last point of the trial than at its first point, the chosen method starts at the last point.
 
     Parameters
     ----------
@@ -264,13 +267,13 @@ def choose(
 
 
 def chosen_start(problem: Problem, start: Point, made: Choice) -> Point:
-    """The point at which a run with this choice starts; a resumed run computes it again.
+    """Compute the point at which a run with this choice starts. A resumed run computes the point again.
 
     Parameters
     ----------
     problem : Problem
     start : Point
-        The start of the set, or the one that the user gave.
+        The start of the set, or the start that the user gave.
     made : Choice
 
     Returns
@@ -284,7 +287,7 @@ def chosen_start(problem: Problem, start: Point, made: Choice) -> Point:
 
 
 def tried(problem: Problem, start: Point, goes_on: Callable[[FrankWolfeState], bool]) -> FrankWolfeState:
-    """The state after trial steps from ``start``, which are taken while ``goes_on(state)`` is True."""
+    """Take trial steps from ``start`` while ``goes_on(state)`` is True. Returns the last state."""
     method = ParameterFreeFrankWolfe()
     with caching(Cache()):  # so that the steps of a resumed run have the same bits
         state = method.init(problem, start)
@@ -311,7 +314,7 @@ class Measured:
         self.seconds: dict[str, float] = {}
 
     def timed(self, oracle: str, call: Callable[..., Any], *args: Any) -> Any:
-        """Call an oracle. The shortest time of its calls is kept, because the first call may load or compile something."""
+        """Call an oracle, and record the shortest CPU time of its calls. The first call may be slow, because it compiles code."""
         begun = process_time()
         answer = call(*args)
         spent = process_time() - begun if self.clock else NOMINAL[oracle]
@@ -357,7 +360,7 @@ class Measured:
         return Choice(best, reason, False, steps, predicted, dict(self.seconds)), point
 
     def trial(self, start: Point, L: float, eps: float, limit: float) -> Trial | None:
-        """Take trial steps for a share of ``limit`` CPU seconds; None if there is no time for a few."""
+        """Take trial steps for a share TRIAL_SHARE of ``limit`` CPU seconds. None if this is not enough for MIN_TRIAL steps."""
         a_step = self.seconds["grad"] + self.seconds["lmo"] + STEP_OVERHEAD
         if self.clock and TRIAL_SHARE * limit < MIN_TRIAL * a_step:
             return None
@@ -384,9 +387,10 @@ class Measured:
     def offer(
         self, x: Point, grad: Point, vertex: Point, there: Point, L: float, gap: float, eps: float, batches: bool
     ) -> Offer:
-        """What the problem offers. Also measures the CPU time of a projection, if the set has one, and of a batch.
+        """Collect the properties of the problem, and measure the CPU time of a projection and of a batch.
 
-        A batch is measured if F has many terms, or if ``batches`` is True.
+        A projection is measured if the set has one. A batch is measured if F has many terms, or if F has terms and ``batches`` is
+        True.
         """
         objective, domain = self.problem.objective, self.problem.domain
         gamma = 1 / (2 * L) if L > 0 else 1.0
@@ -405,7 +409,7 @@ class Measured:
         return Offer(terms, projects, max(ratio, 1.0))
 
     def reason(self, best: str, predicted: Mapping[str, float], offer: Offer) -> str:
-        """The sentence about a choice by predicted times."""
+        """The sentence that tells the user why the method ``best`` was chosen by predicted times."""
         nouns = {"grad": "gradient", "batch": "batch", "lmo": "linear minimisation", "project": "projection"}
         costs = ", ".join(f"a {nouns[oracle]} takes {_duration(spent)}" for oracle, spent in self.seconds.items())
         if not self.clock:
@@ -424,26 +428,27 @@ class Measured:
 
 
 class Trial(NamedTuple):
-    """Trial steps, and what they predict."""
+    """Result of trial steps."""
 
     state: FrankWolfeState
     gaps: list[float]
     """Frank-Wolfe gap at the point before each step."""
     rest: float
-    """Predicted CPU seconds from the last point to the tolerance; 0 if it is reached."""
+    """Predicted CPU seconds until the method reaches the tolerance; 0 if the trial reached it."""
     lower: bool
     """Whether F is lower at the last point than at the first."""
 
     def told(self) -> str:
-        """The trial as a part of a sentence."""
+        """Clause of a message that describes the trial."""
         fall = _share(self.gaps[-1], self.gaps[0])
         return f"{self.state.k} trial steps of {TRIED} brought the Frank-Wolfe gap to {fall} the first"
 
 
 def _steps_left(gaps: Sequence[float], needed: float) -> float:
-    """The number of steps after which the gap is at most ``needed``, if it decreases as fast as in the last quarter of ``gaps``.
+    """Predict after how many further steps the gap is at most ``needed``.
 
-    Infinite if it has not decreased to a share of TRIAL_GAP.
+    The gap is assumed to decrease as fast as in the last quarter of ``gaps``. The result is infinite if the last gap is more than
+    TRIAL_GAP times the first gap.
     """
     if gaps[-1] <= needed:
         return 0.0
@@ -455,7 +460,7 @@ def _steps_left(gaps: Sequence[float], needed: float) -> float:
 
 
 def _curvature(here: Point, there: Point, x: Point, y: Point) -> float:
-    """A lower bound on L, from two gradients."""
+    """A lower bound on L, from the gradients ``here`` at x and ``there`` at y."""
     apart = norm2(x - y)
     return sqrt(norm2(here - there) / apart) if apart > 0 else 0.0
 

@@ -1,4 +1,4 @@
-"""`minimize_constrained`: minimisation over a set with constraints h_i(x) <= 0. Its certificate is a bound on the minimum."""
+"""`minimize_constrained`: minimises a convex function over a set with constraints h_i(x) <= 0, and certifies a lower bound."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class ConstrainedResult:
     infeasibility: float
     """The largest h_i(x), or 0 if all h_i(x) are negative."""
     lower_bound: float
-    """Proven lower bound on the minimum of f over the feasible points; infinite if it is proven that no point is feasible."""
+    """Proven lower bound on the minimum of f over the feasible points; infinite if no point is feasible."""
     status: str
     """"converged", "infeasible" or "out_of_budget"."""
     message: str
     steps: int
     witness: Point
-    """The point that proves ``lower_bound``, together with ``multipliers``; see ``verify``."""
+    """The point w that proves ``lower_bound`` together with ``multipliers``; see ``verify``."""
     multipliers: tuple[float, ...]
-    """The multipliers that prove ``lower_bound``, one for each constraint."""
+    """The multipliers m_i that prove ``lower_bound``, one for each constraint."""
     counts: dict[str, int] = field(default_factory=dict)
     """Number of oracle calls. ``fo`` and ``values`` include the gradients and the values of all constraints."""
 
@@ -46,7 +46,7 @@ class ConstrainedResult:
         return self.fun - self.lower_bound
 
     def verify(self, objective: Any, domain: Any, constraints: Sequence[Any]) -> float:
-        """Return the lower bound that the witness proves, from one gradient of each function and one linear minimisation.
+        """Compute the lower bound again, from one gradient of each function at the witness and one linear minimisation.
 
         Parameters
         ----------
@@ -56,8 +56,9 @@ class ConstrainedResult:
         Returns
         -------
         float
-            f(w) + sum_i m_i h_i(w) - max_s <grad f(w) + sum_i m_i grad h_i(w), w - s>. If the status is "infeasible", the terms
-            with f are left out: a positive number then proves that no point of the set is feasible.
+            The bound f(w) + sum_i m_i h_i(w) - max_s <grad f(w) + sum_i m_i grad h_i(w), w - s>, with the witness w and the
+            multipliers m. If the status is "infeasible", the terms with f are left out. A positive number then proves that no
+            point of the set is feasible.
         """
         w, weights = self.witness, [*self.multipliers]
         parts = list(zip(weights, constraints, strict=True))
@@ -92,14 +93,15 @@ def minimize_constrained(
     constraints : Objective or sequence of Objective
         The functions h_i, convex and smooth.
     x0 : array, default None
-        Starting point in the set, not necessarily feasible. None: ``domain.start()``.
+        Starting point in the set, which need not be feasible. By default ``domain.start()``.
     tol : float, default 1e-2
         The run ends when f(x) is certified to be at most tol above the minimum and no constraint is violated by more than tol.
     tol_constraints : float, default None
-        Maximum violation of a constraint at the end of the run. None: ``tol``.
+        Maximum violation of a constraint at the end of the run. By default ``tol``.
     max_steps : int, default 100_000
+        Maximum number of steps.
     lower_bound : float, default None
-        A lower bound on f at all feasible points. None: computed from one gradient and one linear minimisation at x0.
+        A lower bound on f at all feasible points. By default it is computed from one gradient and one linear minimisation at x0.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Counts of oracle calls: the problem is wrapped, so that solvers need not count."""
+"""Counts of oracle calls. The problem is wrapped in an object that counts, so that no solver has to count."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Counts:
     sfo: int = 0
     """Sample gradients of an expectation."""
     ifo: int = 0
-    """Term gradients of a finite sum; a full gradient counts as n of them."""
+    """Term gradients of a finite sum. A full gradient counts as n term gradients."""
     lo: int = 0
     """Linear minimisations."""
     ub: int = 0
@@ -34,9 +34,10 @@ class Counts:
     po: int = 0
     """Projections."""
     values: int = 0
-    """Values of F, which backtracking and line search use. Qu, Li and Xu (arXiv 1708.04783) do not count them."""
+    """Values of F, used by backtracking and line search. Qu, Li and Xu (arXiv 1708.04783) do not count them."""
 
     def add(self, price: dict[str, int]) -> None:
+        """Add the counts of one oracle call."""
         counts = vars(self)
         for oracle, calls in price.items():
             counts[oracle] += calls
@@ -47,10 +48,10 @@ Allow = Callable[[dict[str, int]], None]
 
 
 class Counted:
-    """Wrapper of ``target``, an objective or a set, that counts its oracle calls and checks that their answers are finite.
+    """Wrapper of an objective or a set (``target``). It counts the oracle calls, and checks that the answers are finite.
 
-    The functions that count are made once and are attributes of the instance, so that no oracle call goes through
-    ``__getattr__``. They do not refer to the instance: that would be a reference cycle.
+    The counting functions are made once and are attributes of the instance, so that no oracle call goes through ``__getattr__``.
+    They do not refer to the instance, which would be a reference cycle.
     """
 
     def __init__(self, target: Any, counts: Counts, allow: Allow):
@@ -66,9 +67,9 @@ class Counted:
 
 
 def has_own(domain: Any, name: str) -> bool:
-    """Whether a set itself defines ``atom`` or ``atoms``.
+    """Whether a set itself defines the member ``name``, which is ``atom`` or ``atoms``.
 
-    A user's class may define ``lmo`` and pass all other attributes on to another set. Then ``lmo`` is used, not the ``atom`` of
+    A user's class may define ``lmo`` and forward all other attributes to another set. Then ``lmo`` is used, not the ``atom`` of
     the other set.
     """
     given = unwrapped(domain)
@@ -78,7 +79,7 @@ def has_own(domain: Any, name: str) -> bool:
 
 
 def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts, allow: Allow) -> Callable[..., Any]:
-    """A function that calls ``ask`` if ``allow`` permits it, counts the call and checks the answer."""
+    """Make a function that calls the oracle ``ask`` of ``target`` if ``allow`` permits it, counts the call, checks the answer."""
     owner, finite = type(target).__name__, oracle.finite
     foreign = not type(unwrapped(target)).__module__.startswith("condgrad.")
     terms = ("ifo" if has(target, "n_terms") else "sfo") if "terms" in oracle.counters else None
@@ -115,7 +116,10 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
 
 
 def found(answer: Any) -> str:
-    """Describe why the squared norm of an answer is not finite. For a structured matrix, the index is that in ``values``."""
+    """Describe why the squared norm of an answer is not finite.
+
+    The text names an entry by its index. The index refers to ``values`` if the answer is a structured matrix.
+    """
     numbers = getattr(answer, "values", answer)
     if not isinstance(numbers, np.ndarray | float):
         return "holds NaN or Inf, or is too large to square"
@@ -127,5 +131,5 @@ def found(answer: Any) -> str:
 
 
 def count(problem: Problem, counts: Counts, allow: Allow) -> Problem:
-    """The problem with its oracles counted into ``counts``."""
+    """Wrap the problem, so that its oracle calls are counted in ``counts``."""
     return Problem(Counted(problem.objective, counts, allow), Counted(problem.domain, counts, allow))

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from condgrad.driver.run import Loop
 
 FINAL = ("converged", "failed", "interrupted")
-"""Statuses with which the last iterate is not measured: its measures are known (converged) or can't be computed (failed), or
-there is no time (interrupted)."""
+"""If a run ends with one of these statuses, the last iterate is not measured. Its measures are known (converged), or can't be
+computed (failed), or there is no time (interrupted)."""
 GRACE_SHARE = 0.1
-"""Maximum time that the last measurement may take after a deadline, as a share of the time limit."""
+"""Maximum time that the last measurement may take after the deadline, as a share of the time limit."""
 
 
 def finished(run: Loop, reason: Reason) -> Result:
-    """The result of a run that has ended: the last iterate is measured, and the point to return is checked.
+    """Make the result of a run that has ended: measure the last iterate, and check the point to return.
 
-    The check is left out if memory runs out.
+    If memory runs out during the check, the point is returned unchecked.
     """
     reason = measure_last(run, reason)
     run.reached.close_trace()
@@ -44,7 +44,7 @@ def finished(run: Loop, reason: Reason) -> Result:
 
 
 def interrupted(run: Loop, interruption: KeyboardInterrupt) -> Result:
-    """The result of an interrupted run. The point that it returns is not checked."""
+    """Make the result of an interrupted run, without a check of the returned point."""
     run.reached.close_trace()
     reason = Reason("interrupted", describe_interruption(interruption))
     return result(run, *unchecked(run, reason, "the run was interrupted"))
@@ -75,7 +75,7 @@ def result(run: Loop, x: Point, fun: float, certificate: Certificate | None, rea
 
 
 def measure_last(run: Loop, reason: Reason) -> Reason:
-    """Measure the last iterate if it has not been measured: this may show that the run has converged."""
+    """Measure the last iterate, unless it was measured. Returns "converged" if it meets the stopping rule, else ``reason``."""
     asked, reached, state = run.asked, run.reached, run.reached.state
     if state is None or state.k <= 0 or reached.current is not None or not asked.keep_best or reason.status in FINAL:
         return reason
@@ -111,9 +111,10 @@ def hurried(run: Loop, reason: Reason) -> bool:
 
 
 def certify_last(run: Loop, x: Point, reason: Reason) -> Certificate:
-    """Certify a point that has no certificate: by its gradient mapping, or, if there is no time for that, by its Frank-Wolfe gap.
+    """Certify a point that has no certificate.
 
-    The gap costs one linear oracle call.
+    The gradient mapping at the point is measured. If there is no time for this, the point is certified by its Frank-Wolfe gap,
+    which takes one linear oracle call.
     """
     asked, verifier = run.asked, run.verifier
     gamma = 1 / (2 * run.reached.state.L)
@@ -131,23 +132,23 @@ def certify_last(run: Loop, x: Point, reason: Reason) -> Certificate:
 
 
 def last(run: Loop) -> Point:
-    """The point that is returned if certificates do not decide: the iterate with the lowest F, or the last iterate."""
+    """The point to return if there is no certificate: the iterate with the lowest F (``output="lowest"``) or the last iterate."""
     if run.asked.output == "lowest" and run.reached.lowest is not None:
         return run.reached.lowest.x
     return run.asked.x0 if run.reached.state is None else run.reached.state.x
 
 
 def inner_of(solver: Any) -> str | None:
-    """The name of the inner solver of a method, which may be wrapped by backtracking or by a warm start."""
+    """The name of a method's inner solver, also if the method is wrapped by backtracking or by a warm start."""
     while hasattr(solver, "solver"):
         solver = solver.solver
     return inner_name(solver.inner) if hasattr(solver, "inner") else None
 
 
 def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
-    """The point to return, with F, its certificate and the reason for the ending.
+    """Choose the point to return. Returns the point, its value F, its certificate, and the reason for the ending.
 
-    With ``output="best"`` the point is the iterate that met the tolerance, or else the iterate with the best certificate. Its
+    With ``output="best"`` the point is the iterate that met the tolerance, or else the iterate with the best certificate. The
     certificate is verified. If there is no certificate, or with another ``output``, the point is the last iterate or the iterate
     with the lowest F.
     """
@@ -168,7 +169,7 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     try:
         offer(run, reason)
-    except (*FAULTS, MemoryError):  # then the values of F that are known decide
+    except (*FAULTS, MemoryError):  # the iterate with the lowest known F is returned
         pass
     x, fun, certificate = last(run), nan, None
     lowest = run.reached.lowest if run.asked.output == "lowest" else None
@@ -186,9 +187,9 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
 
 
 def offer(run: Loop, reason: Reason) -> None:
-    """Update the lowest F with the last iterate and with the iterate that met the tolerance.
+    """Compare F at the last iterate, and at the iterate that met the tolerance, with the lowest F so far.
 
-    The values of F at these two iterates may not have been recorded.
+    The run may not have recorded F at these two iterates.
     """
     reached, value = run.reached, run.observer.value
     if reached.state is not None and run.asked.has_value:
@@ -198,8 +199,7 @@ def offer(run: Loop, reason: Reason) -> None:
 
 
 def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
-    """The point to return if the linear oracle was shown to be wrong. A certificate would rely on the oracle, so there is
-    none."""
+    """The point to return if the linear oracle was shown to be wrong. It has no certificate, which would rely on the oracle."""
     x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
     message = f"{reason.message} The returned point has no certificate, which would rely on that oracle."
     try:
@@ -211,7 +211,7 @@ def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
 def confirmed(run: Loop, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
     """Check a certificate and the reason for the ending.
 
-    Returns the certificate, or None if one of its points is outside of the set, and the reason after the check.
+    Returns the certificate (None if one of its points is outside of the set), and the reason after the check.
     """
     if unfit := run.audit.unfit(certificate, reason.status == "converged"):
         return None, Reason("failed", f"{reason.message} {unfit}")
@@ -219,7 +219,7 @@ def confirmed(run: Loop, reason: Reason, certificate: Certificate) -> tuple[Cert
 
 
 def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
-    """The reason for the ending after the check of the returned point. Its message says which iterate is returned."""
+    """The reason for the ending, after the check of the returned point. The message also says which iterate is returned."""
     pending = run.reached.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.verifier.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None
@@ -246,7 +246,7 @@ def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
 
 
 def not_confirmed(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
-    """The reason if the check did not confirm convergence. Its message has the verified bound, not the bound of the method."""
+    """The reason for the ending if the check did not confirm convergence. Its message states the verified bound, and why."""
     ended = f"{reason.message} " if reason.status == "out_of_budget" else ""
     beyond = run.verifier.beyond_precision(certificate, mostly=True)
     if (
@@ -279,7 +279,7 @@ def tolerated(eps: float | None) -> str:
 
 
 def unchecked(run: Loop, reason: Reason, why: str) -> tuple[Point, float, Certificate | None, Reason]:
-    """The point to return if there was no time or memory to check it. It has no certificate."""
+    """The point to return, without a certificate, if there was no time or memory to check it."""
     x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
     message = f"{reason.message} The returned point was not checked, because {why}: it has no certificate."
     return x, nan, None, Reason(reason.status, message)

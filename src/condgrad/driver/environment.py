@@ -1,4 +1,4 @@
-"""Environment of a run, which is recorded for reproducibility: versions, threads and machine."""
+"""Environment of a run: versions, threads and machine. It is recorded so that a result can be reproduced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from condgrad import kernels
 
 BLAS_THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
-"""Environment variables that limit the threads of the BLAS; the first one that is set applies."""
+"""Environment variables that limit the threads of the BLAS. The first one that is set applies."""
 
 
 def environment() -> dict[str, str]:
@@ -58,7 +58,7 @@ def _blas_threads() -> int | None:
 
 @cache
 def _thread_pools(threadpoolctl: Any) -> Any:
-    """Thread pools of the process. Cached, because finding them takes 7 ms, longer than a short run."""
+    """Thread pools of the process. They are cached, because finding them takes 7 ms, which is longer than a short run."""
     return threadpoolctl.ThreadpoolController()
 
 

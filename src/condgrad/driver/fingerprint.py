@@ -1,4 +1,7 @@
-"""Fingerprint of a run: a description of its problem, method and settings. Runs with equal fingerprints take equal steps."""
+"""Fingerprints, which show whether two runs have the same problem, method and settings.
+
+A run is continued only from a checkpoint that has the same fingerprint, because the steps of both are then the same.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +20,28 @@ from condgrad.points import LowRank, norm2
 from condgrad.protocols import Objective, Point, Problem, fits
 
 Fingerprint = dict[str, Any]
-"""Path of an attribute, such as ``objective.smoothness`` -> a number, a string, or the checksum of an array."""
+"""Description of a run. The keys are paths of attributes, such as ``objective.smoothness``. The values are numbers, strings, and
+checksums of arrays."""
 
 MAX_DEPTH = 6
-"""Maximum number of levels of attributes of attributes that are described."""
+"""Maximum depth to which attributes of attributes are described."""
 OWN = ("condgrad.", "array ", "scipy.sparse", "builtins.")
-"""A description that begins with one of these texts determines its object. A description with another beginning is of a user's
-class or function and has only the name."""
+"""A description that begins with one of these texts determines its object. Any other description is the name of a user's class or
+function, whose code is not described."""
 
 
 def digest(found: Fingerprint) -> str:
-    """Hash a fingerprint to 16 characters."""
+    """Hash of a fingerprint, of 16 characters."""
     return hashlib.sha256(json.dumps(found, sort_keys=True, default=repr).encode()).hexdigest()[:16]
 
 
 def fingerprint(
     problem: Problem, solver: Any, x0: Point, options: Mapping[str, Any], probing: bool = True
 ) -> Fingerprint:
-    """Describe a run by classes, parameters and the checksums of all arrays.
+    """Describe a run by the names of classes, the parameters, and the checksums of all arrays.
 
-    A user's function is described by its name, because its code can't be compared. With ``probing``, norms of its answers at the
-    start are added.
+    A user's function is described by its name, because its code can't be compared. With ``probing``, the norms of the answers of
+    users' functions at the start are added.
     """
     objective, domain = unwrapped(problem.objective), unwrapped(problem.domain)
     found: Fingerprint = {}
@@ -78,6 +82,7 @@ def _parts(thing: Any) -> dict[str, Any]:
 
 
 def checksum(array: np.ndarray) -> str:
+    """Describe an array by its shape, its type and a hash of its entries."""
     if array.dtype.hasobject:
         return f"array {array.shape} of objects"
     digest = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"").hexdigest()
@@ -85,7 +90,7 @@ def checksum(array: np.ndarray) -> str:
 
 
 def probe(problem: Problem, x0: Point) -> Fingerprint:
-    """The norms of the gradient g at x0 and of x0 - lmo(g). They are the same on any machine, up to rounding."""
+    """Compute the norms of the gradient g at x0 and of x0 - lmo(g). They are the same on any machine, up to rounding."""
     objective = problem.objective
     try:
         if fits(objective, Objective):
@@ -97,12 +102,12 @@ def probe(problem: Problem, x0: Point) -> Fingerprint:
             "the gradient's length at x0": sqrt(norm2(grad)),
             "the length of x0 minus the linear oracle's answer": sqrt(norm2(x0 - vertex)),
         }
-    except (BadOracle, NotGiven):  # the run will report it
+    except (BadOracle, NotGiven):  # the run will report the error
         return {}
 
 
 def differences(before: Fingerprint, now: Fingerprint) -> list[str]:
-    """The differences between two fingerprints, in words."""
+    """Describe each difference between two fingerprints in words."""
     return [
         f"{path} was {before.get(path, 'not there')}, is {now.get(path, 'not there')}"
         for path in sorted(before.keys() | now.keys())

@@ -1,4 +1,4 @@
-"""Check of a gradient against difference quotients of function values, at points of the set."""
+"""`check_gradient`: compares a user's gradient with difference quotients of the function values, at points of the set."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from condgrad.points import inner, norm2
 from condgrad.protocols import FiniteSum, Objective, Point, Problem, fits
 
 RELATIVE_LENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
-"""Lengths of the differences, relative to half the distance from x to the vertex. Long differences suffer from the curvature of
-F, short ones from rounding; the difference that agrees best with the gradient counts."""
+"""Step lengths h of the difference quotients, relative to half the distance from x to the vertex. The curvature of F makes
+quotients with a large h inaccurate, and rounding makes quotients with a small h inaccurate. The gradient is therefore compared
+with the quotient that agrees best."""
 RELATIVE_LENGTHS_SINGLE = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
-"""Lengths of the differences if values are computed in float32, the default of JAX and PyTorch."""
+"""Step lengths if the values of F are computed in float32, the default of JAX and PyTorch."""
 MIN_SINGLE_NOISE = 1e-10
-"""Values whose relative noise is larger than this count as computed in float32."""
+"""If the relative noise of the values of F is larger, the check assumes that they were computed in float32."""
 NOISE_FACTOR = 4
 """The noise of the values of F is assumed to be at most this factor times the scatter observed in a few of them."""
 
@@ -42,21 +43,21 @@ detected."""
 
 
 class GradientCheck(NamedTuple):
-    """Result of a gradient check: slope <grad F(x), d> and difference quotient along the direction d where they agree least."""
+    """Result of a gradient check, for the direction d along which the gradient and the difference quotient agree least."""
 
     error: float
-    """Relative error of the slope; 0 if slope and difference quotient are both rounding errors."""
+    """Relative difference between slope and difference quotient; 0 if both are as small as rounding errors."""
     slope: float
-    """<grad F(x), d>."""
+    """Slope <grad F(x), d>, computed from the gradient."""
     difference: float
-    """Difference quotient of F's values along d."""
+    """Difference quotient along d, computed from values of F."""
     where: str
-    """Text that names the random direction and the gradient checked: ``grad``, or the mean of the terms' gradients."""
+    """Text for messages. It names the random direction, and the gradient: ``grad``, or the mean of the terms' gradients."""
     rtol: float = DOUBLE.rtol
     """Tolerated relative error: 1e-4, and 5e-3 if the values of F were computed in float32."""
     sure: bool = True
-    """False if every difference is too uncertain to decide. ``error`` is then the part of the deviation that noise and curvature
-    can't explain."""
+    """False if no difference quotient is accurate enough to decide. ``error`` is then the part of the difference that noise and
+    curvature can't explain."""
 
     @property
     def matches(self) -> bool:
@@ -80,14 +81,14 @@ class GradientCheck(NamedTuple):
 def check_gradient(
     objective: Any, domain: Any, x: Point | None = None, directions: int = 5, seed: int = 0
 ) -> GradientCheck:
-    """Compare a gradient with difference quotients of values, on segments from x to random vertices of the set.
+    """Compare a gradient with difference quotients of function values, on segments from x to random vertices of the set.
 
-    F is evaluated at points of the set only, since it may be undefined elsewhere. For a finite sum, the mean of the gradients of
+    F is evaluated at points of the set only, since F may be undefined elsewhere. For a finite sum, the mean of the gradients of
     the terms is checked too.
 
-    Values count as computed in float32 if float32 represents all of them exactly, or if they scatter over short distances more
-    than rounding in float64 explains. The differences are then taken over longer distances, and the tolerated relative error is
-    0.5 % instead of 0.01 %.
+    The tolerated relative error is 0.01 %. If the values of F are computed in float32, the differences are taken over longer
+    distances, and the tolerated relative error is 0.5 %. The check assumes float32 if float32 represents all values exactly, or
+    if the noise of the values is larger than the rounding errors of float64.
 
     Parameters
     ----------
@@ -105,7 +106,8 @@ def check_gradient(
     Returns
     -------
     GradientCheck
-        Result for the direction along which gradient and differences agree least; ``matches`` is True if the error is tolerated.
+        Result for the direction along which gradient and difference quotient agree least. ``matches`` is True if the error is
+        tolerated.
 
     Raises
     ------
@@ -177,6 +179,7 @@ class Difference(NamedTuple):
 
 
 def difference(objective: Any, x: Point, d: Point, h: float) -> Difference:
+    """Compute the central difference of F at x along d with the step length h. Raises NonFinite if a value is not finite."""
     ahead, behind = (float(objective.value(x + side * d)) for side in (h, -h))
     slope = (ahead - behind) / (2 * h)
     if not np.isfinite(slope):
@@ -185,7 +188,7 @@ def difference(objective: Any, x: Point, d: Point, h: float) -> Difference:
 
 
 def is_float32_exact(answer: Any) -> bool:
-    """Whether float32 represents all entries of an array exactly. A random float64 number passes with probability 2^-29."""
+    """Whether float32 represents all entries of an array exactly, as it does a random float64 with probability 2^-29 only."""
     if not isinstance(answer, np.ndarray):
         return False
     with np.errstate(over="ignore"):
@@ -197,14 +200,14 @@ class Estimate(NamedTuple):
 
     slope: float
     uncertainty: float
-    """Estimated error: noise of the values, plus the effect of the third derivative, estimated by comparison with smaller h."""
+    """Estimated error of the slope, from the noise of the values and from the disagreement with estimates with a smaller h."""
 
 
 def estimates_from(differences: list[Difference], rounding: float, scatter: float) -> list[Estimate]:
-    """Estimates of the slope: the differences themselves, and Richardson extrapolations of neighbouring pairs.
+    """Estimate the slope by each difference quotient, and by the Richardson extrapolation of each pair of neighbours.
 
-    The error of a difference is about c h^2; extrapolation eliminates c. The uncertainty of an estimate s is the noise of s, plus
-    the maximum of 0 and of |s - s_h| - noise_h over the differences s_h with shorter h.
+    The error of the quotient s_h with step length h is about c h^2, and the extrapolation eliminates c. The uncertainty of an
+    estimate s is noise(s) + max(0, max_h (|s - s_h| - noise(s_h))), where h runs over the smaller step lengths.
     """
     noise = [max(rounding * D.size, NOISE_FACTOR * scatter) / D.h for D in differences]
 
@@ -223,10 +226,10 @@ def estimates_from(differences: list[Difference], rounding: float, scatter: floa
 
 
 def compare_slope(slope: float, rounding: float, estimates: list[Estimate], precision: Precision) -> GradientCheck:
-    """Compare a slope with the conclusive estimate that agrees best.
+    """Compare a slope with the estimate that agrees best, among the estimates that are accurate enough to decide.
 
-    If no estimate is conclusive, compare with the most certain one. The error is then the part of the deviation that uncertainty
-    can't explain.
+    If no estimate is accurate enough, compare the slope with the most accurate estimate. The error is then the part of the
+    difference that the uncertainty can't explain.
     """
     conclusive = []
     for estimate in estimates:

@@ -1,4 +1,7 @@
-"""Metrics of a point: value, Frank-Wolfe gap and gradient mapping. Their oracle calls and their time are not counted."""
+"""Functions that measure a point: its value, Frank-Wolfe gap and gradient mapping.
+
+A run does not count the oracle calls and the time of these measurements.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +31,16 @@ def value(problem: Problem, x: Point) -> float:
 
 
 def wolfe_gap(problem: Problem, x: Point) -> float:
-    """Upper bound on the Frank-Wolfe gap max_v <grad F(x), x - v>, which includes the rounding error."""
+    """Upper bound on the Frank-Wolfe gap max_v <grad F(x), x - v>. The bound allows for rounding errors."""
     return linear_gap(problem.domain, problem.objective.grad(x), x)[0]
 
 
 def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, exact: bool = False) -> Certificate:
     """Gradient mapping at x with step size gamma.
 
-    The mapping is exact if x is an array and the set has a projection. Otherwise it is an interval from Lemma 1 (see
-    certificate.py). The prox subproblem is then solved until the error of the norm is at most a tenth of the norm, or the squared
-    error is at most eps/100, or ``MAX_MEASURING_CALLS`` linear oracle calls are used up.
+    The norm of the mapping is exact if x is an array and the set has a projection. Otherwise Lemma 1 (see certificate.py) gives
+    an interval for the norm. The prox subproblem is then solved until the error of the norm is at most a tenth of the norm, or
+    its square is at most eps/100, or ``MAX_MEASURING_CALLS`` linear oracle calls are used up.
 
     Parameters
     ----------
@@ -46,10 +49,11 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
     gamma : float
         Step size of the mapping.
     eps : float, optional
-        Tolerance on the squared mapping. It decides how narrow the interval must be.
+        Tolerance on the squared norm of the mapping. With a tolerance, the interval need not be narrower than the tolerance
+        requires.
     exact : bool, default False
-        Whether a low-rank matrix of at most ``MAX_DENSE_ENTRIES`` entries is converted to an array, so that its mapping is exact
-        too. Far from a solution this is cheaper than an interval.
+        Whether a low-rank matrix of at most ``MAX_DENSE_ENTRIES`` entries is converted to an array, for an exact norm. Far from a
+        solution, the conversion is cheaper than the computation of an interval.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""`minimize`: checks the arguments, builds the solver and runs it."""
+"""`minimize`, the main function of the library: checks the arguments, builds the solver and runs it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ from condgrad.solvers import METHODS, Schedule, Setup, build, practical, theory
 logger = logging.getLogger(__name__)
 
 WARM_START, WARM_START_OF_POLISH = 20, 1
-"""Default numbers of Frank-Wolfe steps of a warm start, without and with the factored phase (``polish``). The phase improves a
-rough start at less cost than Frank-Wolfe steps, so one step is enough: the first sliding step then starts at a point other than
-0."""
+"""Default numbers of Frank-Wolfe steps of a warm start, without and with the factored phase (``polish``). The factored phase
+improves a rough start at less cost than Frank-Wolfe steps. One step is then enough to leave the point 0."""
 PRACTICAL_CALLS = 1000
-"""Maximum number of linear oracle calls for a prox subproblem with the practical schedule. The inner solver condg could need
-millions."""
+"""Maximum number of linear oracle calls for a prox subproblem with the practical schedule. Without a maximum, the inner solver
+condg could take millions of calls."""
 
 
 def minimize(
@@ -72,9 +71,9 @@ def minimize(
 ) -> Result:
     r"""Minimise a smooth, possibly non-convex function over a convex set.
 
-    Only ``projected-gradient`` and ``accelerated-gradient`` need a projection; all other methods use linear minimisations over
-    the set. On a set with a cheap projection the default ``inner="auto"`` solves prox subproblems by projection; ``result.inner``
-    is then "exact".
+    Only ``projected-gradient`` and ``accelerated-gradient`` need a projection. All other methods use linear minimisations over
+    the set. If the set has a cheap projection, the default ``inner="auto"`` solves prox subproblems by projection, and
+    ``result.inner`` is "exact".
 
     .. math:: \min_{x \in \Omega} F(x)
 
@@ -85,18 +84,21 @@ def minimize(
     domain : Domain
         The set: one of :mod:`condgrad.domains`, or your own as ``user_set(lmo, shape)``.
     x0 : Point of the shape of the set, default None
-        Starting point; it is not changed. None: ``domain.start()``. For a ``user_set`` with neither ``contains`` nor
-        ``project``, up to 10 linear oracle calls, which are not counted, check that x0 is not outside.
+        Starting point. The array is not changed. By default ``domain.start()``. If the set is a ``user_set`` with neither
+        ``contains`` nor ``project``, up to 10 linear oracle calls check that x0 is in the set; they are not counted.
     method : str, Solver or Auto, default "ncgs"
-        A name from ``condgrad.METHODS``, a solver object, or "auto". A solver object has ``init(problem, x0)`` and
-        ``step(problem, state)``. It has its own schedule, inner solver and options, so these can't be given here. "auto":
-        :func:`condgrad.driver.chooser.choose` chooses among all methods that fit the problem and accept the given options. The
-        choice depends on what the objective and the set offer, and on the measured CPU time of their oracles. ``result.choice``
-        and ``result.message`` name the chosen method and the reason. A resumed run keeps the choice of its checkpoint.
-        ``Auto(clock=False)`` measures no time, so that the choice is the same on every machine.
+        A name from ``condgrad.METHODS``, a solver object, or "auto".
+
+        A solver object has ``init(problem, x0)`` and ``step(problem, state)``. The object has its own schedule, inner solver and
+        options, so these can't be given here.
+
+        "auto": :func:`condgrad.driver.chooser.choose` chooses among all methods that fit the problem and accept the given
+        options. The choice depends on the members of the objective and the set, and on the measured CPU time of their oracles.
+        ``result.choice`` and ``result.message`` name the chosen method and the reason. A resumed run keeps the choice of its
+        checkpoint. ``Auto(clock=False)`` measures no time, so that the choice is the same on every machine.
     tol : float, default 1e-6
-        Stop when the squared gradient mapping |g|^2, for gamma = 1/(2L), is certified to be at most ``tol``. |g|^2 has the unit
-        F^2 / x^2 of a squared gradient: if F is multiplied by 10, |g|^2 becomes 100 times as large; if x is multiplied by 10,
+        Stop when the squared norm |g|^2 of the gradient mapping, for gamma = 1/(2L), is certified to be at most ``tol``. |g|^2
+        has the unit of a squared gradient: if F is multiplied by 10, |g|^2 becomes 100 times as large; if x is multiplied by 10,
         |g|^2 becomes 100 times as small.
     max_steps : int, default 1000
         Maximum number of steps. With ``schedule="theory"``, this is the number N of steps in the theorem of the method.
@@ -112,58 +114,64 @@ def minimize(
         that was reached.
     warm_start : int, default None
         Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with the phase
-        "warm-start" and numbers below 0; ``max_steps`` does not count them. None: if x0 is None and the schedule is practical,
-        20, or 1 with ``polish``; else 0.
+        "warm-start" and numbers below 0; ``max_steps`` does not count them. By default, if x0 is None and the schedule is
+        practical, 20 steps, or 1 step with ``polish``; else 0.
     polish : bool or "auto", default "auto"
-        Whether each step is followed by a phase that minimises F over the factors of the iterate. This converges much faster than
-        the steps alone. Certificates are then computed only on some steps. Available for ``ncgs`` with the practical schedule, on
-        sets that have a factored form (``NuclearBall``, ``Spectrahedron``). "auto": the phase is used if iterates are
-        ``LowRank``, as with ``Completion``. False: the phase is not used, and each step has its certificate. True: the phase is
-        used for iterates that are arrays too; raises TypeError if the set has no factored form. With ``inner="corrective"`` the
-        phase minimises F over the hull of the atoms of the iterate, and each step has its certificate; "auto" and True use it.
+        Whether each step is followed by a phase that minimises F over the factors of the iterate (the factored phase). Runs then
+        converge in far fewer steps, and only some steps have a certificate. The phase is available for ``ncgs`` with the
+        practical schedule, on sets that have a factored form (``NuclearBall``, ``Spectrahedron``).
+
+        "auto": the phase is used if iterates are ``LowRank``, as with ``Completion``. True: the phase is also used if iterates
+        are arrays; TypeError is raised if the set has no factored form. False: the phase is not used, and each step has a
+        certificate.
+
+        With ``inner="corrective"``, the phase instead minimises F over the convex hull of the atoms of the iterate. "auto" and
+        True use it, and each step has a certificate.
     smoothness : float, SmoothnessEstimate or "estimate", default None
-        The constant L to use in place of the objective's own: a number, or the result of :func:`condgrad.estimate_smoothness`,
-        which also has the constants of the terms of a finite sum. "estimate": L is found by backtracking. None: the objective's
-        own L, or, if the objective has none, an L found by backtracking.
+        The constant L to use in place of the objective's own L: a number, or the result of :func:`condgrad.estimate_smoothness`,
+        which also has the constants of the terms of a finite sum. "estimate": L is found by backtracking. By default the
+        objective's own L; if the objective has none, L is found by backtracking.
     output : {"best", "last", "lowest", "random"}, default None
-        Which iterate is returned. "best": the iterate with the smallest certified mapping. For a stochastic method the driver
-        measures the mapping; if F is an expectation, on a batch of ``validate`` samples. "last": the last iterate. "lowest": the
-        iterate with the lowest F among the recorded steps (see ``every``), certified at the end. "random": the iterate after a
-        random number of steps, as in the theorems for stochastic methods. None: "random" for stochastic methods with
+        Which iterate is returned. "best": the iterate with the smallest certified mapping. "last": the last iterate. "lowest":
+        the iterate with the lowest F among the recorded steps (see ``every``), certified at the end. "random": the iterate after
+        a random number of steps, as in the theorems for stochastic methods. By default "random" for stochastic methods with
         ``schedule="theory"``, else "best".
+
+        For a stochastic method the driver measures the mapping. If F is an expectation, the mapping is measured on a batch of
+        ``validate`` samples.
     seed : int, default 0
         Seed of all random numbers.
     every : int, default 1
-        Record every ``every``-th step in the trace, with the value of F.
+        Number of steps from one record of the trace to the next. F is computed for each record.
     measure : bool or float, default False
-        Whether the driver measures the mapping of the iterates instead of using the bound that the method computes. This is for
-        comparisons of methods. The driver measures at growing intervals and with the clock paused. Matrices of up to 512 x 512
-        are measured by a full SVD. True: the mapping has gamma = 1/(2L) with the L that the method uses, which differs between
-        methods that estimate L. A number: this number is L, so that the mapping is the same for all methods that are compared.
+        Whether the driver measures the gradient mapping of the iterates instead of using the bound that the method computes. Use
+        this to compare methods. The driver measures at growing intervals, with the clock paused, and by a full SVD for matrices
+        of up to 512 x 512. True: the mapping has gamma = 1/(2L) with the L that the method uses. Methods that estimate L then
+        have different mappings. A number: this number is L, so that all methods have the same mapping.
     validate : int, default 10_000
         Number of samples of an expectation on which iterates are measured.
     callback : callable, default None
         ``callback(record, x)``, called at the start and after each step. A true return value stops the run. Evaluations of F in
         the callback have no effect on the run.
     progress : bool, default None
-        Show a progress line on stderr. None: on a terminal, if the run takes more than two seconds.
-        ``CONDGRAD_PROGRESS=0`` in the environment disables it everywhere.
+        Whether a progress line is shown on stderr after two seconds. By default it is shown if stderr is a terminal.
+        ``CONDGRAD_PROGRESS=0`` in the environment disables all progress lines.
     check_gradient : bool, default False
-        Before the run, compare the gradient with differences of values (:func:`condgrad.check_gradient`), and raise BadOracle if
-        they do not match.
+        Before the run, compare the gradient with difference quotients of F (:func:`condgrad.check_gradient`), and raise BadOracle
+        if they do not match.
     checkpoint : path-like or Checkpoint, default None
-        File to which the run is saved every 30 seconds and at its end. An object sets other intervals:
-        ``Checkpoint(path, seconds=...)`` or ``Checkpoint(path, steps=...)``. If there is a checkpoint in the file already and
-        ``resume`` is False, ValueError is raised.
+        File to which the run is saved every 30 seconds and at its end. An object sets another interval:
+        ``Checkpoint(path, seconds=...)`` or ``Checkpoint(path, steps=...)``. If the file has a checkpoint already and ``resume``
+        is False, ValueError is raised.
     resume : bool, default False
-        Continue from the checkpoint. The steps are bit for bit those that the interrupted run would have taken. If there is no
+        Continue from the checkpoint. The steps are the same, bit for bit, as those of a run without interruption. If there is no
         checkpoint yet, the run starts from the beginning. The problem and all settings must be the same, except that budgets may
         be larger.
     on_interrupt : {"raise", "return"}, default None
-        What follows Ctrl-C or SIGTERM, after the checkpoint (if there is one) has been saved. "raise": Ctrl-C raises
-        KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process, so that one
-        signal ends a program of many runs. "return": the result so far is returned, with the status ``interrupted``.
-        None: "return" in an interactive session, "raise" in a script. Your own handler of SIGTERM takes precedence.
+        What happens after Ctrl-C or SIGTERM. In both cases the checkpoint, if there is one, is saved first. "raise": Ctrl-C
+        raises KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process. One signal then
+        ends a program of many runs. "return": the result so far is returned, with the status ``interrupted``. By default "return"
+        in an interactive session, and "raise" in a script. Your own handler of SIGTERM takes precedence.
     **options : Any
         Options of the method, such as ``rule="short"``; ``condgrad methods`` lists them. The ``rule`` of Frank-Wolfe
         may be a function of a :class:`condgrad.solvers.Direction` that returns the step size t.
@@ -260,7 +268,7 @@ def choice_added(made: Choice | None) -> Iterator[None]:
 
 
 def with_choice(result: Result, made: Choice | None) -> Result:
-    """The result with the choice of its method, and with the reason as the last sentence of its message."""
+    """Add the choice of the method to a result. The reason for the choice becomes the last sentence of its message."""
     return result if made is None else replace(result, choice=made, message=f"{result.message} {made.reason}")
 
 
@@ -301,10 +309,10 @@ def plan(
     options: dict[str, Any] | None = None,
     chosen: Choice | None = None,
 ) -> Plan:
-    """Check the arguments of :func:`minimize` and build the run, without a step.
+    """Check the arguments of :func:`minimize` and build the run, without taking a step.
 
-    With ``method="auto"``, ``chosen`` is the choice in a checkpoint, which is then used again. Raises TypeError or ValueError,
-    with one sentence, if the method does not fit the problem or the settings.
+    ``chosen`` is the choice of ``method="auto"`` in a checkpoint, to be used again. Raises TypeError or ValueError if the method
+    does not fit the problem or the settings.
     """
     whole(seed, "The seed", least=0)
     whole(max_steps, "max_steps", least=0)
@@ -414,10 +422,10 @@ def plan(
 def build_checked(
     name: str, problem: Problem, setup: Setup, options: dict[str, Any], eps: float | None, warm_start: int | None
 ) -> tuple[Problem, Solver]:
-    """Return the problem and the solver called ``name``.
+    """Build the solver called ``name``. Returns the problem and the solver.
 
-    If the L of the problem is so small that every point of the set would meet ``eps``, the problem is returned without L, so that
-    L is found by backtracking.
+    If the L of the problem is so small that every point of the set would meet the tolerance ``eps``, the problem is returned
+    without L. L is then found by backtracking.
     """
     entry, objective = METHODS[name], problem.objective
     if eps is not None and isinstance(setup.schedule, practical):
@@ -430,7 +438,7 @@ def build_checked(
 
 
 def no_method(options: dict[str, Any], refusals: dict[str, str]) -> str:
-    """Message if no method fits the problem and the settings. Names the options, or else the reason why ncgs does not fit."""
+    """Message if no method fits the problem and the settings. It names the options, or the reason why ncgs does not fit."""
     if options:
         return (
             f"No method that fits the problem has the options {', '.join(options)}: leave them out, or name a method."
@@ -444,7 +452,7 @@ def is_auto(method: Any) -> bool:
 
 
 def check_solver(solver: Any, given: list[str]) -> None:
-    """Raise TypeError if ``solver`` is not a solver object, or if ``given`` names settings: a solver object has its own."""
+    """Raise TypeError if ``solver`` is not a solver object, or if ``given`` names settings, which the object itself has."""
     if isinstance(solver, type):
         raise TypeError(f"method is the class {solver.__name__}, an instance was expected: {solver.__name__}(...).")
     missing = [name for name in ("init", "step") if not callable(getattr(solver, name, None))]
@@ -462,8 +470,7 @@ def check_solver(solver: Any, given: list[str]) -> None:
 
 @dataclass(frozen=True)
 class RandomIndex(Rule):
-    """Random output, as in the theorems for stochastic methods: stop after a random number R of N steps, return the last
-    iterate."""
+    """Stopping rule of ``output="random"``: a random number R of N steps, as in the theorems for stochastic methods."""
 
     R: int
     N: int

@@ -1,4 +1,4 @@
-"""Observation of a run after each step: F, the Frank-Wolfe gap and the gradient mapping, as a row of the trace."""
+"""The class `Observer`: after each step it makes a row of the trace, with F, the Frank-Wolfe gap and the gradient mapping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from condgrad.solvers.evaluation import same_point
 
 
 def phase_of(state: Any) -> str:
-    """The name of the part of the run that the state belongs to."""
+    """The name of the phase of the run to which the state belongs, such as "warm-start" or "main"."""
     return str(getattr(state, "phase", "main"))
 
 
@@ -38,13 +38,12 @@ class Observer:
     audit: Audit
 
     def observe(self, state: Any, last: bool = False) -> Record:
-        """Measure a state, and store the best certificate and the lowest value so far. ``last`` says whether the run has
-        ended."""
+        """Measure a state, and store the best certificate and the lowest F so far. ``last`` tells whether the run has ended."""
         asked, reached = self.asked, self.reached
         self.learn(state)
         fun = self.value(state.x) if state.k % asked.every == 0 else nan
         reached.keep_lowest(state.x, fun, state.k)
-        if getattr(state, "fun", None) is not None:  # known without another call, also for a step that is not recorded
+        if getattr(state, "fun", None) is not None:  # the solver computed F, also at a step that is not recorded
             reached.keep_lowest(state.x, float(state.fun), state.k)
         reached.current = certificate = self.certify(state, last)
         gap = upper = lower = nan
@@ -74,7 +73,7 @@ class Observer:
             self.reached.known.append((state.descent.x, float(state.descent_fun)))
 
     def value(self, x: Point) -> float:
-        """F(x), NaN for an expectation. Raises NonFinite if the objective's value is not finite."""
+        """F(x), or NaN if F is an expectation. Raises NonFinite if F(x) is not finite."""
         if not self.asked.has_value:
             return nan
         fun = self.look_up(x)
@@ -83,7 +82,7 @@ class Observer:
         return fun
 
     def look_up(self, x: Point) -> float:
-        """F(x), computed only if it is not known."""
+        """F(x), computed only if it is not among the known values."""
         known = self.reached.known
         for point, fun in known:
             if point is x:  # the usual case, which needs no comparison of entries
@@ -96,10 +95,10 @@ class Observer:
         return fun
 
     def certify(self, state: Any, last: bool = False) -> Certificate | None:
-        """The certificate that the step itself computed, or, if a measurement is due, a measured certificate; otherwise None.
+        """The certificate that the step computed, or a measured certificate if a measurement is due; otherwise None.
 
-        An infinite gap in a certificate means that the method leaves the proof to a later step, because a proof is expensive.
-        Then the driver does not measure this step either, unless it is the ``last`` one of the run.
+        If the certificate of a step has an infinite gap, the method leaves the proof to a later step, because a proof is
+        expensive. The driver does not measure such a step either, unless it is the ``last`` step of the run.
         """
         asked, own = self.asked, state.certificate
         if not asked.checked:
@@ -122,7 +121,7 @@ class Observer:
         return mapping(asked.measured, state.x, gamma, asked.eps, exact=bool(asked.measure))
 
     def with_errors(self, own: Certificate, descent: Any) -> Certificate:
-        """Add the error of the linear oracle in this step, and the rounding error of the mapping, to a step's certificate."""
+        """Add the error of the linear oracle and the rounding error of the mapping to the certificate ``own`` of a step."""
         rounding, objective = own.rounding, self.asked.problem.objective
         if descent is not None and descent.x is own.x:
             known = precision(objective, descent.grad)
@@ -131,7 +130,7 @@ class Observer:
         return replace(own, gap=own.gap + self.audit.error, rounding=rounding)
 
     def gap(self, certificate: Certificate, k: int) -> float:
-        """The Frank-Wolfe gap at the certificate's point: the certificate's own, or measured if the stopping rule uses gaps."""
+        """The Frank-Wolfe gap at the certificate's point. If the stopping rule uses gaps, it is measured at growing intervals."""
         if "gap" not in self.asked.watches or certificate.prox is certificate.x or k < self.reached.next_gap:
             return certificate.wolfe_gap
         self.reached.next_gap = later(k)
@@ -139,8 +138,7 @@ class Observer:
         return gap
 
     def gap_at(self, certificate: Certificate) -> Gap:
-        """The Frank-Wolfe gap at the certificate's point: the certificate's own, or computed by a gradient and a linear oracle
-        call."""
+        """The Frank-Wolfe gap at the certificate's point: the certificate's gap if it is a Frank-Wolfe gap, else computed."""
         if certificate.prox is certificate.x:
             return Gap(certificate.gap, certificate.noise)
         measured = self.asked.measured

@@ -18,7 +18,7 @@ class Progress:
     title : str
         Beginning of the line.
     stop : Stop
-        Stopping rule, which estimates the progress.
+        Stopping rule. Its method ``progress`` estimates how much of the run is done.
     stream : text file object, default None
         By default stderr.
     quiet_for : float, default 2.0

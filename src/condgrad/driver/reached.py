@@ -1,4 +1,4 @@
-"""The class `Reached`: everything in a run that changes from step to step. A checkpoint saves it."""
+"""The class `Reached`: how far a run has come, that is, everything that changes from step to step. A checkpoint saves it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ class Findings(NamedTuple):
     rise: str = ""
     """Sentence about the first step in which F was above the bound that L implies; "" if there was none."""
     inexact: int = 0
-    """Number of inexact answers of the linear oracle; ``error`` and ``sentence`` describe the worst answer."""
+    """Number of inexact answers of the linear oracle."""
     error: float = 0.0
+    """Largest error among the inexact answers."""
     sentence: str = ""
+    """Sentence about the answer with the largest error."""
     next_look: int = 1
     """First step at which membership in the set is checked again."""
     next_rise: int = 0
@@ -46,22 +48,22 @@ class Reached:
     record: Record | None = None
     """The record of the last step. It is also the last row of ``trace`` if the trace includes this step."""
     current: Certificate | None = None
-    """The certificate that the measures of the last record come from."""
+    """The certificate of the last record, from which the record's measures are taken."""
     current_k: int = 0
-    """Number of the step after which the point of ``current`` was the iterate. A step may certify the point from which it
-    started: then this is the number of the step before."""
+    """Number of the step that reached the point of ``current``. A step may certify the point at which it started; this point was
+    reached by the step before."""
     best: Certificate | None = None
     """The certificate with the smallest bound so far."""
     best_k: int = 0
-    """Number of the step after which the point of ``best`` was the iterate."""
+    """Number of the step that reached the point of ``best``."""
     lowest: Lowest | None = None
     """The iterate with the lowest known F."""
     unconfirmed: Reason | None = None
-    """A claim of convergence that its check did not confirm."""
+    """The last claim of convergence, if a check did not confirm it."""
     known: list[tuple[Point, float]] = field(default_factory=list)
-    """Pairs of a point and the value of F there, which the solver or the driver has computed."""
+    """Known values of F: pairs (x, F(x)) that the solver or the driver has computed."""
     idle: int = 0
-    """Number of steps in a row that changed nothing."""
+    """Number of steps in a row that did not change the iterate."""
     next_check: int = 0
     """First step at which a claim of convergence is checked again."""
     next_measure: int = 0
@@ -69,14 +71,14 @@ class Reached:
     next_gap: int = 0
     """First step at which the driver measures the Frank-Wolfe gap again."""
     gap_noise: float = 0.0
-    """The rounding error of the gap that was measured last."""
+    """The rounding error of the last measured Frank-Wolfe gap."""
     findings: Findings = field(default_factory=Findings)
     watch: Watch = field(default_factory=Watch)
     counts: Counts = field(default_factory=Counts)
     trace: Trace = field(default_factory=Trace)
 
     def spent(self) -> dict[str, Any]:
-        """Time and oracle calls until now, by the columns of the trace."""
+        """Time and oracle calls so far, by the names of the trace's columns."""
         return {
             "seconds": self.watch.seconds,
             "cpu": self.watch.cpu,
@@ -90,12 +92,12 @@ class Reached:
             self.lowest = Lowest(x, fun, k)
 
     def forget(self) -> None:
-        """Drop the known values of F except at the points of the state and of the two certificates."""
+        """Drop the known values of F, except at the points of the state and of the certificates ``current`` and ``best``."""
         held = {id(self.state.x), *(id(certificate.x) for certificate in (self.current, self.best) if certificate)}
         self.known = [known for known in self.known if id(known[0]) in held]
 
     def close_trace(self) -> None:
-        """Add a last row if the run ended within a step, so that the trace includes the oracle calls of that step."""
+        """If the run ended within a step, add a last row, so that the trace includes the oracle calls of this step."""
         if self.record is None:
             return
         spent = vars(self.counts)

@@ -1,4 +1,7 @@
-"""Checks before a run: the objective fits the set, the start is in the set, and the smoothness constant is usable."""
+"""Checks of a problem before a run: whether the objective fits the set, the start is in the set, and L is usable.
+
+Optional members that a user's objective or set does not have are added.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +45,11 @@ from condgrad.protocols import (
 from condgrad.solvers import Method
 
 INSIDE = 1e-6
-"""Distance from the set up to which a point counts as inside, relative to the diameter. It allows for rounding errors, also in
-the user's data."""
+"""Maximum distance from the set, relative to the diameter, at which a point is still accepted as a point of the set. It allows
+for rounding errors, also in the user's data."""
 DIGITS = 1e-12
-"""Additional distance up to which a point counts as inside, relative to the norm of a vertex. It allows for the rounding of
-points in a small set far from 0, where the norm of a point is much larger than the diameter."""
+"""Distance, relative to the norm of a vertex, that is added to the distance INSIDE. It allows for rounding errors of points in a
+small set far from 0, where the norm of a point is much larger than the diameter."""
 FUNCTIONS: tuple[str, ...] = ("draw", "assemble", "mean_grad", "grad_scale", "remembered", "remember")
 FUNCTIONS += ("start", "contains", "low_rank_start", "shrink", "factored")
 """Members of an objective or a set that are functions, but not oracles."""
@@ -63,15 +66,15 @@ NUMBERS: dict[str, Callable[[Any, str], Any]] = {
 }
 """Members of an objective or a set that are numbers, and the function that checks each."""
 COARSE = 2.0
-"""Distance from a user's set up to which a point counts as inside, relative to the diameter, in units of the machine epsilon of
-the coarsest type in which the set has answered. The larger one of this distance and INSIDE applies."""
+"""A user's set may answer in a coarse type such as float32. The maximum distance is then COARSE times the machine epsilon of the
+coarsest type of its answers, if this is larger than INSIDE."""
 ENTRY_CALLS = 10
-"""Maximum number of linear oracle calls to show that a start is outside of a set without ``contains``. The calls are not counted.
-Two or three calls are enough for a point that is clearly outside. Only ``contains`` makes the check reliable."""
+"""Maximum number of linear oracle calls to prove that a start is outside of a set that has no ``contains``. The calls are not
+counted. If a start is clearly outside, two or three calls are enough. A start that is slightly outside may not be recognised."""
 
 
 def check_problem(problem: Problem) -> Problem:
-    """Raise TypeError or ValueError if the problem is not valid; return it with all optional members (see :func:`completed`)."""
+    """Check a problem, and add its optional members (:func:`completed`). Raises TypeError or ValueError if it is not valid."""
     objective, domain = problem.objective, problem.domain
     for role, given in (("objective", objective), ("domain", domain)):
         if isinstance(given, type):
@@ -100,7 +103,7 @@ def check_problem(problem: Problem) -> Problem:
 
 
 def check_members(part: Any) -> None:
-    """Raise an error if a member of a user's own objective or set has the wrong type: not a function, or not a number."""
+    """Raise an error if a member of a user's objective or set should be a function or a number, but is not."""
     owner = type(unwrapped(part))
     if owner.__module__.startswith("condgrad."):
         return
@@ -124,7 +127,7 @@ def _named(thing: Any) -> str:
 
 
 def completed(problem: Problem) -> Problem:
-    """The problem with defaults for the optional members that a user's own class does not have (protocols.EXTRAS).
+    """Add the optional members (protocols.EXTRAS) that a user's objective or set does not have, with default values.
 
     An objective or a set that has all members is not changed.
     """
@@ -187,10 +190,7 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
 
 
 def uncached(x0: Point) -> Point:
-    """A point equal to x0, from which a run starts.
-
-    A run may change how a structured point is stored, but it must not change the user's x0.
-    """
+    """Copy of x0 with which a run starts. A run may change how a structured point is stored, but not the user's x0."""
     return x0.uncached() if hasattr(x0, "uncached") else x0
 
 
@@ -207,16 +207,17 @@ def check_point(answer: Any, what: str, shape: tuple[int, ...] | None = None) ->
 
 
 def counts_as_inside(domain: Any) -> float:
-    """Distance from this set up to which a point counts as inside, relative to the diameter."""
+    """Maximum distance from this set, relative to the diameter, at which a point is accepted as a point of the set."""
     return max(INSIDE, COARSE * getattr(domain, "precision", 0.0))
 
 
 def proven_outside(domain: Any, x: Point, calls: int = ENTRY_CALLS) -> bool:
     """Whether at most ``calls`` linear minimisations find a hyperplane that separates x from the set.
 
-    Let p be the point nearest to x in the hull of the vertices seen so far, d = p - x and v = lmo(d). Every point y of the set
-    has <d, y - x> >= <d, v - x>. If <d, v - x> is positive, the distance from x to the set is at least <d, v - x> / |d|. The
-    answer is False for a structured point if the linear oracle accepts arrays only.
+    Let p be the point nearest to x in the convex hull of the known vertices, d = p - x and v = lmo(d). Every point y of the set
+    satisfies <d, y - x> >= <d, v - x>. If <d, v - x> is positive, the distance from x to the set is at least <d, v - x> / |d|.
+
+    The result is False if x is a structured point and the linear oracle accepts arrays only.
     """
     try:
         return _separated(domain, x, calls)
@@ -257,19 +258,19 @@ class _Wrapped:
 
 
 def _wrapped(objective: Any, **replaced: Any) -> Any:
-    """Wrap an objective. The wrapper has the name of the objective's class, which messages show."""
+    """Wrap an objective, and replace some attributes. The wrapper has the class name of the objective, for messages."""
     return type(type(objective).__name__, (_Wrapped,), {})(objective, **replaced)
 
 
 def with_smoothness(objective: Any, smoothness: float | None, **of_terms: float) -> Any:
-    """The objective with the given smoothness constant and the given constants of its terms."""
+    """Wrap the objective, so that it has the given smoothness constant and the given constants of its terms."""
     return _wrapped(objective, smoothness=smoothness, **of_terms)
 
 
 def checked_answers(objective: Any) -> Any:
-    """Wrap a user's own objective, so that its values and gradients are checked and copied. Other objectives are unchanged.
+    """Wrap a user's objective, so that its values and gradients are checked and copied. The library's objectives are unchanged.
 
-    NaN and Inf are not checked here but in counting.py, so that the message names the step.
+    NaN and Inf are checked in counting.py, where the message can name the step.
     """
     own = type(unwrapped(objective)).__module__
     if own.startswith("condgrad."):
@@ -282,7 +283,7 @@ def checked_answers(objective: Any) -> Any:
 
 
 class _Checked(_Wrapped):
-    """Wrapper of a user's own objective. Records the coarsest type of its answers, because the checked copies are float64."""
+    """Wrapper of a user's objective that returns checked copies in float64. It records the coarsest type of the answers."""
 
     def __init__(self, objective: Any):
         super().__init__(objective)
@@ -290,7 +291,7 @@ class _Checked(_Wrapped):
 
     @property
     def precision(self) -> float:
-        """Machine epsilon of the coarsest type of the answers, or the ``precision`` of the objective if that is larger."""
+        """The larger of the machine epsilon of the coarsest type of the answers and the ``precision`` of the objective."""
         return max(self._seen[0], getattr(self._given, "precision", None) or 0.0)
 
 
@@ -342,8 +343,8 @@ def diameter(domain: Any) -> float | None:
 def not_vacuous(objective: Any, domain: Any, entry: Method, tol: float) -> Any:
     """Remove L from the objective if L is so small that every point of the set would meet the tolerance. L is then estimated.
 
-    The norm of the mapping is |x - psi|/gamma with the prox point psi and gamma = 1/(2L). So it is at most 2 L D, where D is the
-    diameter. The estimate may be larger than L, because any number above a smoothness constant is a smoothness constant too.
+    The norm of the mapping is |x - psi|/gamma with the prox point psi and gamma = 1/(2L). It is therefore at most 2 L D, where D
+    is the diameter. An estimate larger than L is valid, because any number above a smoothness constant is a smoothness constant.
     """
     L, D = objective.smoothness, diameter(domain)
     if not L or not D:
@@ -360,6 +361,7 @@ def not_vacuous(objective: Any, domain: Any, entry: Method, tol: float) -> Any:
 
 
 def given_smoothness(smoothness: float | str) -> float | None:
+    """Check the argument ``smoothness`` of a user. Returns None for "estimate"."""
     if isinstance(smoothness, str):
         if smoothness != "estimate":
             raise ValueError(f"smoothness is {smoothness!r}, but must be a number above 0 or 'estimate'.")

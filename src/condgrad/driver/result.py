@@ -1,4 +1,4 @@
-"""The classes `Result` and `Lowest`: what a run returns."""
+"""The class `Result`, which a run returns, and the class `Lowest` of its attribute ``lowest``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from condgrad.storage.stored import stored
 
 @stored
 class Lowest(NamedTuple):
-    """The iterate with the lowest value of F among those whose value is known.
+    """The iterate with the lowest F, among the iterates at which F was computed.
 
     Attributes
     ----------
@@ -47,14 +47,14 @@ class Result:
         F(x); NaN if F is an expectation, whose value is not known.
     status : str
         ``"converged"``: the tolerance is met. ``"out_of_budget"``: a limit on steps, oracle calls, time or memory is reached.
-        ``"stalled"``: there is no more progress. ``"stopped"``: the callback ended the run. ``"interrupted"``: Ctrl-C or SIGTERM
-        ended the run. ``"finished"``: the random number of steps of ``output="random"`` is reached. ``"unverified"``: the
+        ``"stalled"``: the method makes no more progress. ``"stopped"``: the callback ended the run. ``"interrupted"``: Ctrl-C or
+        SIGTERM ended the run. ``"finished"``: the random number of steps of ``output="random"`` is reached. ``"unverified"``: the
         verification at the end did not confirm the certificate. ``"failed"``: there was a fault such as a NaN.
     message : str
         The reason for the status, in one sentence.
     certificate : Certificate or None
-        Bounds on the squared gradient mapping at x, verified at the end by another gradient and another call of the linear
-        oracle. None if x has no certificate.
+        Bounds on the squared norm of the gradient mapping at x. At the end of the run they are verified by another gradient and
+        another call of the linear oracle. None if x has no certificate.
     counts : dict of str to int
         Number of calls of each oracle: ``"fo"``, ``"ifo"``, ``"sfo"``, ``"lo"``, ``"ub"``, ``"po"`` and ``"values"``.
     trace : Trace
@@ -62,7 +62,7 @@ class Result:
     steps : int
         Number of steps.
     seconds, cpu : float
-        Wall-clock time and CPU time of the run, without measurements.
+        Wall-clock time and CPU time of the run in seconds, without measurements.
     method : str
         Name of the method.
     smoothness : float
@@ -70,14 +70,15 @@ class Result:
     seed : int
         Seed of all random numbers.
     spec : str
-        Hash of the content of the objective, the set, the method, its options, the seed and the start. For a user's function,
-        its name is hashed.
+        Hash of the objective, the set, the method, its options, the seed and the start. Arrays are hashed by their content, and
+        users' functions by their names.
     made_with : dict of str to Any
         Versions of the packages and numbers of threads.
     warnings : tuple of str, default ()
         Warnings of the run.
     inner : str or None, default None
-        Name of the inner solver of the prox subproblems, ``"exact"`` for projections. None if the method has none.
+        Name of the inner solver, which solves the prox subproblems; ``"exact"`` stands for projections. None if the method has no
+        inner solver.
     lowest : Lowest or None, default None
         The iterate with the lowest F, certified or not, among x and the iterates in the trace. None if F has no values.
     choice : Choice or None, default None
@@ -123,7 +124,7 @@ class Result:
         Returns
         -------
         dict of str to Any
-            Numbers, strings, lists and dicts, as JSON has them; None for numbers that are not known.
+            Content that JSON can represent. Numbers that are not known are None.
         """
         mapping = (self.certificate.lower, self.certificate.upper) if self.certificate else (None, None)
         return {
@@ -175,7 +176,7 @@ class Result:
         return "\n".join(lines)
 
     def _projected(self) -> str:
-        """Text that says whether prox subproblems were solved by projection, which the name of a method does not show."""
+        """Text that says whether prox subproblems were solved by projection."""
         if not self.counts["po"]:
             return ", without projecting"
         return f": {self.counts['po']} projections; inner='corrective' uses linear minimisations only"

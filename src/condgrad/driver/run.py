@@ -1,4 +1,4 @@
-"""The loop that runs every method, and the function ``run``, which starts the loop."""
+"""The loop that runs every method (class `Loop`), and the functions `run` and `iterate`, which start it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from condgrad.solvers.states import without_descent
 SECONDS_BETWEEN_REPORTS = 0.5
 """Seconds between two progress updates within a long step."""
 MAX_IDLE_STEPS = 100
-"""Maximum number of steps in a row that leave the iterate unchanged and use up no budget. Then the run ends."""
+"""The run ends after this number of steps in a row that leave the iterate unchanged and use up no budget."""
 
 
 def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> Generator[Any, Any, None]:
@@ -54,15 +54,15 @@ def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> G
     solver : Solver
         Has ``init(problem, x0)`` and ``step(problem, state)``; see :mod:`condgrad.solvers`.
     x0 : Point
-        Where to start.
+        Starting point.
     state : State, default None
-        A state to continue from. By default the method starts at ``x0``.
+        State from which the method continues. By default the method starts at ``x0``.
 
     Yields
     ------
     State
-        First the state at the start, or the given ``state``; then the state after each step. The number ``k`` of the start is 0,
-        or below 0 with a warm start.
+        First the state at the start (or the given ``state``), then the state after each step. The step number ``k`` of the state
+        at the start is 0, or negative with a warm start.
 
     Examples
     --------
@@ -79,14 +79,17 @@ def iterate(problem: Problem, solver: Solver, x0: Point, state: Any = None) -> G
 
 
 def _states(problem: Problem, solver: Solver, x0: Point, state: Any) -> Generator[Any, Any, None]:
-    """Yield the states. A state that is sent to the generator replaces the last one."""
+    """Yield the states. A state that is sent to the generator replaces the last state."""
     cache = None if in_run() else Cache()  # a user's own loop over the iterates needs a cache too
     if state is None:
         with caching(cache):
             state = solver.init(problem, x0 if cache is None else uncached(x0))
     while True:
         sent = yield state
-        state, sent = state if sent is None else sent, None  # else two names would keep the state alive during the step
+        state, sent = (
+            state if sent is None else sent,
+            None,
+        )  # a second reference would keep the state alive during the step
         with caching(cache):
             state = solver.step(problem, state)
 
@@ -132,20 +135,20 @@ def run(
     solver : Solver
         Has ``init(problem, x0)`` and ``step(problem, state)``.
     x0 : Point
-        Where to start; a point of the set.
+        Starting point, a point of the set.
     stop : Rule
-        When to end, such as ``Mapping(1e-6) | Steps(1000)``.
+        Stopping rule, such as ``Mapping(1e-6) | Steps(1000)``.
     name : str, default ""
         The method's name in the result and in progress lines. By default the solver's class name.
     every : int, default 1
-        Record every ``every``-th step.
+        Number of steps from one record of the trace to the next.
     output : {"best", "last", "lowest"}, default "best"
-        Which iterate is returned: the one with the smallest certified mapping, the last one, or the one with the lowest F among
-        the recorded steps (see ``every``).
+        Which iterate is returned. "best": the iterate with the smallest certified mapping. "last": the last iterate. "lowest":
+        the iterate with the lowest F among the recorded steps (see ``every``).
     measure : bool or float, default False
-        Whether the driver measures the mapping of the iterates, at growing intervals, instead of using the bound that the method
-        computes. The bound of a method may be loose: the bound of Frank-Wolfe is gap/gamma. If a method computes no bound, the
-        driver always measures. A number is the L of the measured mapping, as in :func:`condgrad.minimize`.
+        Whether the driver measures the gradient mapping of the iterates, at growing intervals, instead of using the bound that
+        the method computes. The bound of a method may be loose: the bound of Frank-Wolfe is gap/gamma. If a method computes no
+        bound, the driver always measures. A number is the L of the measured mapping, as in :func:`condgrad.minimize`.
     validate : int, default 10_000
         Number of samples of an expectation on which iterates are measured.
     seed : int, default 0
@@ -161,7 +164,7 @@ def run(
     options : mapping, default None
         Further settings from which the solver was built. A checkpoint of a run with other options is refused.
     on_interrupt : {"raise", "return"} or None, default None
-        As in :func:`condgrad.minimize`.
+        What happens after Ctrl-C or SIGTERM, as in :func:`condgrad.minimize`.
 
     Returns
     -------
@@ -205,7 +208,7 @@ def run(
 
 
 class Loop:
-    """The loop: it owns the clock, the counters, the budgets, the trace, the cache and the reaction to signals."""
+    """The loop of one run: takes steps, observes each of them, and handles budgets, faults, signals and checkpoints."""
 
     def __init__(self, asked: Asked, reached: Reached | None = None):
         self.asked, self.reached = asked, Reached() if reached is None else reached
@@ -243,7 +246,7 @@ class Loop:
                     if SIGTERM in waiting:
                         self.interruption = Terminated()
                     waiting.clear()
-        # removed from self, because the traceback refers to this loop: a reference cycle
+        # removed from self: the traceback refers to this loop, so that there would be a reference cycle
         cause, self.interruption = self.interruption, None
         if action == "raise" and cause is not None:
             attach(cause, result=found)
@@ -253,7 +256,7 @@ class Loop:
     def run(self) -> Reason:
         """Take steps until the stopping rule, the callback, a budget, a fault or a signal ends the run. Returns the reason."""
         asked, reached = self.asked, self.reached
-        # local on purpose: stored on self it would form a reference cycle, which only the garbage collector frees
+        # a local variable on purpose: as an attribute, it would form a reference cycle, which only the garbage collector frees
         counted = count(asked.problem, reached.counts, self.allow)
         try:
             states, state = iterate(counted, asked.solver, asked.x0, reached.state), None
@@ -288,11 +291,11 @@ class Loop:
                     self.saving.save(reached.trace)
 
     def take_over(self, end: BaseException) -> bool:
-        """Use the state that an unfinished step has attached to the exception as the last state. Returns whether there is one.
+        """Make the state that an unfinished step attached to the exception the last state. Returns whether there is such a state.
 
-        A checkpoint keeps the state before the step. If a budget ended the step, the state is observed like any other. After a
-        signal nothing is computed, because there is no time. After a fault nothing is computed either, because the objective may
-        have no valid answer.
+        If a budget ended the step, the state is observed like any other. After a signal nothing is computed, because there is no
+        time. After a fault nothing is computed, because the objective may have no valid answer. The checkpoint still has the
+        state before the step.
         """
         state, reached = vars(end).pop("unfinished", None), self.reached
         if state is None or reached.record is None:
@@ -315,8 +318,10 @@ class Loop:
         return True
 
     def after(self, state: Any) -> Reason | None:
-        """Observe the state after a step, and return the reason to end, if there is one. A restored state is not observed
-        again."""
+        """Observe the state after a step. Returns the reason to end the run, if there is one.
+
+        A state restored from a checkpoint is not observed again.
+        """
         asked, reached = self.asked, self.reached
         last, before = reached.record, reached.state
         new = state is not before
@@ -350,15 +355,15 @@ class Loop:
         return ending
 
     def callback_stops(self, callback: Callback, record: Record, x: Point) -> bool:
-        """Call the user's callback, and return whether it asks to stop. Its evaluations have no effect on the run.
+        """Call the user's callback, and return whether it asks to stop. Evaluations of F in the callback do not affect the run.
 
-        The callback gets another point object than the run, because later steps of the run may change how x is stored.
+        The callback gets a copy of the point, because later steps may change how the run's point is stored.
         """
         with outside_of_runs():
             return bool(callback(record, read_only(uncached(x))))
 
     def stands_still(self, before: Any, last: Record | None) -> bool:
-        """Whether the step left the point unchanged and used up no budget: such steps could be repeated for ever."""
+        """Whether the step left the point unchanged and used up no budget. Such steps could be repeated for ever."""
         now, stop, trace = self.reached.record, self.asked.stop, self.reached.trace
         if before is None or last is None or now is None or not same_point(before.x, self.reached.state.x):
             return False
@@ -367,7 +372,10 @@ class Loop:
         return stop.progress(now, trace) <= stop.progress(last, trace)
 
     def allow(self, price: dict[str, int]) -> None:
-        """Raise BudgetEnd if an oracle call would exceed a budget, so that a budget can end a long step. Also report progress."""
+        """Called before each oracle call. Raises BudgetEnd if the call would exceed a budget, and reports progress.
+
+        A budget can therefore end a long step.
+        """
         reached = self.reached
         for budget in self.asked.budgets:
             if budget.exceeded(reached.counts, price, reached.watch):
@@ -378,7 +386,7 @@ class Loop:
                 self.report(replace(reached.record, **reached.spent()))
 
     def alive(self) -> None:
-        """Called by long computations between two oracle calls: raises BudgetEnd if a budget is used up."""
+        """Called within long computations, between two oracle calls. Raises BudgetEnd if a budget is used up."""
         if self.deadline is None:
             self.allow({})
         elif self.reached.watch.wall > self.deadline:

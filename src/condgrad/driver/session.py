@@ -1,4 +1,4 @@
-"""The class `Session`: joins the traces, the counts and the times of several runs, such as the runs of one fit."""
+"""The class `Session`: joins the traces, the oracle counts and the times of several runs, such as the runs of one fit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TIMES = ("seconds", "cpu", "wall")
 
 
 class Session:
-    """The trace, the oracle calls and the times of several runs, one after the other.
+    """The joined trace, oracle calls and times of several runs that follow each other.
 
-    Each run has the name of a phase, which is the entry in the column ``phase`` of its rows. The step number ``k``, the times and
-    the counts continue from run to run. Time spent between runs is not included.
+    Each run has a name, which stands in the column ``phase`` of its rows. The step number ``k``, the times and the counts
+    continue from run to run. The time between runs is not included.
     """
 
     def __init__(self) -> None:
@@ -30,13 +30,13 @@ class Session:
         self.times = dict.fromkeys(TIMES, 0.0)
 
     def counted(self, problem: Problem) -> Problem:
-        """The problem with its oracle calls counted in this session, for calls outside of runs."""
+        """Wrap a problem, so that oracle calls outside of runs are counted in this session."""
         return count(problem, self.counts, lambda price: None)
 
     def advance(self, problem: Problem, solver: Solver, state: Any, steps: int, phase: str) -> Any:
-        """Take steps of a method from a given state, and return the state after them.
+        """Take steps of a method from a given state, and return the last state.
 
-        The iterates are neither audited nor certified. Only the last run of a session is checked, because its answer is returned.
+        The iterates are neither audited nor certified, because only the last run of a session returns its point to the user.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class Session:
         self._append(result.trace, Counts(**result.counts), result.steps, times, phase)
 
     def whole(self, result: Result) -> Result:
-        """The result of one of the runs, with the trace, the counts, the number of steps and the times of all runs."""
+        """Replace the trace, the counts, the number of steps and the times of a run's result by those of all runs together."""
         return replace(
             result,
             trace=self.trace[:],

@@ -1,4 +1,4 @@
-"""Estimate of the smoothness constant from differences of gradients at points of the set."""
+"""`estimate_smoothness`: estimates the smoothness constant L from differences of gradients at points of the set."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from condgrad.points.rounding import precision
 from condgrad.protocols import FiniteSum, Objective, Point, Problem, fits
 
 RELATIVE_DISTANCE = 1e-2
-"""Distance |x - y| of a pair of points, relative to the distance from x to the vertex towards which y lies. It is small enough to
-measure the curvature of F locally, and large enough that rounding does not matter."""
+"""Gradients are compared at x and at a point y on the segment from x to a vertex. This is |x - y| relative to the length of the
+segment. It is small enough to measure the curvature of F locally, and large enough that rounding does not matter."""
 MIN_CHANGE_IN_ULPS = 1e3
-"""A change of the gradient by fewer units in the last place than this counts as rounding."""
+"""Minimum change of a gradient, in units in the last place. A smaller change is treated as a rounding error."""
 MIN_RELATIVE_DISTANCE = 1e-12
-"""Minimum distance |x - y| of a pair of points, relative to |x|; smaller distances count as rounding."""
+"""Minimum distance |x - y| of a pair of points, relative to |x|. A smaller distance is treated as a rounding error."""
 MAX_HALVINGS = 100
 """Maximum number of times that one segment is halved."""
 MIN_GROWTH = 1.1
-"""Halving ends after two halvings in a row in which |grad F(x) - grad F(y)| / |x - y| did not grow by this factor."""
+"""Halving ends if |grad F(x) - grad F(y)| / |x - y| does not grow by this factor in two halvings in a row."""
 
 
 Gradients = tuple[Point, list[Point]]
@@ -33,12 +33,12 @@ Gradients = tuple[Point, list[Point]]
 
 
 class SmoothnessEstimate(float):
-    """Estimate of L: a float with the constants of the terms of a finite sum and the number of oracle calls.
+    """Estimate of L. It is a float, with further estimates and the number of oracle calls as attributes.
 
     Attributes
     ----------
     term_smoothness : float or None
-        The estimate for the terms of a finite sum; None for other objectives.
+        The estimate of a constant that is a smoothness constant of every term of a finite sum; None for other objectives.
     mean_square_smoothness : float or None
         The estimate of K with (1/n) sum_i |grad f_i(x) - grad f_i(y)|^2 <= K^2 |x - y|^2; None for other objectives.
     seen : float
@@ -64,7 +64,7 @@ class SmoothnessEstimate(float):
 
     @property
     def of_terms(self) -> dict[str, float]:
-        """Constants of the terms by attribute name; empty if the objective is not a finite sum."""
+        """The estimates for the terms, by attribute name; empty if the objective is not a finite sum."""
         named = {name: getattr(self, name) for name in ("term_smoothness", "mean_square_smoothness")}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -87,10 +87,10 @@ def estimate_smoothness(
 
     .. math:: L \approx c \max \frac{|\nabla F(x) - \nabla F(y)|}{|x - y|}
 
-    Every quotient is a lower bound on L, so the largest quotient is a lower bound too. The safety factor c allows for pairs that
-    were not sampled. **This is an estimate, not a bound**: if F has a large curvature in a narrow region only, all samples may
-    miss it. A run warns if its gradients contradict the estimate (:class:`condgrad.SmoothnessWarning`). Deterministic methods do
-    not need an estimate: they find L by backtracking.
+    The largest quotient is a lower bound on L. The safety factor c allows for pairs of points that were not sampled. **The result
+    is an estimate, not a bound**: if F has a large curvature only in a narrow region, all samples may miss this region. A run
+    warns if its gradients contradict the estimate (:class:`condgrad.SmoothnessWarning`). Deterministic methods do not need an
+    estimate, because they find L by backtracking.
 
     Parameters
     ----------
@@ -99,15 +99,15 @@ def estimate_smoothness(
     domain : Domain
         The set. F is evaluated at points of the set only.
     samples : int, default 20
-        Number of random points x of the set. Each is compared with several points y.
+        Number of random points x of the set. The gradient at each x is compared with the gradients at several points y.
     rounds : int, default 3
-        Each random point x is compared with 1 + ``rounds`` points y. Each y lies on the segment from x to the vertex that is
-        farthest in a direction d. For the first y, d is random. For each further y, d is the change of the gradient from x to the
-        y before, as in the power method. After the last round, the segment from x to the last vertex is halved repeatedly, and
-        the half on which the gradient changes more is kept, until the quotient stops growing. The halving finds curvature on a
-        much smaller scale than the diameter of the set.
+        For each x there are 1 + ``rounds`` points y, each on the segment from x to the vertex that is farthest in a direction d.
+        For the first y, d is random. For each further y, d is the change of the gradient from x to the previous y, as in the
+        power method. After the last round, the segment from x to the last vertex is halved repeatedly, and the half on which the
+        gradient changes more is kept, until the quotient stops growing. The halving finds curvature on a much smaller scale than
+        the diameter of the set.
     terms : int, default 100
-        For a finite sum, the number of terms, drawn without replacement, whose gradients are compared one by one. For an
+        For a finite sum, the number of terms whose gradients are compared one by one; they are drawn without replacement. For an
         expectation, the number of samples in the batch whose mean gradient replaces the gradient of F.
     safety : float, default 2.0
         The factor c, above 0.
@@ -117,8 +117,8 @@ def estimate_smoothness(
     Returns
     -------
     SmoothnessEstimate
-        A float, which ``Function(smoothness=)`` and ``minimize(smoothness=)`` accept, with ``term_smoothness`` and
-        ``mean_square_smoothness`` for ``FunctionSum``, and the oracle calls in ``counts``.
+        The estimate of L, a float that ``Function(smoothness=)`` and ``minimize(smoothness=)`` accept. Its attributes
+        ``term_smoothness`` and ``mean_square_smoothness`` are for ``FunctionSum``, and ``counts`` has the oracle calls.
 
     Raises
     ------
@@ -191,7 +191,7 @@ class _Quotients:
             self.batch = objective.draw(terms, rng)
 
     def gradients(self, x: Point) -> Gradients:
-        """Gradient of F (for an expectation, the mean gradient of a batch), and of some terms of a finite sum."""
+        """Gradient of F, or of the mean over a batch if F is an expectation; and gradients of some terms of a finite sum."""
         if not fits(self.objective, Objective):
             return self.objective.grad_terms(x, self.batch), []
         if self.batch is None:
@@ -199,7 +199,7 @@ class _Quotients:
         return self.objective.grad(x), [self.objective.grad_terms(x, self.batch[[i]]) for i in range(len(self.batch))]
 
     def compare(self, x: Point, here: Gradients, y: Point, there: Gradients) -> Point | None:
-        """Update the quotients with a pair of points; returns the change of the gradient, or None if this change is rounding."""
+        """Update the quotients with a pair of points. Returns the change of the gradient, or None if it is a rounding error."""
         self.pairs += 1
         distance = sqrt(norm2(y - x))
         if distance <= MIN_RELATIVE_DISTANCE * sqrt(norm2(x)):
@@ -239,7 +239,8 @@ class _Quotients:
     def of_terms(self) -> dict[str, float]:
         """Largest quotients of the terms.
 
-        The true constants satisfy L <= mean_square_smoothness <= term_smoothness. Quotients that violate this are increased.
+        The true constants satisfy L <= mean_square_smoothness <= term_smoothness. Quotients that violate this order are
+        increased.
         """
         if not fits(self.objective, FiniteSum):
             return {}

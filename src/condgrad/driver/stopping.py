@@ -1,4 +1,4 @@
-"""Stopping rules. They combine with ``|`` (either) and ``&`` (both), give a reason, and estimate the progress of a run."""
+"""Stopping rules, such as ``Mapping(1e-6) | Seconds(60)``. Rules are combined with ``|`` (either) and ``&`` (both)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from condgrad.runtime.process_memory import resident
 
 
 class Budget(Protocol):
-    """Rule that can end a run within a step.
+    """Interface of rules that can end a run within a step.
 
-    ``exceeded`` is called before each oracle call. ``price`` is the number that the call adds to each counter.
+    ``exceeded`` is called before each oracle call. ``price`` has the number that the call adds to each counter.
     """
 
     def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool: ...
@@ -34,22 +34,22 @@ class Rule(ABC):
 
     @abstractmethod
     def progress(self, record: Record, trace: Sequence[Record]) -> float:
-        """Estimated progress, from 0 to 1."""
+        """Estimated progress of the run, from 0 (start) to 1 (end)."""
 
     def budgets(self) -> tuple[Budget, ...]:
-        """The parts of this rule that are also checked before each oracle call, so that they can end a run within a step."""
+        """The parts of this rule that can end a run within a step, because they are also checked before each oracle call."""
         return ()
 
     def watches(self) -> set[str]:
-        """Names of the measures that must be computed for this rule: "mapping", "gap"."""
+        """Names of the measures that this rule uses: "mapping", "gap", both or none."""
         return set()
 
     def tolerance(self) -> float | None:
-        """Tolerance on the squared gradient mapping, None if the rule has none."""
+        """Tolerance on the squared norm of the gradient mapping; None if the rule has no such tolerance."""
         return None
 
     def gap_tolerance(self) -> float | None:
-        """Tolerance on the Frank-Wolfe gap, None if the rule has none."""
+        """Tolerance on the Frank-Wolfe gap; None if the rule has no such tolerance."""
         return None
 
     def __or__(self, other: Rule) -> Rule:
@@ -61,7 +61,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class _Pair(Rule):
-    """A combination of two rules. It uses the measures of both rules, and the smaller one of their tolerances."""
+    """Abstract combination of two rules. It uses the measures of both rules, and the smaller of their tolerances."""
 
     one: Rule
     other: Rule
@@ -78,7 +78,7 @@ class _Pair(Rule):
 
 @dataclass(frozen=True)
 class Either(_Pair):
-    """Stop when at least one of two rules is met. If both are met, the more informative status is returned."""
+    """Stop when at least one of two rules is met. If both are met, "converged" takes precedence over other statuses."""
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
         reasons = [reason for rule in (self.one, self.other) if (reason := rule(record, trace))]
@@ -93,7 +93,7 @@ class Either(_Pair):
 
 @dataclass(frozen=True)
 class Both(_Pair):
-    """Stop when both of two rules are met. The more informative one of the two statuses is returned."""
+    """Stop when both of two rules are met. If their statuses differ, "converged" takes precedence over other statuses."""
 
     def __call__(self, record: Record, trace: Sequence[Record]) -> Reason | None:
         a, b = self.one(record, trace), self.other(record, trace)
@@ -106,7 +106,7 @@ class Both(_Pair):
 
 
 def _certainty(reason: Reason) -> int:
-    """Rank of a reason by its status: if two rules are met at once, the reason with the higher rank is reported."""
+    """Rank of a reason by its status. If two rules are met at once, the status with the higher rank is reported."""
     return {"converged": 2, "out_of_budget": 1}.get(reason.status, 0)
 
 
@@ -140,7 +140,7 @@ class _Below(Rule):
 
 @dataclass(frozen=True)
 class Mapping(_Below):
-    """Stop when the certified squared gradient mapping is at most `eps`.
+    """Stop when the squared norm of the gradient mapping is certified to be at most `eps`.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class Seconds(_Budget):
 
 @dataclass(frozen=True)
 class CpuSeconds(_Budget):
-    """Stop after `limit` seconds of CPU time, summed over all threads; time spent on metrics is not counted.
+    """Stop after `limit` seconds of CPU time, summed over all threads. The time of measurements is not counted.
 
     Parameters
     ----------
@@ -301,8 +301,8 @@ class Calls(_Budget):
     limit : int
         Maximum number of calls, at least 1.
     oracle : {"fo", "sfo", "ifo", "lo", "ub", "po", "values"}, default "lo"
-        The oracle whose calls are counted. The spectral inner solver computes upper bounds ("ub") and no linear minimisations
-        ("lo"): with this solver, limit "ub" or the steps too.
+        The oracle whose calls are counted. The spectral inner solver computes upper bounds ("ub") but no linear minimisations
+        ("lo"), so that a limit on "lo" would not end its run: limit "ub" or the steps.
     """
 
     oracle: str = "lo"
@@ -326,18 +326,18 @@ class Calls(_Budget):
 
 @dataclass(frozen=True)
 class Stagnation(Rule):
-    """Stop when progress has stalled.
+    """Stop when the method makes no more progress.
 
-    Let a be the smallest certified squared mapping in the last ``steps`` steps, and b the smallest one in the ``steps`` steps
-    before these. The run ends if a is not below ``(1 - rtol) * b``. If no mapping is certified in these steps, values of F are
-    compared.
+    The last ``2 * steps`` steps are divided into an earlier and a later half. Let b be the smallest certified squared mapping in
+    the earlier half, and a that in the later half. The run ends if a is not below ``(1 - rtol) * b``. If no mapping is certified
+    in these steps, values of F are compared instead.
 
     Parameters
     ----------
     steps : int, default 100
-        Number of steps in each of the two windows.
+        Number of steps in each half.
     rtol : float, default 1e-3
-        Relative improvement that counts as progress.
+        Minimum relative improvement from the earlier to the later half with which the run continues.
     """
 
     steps: int = 100

@@ -23,11 +23,14 @@ NUMERIC_COLUMNS = [name for name in COLUMNS if name != "phase"]
 
 
 class Trace(Sequence[Record]):
-    """Sequence of :class:`condgrad.protocols.Record`, one per recorded step. ``trace["mapping"]`` is a column.
+    """Table of a run: a sequence with one :class:`condgrad.protocols.Record` for each recorded step.
+
+    ``trace[0]`` is the first row, and ``trace["mapping"]`` is the column of this name, as an array.
 
     Parameters
     ----------
     rows : sequence of Record, default ()
+        The first rows.
     """
 
     def __init__(self, rows: Sequence[Record] = ()):
@@ -38,7 +41,7 @@ class Trace(Sequence[Record]):
         self._rows.append(record)
 
     def amend(self, record: Record) -> None:
-        """Replace the last row if it belongs to the same step."""
+        """Replace the last row by ``record`` if both belong to the same step; otherwise do nothing."""
         if self._rows and self._rows[-1].k == record.k:
             self._rows[-1] = record
 
@@ -75,7 +78,7 @@ class Trace(Sequence[Record]):
             table.writerows(asdict(row) for row in self)
 
     def to_jsonl(self, path: str | Path) -> None:
-        """Write one JSON object per line; values that were not measured are null.
+        """Write one JSON object per row and line. Values that were not measured are null.
 
         Parameters
         ----------

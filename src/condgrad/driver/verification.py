@@ -1,4 +1,4 @@
-"""Verification of certificates: before a run relies on a certificate of its method, the driver computes it again."""
+"""Verification of certificates. Before a run relies on a certificate of its method, the driver computes the certificate again."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from condgrad.protocols import Reason
 from condgrad.solvers.evaluation import same_point
 
 MAX_STEP_RATIO = 10.0
-"""Maximum ratio of a claimed step size to 1/(2L) if L is not given. L is then the lower bound that two gradients imply."""
+"""Maximum ratio of a certificate's step size to 1/(2L) if the user gave no L. L is then a lower bound from two gradients."""
 MIN_RELATIVE_TOLERANCE = 1e-15
 """Minimum ratio of a tolerance to the first measurement. A smaller tolerance can't be met in float64."""
 GAP_ROUNDING = 3
-"""A gap of at most this many times its rounding error can't be distinguished from 0, as in ``Certificate.exhausted``."""
+"""If a gap is at most this factor times its rounding error, it can't be distinguished from 0; see ``Certificate.exhausted``."""
 
 
 @dataclass(eq=False)
 class Verifier:
-    """Checks the certificates of a run, and its claims that it has converged."""
+    """Verifies the certificates of a run. A run ends as converged only if the verified certificate meets the stopping rule."""
 
     asked: Asked
     reached: Reached
     audit: Audit
     observer: Observer
     verified: Certificate | None = None
-    """The verified certificate with which the run ends as converged; None before."""
+    """The verified certificate that proves convergence; None until then."""
 
     def verify(self, claim: Certificate) -> Certificate:
-        """Compute a claimed certificate again, with the problem's own oracles, which no solver has wrapped.
+        """Compute a certificate of the method (``claim``) again, by the problem's own oracles, which no solver has wrapped.
 
-        The step size is at most 1/(2L). L is the problem's own constant, or the larger one that the run has measured. A longer
-        step would make the mapping of any point small.
+        The step size is reduced to 1/(2L) if it is larger, because a long step makes the mapping of any point small. L is the
+        problem's own constant, or a larger lower bound that the run has measured.
         """
         L = self.asked.problem.objective.smoothness
         L = self.audit.smoothness(L) if L else self.least_smoothness(claim)
@@ -48,16 +48,16 @@ class Verifier:
         verified = self.audit.with_slack(claim.verify(self.asked.measured))
         if claim.step is None or verified.upper <= (self.asked.eps or 0.0):
             return verified
-        # the prox point is a valid witness for every step size, and a long step magnifies rounding
+        # the prox point is a valid witness for every step size, and a long step magnifies rounding errors
         short = self.audit.with_slack(replace(claim, step=None).verify(self.asked.measured))
         return min(verified, short, key=self.asked.rank)
 
     def least_smoothness(self, claim: Certificate) -> float:
         """Lower bound on L from the gradients at the two points of a certificate, divided by MAX_STEP_RATIO.
 
-        If the two points are equal, the linear oracle's answer replaces the second one. The bound is used if L is not given,
-        because a solver that estimates a tiny L would make the step size too long. The bound is divided because solvers estimate
-        L from values, which may show less curvature than gradients.
+        If the two points are equal, the linear oracle's answer replaces the second point. The bound is used if L is not given,
+        because a solver may have estimated an L that is far too small. The bound is divided by MAX_STEP_RATIO, because solvers
+        estimate L from values, which may show less curvature than gradients.
         """
         measured = self.asked.measured
         x, y, grad = claim.x, claim.prox, measured.objective.grad
@@ -69,7 +69,7 @@ class Verifier:
         return found / MAX_STEP_RATIO if isfinite(found) else 0.0
 
     def probed(self, certificate: Certificate, brief: bool = False) -> Certificate:
-        """Call a user's linear oracle for more directions, and add the error that its answers reveal to the certificate's gap."""
+        """Test a user's linear oracle with more directions. If its answers reveal an error, add the error to the gap."""
         domain = self.asked.problem.domain
         if not isinstance(domain, Compared):
             return certificate
@@ -79,10 +79,10 @@ class Verifier:
         return replace(certificate, gap=certificate.gap + error) if error else certificate
 
     def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
-        """Check an ending that claims convergence, and return it if the check confirms it. Other endings are returned unchecked.
+        """Check the ending "converged". All other endings are returned unchecked.
 
-        If the check fails, the claim is dropped. If the stopping rule has another reason to end, that reason is returned,
-        otherwise None.
+        If the check confirms convergence, the ending is returned. If not, another reason of the stopping rule to end the run is
+        returned, or None if there is no other reason.
         """
         reached = self.reached
         if ending is None or ending.status != "converged" or reached.current is None or not self.asked.keep_best:
@@ -102,7 +102,7 @@ class Verifier:
         return self.asked.stop(replace(reached.record, mapping=nan, gap=nan), reached.trace) if reached.record else None
 
     def exhausted(self, k: int) -> Reason | None:
-        """The ending at a point that is stationary up to rounding errors, if the tolerance requires more precision; else None."""
+        """The reason to end if the point is stationary up to rounding errors, but the tolerance is smaller; else None."""
         reached, claim = self.reached, self.reached.current
         if claim is None or not self.asked.keep_best or k < reached.next_check:
             return None
@@ -116,7 +116,7 @@ class Verifier:
         return None
 
     def near_rounding(self, claim: Certificate) -> bool:
-        """Whether the claimed mapping is above its tolerance, but by at most its rounding error. Such a claim is verified."""
+        """Whether the mapping of a certificate is above the tolerance, but by at most its rounding error."""
         if self.asked.by_gap or (eps := self.sensible("mapping", self.asked.eps)) is None:
             return False
         rough = claim.stretch / claim.gamma * claim.rounding * sqrt(norm2(claim.prox))
@@ -124,7 +124,7 @@ class Verifier:
         return claim.upper > eps and rough > eps and close
 
     def gap_near_rounding(self, claim: Certificate) -> bool:
-        """Whether the Frank-Wolfe gap is above its tolerance, but at most ``GAP_ROUNDING`` times its rounding error."""
+        """Whether the Frank-Wolfe gap is above the tolerance, but at most ``GAP_ROUNDING`` times its rounding error."""
         record = self.reached.record
         if record is None or not isfinite(record.gap):
             return False
@@ -134,9 +134,9 @@ class Verifier:
         return noise > eps and record.gap <= GAP_ROUNDING * noise
 
     def sensible(self, measure: str, eps: float | None) -> float | None:
-        """The tolerance of a measure; None if the tolerance is too small for float64, relative to the first measurement.
+        """The tolerance of a measure; None if it is too small for float64, relative to the first measurement.
 
-        Users give such a tolerance if only budgets should end the run.
+        Users give such a small tolerance if only a budget should end the run.
         """
         if eps is None:
             return None
@@ -153,8 +153,8 @@ class Verifier:
         certificate : Certificate
             A verified certificate.
         mostly : bool, default False
-            Whether a reason is returned as soon as rounding makes up a quarter of the bound (half of the norm of the mapping).
-            True for the message of a run that ends for another reason.
+            Whether it is enough that rounding errors make up a quarter of the bound on the squared mapping, that is, half of its
+            norm. True for the message of a run that ends for another reason.
         """
         record, found = self.reached.record, {}
         eps, floor = self.sensible("mapping", self.asked.eps), certificate.floor
@@ -175,8 +175,7 @@ class Verifier:
         return next(iter(found.values()))
 
     def satisfied(self, certificate: Certificate) -> bool:
-        """Whether the stopping rule returns ``converged`` with the verified numbers, and does not if both measures are
-        infinite."""
+        """Whether the stopping rule returns "converged" with the verified measures, and does not with infinite measures."""
         record, stop, trace = self.reached.record, self.asked.stop, self.reached.trace
         if record is None:
             return False
@@ -185,7 +184,7 @@ class Verifier:
         return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")
 
     def restated(self, reason: Reason, certificate: Certificate) -> Reason:
-        """The reason with the verified numbers instead of the claimed ones, so that its message agrees with the certificate."""
+        """The reason with the verified measures in its message, so that the message agrees with the verified certificate."""
         record = self.reached.record
         if record is None:
             return reason
@@ -199,7 +198,7 @@ class Verifier:
 
 
 def out_of_precision(what: str, rounding: float, eps: float) -> Reason:
-    """The ending if float64 can't tell whether a measure is at most eps."""
+    """The reason to end if float64 is too coarse to decide whether a measure is at most eps."""
     return Reason(
         "unverified",
         f"Precision is exhausted: the rounding error of the {what} can be {rounding:.3g} here, and the tolerance "

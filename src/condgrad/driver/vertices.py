@@ -1,7 +1,7 @@
-"""Check of a user's linear oracle: an answer that is worse than one of its earlier answers is not a minimiser.
+"""Check of a user's linear oracle. If an answer is worse than an earlier answer for the same direction, it is not a minimiser.
 
-The last answers are stored for this comparison. The sets of this library are not checked: their oracles are tested, and the
-comparison would take about as long as their calls.
+For this comparison, the last answers are stored. The sets of this library are not checked, because their oracles are tested, and
+because the comparison would take about as long as a call.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from condgrad.protocols import Point
 from condgrad.runtime.signals import receiving, report_inexact, worst
 
 REMEMBERED = 8
-"""Number of answers of the linear oracle that are stored: the last ones."""
+"""Number of stored answers of the linear oracle: this number of last answers is kept."""
 TOLERATED = 1e-6
 """Maximum amount by which an answer may be worse than another answer, relative to |direction| times the sum of the norms of both
-answers. Up to this limit the answer is inexact, and its error is added to the gap. Above the limit the run ends."""
+answers. Up to this limit the answer is called inexact, and its error is added to the gap. Above the limit the run ends."""
 OF_A_POINT = 1e-5
-"""Maximum amount by which an answer may be worse than a known point of the set, relative as in ``TOLERATED``. It is larger,
-because a point that is outside of the set by up to 1e-6 of its diameter counts as inside."""
+"""Maximum amount by which an answer may be worse than a known point of the set, relative as in ``TOLERATED``. This limit is
+larger, because a known point may be outside of the set by up to 1e-6 of the diameter."""
 DIGITS = 4
-"""The limits ``TOLERATED`` and ``OF_A_POINT`` are at least this factor times the machine epsilon of the type of the answers. For
-float16 and bfloat16 this is the larger number."""
+"""If answers have a coarse type such as float16 or bfloat16, the limits ``TOLERATED`` and ``OF_A_POINT`` are raised to this
+factor times the machine epsilon of the type."""
 PROBES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0)
 """Lengths of the random vectors that :func:`probe` adds to a direction to obtain other answers, relative to the norm of the
 direction."""
@@ -43,7 +43,7 @@ Vertices = tuple[Point, ...]
 
 
 def by_user(domain: Any) -> bool:
-    """Whether the linear oracle of this set, or of a set that it is made of, is a user's own."""
+    """Whether the linear oracle of this set, or of a part of a combination of sets, was written by the user."""
     given = unwrapped(domain)
     own = type(given).__module__.startswith("condgrad.")
     if not own or isinstance(given, UserSet | ProjectableUserSet | Compared):
@@ -57,14 +57,14 @@ class Compared:
     def __init__(self, domain: Any):
         self._domain = domain
         self.remembered: Vertices = ()
-        """The last answers, the latest first."""
+        """The last answers. The latest answer comes first."""
         self.points: Vertices = ()
-        """Known points of the set, with which answers are also compared. The start is always one of them. While a certificate is
-        checked, the points of the certificate are others."""
+        """Known points of the set, with which answers are also compared: the start, and the points of a certificate while this
+        certificate is checked."""
         self.refuted = False
-        """Whether the oracle has been shown not to minimise, so that no certificate may rely on it."""
+        """Whether the oracle has been shown not to minimise. No certificate may then rely on it."""
         self.precision = 0.0
-        """Machine epsilon of the coarsest type in which the set has answered."""
+        """Machine epsilon of the coarsest type among the answers."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "atoms":  # answers are compared one by one
@@ -76,13 +76,13 @@ class Compared:
         return self._asked(self._domain.lmo, direction)
 
     def _asked(self, oracle: Callable[[Point], Point], direction: Point) -> Point:
-        """The answer of the oracle, after the comparison with known points and earlier answers."""
+        """Call the oracle, and compare its answer with known points and earlier answers."""
         with receiving() as reports:
             vertex = oracle(read_only(direction))
         check_point(vertex, f"The linear oracle's answer of {type(self._domain).__name__}", self._domain.shape)
         self.precision = max(self.precision, precision_of(vertex), getattr(self._domain, "precision", 0.0))
         known, value = self.remembered, inner(direction, vertex)
-        if not np.isfinite(value):  # the caller refuses it
+        if not np.isfinite(value):  # the caller refuses the answer
             return vertex
         if (coarse := self.type_error(direction, vertex)) > 0.0:
             sentence = (
@@ -103,9 +103,9 @@ class Compared:
         return vertex
 
     def compare(self, direction: Point, vertex: Point, others: Vertices, values: list[float], known: float) -> None:
-        """Compare an answer with others. Raises BadOracle if the answer is clearly worse than one of the others.
+        """Compare an answer with other answers. Raises BadOracle if it is clearly worse than one of them.
 
-        If the answer is only slightly worse, but by more than the ``known`` error, it is reported as inexact.
+        If the answer is slightly worse, but by more than the ``known`` error, it is reported as inexact.
         """
         excess = inner(direction, vertex) - min(values, default=inf)
         if excess <= 0.0:
@@ -138,9 +138,9 @@ class Compared:
 
 
 def _latest(vertex: Point, known: Vertices, equal: list[bool]) -> Vertices:
-    """The new vertex, followed by the known ones, at most ``REMEMBERED`` in total.
+    """Put a new vertex before the known vertices, and drop the oldest vertex if there are more than ``REMEMBERED``.
 
-    If a known vertex equals the new one, it is moved to the front instead. Otherwise the oldest may be dropped.
+    If a known vertex equals the new vertex, it is moved to the front instead.
     """
     twin = next((i for i, same in enumerate(equal) if same and _same(known[i], vertex)), None)
     if twin is not None:
@@ -158,27 +158,28 @@ def _same(x: Point, y: Point) -> bool:
 
 
 def compared(domain: Any) -> Any:
-    """Wrap a set in a subclass of Compared that has the name of the set's own class, which messages show."""
+    """Wrap a set in a subclass of Compared. The subclass has the name of the set's class, for messages."""
     return type(type(domain).__name__, (Compared,), {})(domain)
 
 
 def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = False) -> float:
     """Call the linear oracle for the direction of a certificate and for other directions, and compare the answers.
 
-    The other directions are of three kinds: the opposite direction, random directions near and far, and directions that differ
-    from the given one by a vector along which a point seen so far is better. If the oracle has overlooked a better vertex, it is
-    likely to return that vertex for one of these directions. At the end the oracle is called for the given direction again. In
-    total there are at most 24 calls, or 10 with ``brief``. A structured direction is not checked.
+    The other directions are the opposite direction, random directions, and directions in which one known point of the set is
+    favoured over another. If the oracle has overlooked a better vertex, it is likely to return this vertex for one of these
+    directions. At the end the oracle is called for the given direction again. In total there are at most 24 calls, or 10 with
+    ``brief``. A structured direction is not checked.
 
     Parameters
     ----------
     domain : Compared
+        The set.
     direction : array or structured point
-        The direction whose minimiser a certificate relies on.
+        The direction of the certificate, which relies on the oracle's answer.
     points : tuple of points
         Known points of the set, in addition to ``domain.points``.
     brief : bool, default False
-        Make only the calls that are most likely to reveal an error: there is no time for more.
+        Whether only the calls are made that are most likely to reveal an error, because time is short.
 
     Returns
     -------
@@ -198,7 +199,7 @@ def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = Fa
         seen = tuple(_others(domain, direction, vertex, points, brief))
         again = _finite(domain, direction)
         values = [inner(direction, other) for other in seen]
-        with receiving() as reports:  # only the errors for this direction, not those for the others
+        with receiving() as reports:  # only the errors of the answers to this direction
             for answer in (vertex, again):
                 domain.compare(direction, answer, seen, values, domain.type_error(direction, answer))
         return worst(reports)
@@ -214,7 +215,7 @@ def _finite(domain: Compared, direction: np.ndarray) -> Point:
 
 
 def _others(domain: Compared, direction: np.ndarray, vertex: Point, points: Vertices, brief: bool) -> Iterator[Point]:
-    """Yield the answers to the opposite direction, to random ones, and to ones that are changed in favour of a point."""
+    """Yield the answers for the opposite direction, for random directions, and for directions that favour a point."""
     seen = [_finite(domain, -direction)]
     rng, size = np.random.default_rng((0, 0, 7)), sqrt(norm2(direction) / max(direction.size, 1))
     for share in PROBES[::3] if brief else PROBES:

@@ -1,4 +1,4 @@
-"""Helpers of all estimators: a fit that fails leaves the estimator unchanged, an interrupted one attaches its partial result."""
+"""Helpers of all estimators. A fit that fails leaves the estimator unchanged; an interrupted fit returns its partial result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def all_or_nothing(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """Decorate a method so that after an exception the estimator has the attributes that it had before the call."""
+    """Decorate a method of an estimator: after an exception, the estimator has the same attributes as before the call."""
 
     @wraps(method)
     def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -36,9 +36,9 @@ def all_or_nothing(method: Callable[Concatenate[S, P], T]) -> Callable[Concatena
 
 @contextmanager
 def attach_partial_fit(partial_fit: Callable[[KeyboardInterrupt], Any]) -> Iterator[None]:
-    """Attach the result of ``partial_fit`` to a KeyboardInterrupt that is raised in the block.
+    """Context that attaches the result of ``partial_fit`` to a KeyboardInterrupt that is raised in the block.
 
-    The result is None if ``partial_fit`` is interrupted too. After SIGTERM nothing is attached, because the process ends.
+    If ``partial_fit`` is interrupted too, None is attached. After SIGTERM nothing is attached, because the process ends.
     """
     try:
         yield
@@ -54,18 +54,18 @@ def attach_partial_fit(partial_fit: Callable[[KeyboardInterrupt], Any]) -> Itera
 
 
 DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_")
-"""Attributes that are set from the data before the fit."""
+"""Names of attributes that are set from the data before the fit."""
 
 
 def unfitted_copy(estimator: T) -> T:
-    """A copy with the parameters and data attributes of the estimator, and without results of an earlier fit."""
+    """Copy of an estimator, with its parameters and DATA_ATTRIBUTES, but without the results of an earlier fit."""
     copy = clone(estimator)
     vars(copy).update({name: value for name, value in vars(estimator).items() if name in DATA_ATTRIBUTES})
     return copy
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed for a random_state: an integer as it is, 0 for None, and for a RandomState a number that is drawn from it."""
+    """The seed for a ``random_state``: an integer is returned as it is, None gives 0, and a RandomState draws a number."""
     if random_state is None:
         return 0
     state = check_random_state(random_state)

@@ -1,8 +1,8 @@
 """Restoration of images with missing and wrong pixels, by smooth interpolation or matrix completion.
 
-For matrix completion, the colour channels of an image are put side by side in one matrix, so that they share row factors. Images
-with patterns that repeat along rows and columns have a low rank. Photographs do not have a low rank, and interpolation from the
-pixels around is better. Both methods are tried, and the one with the smaller error on held-out pixels is used.
+Matrix completion suits images with patterns that repeat along rows and columns, because they have a low rank. The colour channels
+are put side by side in one matrix, so that they share row factors. Photographs do not have a low rank; interpolation between
+neighbouring pixels suits them better. Both methods are tried, and the method with the smaller error on held-out pixels is used.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from condgrad.storage.files import Limits, open_file, size_of
 MAX_PIXELS = 100_000_000
 """Maximum number of pixels of an image, checked before memory is allocated."""
 
-HELD_OUT_SHARE, MIN_HELD_OUT, MAX_HELD_OUT_SHARE = 0.05, 300, 0.15
-"""The two methods are compared on the share HELD_OUT_SHARE of the known pixels, or on MIN_HELD_OUT pixels if that is more, but at
-most on the share MAX_HELD_OUT_SHARE. Matrix completion is fitted without these pixels."""
+HELD_OUT_SHARE = 0.05
+"""Share of the known pixels that are held out, to compare the two methods."""
+MIN_HELD_OUT = 300
+"""If HELD_OUT_SHARE gives fewer held-out pixels, this number is held out."""
+MAX_HELD_OUT_SHARE = 0.15
+"""Maximum share of the known pixels that are held out."""
 UNEXPLAINED_SHARE = 0.05
-"""Share of the held-out pixels that are not compared: the pixels that both methods predict worst may be wrong in the image."""
+"""Share of the held-out pixels that the comparison ignores: the pixels that both methods predict worst, which may be outliers."""
 SAMPLE_BYTES = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
 """Bytes per channel of a pixel, by pillow's mode; 1 in all other modes."""
 SUFFIXES_16_BIT = (".png", ".tif", ".tiff")
@@ -85,9 +88,9 @@ class Restored:
     fit : RobustCompletion
         The fitted estimator.
     method : str
-        Name of the method that has filled the pixels, "low rank" or "smooth".
+        Name of the method that filled the pixels, "low rank" or "smooth".
     errors : dict of str to float
-        Mean absolute error of both methods, by name, on held-out pixels that are not outliers.
+        Mean absolute error of each method, by name, on held-out pixels that are not outliers.
     """
 
     image: Image
@@ -205,7 +208,7 @@ def read_mask(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def check_name(image: Image, path: str | os.PathLike[str]) -> None:
-    """Raise BadImage if the file format of the path can't hold the pixels of the image."""
+    """Raise BadImage if the file format that the path's suffix names can't hold the pixels of the image."""
     suffix = Path(path).suffix.lower()
     if suffix not in {"F": SUFFIXES_16_BIT[1:], "I;16": SUFFIXES_16_BIT}.get(image.kind, _suffixes()):
         known = {"F": "a .tiff", "I;16": "a .png or .tiff"}.get(image.kind, "a .png, .tiff or .jpg")
@@ -237,7 +240,7 @@ def _suffixes() -> set[str]:
 
 
 def _kind(opened: Any, path: Path) -> str:
-    """Kind of pixels to convert to: grey, 16-bit and float images keep theirs, all others become RGB."""
+    """Kind of pixels in which an image is read. Grey, 16-bit and float images keep their kind, and all others become RGB."""
     mode = opened.mode
     if mode in ("F", "I;16", "RGB", "L"):
         return mode
@@ -274,7 +277,7 @@ def _open(path: Path) -> Any:
 
 
 def _formats() -> list[str]:
-    """Formats that pillow reads itself. For EPS it would start another program."""
+    """Formats that pillow reads itself. EPS is not among them, because pillow would start another program to read it."""
     import PIL.Image
 
     PIL.Image.init()

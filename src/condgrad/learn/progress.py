@@ -1,4 +1,4 @@
-"""Progress of a fit that takes several runs of the solver: always logged, and on request also written to stderr."""
+"""Progress messages of a fit that takes several runs of the solver. They are logged, and on request also written to stderr."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ logger = logging.getLogger(__name__)
 
 
 class ProgressReporter:
-    """Log each round at level INFO.
+    """Reports the rounds of a fit by log messages of level INFO.
 
-    With ``shown`` and after two seconds, also write lines with an estimate of the remaining time to stderr. If the logger is
-    enabled for INFO, nothing is written to stderr, because each line would appear twice.
+    With ``shown``, lines with an estimate of the remaining time are also written to stderr, after the first two seconds. If the
+    logger is enabled for INFO, nothing is written to stderr, because each line would appear twice.
     """
 
     def __init__(self, shown: bool) -> None:
@@ -22,6 +22,7 @@ class ProgressReporter:
         self.last = self.display.started
 
     def __call__(self, line: str, rounds: int) -> None:
+        """Report a round that has ended. ``rounds`` is the number of rounds that may follow."""
         logger.info("RobustCompletion: %s", line)
         if not self.shown:
             return

@@ -1,1 +1,1 @@
-"""Linear algebra: Lanczos methods, bounds on eigenvalues, QR, small quadratic programmes, projections, selection of entries."""
+"""Numerical routines: Lanczos methods, eigenvalue bounds, QR, small quadratic programmes, projections, selection of entries."""

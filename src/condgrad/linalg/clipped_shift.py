@@ -1,4 +1,4 @@
-"""Projection onto the points of a box whose entries have a given sum."""
+"""Projection onto the intersection of a box with a hyperplane sum x_i = total."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ STEPS = 300
 
 
 def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarray:
-    """Return the point nearest to x with entries from ``low`` to ``high`` that sum to ``total``: clip(x - theta, low, high).
+    """Return the point nearest to x with entries from ``low`` to ``high`` and the sum ``total``.
 
-    Newton's method finds the number theta. The sum of clip(x - theta, low, high) decreases with theta, and is linear between the
-    values of theta at which an entry reaches a bound. So Newton's method ends after finitely many steps. Every third step is a
-    bisection of the interval that contains theta.
+    This point is clip(x - theta, low, high) for a number theta, which Newton's method finds. The sum of the entries decreases
+    with theta, and is linear between the values of theta at which an entry reaches a bound. Newton's method therefore ends after
+    finitely many steps. Every third step bisects the interval that contains theta.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ def clipped_shift(x: np.ndarray, low: Any, high: Any, total: float) -> np.ndarra
     >>> clipped_shift(np.array([3.0, 1.0, 0.5]), 0.0, 1.0, 1.5)
     array([1. , 0.5, 0. ])
     """
-    x = x - x.max()  # changes theta but not the result, and avoids large numbers in the sums below
+    x = x - x.max()  # avoids large numbers in the sums below; changes theta but not the result
     low = np.broadcast_to(np.asarray(low, dtype=float), x.shape)
     high = np.minimum(high, low + max(total - float(low.sum()), 0.0))
     x = x - _shift(x, low, high, total)
-    # the second shift corrects the rounding error of the first: x is near the result now, so the next sum has small terms
+    # x is near the result now, so that the next sum has small terms: the second shift corrects the rounding error of the first
     return np.clip(x - _shift(x, low, high, total), low, high)
 
 

@@ -1,13 +1,14 @@
-"""An upper bound on the largest eigenvalue of a symmetric operator that is known through its products.
+"""An upper bound on the largest eigenvalue of a symmetric operator, computed from products with the operator only.
 
-The Ritz values of the block Lanczos method are lower bounds on the largest eigenvalue. The upper bound is found as follows.
-Let T be the block tridiagonal matrix of the operator in the Lanczos basis. Let v be a unit eigenvector whose eigenvalue x is
-larger than all Ritz values, and let y_1, y_2, ... be the components of v in the blocks of the basis. The recurrence of T gives
-y_2, y_3, ... from y_1, and their norms grow from block to block. Since |v| = 1, large growth means that y_1 is small, which is
-improbable for a random first block. The growth that is required depends on the number of columns of a block and on the accepted
-probability of failure. Once the growth is larger than required, no eigenvalue is as large as x. For blocks of one column these
-are the bounds of van Dorsselaer, Hochstenbach and van der Vorst (2000). With more columns, a step costs little more, and far
-fewer steps are needed, because v is rarely nearly orthogonal to all columns of the first block.
+The Ritz values of the block Lanczos method are lower bounds on the largest eigenvalue. An upper bound is found as follows. Let T
+be the block tridiagonal matrix of the operator in the Lanczos basis. Assume that there is an eigenvalue x larger than all Ritz
+values. Let v be a unit eigenvector for x, and y_1, y_2, ... the components of v in the blocks of the basis. The recurrence of T
+gives y_2, y_3, ... from y_1, and their norms grow from block to block. Since |v| = 1, large growth means that y_1 is small, which
+is improbable for a random first block. The required growth depends on the number of columns of a block and on the accepted
+probability of failure. If the growth is larger than required, there is no eigenvalue x.
+
+For blocks of one column, these are the bounds of van Dorsselaer, Hochstenbach and van der Vorst (2000). With more columns, a step
+takes little more time, and far fewer steps are needed, because v is rarely nearly orthogonal to all columns of the first block.
 """
 
 from __future__ import annotations
@@ -29,21 +30,18 @@ COLUMNS = 8
 SEED = 2**33
 """Prefix of the caller's seed, so that the random first block is independent of data drawn with the same seed."""
 MIN_BLOCKS, MAX_BLOCKS = 3, 60
-"""Limits on the number of blocks. With fewer than MIN_BLOCKS, the Ritz vectors are too inaccurate to be returned."""
+"""Minimum and maximum number of blocks. With fewer blocks than MIN_BLOCKS, the Ritz vectors are too inaccurate."""
 TINY = 1e-300
 """Lower limit of a divisor, to avoid a division by 0."""
 MAX_VECTORS = 16
 """Maximum number of Ritz vectors returned."""
 FALLBACK_BOUNDS = np.geomspace(0.01, 100, 20)
-"""Candidates for the bound if the target can't be proven. Each is a distance above the largest Ritz value, as a multiple of the
-range of the Ritz values."""
+"""Candidates for the bound if the target can't be proven. A candidate is the largest Ritz value plus this number times the range
+of the Ritz values."""
 
 
 class EigenvalueBound(NamedTuple):
-    """Upper bound on the eigenvalues.
-
-    If the bound is above the target: also Ritz vectors, in decreasing order of their values.
-    """
+    """Upper bound on the eigenvalues. If the bound is above the target, ``vectors`` has Ritz vectors, largest value first."""
 
     bound: float
     vectors: np.ndarray
@@ -56,8 +54,8 @@ Noise = Callable[[float], float]
 def eigenvalue_bound(times: Times, known: np.ndarray, target: float, noise: Noise, seed: int) -> EigenvalueBound:
     """Upper bound on the largest eigenvalue on the orthogonal complement of the (orthonormal) columns of ``known``.
 
-    ``times`` multiplies a block with the operator. ``noise`` maps the norm of such a product to its rounding error.
-    The iteration stops when ``target`` is proven to be a bound, or when a Ritz value is above ``target``.
+    ``times`` multiplies the operator with a block. ``noise`` returns the rounding error of a product with a given norm. The
+    iteration stops when ``target`` is proven to be a bound, or when a Ritz value is above ``target``.
     """
     basis, growth = _Basis(known, seed), _Growth(target)
     if not basis.next.size:
@@ -77,9 +75,10 @@ def eigenvalue_bound(times: Times, known: np.ndarray, target: float, noise: Nois
 
 
 class _Basis:
-    """Block Lanczos basis of the operator A: Q has orthonormal rows, the first of which are the columns of ``known``.
+    """Block Lanczos basis of the operator A. Q has orthonormal rows; its first rows are the columns of ``known``.
 
-    On the other rows, T = Q A Q' is block tridiagonal: ``squares`` are the diagonal blocks, ``links`` the blocks below them.
+    On the remaining rows, T = Q A Q' is block tridiagonal, with the diagonal blocks ``squares`` and the blocks ``links`` below
+    the diagonal.
     """
 
     def __init__(self, known: np.ndarray, seed: int):
@@ -100,11 +99,11 @@ class _Basis:
 
     @property
     def shrinks(self) -> bool:
-        """Whether the last block has lost columns: then the Krylov space is nearly exhausted."""
+        """Whether the last block has fewer columns than the first. The Krylov space is then nearly exhausted."""
         return len(self.links[-1]) < len(self.squares[0])
 
     def grow(self, times: Times, noise: Noise) -> bool:
-        """Add a block. Returns False if the rows span an invariant subspace, because then there is no next block."""
+        """Add a block. Returns whether there is a next block; there is none if the rows span an invariant subspace."""
         p = self.next.shape[1]
         if self.used + p > len(self.Q):
             self.Q = np.concatenate([self.Q, np.empty((8 * p, self.Q.shape[1]))])
@@ -131,7 +130,7 @@ class _Basis:
         return len(link) > 0
 
     def ritz(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ritz values in decreasing order, and the Ritz vectors of the MAX_VECTORS largest."""
+        """All Ritz values in decreasing order, and the Ritz vectors of the MAX_VECTORS largest values."""
         size = self.used - self.known
         T, at = np.zeros((size, size)), 0
         for square, link in zip(self.squares, self.links, strict=True):
@@ -144,7 +143,7 @@ class _Basis:
         return values[::-1], self.Q[self.known : self.used].T @ E[:, : -MAX_VECTORS - 1 : -1]
 
     def bound(self, largest: float, spread: float) -> float:
-        """The smallest of the candidates FALLBACK_BOUNDS that is proven to be a bound; infinite if no candidate is proven."""
+        """The smallest candidate (FALLBACK_BOUNDS) that is proven to be a bound; infinite if no candidate is proven."""
         for candidate in largest + FALLBACK_BOUNDS * max(spread, self.noise):
             growth = _Growth(candidate)
             for square, link in zip(self.squares, [None, *self.links], strict=False):
@@ -157,16 +156,16 @@ class _Basis:
 class _Growth:
     """Lower bound ``least`` on the growth |v|^2 / |y_1|^2 for an eigenvector v with an eigenvalue of at least x.
 
-    The bound follows from block elimination of x - T. Let B_j be the links, D_j the pivots, and K_j = B_j D_j^-1 B_j'.
-    As x grows, the D_j increase and the K_j decrease. The components y_j satisfy B_j' y_(j+1) = D_j y_j, so
-    y_j' D_j y_j = y_(j+1)' K_j y_(j+1) <= mu_j y_(j+1)' D_(j+1) y_(j+1) for some number mu_j. This is repeated up to the last
-    component y_m, for which |y_m| <= 1. So |y_1|^2 is at most the product of all mu_j, times |K_(m-1)|, divided by the least
-    eigenvalue of D_1.
+    The bound follows from block elimination of x - T. Let B_j be the links, D_j the pivots, and K_j = B_j D_j^-1 B_j'. As x
+    grows, the D_j increase and the K_j decrease. The components y_j satisfy B_j' y_(j+1) = D_j y_j. Therefore
+    y_j' D_j y_j = y_(j+1)' K_j y_(j+1) <= mu_j y_(j+1)' D_(j+1) y_(j+1) for some number mu_j. This inequality is applied for
+    j = 1, 2, ... up to the last component y_m, for which |y_m| <= 1. Thus |y_1|^2 is at most the product of all mu_j, times
+    |K_(m-1)|, divided by the least eigenvalue of D_1.
     """
 
     def __init__(self, x: float):
         self.x, self.ended = x, x == -inf
-        """``ended`` is True after a pivot that is not positive definite. Then some Ritz value is above x."""
+        """``ended`` is True after a pivot that is not positive definite. A Ritz value is then above x."""
         self.least, self.product, self.root = 0.0, 0.0, np.eye(0)
 
     def add_block(self, square: np.ndarray, link: np.ndarray | None) -> None:

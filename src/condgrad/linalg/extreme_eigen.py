@@ -1,4 +1,4 @@
-"""A few smallest or largest eigenpairs of a symmetric or Hermitian array, by LAPACK, from one reduction to tridiagonal form."""
+"""A few eigenpairs of a symmetric or Hermitian array, by LAPACK. One reduction to tridiagonal form serves all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ BLOCK = 32
 
 
 class Tridiagonal:
-    """Reduction A = Q T Q* with T real and tridiagonal. It takes most of the time; a few eigenvectors of T cost little more.
+    """Reduction A = Q T Q* with T real and tridiagonal.
+
+    The reduction takes most of the time. Eigenpairs of A are then cheap, because they are computed from eigenpairs of T.
 
     Parameters
     ----------

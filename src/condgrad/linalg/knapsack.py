@@ -1,4 +1,4 @@
-"""Fractional knapsack problems: capacities are filled one after the other until a budget is used up."""
+"""Two fractional knapsack problems, solved by filling capacities one after the other until a budget is used up."""
 
 from __future__ import annotations
 

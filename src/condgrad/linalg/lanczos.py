@@ -1,9 +1,9 @@
-"""Extreme singular vectors and eigenvectors by Lanczos methods.
+"""Extreme singular vectors and eigenvectors of a matrix (an array or a structured point), by Lanczos methods.
 
-The Lanczos methods use only products with the matrix, which is an array or a structured point. This file also has single passes
-of subspace iteration and full decompositions, which return vectors and values in the same form.
+The Lanczos methods use only products with the matrix. This file also has single passes of subspace iteration and full
+decompositions. All of them return vectors and values in the same form.
 
-ARPACK is not used. For equal singular values, ARPACK restarts from random numbers that no seed controls, so two calls with the
+ARPACK is not used: for equal singular values, it restarts from random numbers that no seed controls, so that two calls with the
 same matrix give different vectors (seen with scipy 1.17 and the identity matrix).
 """
 
@@ -24,32 +24,32 @@ from condgrad.runtime.signals import heartbeat
 STEPS, KEPT = 100, 30
 """Number of Lanczos vectors before a restart, and number of Ritz vectors that a restart keeps."""
 MAX_RESTARTS = 40
-"""Maximum number of rounds in one search; every round but the first begins with a restart."""
+"""Maximum number of rounds in one search. Every round except the first begins with a restart."""
 SECOND_TRY = 3
-"""If a search does not converge within MAX_RESTARTS, a second search follows, with STEPS and KEPT multiplied by this factor."""
+"""If a search does not converge within MAX_RESTARTS rounds, a second search follows, with STEPS and KEPT times this factor."""
 ACCURACY = 1e-13
-"""If the caller asks for no accuracy, the search ends when the expected further growth of the Ritz value, relative to the value,
-is at most this."""
+"""If the caller gives no accuracy, the search ends when the expected further growth of the Ritz value is at most this share of
+the value."""
 RESIDUAL = 1e-11
-"""A Ritz value counts as fully precise if its residual, relative to the value, is at most this."""
+"""The search ends when the residual is at most this share of the Ritz value, which is then precise to all digits."""
 SURE = 1e-10
-"""If the caller asks for no accuracy, small growth ends the search only if the residual, relative to the value, is at most this.
-For if two singular values are close, a Ritz value stays near the smaller one for some steps, with a larger residual than this."""
+"""If the caller gives no accuracy, small growth ends the search only if the residual is at most this share of the Ritz value. The
+reason: if two singular values are close, a Ritz value stays near the smaller one for some steps, with a larger residual."""
 MAX_VECTORS = 16
 """Maximum number of singular triplets returned."""
 SPARE = 8
-"""Number of columns that a block has in addition to the rank that is sought."""
+"""Number of columns of a block in addition to the rank that is sought."""
 FILL = 2**33
-"""Seed of the random columns that fill up a block. No random start uses this seed, so these columns are independent of every
-start."""
+"""Seed of the random columns that are added to a block. No random start uses this seed, so that these columns are independent of
+every start."""
 NOTHING = 1e-13
-"""Singular values, or absolute eigenvalues, below this share of the largest count as rounding errors."""
+"""Singular values, or absolute eigenvalues, below this share of the largest one are taken for rounding errors."""
 RANDOM_PART = 0.5
 """Weight of the random part of a start that is biased towards given vectors."""
 
 
 class Triplets(NamedTuple):
-    """Singular triplets, A right_i = value_i left_i, with decreasing values. Only the first has the accuracy asked for.
+    """Singular triplets, A right_i = value_i left_i, with decreasing values. Only the first triplet is computed accurately.
 
     ``residual`` is the residual of the first triplet.
     """
@@ -77,13 +77,15 @@ def random_block(n: int, columns: int, seed: int = FILL) -> np.ndarray:
 
 
 def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, seed: int = 0) -> Triplets:
-    """Top singular triplet, and further Ritz triplets. ``accuracy`` is the target for the absolute error of the top value.
+    """Compute the top singular triplet, and further Ritz triplets that are less accurate.
 
-    The method is Golub-Kahan bidiagonalisation with full reorthogonalisation. The start is random (one start for each seed) and
-    biased towards the span of ``near``. Because of the random part, no singular vector is missed. The search ends when the
-    residual is at most ``accuracy``, or when the expected further growth of the value is at most ``accuracy``. That growth is
-    extrapolated from past growth, so a positive ``accuracy`` is an estimate, not a proven bound. The estimate is good enough to
-    choose a vertex. Proven bounds are in linalg/eigenvalue_bound.py.
+    ``accuracy`` is the target for the absolute error of the top value. The method is Golub-Kahan bidiagonalisation with full
+    reorthogonalisation. Its start is random (one start for each seed) and biased towards the span of ``near``. Because of the
+    random part, no singular vector is missed.
+
+    The search ends when the residual is at most ``accuracy``, or when the expected further growth of the value is at most
+    ``accuracy``. The expected growth is an extrapolation of past growth. The accuracy is therefore an estimate, not a proven
+    bound; it is good enough to choose a vertex. Proven bounds are in linalg/eigenvalue_bound.py.
     """
     for room in (1, SECOND_TRY):
         start = biased(random_block(A.shape[1], 1, seed), near)[:, 0]
@@ -98,14 +100,14 @@ def top_singular(A: Any, near: np.ndarray | None = None, accuracy: float = 0.0, 
 def top_of_gram(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return left vectors, values and right vectors of up to MAX_VECTORS top singular triplets of a small array.
 
-    Computed from the eigenvectors of A A' or A'A, whichever is smaller. The first value has full relative precision. The squares
-    of the other values have an absolute error of about machine precision times the square of the first value.
+    They are computed from the eigenvectors of A A' or A'A, whichever is smaller. The first value has full relative precision. The
+    squares of the other values have an absolute error of about machine precision times the square of the first value.
     """
     if A.shape[0] > A.shape[1]:
         right, values, left = top_of_gram(A.T)
         return left, values, right
     n, scaled = len(A), np.ldexp(A, -np.frexp(np.abs(A).max(initial=0.0))[1])
-    # scaled by a power of two: LAPACK would scale very large and very small matrices by another number, which changes bits
+    # scaled by a power of two, because LAPACK would scale a very large or very small matrix by another number, with rounding
     sought = max(n - MAX_VECTORS, 0), n - 1
     vectors = eigh(scaled @ scaled.T, subset_by_index=sought, overwrite_a=True, check_finite=False)[1]
     # the memory layout affects the last bits of products: use the layout that a checkpoint restores
@@ -116,7 +118,7 @@ def top_of_gram(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _grown(basis: _Bidiagonal | _Eigenbasis, accuracy: float) -> bool:
-    """Grow the basis, with restarts, until the vectors sought are accurate. Returns False if they are not after MAX_RESTARTS."""
+    """Grow the basis, with restarts, until its vectors are accurate. Returns False if MAX_RESTARTS rounds are not enough."""
     for again in range(MAX_RESTARTS):
         if again:
             basis.restart()
@@ -140,7 +142,7 @@ class _Bidiagonal:
         self.rest = self.largest = 0.0
 
     def grow(self, accuracy: float) -> bool:
-        """Extend the basis until the top triplet is accurate. Returns False if the basis becomes full before that."""
+        """Extend the basis until the top triplet is accurate. Returns False if the basis becomes full first."""
         U, V, B = self.U, self.V, self.B
         looks: list[tuple[int, float]] = []
         next_look = self.j + 3
@@ -159,7 +161,7 @@ class _Bidiagonal:
             self.largest = max(self.largest, B[j, j], self.rest)
             if self.rest <= 1e-14 * self.largest:
                 return True
-            if self.j == U.shape[1]:  # U spans the whole space: with this last vector the residual is 0
+            if self.j == U.shape[1]:  # U spans the whole space, so that this last vector makes the residual 0
                 B[j, j + 1], V[j + 1] = self.rest, v / self.rest
                 self.cols, self.rest = j + 2, 0.0
                 return True
@@ -212,10 +214,10 @@ class _Bidiagonal:
 
 
 def remaining_growth(looks: list[tuple[int, float]]) -> float:
-    """Estimate of how much a Ritz value will still grow, from its last three measurements (steps, value).
+    """Estimate how much a Ritz value will still grow, from its last three measurements (steps, value).
 
-    The estimate is the larger of two extrapolations. One assumes that growth is a geometric series, as for a spectrum with a gap.
-    The other assumes that the error is proportional to 1/steps^2, as for a spectrum without a gap.
+    The estimate is the larger of two extrapolations. The first assumes that growth is a geometric series, as for a spectrum with
+    a gap. The second assumes that the error is proportional to 1/steps^2, as for a spectrum without a gap.
     """
     if len(looks) < 3:
         return np.inf
@@ -240,13 +242,13 @@ def length(vector: np.ndarray) -> float:
 
 
 def _orthogonal_part(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Component of the vector orthogonal to the rows of the basis. Rounding makes a second pass necessary; two are enough."""
+    """Component of the vector orthogonal to the rows of the basis. The second pass removes rounding errors of the first."""
     vector = vector - (basis @ vector) @ basis
     return vector - (basis @ vector) @ basis
 
 
 def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray:
-    """Orthonormal basis whose span contains the columns of the block. The basis has as many columns as the block.
+    """Orthonormal basis with as many columns as the block, whose span contains the columns of the block.
 
     If the columns of the block are linearly dependent, ``fresh(n)`` provides n more columns for the missing directions.
     """
@@ -264,14 +266,14 @@ def spanned(block: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray
 
 
 def rank_of(kept: np.ndarray) -> int:
-    """Number of values that are larger than rounding errors (NOTHING times the largest value)."""
+    """Numerical rank: the number of values that are larger than rounding errors (NOTHING times the largest value)."""
     return int(np.count_nonzero(kept > NOTHING * kept.max(initial=0.0)))
 
 
 def spare_columns(values: np.ndarray, k: int, spare: int) -> np.ndarray:
-    """Indices of the first k Ritz vectors, and of those among the next ``spare`` whose values are larger than rounding errors.
+    """Indices of the first k Ritz vectors, and of up to ``spare`` further Ritz vectors.
 
-    Ritz vectors with smaller values are left out, because their directions are arbitrary.
+    Further Ritz vectors are left out if their values are rounding errors, because their directions are then arbitrary.
     """
     known = np.abs(values[: k + spare]) > NOTHING * np.abs(values).max(initial=0.0)
     known[:k] = True
@@ -282,9 +284,9 @@ Triple = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def singular_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
-    """One pass of subspace iteration from the block W: left singular vectors, values in decreasing order, right ones.
+    """One pass of subspace iteration from the block W. Returns left singular vectors, decreasing values, right singular vectors.
 
-    ``AW`` is A @ W, if the caller has computed this product already.
+    ``AW`` is the product A @ W if the caller has computed it already.
     """
     if W.shape[1] == min(A.shape):  # W must span the whole space, even if some of its columns are dependent
         W, AW = np.linalg.qr(W)[0], None
@@ -325,12 +327,12 @@ def eigen_ritz(A: Any, W: np.ndarray, AW: np.ndarray | None = None) -> Triple:
 
 
 def lowest_eigen(A: Any, k: int, near: np.ndarray | None, accuracy: float, seed: int = 0) -> Lowest:
-    """The k lowest eigenvalues of the symmetric part of A with their eigenvectors, and further Ritz pairs.
+    """Compute the k lowest eigenpairs of the symmetric part of A, and further Ritz pairs that are less accurate.
 
     The method is block Lanczos with full reorthogonalisation. The first block has k columns, so that eigenvalues of multiplicity
-    up to k are found. It is random and biased towards the span of ``near``, as in ``top_singular``. The search ends when the sum
-    of the k residual norms is at most ``accuracy``, or when the expected further decrease of the sum of the k values is at most
-    ``accuracy``.
+    up to k are found. The block is random and biased towards the span of ``near``, as in ``top_singular``. The search ends when
+    the sum of the k residual norms is at most ``accuracy``, or when the expected further decrease of the sum of the k values is
+    at most ``accuracy``.
     """
     times = partial(symmetric_times, A)
     if isinstance(A, np.ndarray):  # one product per step instead of two
@@ -359,7 +361,7 @@ class _Eigenbasis:
         self.residual, self.size = np.inf, 0.0
 
     def grow(self, accuracy: float) -> bool:
-        """Extend the basis until the k lowest eigenvalues are accurate. Returns False if the basis becomes full before that."""
+        """Extend the basis until the k lowest eigenvalues are accurate. Returns False if the basis becomes full first."""
         looks: list[tuple[int, float]] = []
         blocks, next_look = max(self.j // self.k, 1), max(self.j // self.k, 1) + 3
         while self.j + len(self.next) <= len(self.Q):
@@ -412,7 +414,7 @@ def _orthonormal(rows: np.ndarray, basis: np.ndarray, least: float) -> np.ndarra
 
     Directions in which this component has a singular value of at most ``least`` are left out.
     """
-    if len(rows) == 1:  # avoids the decompositions below, which would take longer than the products
+    if len(rows) == 1:  # faster than the decompositions below
         row = rows[0] - (basis @ rows[0]) @ basis
         length = np.linalg.norm(row)
         if length <= least:

@@ -1,10 +1,10 @@
-r"""L-BFGS: minimisation of a smooth function of a vector from its values and gradients, one iteration at a time.
+r"""L-BFGS: minimises a smooth function of a vector, using values and gradients. The caller takes one iterate after the other.
 
 The direction is -H g, where g is the gradient and H approximates the inverse Hessian. H is defined by the last pairs (s, y): s is
 the difference of two successive points, y is the difference of their gradients (Nocedal 1980). The step size satisfies the weak
-Wolfe conditions and is found by bracketing (Lewis and Overton 2013). It is doubled while the slope is too steep. If the value is
-too high, the step size is reduced to the minimum of a parabola. If the value changes only by about its rounding error, a
-condition on the slope replaces the condition on the value (Hager and Zhang 2005).
+Wolfe conditions and is found by bracketing (Lewis and Overton 2013): it is doubled while the slope is too steep, and reduced to
+the minimum of a parabola if the value is too high. If the value changes only by about its rounding error, a condition on the
+slope replaces the condition on the value (Hager and Zhang 2005).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 ARMIJO, CURVATURE = 1e-4, 0.9
-"""Constants of the Wolfe conditions. A step must achieve the share ARMIJO of the decrease that the slope predicts, and may leave
-at most the share CURVATURE of the slope."""
+"""Constants of the Wolfe conditions. A step must achieve at least the share ARMIJO of the decrease that the slope predicts, and
+leave at most the share CURVATURE of the slope."""
 MAX_TRIALS = 25
 """Maximum number of step sizes tried in one iteration."""
 FIRST_MOVE = 1e-2
-"""Maximum length of the first trial step if no pair is known, relative to the norm of the point."""
+"""Maximum length of the first trial step if there are no pairs yet, relative to the norm of the point."""
 VALUE_ROUNDING = 1e-14
 """Assumed rounding error of a function value, relative to the value."""
 
@@ -39,7 +39,7 @@ class Iterate(NamedTuple):
 
 
 def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20, dtype: Any = float) -> Iterator[Iterate]:
-    """Yield the iterates after ``start``. Ends when no step size is acceptable. Near a solution, the reason is rounding.
+    """Yield the iterates after ``start``, until no step size is acceptable. Near a solution this happens because of rounding.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20, dtype: Any
     pairs : int, default 20
         Maximum number of pairs (s, y) kept. They take the memory of 2 * pairs vectors.
     dtype : {float64, float32}, default float64
-        Type of the pairs. With float32 they take half of the memory, and directions have rounding errors of float32; points,
-        values and gradients are float64 in any case.
+        Type of the pairs. With float32 they take half of the memory, but directions have rounding errors of float32. Points,
+        values and gradients are always float64.
 
     Yields
     ------
@@ -82,7 +82,7 @@ def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20, dtype: Any
 
 
 def _next_iterate(value: Value, grad: Slope, now: Iterate, known: Pairs) -> Iterate | None:
-    """Return the iterate of one line search along -H g; None if F does not fall along it, or if no step size is acceptable."""
+    """Search along -H g. Returns the next iterate; None if F does not decrease along -H g or no step size is acceptable."""
     direction = -known.times_inverse_hessian(now.grad)
     slope = float(direction @ now.grad)
     if not slope < 0:
@@ -93,11 +93,11 @@ def _next_iterate(value: Value, grad: Slope, now: Iterate, known: Pairs) -> Iter
 
 
 class Pairs:
-    """The last pairs (s, y), and products with the inverse Hessian approximation H that they define.
+    """The last pairs (s, y), and products with the approximate inverse Hessian H that the pairs define.
 
-    H is used in its compact form (Byrd, Nocedal and Schnabel 1994). A product H g takes one product with each of the matrices S
-    and Y of the pairs, and one with each of their transposes. The inner products of S and Y with a new y are computed from their
-    known inner products with the two gradients whose difference is y.
+    H is used in its compact form (Byrd, Nocedal and Schnabel 1994). Let S and Y be the matrices with the vectors s and y. A
+    product H g takes one product with each of S, Y, S' and Y'. A new y is the difference of two gradients. Its inner products
+    with S and Y are therefore differences of inner products that are already known.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Pairs:
         self.S, self.Y = np.empty((2, most, size), dtype)
         self.SY, self.YY = np.zeros((2, most, most))
         self.Sg, self.Yg = np.zeros((2, most))
-        """Inner products of the vectors s and y of all pairs with the gradient ``at``."""
+        """Inner products of the vectors s, and of the vectors y, with the gradient ``at``."""
         self.at: np.ndarray | None = None
         self.count = self.next = 0
 
@@ -145,7 +145,7 @@ class Pairs:
         self.count, self.next = min(n + 1, len(self.S)), (i + 1) % len(self.S)
 
     def times_inverse_hessian(self, g: np.ndarray) -> np.ndarray:
-        """Return H g. The initial matrix, to which the pairs are applied, is the identity times s'y / y'y of the last pair."""
+        """Return H g. The initial matrix of the L-BFGS update is the identity times s'y / y'y of the last pair."""
         if not self.count:
             return g.copy()
         self.look_at(g)
@@ -168,8 +168,8 @@ def wolfe_step(
 ) -> Iterate | None:
     """Return the iterate at a step size that satisfies the weak Wolfe conditions.
 
-    If none of MAX_TRIALS step sizes satisfies them, return the iterate at the last step size that decreases the value
-    sufficiently. If no step size does so, return None.
+    If none of MAX_TRIALS step sizes satisfies these conditions, return the last trial that decreased the value sufficiently. If
+    there is no such trial, return None.
     """
     low, high, t, noise = 0.0, inf, first, VALUE_ROUNDING * abs(now.fun)
     best: Iterate | None = None
@@ -187,7 +187,9 @@ def wolfe_step(
                 t = 2 * t if high == inf else (low + high) / 2
                 continue
         high = t
-        if isfinite(fun):  # the minimum of the parabola through both values and the slope, but not too near to an end
+        if isfinite(
+            fun
+        ):  # the minimum of the parabola through both values and the slope, but not too near to an end point
             bend = fun - now.fun - t * slope
             guess = -slope * t**2 / (2 * bend) if bend > 0 else low
             t = min(max(guess, low + 0.1 * (high - low)), low + 0.5 * (high - low))

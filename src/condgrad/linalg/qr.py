@@ -1,18 +1,18 @@
-"""QR factorisation of blocks with many more rows than columns."""
+"""QR factorisation, fast for arrays with many more rows than columns."""
 
 from __future__ import annotations
 
 import numpy as np
 
 SMALL = 2**14
-"""Blocks with fewer entries than this are factorised by numpy's QR, which is as fast for small blocks."""
+"""Blocks with fewer entries are factorised by numpy's QR, which is as fast for small blocks."""
 
 
 def qr(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Q with orthonormal columns and R with block = Q R.
 
-    The factors are computed by two rounds of Cholesky QR. If the block has many more rows than columns, this is several times as
-    fast as Householder reflections. Householder reflections are used if the columns are nearly dependent or the block is small.
+    The factors are computed by two rounds of Cholesky QR, which is several times as fast as Householder reflections if the block
+    has many more rows than columns. If the columns are nearly dependent or the block is small, Householder reflections are used.
     """
     found = by_cholesky(block)
     return np.linalg.qr(block) if found is None else found

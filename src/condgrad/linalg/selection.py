@@ -1,7 +1,7 @@
-"""Indices of the smallest or largest entries of long arrays. Oracles use them to choose a vertex.
+"""Finds the indices of the smallest or largest entries of long arrays. Linear oracles use these indices to choose a vertex.
 
-An array is read about once, in pieces that stay in the processor's cache, and no temporary array of its size is allocated. Of
-equal entries the first one is chosen. NonFinite is raised if a selected entry would be NaN or Inf.
+The functions read an array about once, in pieces that stay in the processor's cache, without a temporary array of its size. Of
+equal entries, the first is chosen. NonFinite is raised if a selected entry is NaN or Inf.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from condgrad.checks import NonFinite
 PIECE = 1 << 16
 """Number of entries in a piece: 512 KB of float64, which fit in the second-level cache."""
 ROW = 1 << 12
-"""Number of entries in a row. To find the smallest entry of a long array, the array is divided into rows of this length, and the
-minimum of each row is computed first."""
+"""To find the smallest entry of a long array, the array is divided into rows of this number of entries, and the minimum of each
+row is computed first."""
 SAMPLE = 1 << 13
 """Approximate size of the sample from which the k-th smallest entry of a long array is estimated. If an array has less than four
 times this number of entries, the k smallest entries are selected without an estimate."""
 MARGIN = 5.0
 """Number of standard deviations that are added to the estimate of the k-th smallest entry. For an array in random order, the
-estimate is then too low about once in a million calls. In that case the entries are selected from the whole array."""
+estimate is then too low about once in a million calls. The entries are then selected from the whole array."""
 
 NARROW = 32
 """If a matrix has at most this number of columns, the minima of its rows are found column by column."""
 SHORT = 1 << 13
-"""Number of entries in a piece for which several temporary arrays are needed. The temporary arrays fit in the second-level cache
-together."""
+"""Number of entries in a piece if several temporary arrays are needed, which must fit in the second-level cache together."""
 PACKED = 8_000
-"""With at least this number of keys, a sort of whole numbers is faster than ``np.argsort``."""
+"""Minimum number of keys for which sorting them as whole numbers is faster than ``np.argsort``."""
 
 
 def largest_size(x: np.ndarray) -> float:
@@ -45,7 +44,7 @@ def finite_size(x: np.ndarray) -> float:
 
 
 def index_of_smallest(x: np.ndarray) -> int:
-    """Return the flat index of the smallest entry. If several entries are smallest, the first of them is chosen."""
+    """Return the flat index of the smallest entry. Of equal entries, the first is chosen."""
     flat = x.reshape(-1)
     if flat.flags.writeable or flat.size <= ROW:  # numpy's argmin copies an array that is read-only
         found = int(flat.argmin())
@@ -61,7 +60,7 @@ def index_of_smallest(x: np.ndarray) -> int:
 
 
 def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
-    """Return the flat index of the smallest entry of each row of x along an axis. Of several smallest, the first is chosen.
+    """Return the flat index of the smallest entry of each row of x along an axis. Of equal entries, the first is chosen.
 
     Examples
     --------
@@ -93,7 +92,7 @@ def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
 def _smallest_of_narrow_rows(rows: np.ndarray) -> np.ndarray:
     """Return the flat index of the smallest entry of each row of a matrix with few columns.
 
-    Whole columns are compared with each other, because ``argmin`` has a fixed cost for each row.
+    Whole columns are compared with each other, because ``argmin`` takes some time for each row, however short.
     """
     least, found = rows[:, 0].copy(), np.zeros(len(rows), np.int8)
     for j in range(1, rows.shape[1]):
@@ -118,7 +117,7 @@ def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> i
     Returns
     -------
     int
-        The index; the smallest index if several entries are largest.
+        The index. Of equal entries, the first is chosen.
 
     Examples
     --------
@@ -144,7 +143,7 @@ def index_of_largest_size(x: np.ndarray, weights: np.ndarray | None = None) -> i
         best = int(sizes.argmax())
         if _finite(sizes[best]) > top:
             found, top = start + best, float(sizes[best])
-    if not top > 1e-290:  # such small quotients are rounded, perhaps to 0, so that their order may be wrong
+    if not top > 1e-290:  # quotients as small as this may be rounded to 0, so that their order may be wrong
         size = finite_size(flat)
         if 0 < size < 1:
             return index_of_largest_size(flat / size, weights)
@@ -161,12 +160,12 @@ def indices_of_smallest(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarra
     k : int
         Number of entries to select, from 1 to the size of x.
     sizes : bool, default False
-        Select the k largest |x_i| instead.
+        If True, the k largest |x_i| are selected instead.
 
     Returns
     -------
     ndarray of int, shape (k,)
-        The indices. Of equal entries, the first ones are selected.
+        The indices. Of equal entries, the first are selected.
 
     Examples
     --------
@@ -190,8 +189,8 @@ def indices_of_smallest(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarra
 def indices_in_increasing_order(x: np.ndarray, k: int, sizes: bool = False) -> np.ndarray:
     """Return the flat indices of the k smallest entries (or of all entries if there are fewer), the smallest entry first.
 
-    With ``sizes``, return the flat indices of the k largest |x_i|, the largest first. Of equal entries the first ones are
-    selected, and they are returned in the order of their indices.
+    With ``sizes``, return the flat indices of the k largest |x_i|, the largest first. Of equal entries, the first are selected,
+    in the order of their indices.
 
     Examples
     --------
@@ -208,9 +207,9 @@ def indices_in_increasing_order(x: np.ndarray, k: int, sizes: bool = False) -> n
 def increasing_order(keys: np.ndarray) -> np.ndarray:
     """Return the indices that sort finite keys in increasing order. Equal keys keep their order.
 
-    Long arrays are sorted as whole numbers, which takes half of the time of ``np.argsort``: the last bits of each key are
-    replaced by the index of the key. Keys that are equal, or differ in these last bits only, must be sorted again. If there are
-    many such keys, all keys are sorted by ``np.argsort``.
+    Long arrays are sorted as whole numbers, in half of the time of ``np.argsort``. For this, the last bits of each key are
+    replaced by the index of the key. Keys that are equal, or differ in the last bits only, must then be sorted again. If there
+    are many such keys, all keys are sorted by ``np.argsort``.
 
     Examples
     --------
@@ -255,8 +254,7 @@ def increasing_order(keys: np.ndarray) -> np.ndarray:
 def by_sign(x: np.ndarray, positive: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return ``np.where(x > 0, positive, other)`` for float64 arrays of one shape without NaN.
 
-    The result is computed by operations on bits, in a fifth of the time of ``np.where``. Their time does not depend on the order
-    of the signs.
+    The result is computed by operations on bits, in a fifth of the time of ``np.where``, whatever the order of the signs.
 
     Examples
     --------
@@ -277,7 +275,7 @@ def by_sign(x: np.ndarray, positive: np.ndarray, other: np.ndarray) -> np.ndarra
 
 
 def _keys(flat: np.ndarray, sizes: bool) -> np.ndarray:
-    """The keys, of which the smallest are selected: x_i, or -|x_i| with ``sizes``."""
+    """The keys x_i, or -|x_i| with ``sizes``, so that the smallest keys are to be selected."""
     if not sizes:
         return flat
     keys = np.abs(flat)
@@ -291,7 +289,7 @@ def _up_to(piece: np.ndarray, bound: float, sizes: bool) -> np.ndarray:
 
 
 def _smallest(keys: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the k smallest keys, as increasing numbers. Of equal keys the first ones are selected."""
+    """Indices of the k smallest keys, as increasing numbers. Of equal keys, the first are selected."""
     if k == len(keys):
         _finite(keys.min())
         return np.arange(k)

@@ -1,10 +1,10 @@
-r"""BFGS over the simplex: minimisation of a smooth function of weights, one iteration at a time.
+r"""BFGS over the simplex: minimises a smooth function of weights w >= 0 with the sum 1.
 
-The weights w are not negative and have the sum 1. An iteration minimises the model <g, v - w> + (v - w)' B (v - w)/2 over all
-weights v, by the active-set method of ``simplex_qp``, and moves from w towards the minimiser, at most as far as it. So each
-iterate is in the simplex, and a weight may become 0 and positive again. B approximates the second derivatives. It is updated by
-the differences of successive weights and gradients (the BFGS formula), so that the iterates converge superlinearly once the
-weights that are 0 no longer change.
+Each iteration minimises the model <g, v - w> + (v - w)' B (v - w)/2 over all weights v, by the active-set method of
+``simplex_qp``. It then moves from w towards the minimiser of the model, or as far as this minimiser. Therefore each iterate is in
+the simplex, and a weight can become 0 and later positive again. B approximates the Hessian. The BFGS formula updates B from the
+differences of successive weights and gradients. Once the set of zero weights no longer changes, the iterates converge
+superlinearly.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ MAX_TRIALS = 8
 NOISE = 1e-12
 """Assumed rounding error of a function value, relative to the value."""
 MIN_CHANGE = 1e-9
-"""A pair changes B only if an entry of the gradient has changed by this share of its largest entry: less is mostly rounding."""
+"""B is updated only if an entry of the gradient has changed by this share of the largest entry. A smaller change is mostly
+rounding."""
 MAX_IDLE = 2
-"""Number of iterations in a row without a lower value, beyond rounding, and without a smaller gap, after which it ends."""
+"""The iteration ends after this number of iterations in a row that reduced neither the value (beyond rounding) nor the gap."""
 MIN_CURVATURE = 1e-8
-"""A pair whose curvature is at most this share of that of B does not change B: the function is not convex along the step."""
+"""B is updated only if the curvature s'y of a step s is more than this share of s'B s. If it is smaller, the function is hardly
+convex along the step."""
 
 
 def simplex_bfgs(value: Value, grad: Slope, start: Iterate, B: np.ndarray) -> Iterator[tuple[Iterate, float]]:
-    """Yield the iterates after ``start``. Ends when no step decreases the value. Near a solution, the reason is rounding.
+    """Yield the iterates after ``start``, until no step decreases the value. Near a solution this happens because of rounding.
 
-    It also ends if B is not positive definite by rounding, as it can be if atoms nearly coincide.
+    The iteration also ends if rounding errors make B indefinite, which can happen if atoms nearly coincide.
 
     Parameters
     ----------
@@ -44,15 +46,15 @@ def simplex_bfgs(value: Value, grad: Slope, start: Iterate, B: np.ndarray) -> It
     start : Iterate
         The first weights, not negative and with the sum 1, with the value and the gradient.
     B : ndarray of shape (n, n)
-        The first approximation of the second derivatives: symmetric, and not negative along differences of weights.
+        The first approximation of the Hessian: symmetric, with d'B d >= 0 for all differences d of weights.
 
     Yields
     ------
     Iterate
         From one iterate to the next, the value never increases by more than its rounding error.
     float
-        The fall along the step: minus the derivative of the value at the iterate before, along the way to the minimiser of the
-        model. Near a solution it is once to twice the distance of that iterate's value from the minimum.
+        Minus the derivative of the value at the previous iterate, in the direction of the minimiser of the model. Near a
+        solution, this is between one and two times the difference of the previous value and the minimum.
 
     Examples
     --------
@@ -66,7 +68,7 @@ def simplex_bfgs(value: Value, grad: Slope, start: Iterate, B: np.ndarray) -> It
     while idle < MAX_IDLE:
         try:
             to, slope = towards(B, now, to)
-        except LinAlgError:  # by rounding, B is not positive definite along differences of atoms that nearly coincide
+        except LinAlgError:  # rounding errors have made B indefinite along differences of atoms that nearly coincide
             return
         found = feasible_step(value, grad, now, to, slope, lowest) if slope < 0 else None
         if found is None:
@@ -81,11 +83,12 @@ def simplex_bfgs(value: Value, grad: Slope, start: Iterate, B: np.ndarray) -> It
 
 
 def towards(B: np.ndarray, now: Iterate, last: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the minimiser of the model at ``now``, and the derivative of the value along the way to it.
+    """Return the minimiser of the model at ``now``, and the derivative of the value in the direction of this minimiser.
 
-    The active-set method starts at the minimiser ``last`` of the model before: a shorter step leaves weights that are 0 there
-    positive, and to drop these atoms again, one by one, takes most of the time with hundreds of atoms. It starts at ``now.w`` if
-    the value does not fall along the way found so, which is possible by rounding alone.
+    The active-set method starts at ``last``, the minimiser of the previous model, and not at ``now.w``. If the previous step was
+    short, atoms that have weight 0 in ``last`` have a positive weight in ``now.w``. To drop hundreds of such atoms one by one
+    would take most of the time. If the value does not decrease in the resulting direction, which only rounding can cause, the
+    method starts again at ``now.w``.
     """
     level = float(now.grad @ now.w)
     C, slopes = centred(B, now.w), now.grad - level
@@ -103,15 +106,15 @@ def gap_of(now: Iterate) -> float:
 
 
 def centred(B: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return C with v'C v = (v - w)'B (v - w) for all v with the sum 1. Its entries are small where those of B nearly cancel."""
+    """Return C with v'C v = (v - w)'B (v - w) for all v with the sum 1, because the right side can lose digits."""
     Bw = B @ w
     return B - Bw - Bw[:, None] + float(Bw @ w)
 
 
 def updated(B: np.ndarray, s: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return B after the BFGS update with the pair (s, y); B itself if the curvature of the pair is not positive.
+    """Return B after the BFGS update with the pair (s, y). If the curvature of the pair is not positive, B is not changed.
 
-    Only the differences of entries of y count, because the entries of s have the sum 0.
+    The mean of y is subtracted, which does not change the curvature because the entries of s have the sum 0.
     """
     y, Bs = y - y.mean(), B @ s
     Bs -= Bs.mean()
@@ -124,11 +127,10 @@ def updated(B: np.ndarray, s: np.ndarray, y: np.ndarray) -> np.ndarray:
 def feasible_step(
     value: Value, grad: Slope, now: Iterate, to: np.ndarray, slope: float, lowest: float
 ) -> Iterate | None:
-    """Return an iterate between ``now`` and the weights ``to`` with a sufficiently lower value; None if there is none.
+    """Return an iterate between ``now`` and the weights ``to`` with a sufficiently lower value; None if none is found.
 
-    ``slope`` is the derivative of the value along the way, ``lowest`` the lowest value so far.
-    If the value changes only by about its rounding error, a condition on the slope replaces the condition on the value (Hager and
-    Zhang 2005).
+    ``slope`` is the derivative of the value from ``now`` towards ``to``, and ``lowest`` is the lowest value so far. If the value
+    changes only by about its rounding error, a condition on the slope replaces the condition on the value (Hager and Zhang 2005).
     """
     t, noise = 1.0, NOISE * abs(now.fun)
     for _ in range(MAX_TRIALS):

@@ -1,4 +1,4 @@
-"""Projections onto the simplex: for one vector, and for all rows of an array along an axis."""
+"""Projection onto the simplex, of one vector or of all rows of an array along an axis."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def onto_simplex(x: np.ndarray, radius: float) -> np.ndarray:
-    """The point nearest to x with entries >= 0 that sum to ``radius``: max(x - theta, 0), where theta is found by sorting."""
+    """Return the point nearest to x with entries >= 0 and the sum ``radius``: max(x - theta, 0), with theta found by sorting."""
     shifted = x - x.max()  # does not change the projection, and avoids large numbers in the sums below
     falling = np.sort(shifted, axis=None)[::-1]
     thetas = (np.cumsum(falling) - radius) / np.arange(1, x.size + 1)
@@ -15,7 +15,7 @@ def onto_simplex(x: np.ndarray, radius: float) -> np.ndarray:
 
 
 def onto_simplices(x: np.ndarray, radius: float, axis: int) -> np.ndarray:
-    """The array nearest to x with entries >= 0 whose sums along an axis are all ``radius``: :func:`onto_simplex` for each row."""
+    """Apply :func:`onto_simplex` to each row of x along an axis."""
     x = np.moveaxis(x, axis, -1)
     shifted = x - x.max(axis=-1, keepdims=True)
     falling = -np.sort(-shifted, axis=-1)

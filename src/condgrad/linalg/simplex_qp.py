@@ -1,7 +1,7 @@
-"""The small quadratic programme of the corrective inner solver: min w' gram w / 2 - pull' w over the simplex.
+"""Active-set method for the quadratic programme min_w w' gram w / 2 - pull' w over the unit simplex.
 
-The variables w are the weights of atoms, ``gram`` is the Gram matrix of the atoms, and ``pull`` has their inner products with a
-point z. The minimiser gives the point nearest to z in the convex hull of the atoms.
+The corrective inner solver uses it to find the point of a convex hull of atoms that is nearest to a point z. The entries of w are
+the weights of the atoms, ``gram`` is the Gram matrix of the atoms, and ``pull`` has the inner products of the atoms with z.
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from scipy.linalg.lapack import dtpqrt, dtrtrs
 from condgrad.storage.stored import check_array, stored
 
 INDEPENDENT = 1e-13
-"""Atoms count as affinely dependent if a squared diagonal entry of the Cholesky factor R is at most this share of the same entry
-of R'R. The atom of that entry then lies nearly in the affine hull of the atoms before it."""
+"""Atoms are treated as affinely dependent if R_ii^2 <= INDEPENDENT (R'R)_ii for a diagonal entry of the Cholesky factor R. Atom i
+then lies nearly in the affine hull of the atoms before it."""
 RIDGE = 1e-10
-"""Number added to the diagonal for dependent atoms, relative to the mean squared norm of the atoms times their number. The ridge
-makes steps shorter than the best ones. The value still decreases, and steps are repeated until the value stops decreasing."""
-LARGER = 1e3
-"""If the squared norm of a new atom is more than this factor times the shift, the shift and the factor are computed again."""
-SEVERAL, MAX_ROUNDS = 4, 8
-"""If the value decreases along at least SEVERAL atoms without weight, the active atoms are guessed in at most MAX_ROUNDS rounds
-(:func:`guessed`), each of which computes one factor; else the atoms become active one by one."""
+"""Number added to the diagonal of the matrix of dependent atoms, relative to the mean squared norm of the atoms times their
+number. With a ridge a step does not reach the minimum, but the value still decreases. Steps are repeated until it stops
+decreasing."""
+MAX_NORM_RATIO = 1e3
+"""If the squared norm of a new atom is more than this factor times the shift, the shift is too small for the new atom. The shift
+and the factor are then computed again."""
+MIN_GUESSED = 4
+"""If the value decreases along at least this number of atoms with weight 0, the function :func:`guessed` guesses which atoms are
+active at the minimiser. Otherwise atoms become active one by one."""
+MAX_ROUNDS = 8
+"""Maximum number of rounds of a guess. Each round computes one Cholesky factor."""
 BLOCK = 8
 """Block size of the LAPACK routine that removes an atom from a factor by a QR factorisation."""
 EPS = float(np.finfo(float).eps)
@@ -48,8 +52,8 @@ class Factor:
     """Cholesky factor R'R = gram + shift + ridge I of the atoms with the indices ``index``, in this order.
 
     ``shift`` is added to every entry of the Gram matrix. The shift does not change the minimiser, because the weights sum to 1.
-    It makes the matrix positive definite if the atoms are affinely independent. If the atoms are affinely dependent, ``ridge`` is
-    added to the diagonal. ``ones`` is the solution of R' ones = 1; it is computed if it is not given.
+    If the atoms are affinely independent, the shifted matrix is positive definite. If the atoms are affinely dependent, ``ridge``
+    is added to the diagonal. ``ones`` is the solution of R' ones = 1, computed by default.
     """
 
     index: np.ndarray
@@ -63,9 +67,9 @@ class Factor:
             object.__setattr__(self, "ones", dtrtrs(self.R, np.ones(len(self.index)), trans=1)[0])
 
     def with_atom(self, gram: np.ndarray, new: int) -> Factor:
-        """The factor with one more atom; the cost is quadratic in the number of atoms."""
+        """Return the factor with the atom ``new`` added. The cost is quadratic in the number of atoms."""
         k = len(self.index)
-        if gram[new, new] > LARGER * self.shift:
+        if gram[new, new] > MAX_NORM_RATIO * self.shift:
             return factored(gram, np.append(self.index, new))
         above = dtrtrs(self.R, gram[self.index, new] + self.shift, trans=1)[0]
         own = gram[new, new] + self.shift
@@ -78,7 +82,7 @@ class Factor:
         return Factor(np.append(self.index, new), R, self.shift, self.ridge, ones)
 
     def without(self, j: int) -> Factor:
-        """The factor without the atom ``index[j]``; the cost is quadratic in the number of atoms."""
+        """Return the factor without the atom ``index[j]``. The cost is quadratic in the number of atoms."""
         k = len(self.index)
         R = np.zeros((k - 1, k - 1), order="F")
         R[:j, :j], R[:j, j:] = self.R[:j, :j], self.R[:j, j + 1 :]
@@ -87,13 +91,13 @@ class Factor:
         return Factor(np.delete(self.index, j), R, self.shift, self.ridge)
 
     def direction(self, slope: np.ndarray) -> np.ndarray:
-        """The minimiser d of d' gram d / 2 + slope' d subject to sum d = 0."""
+        """Return the minimiser d of d' gram d / 2 + slope' d subject to sum d = 0."""
         y = dtrtrs(self.R, slope, trans=1)[0]
         return dtrtrs(self.R, (y @ self.ones) / (self.ones @ self.ones) * self.ones - y)[0]
 
 
 def factored(gram: np.ndarray, index: np.ndarray) -> Factor:
-    """The factor of the atoms ``index``, with a ridge if they are affinely dependent."""
+    """Compute the factor of the atoms ``index``. If the atoms are affinely dependent, the factor has a ridge."""
     inside = gram[np.ix_(index, index)]
     shift = mean_square(inside)
     try:
@@ -111,7 +115,7 @@ def mean_square(gram: np.ndarray) -> float:
 
 
 def ridged(gram: np.ndarray, index: np.ndarray) -> Factor:
-    """The factor of the atoms ``index`` with a ridge, for atoms that are affinely dependent."""
+    """Compute the factor of the atoms ``index`` with a ridge, for atoms that are affinely dependent."""
     inside = gram[np.ix_(index, index)]
     shift = mean_square(inside)
     ridge = RIDGE * shift * len(index)
@@ -123,13 +127,15 @@ def ridged(gram: np.ndarray, index: np.ndarray) -> Factor:
 def nearest_weights(
     gram: np.ndarray, pull: np.ndarray, weights: np.ndarray, known: Factor | None = None
 ) -> tuple[np.ndarray, Factor]:
-    """The minimiser w of the quadratic programme, and the Cholesky factor of the atoms with a positive weight in w.
+    """Solve the quadratic programme by an active-set method that starts at the given weights (Wolfe 1976).
 
-    The method is an active-set method from the given weights (Wolfe 1976). The active atoms are those with a positive weight.
-    First the weights of the active atoms are optimised (:func:`walked`). Then the atom along which the value decreases fastest
-    becomes active, and the weights are optimised again. The method ends when the value decreases along no atom. If it decreases
-    along several, the active atoms are first guessed (:func:`guessed`). ``known`` is a factor from an earlier call. It is used if
-    its atoms are the active atoms.
+    An atom is active if its weight is positive. First the weights of the active atoms are optimised (:func:`walked`). Then the
+    atom along which the value decreases fastest becomes active, and the weights are optimised again. The method ends when the
+    value decreases along no atom. If the value at first decreases along several atoms, :func:`guessed` guesses the active atoms.
+
+    ``known`` is a factor from an earlier call. It is used if it is the factor of the active atoms.
+
+    Returns the minimiser w, and the Cholesky factor of the atoms that are active in w.
     """
     used = np.flatnonzero(weights > 0)
     if known is None or not np.array_equal(np.sort(known.index), used):
@@ -145,7 +151,7 @@ def nearest_weights(
         if slope[steepest] >= level - noise or value >= last:  # a smaller decrease is a rounding error
             return w, known
         guess = None
-        if last == np.inf and np.count_nonzero((slope < level - noise) & (w == 0)) >= SEVERAL:
+        if last == np.inf and np.count_nonzero((slope < level - noise) & (w == 0)) >= MIN_GUESSED:
             guess = guessed(gram, pull, np.flatnonzero((slope < level - noise) | (w > 0)), noise)
         last = value
         if guess is not None and float(guess[1] @ guess[0] - pull @ guess[0]) / 2 < value:
@@ -159,11 +165,13 @@ def nearest_weights(
 def guessed(
     gram: np.ndarray, pull: np.ndarray, active: np.ndarray, noise: float
 ) -> tuple[np.ndarray, np.ndarray, Factor] | None:
-    """Weights, slope and factor from a guess of the active atoms, which begins with the indices ``active``; None if it fails.
+    """Guess the atoms that are active at the minimiser, starting with the atoms ``active``.
 
-    In each round the value is minimised over the affine hull of the active atoms. Those with a negative weight are dropped, all
-    at once. If there are none, all atoms along which the value decreases become active. The guess may be wrong, as the value can
-    rise from round to round, and the rounds can be too few; the caller compares values and continues with single atoms.
+    Each round minimises the value over the affine hull of the active atoms. If some of the weights are negative, all atoms with a
+    negative weight are dropped. If no weight is negative, all atoms along which the value decreases become active.
+
+    Returns the weights, the slope at these weights and the factor; None if weights stay negative in all rounds. The guess can be
+    wrong. The caller therefore compares the values, and continues with single atoms.
     """
     found = None
     for _ in range(MAX_ROUNDS):
@@ -189,12 +197,13 @@ def guessed(
 def walked(
     gram: np.ndarray, pull: np.ndarray, w: np.ndarray, slope: np.ndarray, known: Factor
 ) -> tuple[np.ndarray, np.ndarray, Factor]:
-    """The minimiser over the atoms of the factor, reached from w; atoms whose weight becomes 0 on the way are dropped.
+    """Optimise the weights of the atoms of the factor ``known``, starting at w. Atoms whose weight becomes 0 are dropped.
 
     Each step goes towards the minimiser over the affine hull of the atoms, which is the solution of a linear system. The step
-    ends early if a weight becomes 0. The step is computed from the slopes at w. So rounding errors of the factor change a step
-    a little, but not the point at which the steps end. ``slope`` is gram w - pull at the given w. The function returns the
-    minimiser, the slope at the minimiser, and the factor of the remaining atoms.
+    ends early if a weight becomes 0. The step is computed from the slope at w. Rounding errors of the factor therefore change a
+    step a little, but not the point at which the steps end. ``slope`` is gram w - pull at the given w.
+
+    Returns the weights, the slope at these weights, and the factor of the remaining atoms.
     """
     w = w.copy()
     while len(known.index) > 1:
@@ -217,7 +226,7 @@ def walked(
 
 
 def renumbered(factor: Factor, used: np.ndarray) -> Factor | None:
-    """The factor with the atoms ``used`` (increasing indices) renumbered from 0; None if its atoms are others."""
+    """Renumber the atoms ``used`` (increasing indices) of a factor from 0. None if ``used`` are not the factor's atoms."""
     if not np.array_equal(np.sort(factor.index), used):
         return None
     return replace(factor, index=np.searchsorted(used, factor.index))

@@ -1,4 +1,4 @@
-"""Points: numpy arrays, and structured points that support addition, scaling and ``inner``."""
+"""Types of points other than numpy arrays, such as low-rank matrices. They support addition, scaling and inner products."""
 
 from condgrad.points.active_set import ActiveSet
 from condgrad.points.base import Structured, distance2, inner, norm2

@@ -1,4 +1,4 @@
-"""ActiveSet: a point as a convex combination of atoms, with the atoms and their weights stored."""
+"""The class `ActiveSet`: a point that is stored as a convex combination of atoms, with their weights."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _validate(active: ActiveSet) -> None:
 @stored(validate=_validate)
 @dataclass(frozen=True, eq=False)
 class ActiveSet:
-    """A point as a convex combination of atoms, with the Gram matrix of the atoms.
+    """A convex combination of atoms, with the atoms, their weights and their Gram matrix.
 
-    The corrective inner solver and methods with away steps keep an active set between their steps. Build an active set with
-    :meth:`at`. An active set is immutable: methods that change atoms or weights return a new active set, which shares the arrays
-    of the atoms. Sparse atoms stay sparse: the inner product of a sparse atom with a point takes time proportional to the number
-    of stored entries of the atom.
+    The corrective inner solver and methods with away steps keep an active set from step to step. Build an active set with
+    :meth:`at`. An active set is immutable: a method that changes atoms or weights returns a new active set, which shares the
+    arrays of the atoms. Sparse atoms stay sparse, so that the inner product of a sparse atom with a point takes time proportional
+    to the number of its stored entries.
 
     Attributes
     ----------
@@ -48,9 +48,9 @@ class ActiveSet:
     weights : ndarray of shape (n_atoms,)
         Weights of the convex combination: not negative, with the sum 1.
     factor : Factor, default None
-        Cholesky factor of the Gram matrix of the atoms with positive weight. The next call of :meth:`nearest` starts from it.
+        Cholesky factor of the Gram matrix of the atoms with positive weight. The next call of :meth:`nearest` reuses it.
     x : Point, default None
-        The convex combination, if it is known already. If it is None, :meth:`point` computes it.
+        The convex combination. If it is None, :meth:`point` computes it.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class ActiveSet:
 
     @classmethod
     def at(cls, x: Any, origin: bool = True) -> ActiveSet:
-        """The active set with x as its only atom.
+        """Make an active set with x as its only atom.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class ActiveSet:
         return self.atoms[i] if self.origin is None else self.origin + self.atoms[i]
 
     def find(self, x: Any) -> int | None:
-        """Index of the atom that equals x; None if there is none."""
+        """Index of the atom that equals x; None if no atom equals x."""
         atom = self.from_origin(x)
         if (digest := key(atom)) is not None:
             return self._numbers().get(digest)
@@ -105,7 +105,7 @@ class ActiveSet:
         return next((int(i) for i in alike if norm2(self.atoms[i] - atom) == 0.0), None)
 
     def _numbers(self) -> dict[bytes | None, int]:
-        """Dictionary from the key of an atom (its hash, see ``stack.key``) to the index of the atom. Computed once, then kept."""
+        """Dictionary from the hash of an atom (``stack.key``) to the index of the atom. It is computed once."""
         numbers = vars(self).get("_by_key")
         if numbers is None:
             numbers = {key(atom): i for i, atom in reversed(list(enumerate(self.atoms)))}
@@ -113,7 +113,7 @@ class ActiveSet:
         return numbers
 
     def from_origin(self, x: Any) -> Any:
-        """x minus the origin, if there is one."""
+        """x minus the origin, or x if there is no origin."""
         return x if self.origin is None else x - self.origin
 
     def point(self) -> Any:
@@ -128,11 +128,11 @@ class ActiveSet:
         return replace(self, x=None).point() if self.atoms.all_sparse else self.point()
 
     def with_atom(self, atom: Any) -> ActiveSet:
-        """The active set with this atom appended, with weight 0."""
+        """Append an atom with weight 0."""
         return self.with_atoms([atom])
 
     def with_atoms(self, atoms: Sequence[Any]) -> ActiveSet:
-        """The active set with these atoms appended in the given order, each with weight 0."""
+        """Append atoms in the given order, each with weight 0."""
         if self.origin is not None and not all(isinstance(atom, np.ndarray) for atom in atoms):
             return self._without_origin().with_atoms(atoms)
         if self.origin is not None:
@@ -153,18 +153,18 @@ class ActiveSet:
         return made
 
     def _without_origin(self) -> ActiveSet:
-        """The same point without an origin: nothing is subtracted from the atoms."""
+        """The same convex combination without an origin, so that nothing is subtracted from the atoms."""
         first, *rest = (self.atom(i) for i in range(len(self.atoms)))
         made = ActiveSet.at(first, origin=False).with_atoms(rest)
         return replace(made, weights=self.weights, x=self.x)
 
     def with_weights(self, weights: Any) -> ActiveSet:
-        """The active set with other weights; atoms of weight 0 are dropped.
+        """Replace the weights, and drop the atoms of weight 0.
 
         Parameters
         ----------
         weights : array-like of shape (n_atoms,)
-            Not negative, with the sum 1.
+            The new weights: not negative, with the sum 1.
 
         Returns
         -------
@@ -179,7 +179,7 @@ class ActiveSet:
         return self._kept(given, None, np.flatnonzero(given))
 
     def products(self, direction: Any) -> np.ndarray:
-        """Inner products of a direction with all elements of ``atoms`` (from which the origin is subtracted).
+        """Inner products of a direction with all elements of ``atoms``, that is, with the atoms minus the origin.
 
         Parameters
         ----------
@@ -193,11 +193,11 @@ class ActiveSet:
         return self.atoms.products(direction)
 
     def nearest(self, z: Any) -> ActiveSet:
-        """The active set of the point nearest to z in the convex hull of the atoms; atoms of weight 0 are dropped."""
+        """Find the point of the convex hull of the atoms that is nearest to z. Atoms of weight 0 are dropped."""
         return self.nearest_by_products(self.atoms.products(self.from_origin(z)))[0]
 
     def nearest_by_products(self, products: np.ndarray) -> tuple[ActiveSet, np.ndarray]:
-        """Like :meth:`nearest`, but z is given by its inner products only.
+        """Like :meth:`nearest`, but z is given by its inner products with the atoms.
 
         Parameters
         ----------

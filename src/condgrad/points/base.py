@@ -1,4 +1,4 @@
-"""Inner products and distances of points, and the base class of structured points."""
+"""Inner products and distances of points (arrays or structured points), and the base class `Structured` of structured points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 PIECE = 2**16
-"""Number of entries in a piece. ``distance2`` subtracts large arrays piece by piece."""
+"""``distance2`` subtracts large arrays in pieces of this number of entries."""
 
 
 def inner(x: Any, y: Any) -> float:
@@ -42,7 +42,7 @@ def distance2(x: Any, y: Any) -> float:
         return y.distance2(x)
     if x.size <= PIECE or x.shape != y.shape:
         return norm2(x - y)
-    # in pieces that fit in the processor's cache, so that no array of the size of x is allocated
+    # in pieces that fit in the processor's cache, without an array of the size of x
     x, y = x.reshape(-1), y.reshape(-1)
     return sum(norm2(x[i : i + PIECE] - y[i : i + PIECE]) for i in range(0, x.size, PIECE))
 
@@ -112,7 +112,7 @@ class Structured(ABC):
         """The point as an array."""
 
     def low_rank_part(self) -> Any:
-        """The low-rank part of a matrix, as a LowRank. Only spectral sets use this method."""
+        """The part of a matrix that is stored as a LowRank. Only spectral sets use this method."""
         raise TypeError(f"A {type(self).__name__} has no part of low rank, which spectral sets need: use another set.")
 
     def distance2(self, other: Any) -> float:
@@ -156,7 +156,7 @@ class Structured(ABC):
 
 
 def same(a: Any, b: Any) -> bool:
-    """Return whether a and b are equal. They may be points or any other values; two arrays must agree in all entries."""
+    """Whether two points, or two other values, are equal. Arrays are equal if all entries agree."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.array_equal(a, b)
     return a is b or bool(a == b)

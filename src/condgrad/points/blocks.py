@@ -1,4 +1,4 @@
-"""Points of a product of sets: a tuple of blocks, each an array or a structured point of its own."""
+"""The class `Blocks`: points of a product of sets. Each block is an array or a structured point."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _validate(x: Blocks) -> None:
 
 @stored(fields=("blocks", "names", "shape"), validate=_validate)
 class Blocks(Structured):
-    """A point made of blocks, such as a matrix and a vector, which keep their own structure.
+    """A point made of blocks, such as a matrix and a vector. Each block keeps its own structure.
 
     Points of a :class:`condgrad.Product` are of this class. Sums, multiples and inner products are computed block by block.
     Conversion to an array gives the vector of all entries, one block after the other. The sum of a ``Blocks`` and such a vector
@@ -73,7 +73,7 @@ class Blocks(Structured):
 
     @classmethod
     def of(cls, blocks: tuple[Any, ...], names: tuple[str, ...] | None = None) -> Blocks:
-        """The point with these blocks (arrays or structured points). The blocks are neither checked nor copied."""
+        """Make a point of blocks (arrays or structured points), which are neither checked nor copied."""
         made = cls.__new__(cls)
         made._set(blocks, names)
         return made
@@ -94,16 +94,16 @@ class Blocks(Structured):
 
     @property
     def dtype(self) -> np.dtype:
-        """The type with the lowest precision among the blocks; a structured block without a dtype counts as float64."""
+        """The type of the block with the lowest precision. A structured block without a dtype is taken for float64."""
         types = [np.dtype(getattr(block, "dtype", float)) for block in self.blocks]
         return max(types, key=lambda one: float(np.finfo(one).eps))
 
     def map(self, function: Callable[[Any], Any]) -> Blocks:
-        """Apply a function to each block, and return the point with the results as its blocks."""
+        """Apply a function to each block. The results are the blocks of the new point."""
         return Blocks.of(tuple(map(function, self.blocks)), self.names)
 
     def like(self, given: Any, what: str = "The point") -> Blocks:
-        """Copy given numbers into a new point whose blocks have the same names and shapes as the blocks of this point.
+        """Copy numbers into a new point, with blocks of the same names and shapes as this point.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class Blocks(Structured):
         return split(flat, [tuple(block.shape) for block in self.blocks])
 
     def uncached(self) -> Blocks:
-        """A new object for the same point. Low-rank blocks become new objects too, because a run merges their terms in place."""
+        """Copy of the point. Low-rank blocks are copied too, because a run merges their terms in place."""
         return self.map(lambda block: block.uncached() if hasattr(block, "uncached") else block)
 
     def scaled(self, factor: float) -> Blocks:

@@ -1,4 +1,4 @@
-"""Low-rank matrices U V', stored as the factors U and V."""
+"""The class `LowRank`: a low-rank matrix U V', stored as the factors U and V."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from condgrad.runtime.cache import active, in_run
 from condgrad.storage.stored import check_array, stored
 
 MAX_TERMS = 16
-"""Maximum number of products U V' in a linear combination. A sum with more products is merged into one product."""
+"""Maximum number of products U V' in a linear combination. A combination of more products is merged into one product."""
 
 CANCELLATION_RATIO = 1e-6
-"""A squared norm below this share of its largest term has lost digits by cancellation. The squared norm is then computed again,
-without cancellation, so that a small difference of large points keeps its digits and no squared norm is negative."""
+"""If a squared norm is below this share of its largest term, it has lost digits by cancellation. It is then computed again by a
+formula without cancellation. A small difference of large points thus keeps its digits, and no squared norm is negative."""
 
 
 def _validate_factors(factors: Factors) -> None:
@@ -32,7 +32,7 @@ def _validate_factors(factors: Factors) -> None:
 
 @stored(fields=("U", "V", "base"), validate=_validate_factors)
 class Factors:
-    """Immutable product U V'. Its norm, distances and values on patterns are cached by ``runtime.cache.active()``, not here."""
+    """Immutable product U V'. Its norm, distances and entries are cached in the cache of the run (``runtime.cache.active()``)."""
 
     __slots__ = ("U", "V", "__weakref__", "base")
 
@@ -57,7 +57,7 @@ class Factors:
         return found
 
     def distance2(self, other: Factors) -> float:
-        """Return |self - other|^2. The number is cached, because the length of a step is needed more than once."""
+        """Return |self - other|^2. The number is cached, because a step needs its own length more than once."""
         known = active().numbers
         found = known.get(self, other)
         if found is None:
@@ -70,9 +70,9 @@ class Factors:
         return found
 
     def at(self, pattern: Pattern, known: np.ndarray | None = None) -> np.ndarray:
-        """Return the entries of U V' on the pattern, from the cache or else computed and then cached.
+        """Return the entries of U V' on the pattern. If the cache does not have them, they are computed and cached.
 
-        ``known`` is the array of these entries if the caller has computed them already. It is used if the cache has none.
+        ``known`` has these entries if the caller has computed them already.
         """
         recent = active().values(pattern)
         values = recent.use(self)
@@ -86,7 +86,7 @@ class Factors:
         return self in active().values(pattern)
 
     def __reduce__(self) -> Any:
-        """Pickle and copy call the constructor with these arguments, so that the arrays of the new object are read-only too."""
+        """Make pickle and copy call the constructor, so that the arrays of the new object are read-only too."""
         return Factors, (self.U, self.V, self.base)
 
 
@@ -99,20 +99,21 @@ def _validate_low_rank(x: LowRank) -> None:
 
 @stored(fields=("terms", "shape"), validate=_validate_low_rank)
 class LowRank(Structured):
-    """Low-rank matrix X = U V', or a linear combination of a few such products, evaluated lazily.
+    """Low-rank matrix X = U V', or a linear combination of a few such products (its terms).
 
-    If U and V are both float32 they stay float32; otherwise both become float64. Products, norms and compressed sums are computed
-    in float64 in both cases, so that only U and V themselves are rounded to float32.
+    If U and V are both float32, they stay float32; otherwise both become float64. Products, norms and compressed sums are always
+    computed in float64, so that only U and V themselves are rounded to float32.
 
-    Inner products and norms take O((m + n) r^2) operations, and values on a pattern take O(entries r). For a linear combination,
-    inner products, norms and values are computed from those of the products U V' in it (its terms). A combination of many terms
-    is merged into one product. The product is compressed (by QR and a small SVD) if it has more than twice as many columns as
-    after the last compression.
+    Inner products and norms take O((m + n) r^2) operations, and entries on a pattern take O(entries r). The inner products,
+    norms and entries of a linear combination are sums over its terms. A combination of many terms is merged into one product.
+    The product is compressed (by QR and a small SVD) if it has more than twice as many columns as after the last compression.
 
     Parameters
     ----------
     U : array_like of float, shape (m, r)
+        Left factor.
     V : array_like of float, shape (n, r)
+        Right factor.
 
     Raises
     ------
@@ -147,10 +148,7 @@ class LowRank(Structured):
         self._set_terms(*state)
 
     def uncached(self) -> LowRank:
-        """Return a new object for the same matrix.
-
-        A run may merge the terms of the new object in place without changing this one.
-        """
+        """Copy of the matrix. A run may merge the terms of the copy in place without changing this object."""
         return LowRank._of(self.terms, self.shape)
 
     @classmethod
@@ -161,7 +159,7 @@ class LowRank(Structured):
 
     @classmethod
     def of_factors(cls, U: np.ndarray, V: np.ndarray) -> LowRank:
-        """Return LowRank(U, V) without copying: U and V become read-only, so no other code may write to them."""
+        """Make a LowRank without copying U and V. They become read-only, so that no other code can write to them."""
         return cls._of(((1.0, Factors(U, V)),), (len(U), len(V)))
 
     @classmethod
@@ -210,11 +208,11 @@ class LowRank(Structured):
         return self.factors()
 
     def svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the SVD, truncated to the numerical rank: left singular vectors, decreasing values, right singular vectors."""
+        """Return the SVD, truncated to the numerical rank: left singular vectors, singular values, right singular vectors."""
         return svd(*self.factors())
 
     def compressed(self) -> LowRank:
-        """Return the same matrix as one product U V'. U and V have orthogonal columns, as many as the numerical rank."""
+        """Return the same matrix as one product U V' with orthogonal columns. Their number is the numerical rank."""
         left, sigma, right = self.svd()
         return LowRank(left * sigma, right)
 
@@ -235,10 +233,10 @@ class LowRank(Structured):
         return total
 
     def _should_merge(self) -> bool:
-        """Return whether the terms are to be merged in place.
+        """Whether the terms should be merged in place.
 
-        Terms are merged only during a run: no other thread uses the points of a run. Outside of runs, another thread may use the
-        point at the same time.
+        Terms are merged only during a run, because no other thread uses the points of a run. Outside of a run, another thread may
+        use the point at the same time.
         """
         return in_run() and (len(self.terms) > 1 or (bool(self.terms) and self.terms[0][0] != 1.0))
 
@@ -260,10 +258,9 @@ class LowRank(Structured):
         return factors
 
     def cached_at(self, pattern: Pattern) -> np.ndarray:
-        """Return the entries on the pattern. During a run they are cached, and reused for points that are computed from this one.
+        """Return the entries on the pattern. During a run they are cached, and reused for points computed from this point.
 
-        The entries on a float32 pattern are not cached. If new entries were computed from cached ones, rounding errors would add
-        up.
+        Entries on a float32 pattern are not cached, because the rounding errors of reused entries would add up.
         """
         values = self.at(pattern)
         if pattern.dtype != np.float32 and self._should_merge():
@@ -271,7 +268,7 @@ class LowRank(Structured):
         return values
 
     def at(self, pattern: Pattern) -> np.ndarray:
-        """Return the entries on the pattern; cached values of the terms are reused."""
+        """Return the entries on the pattern. Cached entries of the terms are reused."""
         self.same_shape(pattern)
         terms = self.terms
         if not terms:
@@ -287,7 +284,7 @@ class LowRank(Structured):
         return read_only(total)
 
     def at_entries(self, pattern: Pattern, entries: np.ndarray) -> np.ndarray:
-        """Return the values at the entries of the pattern with the indices ``entries``. The cost grows with len(entries) only."""
+        """Return the entries of the pattern that have the indices ``entries``. The cost is proportional to len(entries)."""
         self.same_shape(pattern)
         total = np.zeros(len(entries))
         for c, f in self.terms:
@@ -327,15 +324,15 @@ class LowRank(Structured):
 
 
 def wide(block: np.ndarray) -> np.ndarray:
-    """Return a float64 copy of a float32 block. Any other block is returned unchanged."""
+    """Convert a float32 array to float64. Other arrays are returned unchanged."""
     return block.astype(float) if block.dtype == np.float32 else block
 
 
 def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) -> float:
     """Return |U V' - P Q'|^2 for products that nearly cancel.
 
-    Let T minimise |P T - U|. The difference is (U - P T) V' + P (V T' - Q)'. Both summands are small, and up to rounding they
-    are orthogonal to each other. So the sum of their squared norms loses no digits.
+    Let T minimise |P T - U|. The difference is (U - P T) V' + P (V T' - Q)'. Both summands are small, and they are orthogonal up
+    to rounding. The sum of their squared norms therefore loses no digits.
     """
     T = np.linalg.pinv(P.T @ P, hermitian=True) @ (P.T @ U)
     A, B = U - P @ T, V @ T.T - Q
@@ -344,7 +341,7 @@ def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) 
 
 
 def svd(U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the SVD of U V', truncated to the numerical rank: left singular vectors, decreasing values, right ones."""
+    """Return the SVD of U V', truncated to the numerical rank: left singular vectors, singular values, right singular vectors."""
     (left, R), (right, S) = qr(wide(U)), qr(wide(V))
     P, sigma, Ot = np.linalg.svd(R @ S.T)
     k = int(np.sum(sigma > 1e-15 * max(len(U), len(V)) * sigma[0])) if sigma.size else 0

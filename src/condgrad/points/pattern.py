@@ -1,4 +1,4 @@
-"""The sparsity pattern of the observed entries. All sparse matrices with the same observations share one pattern."""
+"""The class `Pattern`: the positions of the observed entries of a matrix, shared by all sparse matrices with these positions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 from condgrad import kernels
 
 MAX_STRIPE_COLUMNS = 5000
-"""Maximum number of columns in a stripe. A product with the transpose is computed stripe by stripe, so that the stripe's part of
-the result fits in the processor's cache. In narrower stripes, a row would have too few entries to be prefetched."""
+"""Maximum number of columns in a stripe. A product with the transpose is computed stripe by stripe, so that the result of one
+stripe fits in the processor's cache. Narrower stripes are slower: a row then has too few entries in a stripe to be prefetched."""
 MAX_CACHED = 2
 """Maximum number of points whose values on the pattern are cached at the same time."""
 MANY_ENTRIES = 2**22
-"""A pattern with more entries than this caches the values of one point only, to save memory."""
+"""On a pattern with more entries, the values of only one point are cached, to save memory."""
 PIECE_ENTRIES = 2**18
-"""Maximum number of entries in a piece of more than one row (see ``Pattern.pieces``). Up to four float64 arrays of this length
-exist at a time: 8 MB."""
+"""Maximum number of entries in a piece that has more than one row (see ``Pattern.pieces``). Up to four float64 arrays of this
+length, 8 MB, exist at the same time."""
 
 
 class Pattern:
     """Positions of the entries of a sparse matrix in CSR order, with stripes of columns for products with the transpose.
 
-    Indices are int32 if they fit, else int64. Products with the matrix and with its transpose read the same arrays: there is no
-    transposed copy.
+    Indices are int32 if possible, else int64. Products with the matrix and with its transpose read the same arrays, so that no
+    transposed copy is needed.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class Pattern:
     shape : tuple of two ints
         Shape of the matrix.
     dtype : {float64, float32}, default float64
-        Type of arrays that have one number for each entry. With float32, the values of points on the pattern are not cached;
-        :meth:`pieces` computes them in float64, a part at a time.
+        Type of arrays that have one number for each entry. With float32, the values of points on the pattern are not cached.
+        Instead, :meth:`pieces` computes them in float64, one piece after the other.
     """
 
     def __init__(self, rows: Any, cols: Any, shape: tuple[int, int], dtype: Any = np.float64):
@@ -69,19 +69,19 @@ class Pattern:
         return self.indices
 
     def row_of(self, entries: np.ndarray) -> np.ndarray:
-        """Return the row index of each entry of the pattern with an index in ``entries``."""
+        """Return the row indices of the entries that have the indices ``entries``."""
         return np.searchsorted(self.indptr, entries, side="right") - 1
 
     def sample(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return (U V')_ij at all entries, in the type of the pattern."""
+        """Return (U V')_ij at all entries, as an array of the pattern's dtype."""
         self._check_rows(U, 0)
         self._check_rows(V, 1)
         return kernels.sample(self.indptr, self.indices, U, V, self.dtype)
 
     def pieces(self, U: np.ndarray, V: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (U V')_ij in float64 for consecutive pieces of the entries. A piece is the slice of its indices, and its values.
+        """Compute (U V')_ij in float64, piece by piece. Yields the slice of the entries in a piece, and the values in the piece.
 
-        Runs in float32 use these pieces to compute losses and products in float64 without storing the values at all entries.
+        In runs in float32, losses and products are computed from these pieces in float64, without an array for all entries.
         """
         self._check_rows(U, 0)
         self._check_rows(V, 1)
@@ -96,7 +96,7 @@ class Pattern:
             first = last
 
     def sample_at(self, entries: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return (U V')_ij at the entries of the pattern with the indices ``entries``, in this order."""
+        """Return (U V')_ij at the entries that have the indices ``entries``, in this order."""
         self._check_rows(U, 0)
         self._check_rows(V, 1)
         return kernels.sample_at(self.row_of(entries), self.indices[entries], U, V)
@@ -112,7 +112,7 @@ class Pattern:
         return kernels.transposed_times(self.cuts, self.indices, values, Q, self.shape[1], self.width)
 
     def _check_rows(self, block: np.ndarray, axis: int) -> None:
-        """Raise ValueError if the block has the wrong number of rows: the compiled kernels do not check bounds."""
+        """Raise ValueError if the block has the wrong number of rows, because the compiled kernels do not check bounds."""
         if len(block) != self.shape[axis]:
             raise ValueError(
                 f"Got a block of {len(block)} rows for a matrix of shape {self.shape}: give it {self.shape[axis]} rows."

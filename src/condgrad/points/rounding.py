@@ -1,18 +1,18 @@
-r"""Bounds on the rounding errors of a gap and of a gradient mapping. A certificate (certificate.py) adds them to its numbers.
+r"""Bounds on the rounding errors of the gradient mapping and of the gap. A certificate (certificate.py) adds them to its bounds.
 
-Let w be the computed gradient, p the witness of the certificate, d the computed direction w + (p - x)/gamma, and v the answer
-of the linear oracle to d. A *unit* of a number is the number times the rounding error of one operation.
+Let w be the computed gradient, p the witness of the certificate, d the computed direction w + (p - x)/gamma, and v the linear
+oracle's answer for d. A *unit* of a number is the number times the rounding error of one operation.
 
-- *Errors of a vector.* p is an exact witness for another gradient, d - (p - x)/gamma. This gradient differs from the gradient of
-  F by the rounding errors of w, of p - x and of d. The mapping is 1-Lipschitz in the gradient (a projection is non-expansive).
-  So the norms of these errors are added to the mapping's norm, without a square root. A computed projection or SVD is the exact
-  one of an input that differs by a few units, so the same sum covers the rounding errors of both. The gradient oracle is assumed
-  to be *stable*: up to a few units, w is the gradient at a point that differs from x by a few units. So the error of w is a few
-  units of |w| + L |x|, where L = 1/(2 gamma). This assumption fails if w is a sum of terms that nearly cancel. An objective may
-  state the norm of the terms (``grad_scale``); then a few units of that norm are added.
-- *Errors of a number.* The gap <d, p - v> has three errors. The first is the rounding of a sum of n products. Second, v is a
-  minimiser only up to a few units of |d| |v|. Third, p lies in the set only up to a few units of |p|, which changes the gap by a
-  few units of |d| |p|. These errors are added to the gap, under the square root of Lemma 1 (see certificate.py).
+- *Errors of the mapping.* p is an exact witness for the gradient d - (p - x)/gamma. This gradient differs from the gradient of F
+  by the rounding errors of w, p - x and d. The mapping is 1-Lipschitz in the gradient, because a projection is non-expansive.
+  Therefore the norms of these errors are added to the norm of the mapping, without a square root. A computed projection is the
+  exact projection of a point that differs by a few units, and the same holds for an SVD. The sum therefore covers these errors
+  too. The gradient oracle is assumed to be *stable*: up to a few units, w is the gradient at a point that differs from x by a few
+  units. The error of w is then a few units of |w| + L |x|, where L = 1/(2 gamma). This assumption fails if w is a sum of terms
+  that nearly cancel. If the objective states the norm of the terms (``grad_scale``), a few units of this norm are added.
+- *Errors of the gap* <d, p - v>. First, it is a rounded sum of n products. Second, v is a minimiser only up to a few units of
+  |d| |v|. Third, p lies in the set only up to a few units of |p|, which changes the gap by a few units of |d| |p|. These errors
+  are added to the gap, under the square root of Lemma 1 (see certificate.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from condgrad.runtime.cache import active
 UNIT_ROUNDOFF = float(np.finfo(float).eps) / 2
 """Maximum relative rounding error of one operation in float64."""
 TERM_ROUNDING_UNITS = 40
-"""Bound on the relative rounding error of a sum of terms, in units of UNIT_ROUNDOFF. It is that of ``sum_rounding`` for 2^16
+"""Bound on the relative rounding error of a sum of terms, in units of UNIT_ROUNDOFF. ``sum_rounding`` gives this bound for 2^16
 terms."""
 
 
@@ -46,7 +46,7 @@ def sum_rounding(x: Any) -> float:
 
 
 def pairwise_inner(x: Any, y: Any) -> float:
-    """Return <x, y>. For arrays it is computed by a pairwise sum, so that ``sum_rounding`` bounds the rounding error."""
+    """Return <x, y>. Products of arrays are summed pairwise, so that ``sum_rounding`` bounds the rounding error."""
     if isinstance(x, Blocks) and isinstance(y, Blocks):
         return sum(pairwise_inner(a, b) for a, b in zip(x.blocks, y.blocks, strict=True))
     both = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
@@ -54,9 +54,10 @@ def pairwise_inner(x: Any, y: Any) -> float:
 
 
 def difference(x: Any, y: Any) -> Any:
-    """Return x - y, compressed if it is a low-rank matrix.
+    """Return x - y. A low-rank difference is compressed.
 
-    An uncompressed difference has large terms that nearly cancel, and a product with it has the rounding errors of every term.
+    An uncompressed low-rank difference has large terms that nearly cancel. A product with it would have the rounding errors of
+    every term.
     """
     return _compressed(x - y)
 
@@ -74,8 +75,8 @@ def gap_rounding(direction: Any, point: Any, vertex: Any, size: float = 0.0) -> 
     ----------
     direction, point, vertex : arrays or structured points
     size : float, default 0.0
-        Norm of the terms whose sum is the direction. It is used only if the direction is structured, because the terms of a
-        structured direction are never summed.
+        Norm of the terms whose sum is the direction. It is used only if the direction is structured: the terms are then not
+        summed, and each contributes its own rounding error.
     """
     distance = sqrt(distance2(point, vertex))
     sizes = distance + sqrt(norm2(point)) + sqrt(norm2(vertex))
@@ -91,13 +92,13 @@ def mapping_rounding(
     Parameters
     ----------
     grad, x, prox : arrays or structured points
-        A structured gradient may have an attribute ``rounding``, a bound on the norm of its own rounding errors. A structured
-        gradient in float32 has this attribute: its values are computed in float64 and rounded once, so that ``rounding`` is much
-        smaller than a bound computed from ``precision``.
+        A structured gradient may have an attribute ``rounding``, a bound on the norm of its rounding errors. In float32 this
+        bound is much smaller than a bound computed from ``precision``, because the values are computed in float64 and rounded
+        once.
     gamma : float
-        The smaller of two step sizes: that of the mapping, and that of the prox point.
-    precision : float, default 2 * UNIT_ROUNDOFF, for float64
-        Machine epsilon of the type in which the gradient was computed.
+        The step size of the mapping or the step size of the prox point, whichever is smaller.
+    precision : float, default 2 * UNIT_ROUNDOFF
+        Machine epsilon of the type in which the gradient was computed. The default is that of float64.
     terms : float, default 0.0
         Norm of the terms whose sum is the gradient; 0 if the objective does not state this norm.
     """
@@ -111,7 +112,7 @@ def mapping_rounding(
 
 
 def stated_rounding(grad: Any) -> float:
-    """Return the bound that a structured gradient states on the norm of its own rounding errors; 0 if it states none."""
+    """Return the bound on the norm of the rounding errors that a structured gradient states; 0 if it states no bound."""
     if isinstance(grad, np.ndarray):  # avoids the slow isinstance check for the abstract class Structured
         return 0.0
     return float(getattr(grad, "rounding", 0.0)) if isinstance(grad, Structured) else 0.0
@@ -124,7 +125,7 @@ def grad_scale(objective: Any, x: Any) -> float:
 
 
 def terms_rounding(objective: Any, x: Any, grad: Any) -> float:
-    """Return a bound on the errors of the gradient at x due to its terms; 0 if the objective does not state their norm."""
+    """Return a bound on the rounding errors of the sum of terms that is the gradient at x; 0 without ``grad_scale``."""
     return TERM_ROUNDING_UNITS * precision(objective, grad) / 2 * grad_scale(objective, x)
 
 
@@ -141,12 +142,12 @@ def _machine_epsilon(dtype: Any) -> float:
 
 
 PRECISION_BY_DTYPE = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""Machine epsilon of a floating-point type, by its name in numpy, JAX and torch. All other types count as float64."""
+"""Machine epsilon of a floating-point type, by its name in numpy, JAX and torch. All other types are taken for float64."""
 FLOAT64_PRECISION = 2 * UNIT_ROUNDOFF
 
 
 def precision_of(answer: Any) -> float:
-    """Return the largest machine epsilon of the types in an answer, which is an array, a tensor, or (nested) lists or dicts."""
+    """Return the largest machine epsilon of the types in an answer: an array, a tensor, or a list or dict of answers."""
     if isinstance(answer, np.ndarray) and answer.dtype == np.float64:  # the usual case; names of types are slow
         return FLOAT64_PRECISION
     if isinstance(answer, dict):
@@ -160,15 +161,15 @@ def precision_of(answer: Any) -> float:
 
 
 class TracksPrecision:
-    """Mixin for wrappers of a user's function. Records the lowest precision that the function has returned, for certificates.
+    """Mixin for wrappers of a user's function. It records the lowest precision of the function's answers, for certificates.
 
-    The record is kept in the cache of the run or thread (``runtime.cache.active()``), so that runs and threads that share the
-    function do not see each other's records.
+    The record is kept in the cache of the run or thread (``runtime.cache.active()``). Runs and threads that share the function
+    therefore have separate records.
     """
 
     @property
     def precision(self) -> float:
-        """Largest machine epsilon of the types returned so far during this run. Outside of runs: in this thread."""
+        """Largest machine epsilon of the types that the function has returned in this run (outside of runs: in this thread)."""
         return active().numbers.get(self, self) or FLOAT64_PRECISION
 
     def _record_precision(self, answer: Any) -> Any:

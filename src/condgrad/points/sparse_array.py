@@ -1,4 +1,4 @@
-"""Arrays with few nonzero entries, stored as indices and values: used for vertices of polytopes."""
+"""The class `SparseArray`: an array with few nonzero entries, such as a vertex of a polytope, stored as indices and values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from condgrad.points.base import Structured
 from condgrad.storage.stored import check_array, stored
 
 CANCELLATION_RATIO = 1e-6
-"""If the difference of two squared norms is below this share of the larger squared norm, it has lost digits. It is then computed
-without subtraction."""
+"""If the difference of two squared norms is below this share of the larger norm, it has lost digits by cancellation. It is then
+computed again without a subtraction."""
 
 SPARSE_SHARE = 1 / 8
 """An array is stored as a SparseArray if at most this share of its entries is nonzero."""
@@ -39,7 +39,7 @@ class SparseArray(Structured):
     indices : array_like of int, shape (k,)
         Flat (row-major) indices of the stored entries, in any order, without repeats.
     values : array_like of float, shape (k,) or scalar
-        The entries; a scalar if all of them are equal.
+        The entries, or one number if all entries are equal.
     shape : tuple of int
         Shape of the array.
 
@@ -66,14 +66,14 @@ class SparseArray(Structured):
 
     @classmethod
     def _of(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
-        """The array with these increasing indices and these values. Neither argument is checked or copied."""
+        """Make a SparseArray of increasing indices and values, without checking or copying them."""
         made = cls.__new__(cls)
         made.indices, made.values, made.shape = read_only(indices), read_only(values), shape
         return made
 
     @classmethod
     def of_entries(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
-        """The array with these entries, in any order. Values with the same index are added, and sums of 0 are left out."""
+        """Make a SparseArray of entries in any order. Values with the same index are added, and sums of 0 are left out."""
         order = np.argsort(indices, kind="stable")
         indices, values = indices[order], values[order]
         first = np.flatnonzero(np.concatenate([[True], indices[1:] != indices[:-1]])[: len(indices)])
@@ -119,9 +119,8 @@ class SparseArray(Structured):
     def distance2(self, other: Any) -> float:
         """Return |self - other|^2.
 
-        If ``other`` is an ndarray, the sum of its squares outside of the stored indices is needed. It is computed as |other|^2
-        minus the squares at the stored indices, which needs no copy of ``other``. If this difference loses digits, the squares
-        outside are summed from a copy.
+        If ``other`` is an ndarray, its squares outside of the stored indices are summed as |other|^2 minus the squares at the
+        stored indices, without a copy of ``other``. If this difference loses digits, the squares are summed from a copy.
         """
         if not isinstance(other, np.ndarray):
             return super().distance2(other)

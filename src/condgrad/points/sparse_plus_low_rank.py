@@ -1,4 +1,4 @@
-"""The sum of a sparse matrix and a low-rank matrix, as a linear operator: a gradient or a gradient step of matrix completion."""
+"""The class `SparsePlusLowRank`: the sum of a sparse and a low-rank matrix, such as a gradient of matrix completion."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ FLOAT32_ROUNDOFF = float(np.finfo(np.float32).eps) / 2
 
 @stored(fields=("pattern", "values", "low", "scale", "shape", "noise"), validate=_validate)
 class SparsePlusLowRank(Structured):
-    """The matrix scale S + X with S sparse and X of low rank: a gradient, or a point minus a step along a gradient.
+    """The matrix D = scale S + X with S sparse and X of low rank, such as a point minus a multiple of a gradient.
 
-    The products ``D @ W`` and ``D.T @ Q`` of this matrix D read the entries of S once for all columns of the block W or Q. Values
-    of float32 stay float32; all others become float64. Products and norms are computed in float64. The product with a block is
-    rounded to float32 if both the values and the block are float32.
+    The products ``D @ W`` and ``D.T @ Q`` read the entries of S once for all columns of W or Q. float32 values stay float32; all
+    other values become float64. Products and norms are computed in float64. A product is rounded to float32 if both the values
+    and the block W or Q are float32.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ class SparsePlusLowRank(Structured):
     values : ndarray of float, shape (pattern.size,)
         Values of the entries of S.
     low : LowRank, default None
-        The matrix X. None means X = 0.
+        The matrix X. By default X = 0.
     scale : float, default 1.0
         Factor of S.
     noise : float, default None
-        Bound on the norm of the rounding errors of the values. None means that float32 values were rounded once and that float64
-        values are exact.
+        Bound on the norm of the rounding errors of the values. By default float32 values are assumed to be rounded once, and
+        float64 values to be exact.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class SparsePlusLowRank(Structured):
         self.same_shape(self.low)
 
     def __reduce__(self) -> Any:
-        """Pickle and copy call the constructor with these arguments, so that the arrays of the new object are read-only too."""
+        """Make pickle and copy call the constructor, so that the arrays of the new object are read-only too."""
         return SparsePlusLowRank, (self.pattern, self.values, self.low, self.scale, self.noise)
 
     @property
@@ -130,7 +130,7 @@ class SparsePlusLowRank(Structured):
         return sum(self._parts(other))
 
     def _parts(self, other: SparsePlusLowRank) -> tuple[float, float, float]:
-        """Return the sparse-sparse, mixed and low-rank parts of <self, other>. No array as long as ``values`` is allocated."""
+        """Return the sparse, mixed and low-rank parts of <self, other>, without a temporary array as long as ``values``."""
         sparse = self.scale * other.scale * kernels.dot(self.values, other.values)
         mixed = self.scale * sum(c * self._sparse_inner(f) for c, f in other.low.terms)
         mixed += other.scale * sum(c * other._sparse_inner(f) for c, f in self.low.terms)
@@ -139,8 +139,8 @@ class SparsePlusLowRank(Structured):
     def _norm2(self) -> float:
         """Return |self|^2.
 
-        If the three parts of this number nearly cancel, two other sums are added: the squares of the entries of scale S + X on
-        the pattern, and the squares of the entries of X off the pattern.
+        If the three parts of the inner product nearly cancel, |self|^2 is computed as a sum of squares instead: of the entries of
+        scale S + X on the pattern, and of the entries of X off the pattern.
         """
         parts = self._parts(self)
         if sum(parts) > CANCELLATION_RATIO * max(parts):
@@ -152,7 +152,7 @@ class SparsePlusLowRank(Structured):
         return kernels.dot(both, both) + max(self.low.inner(self.low) - kernels.dot(on, on), 0.0)
 
     def _norm2_in_pieces(self) -> float:
-        """Return |self|^2 for float32 values if the parts nearly cancel. The sums are computed in float64, piece by piece."""
+        """Return |self|^2 as a sum of squares for float32 values. The squares are computed in float64, piece by piece."""
         squares = on_pattern = 0.0
         for entries, on in self.pattern.pieces(*self.low.factors()):
             both = on + self.scale * self.values[entries].astype(float)
@@ -160,7 +160,7 @@ class SparsePlusLowRank(Structured):
         return squares + max(self.low.inner(self.low) - on_pattern, 0.0)
 
     def distance2(self, other: Any) -> float:
-        """Return |self - other|^2. If the low-rank parts are equal, no array as long as ``values`` is allocated."""
+        """Return |self - other|^2. If the low-rank parts are equal, no temporary array as long as ``values`` is needed."""
         if not isinstance(other, SparsePlusLowRank) or (self.low - other.low).terms:
             return super().distance2(other)
         self._same_pattern(other)
@@ -176,11 +176,11 @@ class SparsePlusLowRank(Structured):
             active().numbers.put(self.values, x.terms[0][1], product)
 
     def _sparse_inner(self, factors: Factors) -> float:
-        """Return <S, U V'>, and cache it. A step needs this number again when the values of U V' on the pattern are not cached.
+        """Return <S, U V'>. The number is cached, because a step needs it again.
 
-        The number is computed from the values of U V' on the pattern, which are then cached too. In two cases it is computed as
-        <U, S V> instead. The first case is a float32 pattern, because the values would be rounded. The second case is that the
-        values are not cached yet, and U has one column or the pattern has more than MANY_ENTRIES entries.
+        The number is computed from the entries of U V' on the pattern, which are then cached too. In two cases it is computed as
+        <U, S V> instead. First, on a float32 pattern, because the entries would be rounded. Second, if the entries are not cached
+        yet, and U has one column or the pattern has more than MANY_ENTRIES entries.
         """
         found = active().numbers.get(self.values, factors)
         if found is None:
@@ -229,7 +229,7 @@ class SparsePlusLowRank(Structured):
 
 
 class Transposed:
-    """The transpose of a linear operator that has a method ``transposed_times``. Supports only the product ``@``."""
+    """The transpose of a linear operator that has a method ``transposed_times``. It supports only the product ``@``."""
 
     def __init__(self, operator: Any):
         self.operator, self.shape = operator, operator.shape[::-1]
@@ -245,6 +245,6 @@ def matrix_of(W: np.ndarray) -> tuple[np.ndarray, bool]:
 
 
 def with_type(dtype: np.dtype[Any], block: Any, product: np.ndarray) -> np.ndarray:
-    """Return the product as float32 if the operator, whose type is ``dtype``, and the block are both float32; else unchanged."""
+    """Round a product to float32 if both factors are float32: the operator, whose type is ``dtype``, and the block."""
     single = dtype == np.float32 == getattr(block, "dtype", None)
     return product.astype(np.float32) if single else product

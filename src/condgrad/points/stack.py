@@ -1,4 +1,4 @@
-"""Stack: a sequence of points stored together, so that their inner products with another point are one matrix product."""
+"""The class `Stack`: points stored together, so that their inner products with another point are one matrix product."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from condgrad.protocols import Point
 from condgrad.storage.stored import check_array, stored
 
 ROW_LIMIT = 4096
-"""Arrays of at most this many entries are stored as rows of one matrix. Larger arrays are stored one by one: a Python call for
-each large array costs little compared with its inner product, and a matrix would be copied whenever a row is added."""
+"""Arrays with at most this number of entries are stored as rows of one matrix. Larger arrays are stored one by one, because the
+matrix is copied whenever a row is added, and because a Python call takes little time compared with a long inner product."""
 DENSE_SHARE = 1 / 4
-"""``combined`` returns a sum of sparse points as an array if the points together have more stored entries than this share of the
-size of a point."""
+"""The method ``combined`` returns a sum of sparse points as an array if their stored entries are more than this share of the size
+of a point."""
 SPREAD_SHARE = 1 / 32
-"""``products(z)`` with a sparse z converts z to an array if the stack stores more sparse entries than this share of the size of
-z. An entry of an array is found by its index, which is faster than a search in the indices of a sparse z. For that many entries,
-the time saved is longer than the time of the conversion."""
+"""The method ``products(z)`` converts a sparse z to an array if the sparse entries of the stack are more than this share of the
+size of z. Entries of an array are found faster than entries of a sparse z. With many entries, this saves more time than the
+conversion takes."""
 ROW, SPARSE, OTHER = 0, 1, 2
-"""Kinds of points, by the way in which they are stored."""
+"""Kinds of points: rows of the matrix, sparse points, and points stored one by one."""
 
 
 def _validate(stack: Stack) -> None:
@@ -84,17 +84,14 @@ class Stack(Sequence[Any]):
 
     @classmethod
     def of(cls, x: Any) -> Stack:
-        """The stack with x as its only point."""
+        """Make a stack with x as its only point."""
         shape, none = tuple(x.shape), np.zeros(0, dtype=np.int64)
         empty = cls(shape, np.zeros(0, dtype=np.uint8), np.zeros((0, prod(shape))), none, none, np.zeros(0))
         return empty.with_points([x])
 
     @classmethod
     def of_single_entries(cls, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> Stack:
-        """The stack of sparse points with one entry each.
-
-        Point i has the entry ``values[i]`` at the flat index ``indices[i]``.
-        """
+        """Make a stack of sparse points with one entry each: point i has the entry ``values[i]`` at index ``indices[i]``."""
         n = len(indices)
         return cls(shape, np.full(n, SPARSE, dtype=np.uint8), np.zeros((0, prod(shape))), np.arange(n), indices, values)
 
@@ -120,7 +117,7 @@ class Stack(Sequence[Any]):
         return bool((self.kinds == SPARSE).all())
 
     def with_points(self, points: Sequence[Any]) -> Stack:
-        """The stack with these points appended."""
+        """Append points."""
         if isinstance(points, Stack):
             return self._joined(points)
         kinds = [_kind(x) for x in points]
@@ -139,7 +136,7 @@ class Stack(Sequence[Any]):
         return Stack(self.shape, all_kinds, all_rows, owners, indices, values, others)
 
     def _joined(self, other: Stack) -> Stack:
-        """The points of this stack, then those of the other one."""
+        """Append the points of another stack."""
         n_sparse = len(self) - len(self.rows) - len(self.others)
         kinds, rows, indices, values = (
             np.concatenate([getattr(self, name), getattr(other, name)])
@@ -149,7 +146,7 @@ class Stack(Sequence[Any]):
         return Stack(self.shape, kinds, rows, owners, indices, values, self.others + other.others)
 
     def products_with(self, other: Stack) -> np.ndarray:
-        """The inner products of all points of this stack, in rows, with all points of the other one, in columns."""
+        """Matrix of the inner products of the points of this stack (rows) with the points of another stack (columns)."""
         if not (self.all_sparse and other.all_sparse):
             return np.array([other.products(x) for x in self]).reshape(len(self), len(other))
         used = np.unique(self.indices)
@@ -160,7 +157,7 @@ class Stack(Sequence[Any]):
         return (mine @ others).toarray()
 
     def kept(self, used: np.ndarray) -> Stack:
-        """The stack of the points with the indices ``used``, which are in increasing order."""
+        """Select the points with the indices ``used``, which are in increasing order."""
         if len(used) == len(self):
             return self
         keep = np.zeros(len(self), dtype=bool)
@@ -206,11 +203,7 @@ class Stack(Sequence[Any]):
         return np.bincount(self.owners, terms, n_sparse)
 
     def combined(self, weights: np.ndarray) -> Any:
-        """The sum of weights_i x_i.
-
-        The sum is a SparseArray if all points are sparse and have few entries. Otherwise it is an array or another structured
-        point.
-        """
+        """The sum of weights_i x_i. It is a SparseArray if all points are sparse and have few entries."""
         total: Any = None
         sparse = weights[self.kinds == SPARSE]
         if sparse.any():
@@ -239,7 +232,7 @@ def _kind(x: Any) -> int:
 
 
 def key(x: Any) -> bytes | None:
-    """A hash of the nonzero entries: the same for an array and a SparseArray with equal entries. None for other points."""
+    """Hash of the nonzero entries, which is equal for an array and a SparseArray with equal entries. None for other points."""
     if isinstance(x, np.ndarray):
         flat = x.reshape(-1)
         indices = np.flatnonzero(flat)

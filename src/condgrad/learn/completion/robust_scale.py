@@ -1,4 +1,7 @@
-"""Losses by name with a width that fits the scale of the errors; robust scale, range and quantization step of values."""
+"""Robust statistics of matrix completion: the scale of errors, and the range and quantization step of data.
+
+The losses of `RobustCompletion` are defined here too. Their width is proportional to the scale of the errors.
+"""
 
 from __future__ import annotations
 
@@ -17,46 +20,47 @@ LOSSES: dict[str, Any] = {
     "huber": lambda sigma: Huber(1.345 * sigma),
     "squared": lambda sigma: Squared(),
 }
-"""Constructors from sigma, the standard deviation of ordinary errors. The factors give an efficiency of 95 % relative to least
-squares under normal errors."""
+"""Functions that make a loss, by name. Their argument sigma is the standard deviation of the errors of inliers. The factors give
+an efficiency of 95 % relative to least squares under normal errors."""
 ALIASES = {"smoothed-l0": "welsch"}
+"""Other names of losses."""
 AUTO = "auto"
-"""In place of a loss: chosen on held-out entries."""
+"""Name that a user gives instead of a loss, so that the fit chooses the loss on held-out entries."""
 CONVEX_LOSSES = ("huber", "squared")
 MIN_COMMON_SHARE = 1e-3
-"""A value is common if at least this share of the entries, and more than one entry, have it: a common extreme value is a hard
-limit of the range and not a coincidence."""
+"""A value is common if more than one entry, and at least this share of the entries, have this value. If the largest or smallest
+value is common, it is taken for a hard limit of the range."""
 MAX_SPORADIC_SHARE = 0.15
-"""If most entries are equal and at most this share differ from them, those that differ may all be outliers. Then they do not
-define a quantization step."""
+"""If most entries have the same value and at most this share of the entries differ from it, the differing entries may all be
+outliers. They then do not define a quantization step."""
 MAX_SAMPLED_VALUES = 100_000
 """Approximate number of values that are searched for a quantization step."""
 OUTLIER_THRESHOLD = 3.0
 """Errors above this multiple of sigma are outliers."""
 MIN_SCALE = 1e-110
-"""Smaller scales are set to 0: the derivatives of a loss with such a small width would overflow."""
+"""Smaller scales are set to 0, because the derivatives of a loss with such a small width would overflow."""
 
 
 def loss_name(name: str) -> str:
-    """The key of a loss in ``LOSSES``, from that key or an alias."""
+    """Return the name of a loss, without aliases. Raises ValueError if there is no such loss."""
     return choice(ALIASES.get(str(name), name), LOSSES, "loss")
 
 
 def loss_or_auto(name: str) -> str:
-    """The key of a loss, or "auto"."""
+    """Return the name of a loss, without aliases, or "auto". Raises ValueError if the name is unknown."""
     known = choice(ALIASES.get(str(name), name), (AUTO, *LOSSES), "loss")
     return str(known)
 
 
 def loss_for(name: str, sigma: float) -> Loss:
-    """The loss with this name or alias, with the width for errors with standard deviation sigma."""
+    """Make the loss with this name or alias. Its width fits errors with standard deviation sigma."""
     return LOSSES[loss_name(name)](sigma)
 
 
 def median_scale(errors: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Standard deviation of normal errors that have the same median absolute value. Up to half of the errors may be outliers.
 
-    ``weights`` are those of the rows of ``errors``; each applies to all tasks of its row.
+    ``weights`` are the weights of the rows of ``errors``. The weight of a row applies to all entries of the row.
     """
     sizes = np.abs(errors)
     if weights is None:
@@ -74,7 +78,7 @@ def data_scale(values: np.ndarray) -> float:
 
 
 def value_range(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:
-    """Minimum and maximum of the values selected by the mask ``among``, each only if it is common; otherwise infinite."""
+    """Minimum and maximum of the values in the mask ``among``. An extreme value that is not common is replaced by -inf or inf."""
     many = max(2, MIN_COMMON_SHARE * np.count_nonzero(among))
     least, most = values.min(where=among, initial=np.inf), values.max(where=among, initial=-np.inf)
     lower = least if np.count_nonzero((values == least) & among) >= many else -np.inf
@@ -85,9 +89,10 @@ def value_range(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:
 def quantization_step(values: np.ndarray) -> float:
     """Smallest difference between common values, such as 1 for ratings or counts; 0 if the values are not quantized.
 
-    An error of one step is not an outlier, even if more than half of the errors are 0. If only one value is common, such as the
-    0 of days without rain, the step is the median distance of the other values from it, unless these are so few that they may be
-    outliers.
+    The step is a lower limit for outliers: an error of one step is not an outlier, even if more than half of the errors are 0.
+
+    If only one value is common, such as 0 in data about rain, the step is the median distance of all other values from the common
+    value. If the other values are few, they may be outliers; the step is then 0.
     """
     some = values[:: max(len(values) // MAX_SAMPLED_VALUES, 1)]
     distinct, counts = np.unique(some, return_counts=True)
