@@ -173,7 +173,7 @@ def test_bad_input_gets_a_sentence():
 def test_fewer_components_than_asked_for_are_reported():
     rng = np.random.default_rng(0)
     X = np.outer(rng.normal(size=40), rng.normal(size=20))
-    with pytest.warns(UserWarning, match="n_components=5 was asked for, and the low-rank part that was found has rank"):
+    with pytest.warns(UserWarning, match="n_components=5 was asked for, but the fitted low-rank part has rank"):
         assert RobustPCA(5).fit(X).n_components_ < 5
 
 

@@ -1,4 +1,4 @@
-"""Estimators with the interface of scikit-learn. Only this package imports scikit-learn; ``import condgrad`` does not load it."""
+"""Estimators with the interface of scikit-learn. Only this package imports scikit-learn; ``import condgrad`` does not."""
 
 from condgrad.runtime.extras import needed_for
 

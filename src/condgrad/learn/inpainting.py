@@ -1,8 +1,8 @@
-"""Smooth interpolation of the missing pixels of one channel of an image, and a search for its wrong pixels.
+"""Interpolates the missing pixels of one channel of an image, and finds its wrong pixels.
 
-Photographs are smooth between their edges rather than of low rank. Missing pixels are therefore interpolated by the surface that
-minimises the sum of squared Laplacians and equals the known pixels (biharmonic interpolation). It is found by conjugate gradients
-from the interpolation of the picture at half of the resolution, which fills large holes.
+Photographs do not have a low rank, but they are smooth between edges. Missing pixels are therefore interpolated by the surface
+that equals the known pixels and minimises the sum of squared Laplacians (biharmonic interpolation). The surface is computed by
+conjugate gradients. They start from the interpolation of the image at half of the resolution, which fills large holes.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from scipy.sparse.linalg import LinearOperator, cg
 WINDOW = 2
 """A pixel is compared with the known pixels at most this number of rows and columns away."""
 SPECKLE_SCALES, CONFIRMED_SCALES = 4.0, 6.0
-"""A known pixel may be wrong if its distance from the median of its window is above SPECKLE_SCALES times the scale of the window.
-It is wrong if its distance from the interpolation of the other pixels is also above CONFIRMED_SCALES times this scale."""
+"""A known pixel may be wrong if its distance from the median of its window is more than SPECKLE_SCALES times the scale of the
+window. It is wrong if, in addition, its distance from the interpolation of the other pixels is more than CONFIRMED_SCALES times
+this scale."""
 EXTREME_SCALES = 1.0
-"""Replaces both SPECKLE_SCALES and CONFIRMED_SCALES for pixels with the smallest or largest value of the channel: wrong pixels
-often have these values (salt and pepper noise)."""
+"""This number replaces SPECKLE_SCALES and CONFIRMED_SCALES for pixels with the smallest or largest value of the channel, because
+wrong pixels often have these values (salt and pepper noise)."""
 SIMILAR_DISTANCE, SIMILAR_SHARE, MIN_SIMILAR = 0.02, 0.15, 2
 """Two pixels are similar if their values differ by at most SIMILAR_DISTANCE times the range of the channel. A pixel is right if
-at least MIN_SIMILAR of the known pixels in its window are similar to it, and at least the share SIMILAR_SHARE of them. On a line
+enough known pixels of its window are similar to it: at least MIN_SIMILAR, and at least the share SIMILAR_SHARE of them. On a line
 that is one pixel wide, 4 of 24 pixels are similar."""
 TOLERANCE, MAX_ITERATIONS = 1e-5, 500
-"""Conjugate gradients end when the residual has decreased by the factor TOLERANCE, or after MAX_ITERATIONS. In holes of
-20 pixels, the surface is then accurate to less than a grey level of 255."""
+"""Conjugate gradients end when the residual has decreased by the factor TOLERANCE, or after MAX_ITERATIONS iterations. In holes
+of 20 pixels, the error of the surface is then less than one of 255 grey levels."""
 
 
 def interpolate(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -35,14 +36,14 @@ def interpolate(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     channel : ndarray of shape (height, width)
-        The pixels; those that are not known may have any value.
+        The pixels. Pixels that are not known may have any value.
     known : ndarray of bool of shape (height, width)
-        If none is True, all pixels become 0.
+        Mask of the known pixels. If no pixel is known, all pixels become 0.
 
     Returns
     -------
     ndarray of shape (height, width)
-        Known pixels are unchanged.
+        The channel. Known pixels are unchanged.
     """
     if known.all() or not known.any():
         return np.where(known, channel, 0.0)
@@ -63,8 +64,8 @@ def interpolate(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
 def wrong_pixels(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Mask of the known pixels that differ too much from the pixels around them.
 
-    Pixels far from the median of their window are candidates. Correct pixels at edges and corners are among them. So all
-    candidates are interpolated from the other pixels, and candidates close to the interpolation are right.
+    Pixels far from the median of their window are candidates. Some of them are correct pixels at edges and corners. Therefore all
+    candidates are interpolated from the other pixels, and a candidate that is close to its interpolation is taken for correct.
     """
     around = _windows(channel, known)
     median = np.nanmedian(around, axis=0)
@@ -83,7 +84,10 @@ def wrong_pixels(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def _windows(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The pixels around each one along the first axis, NaN if not known. The pixel itself is excluded, unless all are NaN."""
+    """For each pixel, the pixels around it along the first axis; NaN if not known.
+
+    The pixel itself is not included, unless no pixel around it is known.
+    """
     height, width = channel.shape
     padded = np.pad(np.where(known, channel, np.nan), WINDOW, constant_values=np.nan)
     places = np.ndindex(2 * WINDOW + 1, 2 * WINDOW + 1)
@@ -94,7 +98,7 @@ def _windows(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def _from_half_resolution(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The interpolation of means over 2 x 2 pixels, at full resolution."""
+    """Interpolate the means over blocks of 2 x 2 pixels, and enlarge the result to the full resolution."""
     height, width = channel.shape
     if height * width == 1 or known.mean() > 0.9:
         return np.full(channel.shape, channel[known].mean())
@@ -109,7 +113,7 @@ def _from_half_resolution(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def _laplacian(height: int, width: int) -> sp.csr_array:
-    """The Laplacian of a grid: differences between each pixel and its up to 4 neighbours, summed."""
+    """The Laplacian of a grid: for each pixel, the sum of its differences to its neighbours (up to 4)."""
 
     def along(count: int) -> sp.csr_array:
         before = sp.eye_array(count - 1, count)

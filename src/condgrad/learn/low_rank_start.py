@@ -1,14 +1,15 @@
-"""Start for robust principal components: a convex fit of a sample of the matrix, then a loss that is narrowed step by step.
+"""Robust start for a low-rank fit of a matrix with many wrong entries: factors, column means and the scale of the errors.
 
-A redescending loss has many local minima and finds one near its start. Errors that all have the same sign move means and medians,
-so a start from these is poor. Principal component pursuit (Candes, Li, Ma and Wright 2011), the convex problem
-min |L|_* + lambda |S|_1 with L + S = X, stands such errors up to about 30 % of the entries. It is solved twice: for all entries,
-and for those near the shortest half of each column, which are mostly right as long as less than half of the column is wrong.
+A fit with a redescending loss has many local minima, and ends in one near its start. If all errors have the same sign, means and
+medians are a poor start. A better start is principal component pursuit (Candes, Li, Ma and Wright 2011), the convex problem
+min |L|_* + lambda |S|_1 with L + S = X. It tolerates such errors in up to about 30 % of the entries. It is solved twice for a
+sample of rows and columns: for all entries, and for the entries near the shortest interval that contains half of the column. The
+latter are mostly right if less than half of the column is wrong.
 
-From there, alternating weighted least squares with Welsch's loss fit a matrix of rank k and column means. The width of the loss
-starts at the scale of the errors and decreases with it (graduated non-convexity; Blake and Zisserman 1987). The rank is chosen on
-held-out entries of the sample. All rows, then all columns, are regressed robustly on the factors of the sample, and the fit is
-repeated on all entries.
+From this start, a matrix of rank k and column means are fitted by alternating weighted least squares with Welsch's loss. The
+width of the loss decreases with the scale of the errors (graduated non-convexity; Blake and Zisserman 1987). The rank is chosen
+on held-out entries of the sample. Then all rows, and after them all columns, are regressed robustly on the factors of the sample,
+and the fit is repeated on all entries.
 """
 
 from __future__ import annotations
@@ -28,59 +29,61 @@ class Settings:
     """Constants of the search for a start."""
 
     max_side: int = 300
-    """Maximum number of rows and of columns of the sample. Every iteration of the convex fit computes its singular
-    values; those of 300 x 300 entries take about 20 milliseconds."""
+    """Maximum number of rows and of columns of the sample. Every iteration of the convex fit takes a singular value decomposition
+    of the sample, about 20 milliseconds for 300 x 300 entries."""
     held_out: float = 0.1
     """Share of the entries of the sample that is held out to choose the rank."""
     convex_iterations: int = 60
+    """Maximum number of iterations of the convex fit."""
     convex_growth: float = 1.5
+    """Factor by which the penalty of the convex fit grows in each iteration."""
     convex_tolerance: float = 1e-3
-    """The convex fit ends when L + S = X holds up to this share of the norm of X: a start needs no more."""
+    """The convex fit ends when |X - L - S| is at most this share of |X|. A start need not be more accurate."""
     shrink: float = 0.85
-    """Minimum ratio of the width of the loss to the previous one."""
+    """Minimum ratio of the width of the loss to the width in the previous iteration."""
     iterations: int = 60
-    """Maximum number of iterations of a fit."""
+    """Maximum number of iterations of the last fit."""
     trial_iterations: int = 25
-    """Maximum number of iterations of a fit to the sample that is only compared."""
+    """Maximum number of iterations of a fit to the sample, which is only used to compare ranks."""
     settled: float = 1e-3
     """A fit ends when the scale changes by less than this share."""
     deviation_iterations: int = 40
-    """Number of iterations of least absolute deviations."""
+    """Number of reweighted least-squares iterations of a regression by least absolute deviations."""
     deviation_floor: float = 0.1
-    """Errors below this share of the median error of their row have equal weights in least absolute deviations."""
+    """In least absolute deviations, all errors below this share of the median error of their row have the same weight."""
     lost: float = 3.0
-    """A row or column is lost if its median error is above this multiple of the scale."""
+    """A row or column is lost (not fitted) if its median error is more than this multiple of the scale."""
     ridge: float = 1e-6
-    """Ridge penalty, relative to the mean weight of a row: it keeps rows with few entries finite."""
+    """Ridge penalty of a regression, relative to the mean weight of a row. It keeps factors of rows with few entries finite."""
     clear: float = 2.0
-    """A higher rank must decrease the held-out loss by this number of standard errors."""
+    """A higher rank is chosen only if it decreases the held-out loss by more than this number of standard errors."""
     gap_floor: float = 0.03
-    """Number, relative to the largest singular value, that is added to the divisor in ratios of singular values."""
+    """In ratios of singular values, this share of the largest singular value is added to the divisor."""
     rank_growth: float = 1.5
-    """Ratio of each rank that is tried to the previous one, after the first two."""
+    """Factor from each rank that is tried to the next, after the first two."""
     similar_scale: float = 1.1
-    """The second convex start is followed if the ratio of its held-out scale to that of the first, at the same rank, is below
-    this."""
+    """First the ranks are searched from the first convex start. The second start is then tried at the chosen rank. The ranks are
+    searched from the second start only if its held-out scale is less than this factor times the scale of the first."""
     same_scale: float = 1.03
-    """Two fits with a ratio of held-out scales below this are equally good. Then the one with the smaller rank is chosen: a block
-    of errors can be fitted by one more component, and is left out by a start that does not see it."""
+    """Two fits are equally good if the ratio of their held-out scales is at most this number. The fit with the smaller rank is
+    then chosen, because an additional component may only fit a block of errors."""
     patience: int = 2
     """The search for the rank ends after this number of ranks without an improvement."""
     least_scale: float = 1e-3
-    """Lower bound on the scale of the errors, relative to that of the data."""
+    """Lower bound on the scale of the errors, relative to the scale of the data."""
     max_errors: int = 300_000
-    """Approximate number of errors whose scale is computed."""
+    """Approximate maximum number of errors from which a scale is computed."""
     huge: float = 1e6
-    """Entries above this multiple of the scale of the data are ignored by the start."""
+    """Entries above this multiple of the scale of the data are ignored."""
 
 
 SETTINGS = Settings()
 WELSCH_WIDTH = 2.985
-"""Width of Welsch's loss in scales, for an efficiency of 95 % under normal errors."""
+"""Width of Welsch's loss, in units of the scale of the errors, for an efficiency of 95 % under normal errors."""
 
 
 class LowRankStart(NamedTuple):
-    """A matrix 1 mean' + left right', and the scale of its errors."""
+    """The start: a matrix 1 mean' + left right', and the scale of its errors."""
 
     left: np.ndarray
     right: np.ndarray
@@ -103,18 +106,18 @@ class Factors(NamedTuple):
 
 
 def low_rank_start(X: np.ndarray, center: bool, seed: int, growth: float = SETTINGS.convex_growth) -> LowRankStart:
-    """Robust low-rank factors, column means and scale of a matrix.
+    """Compute robust low-rank factors, column means and the scale of the errors of a matrix.
 
     Parameters
     ----------
     X : ndarray of shape (m, n)
-        The matrix; NaN is missing.
+        The matrix. NaN means missing.
     center : bool
-        Whether there are column means.
+        Whether column means are fitted.
     seed : int
-        Decides which rows and columns are in the sample, and which entries are held out.
+        Seed that determines the rows and columns of the sample, and the held-out entries.
     growth : float, default 1.5
-        Factor on the penalty in each iteration of the convex fit.
+        Factor by which the penalty of the convex fit grows in each iteration.
 
     Returns
     -------
@@ -136,7 +139,7 @@ def low_rank_start(X: np.ndarray, center: bool, seed: int, growth: float = SETTI
         found = _extend(values, known, rows, cols, found, center)
     found = narrow(values, known, found, center, least, SETTINGS.iterations)
     fitted = min(found.right.shape[1] * sum(X.shape) / np.count_nonzero(known), 0.5)
-    sigma = found.sigma / math.sqrt(1 - fitted)  # the fit has made its errors smaller
+    sigma = found.sigma / math.sqrt(1 - fitted)  # the errors of a fit are smaller than the noise
     trials = [(norm * unit, scale * unit, rank) for norm, scale, rank in trials]
     return LowRankStart(found.left * unit, found.right, found.mean * unit + middle, sigma * unit, trials)
 
@@ -144,7 +147,7 @@ def low_rank_start(X: np.ndarray, center: bool, seed: int, growth: float = SETTI
 def _fit_sample(
     X: np.ndarray, known: np.ndarray, center: bool, least: float, rng: np.random.Generator, growth: float
 ) -> tuple[Factors, list[tuple[float, float, int]]]:
-    """The best fit of the sample over the convex starts and the ranks, and a line for each fit."""
+    """Fit the sample from both convex starts at several ranks. Returns the best fit, and a record of each fit."""
     held_out = known & (rng.random(X.shape) < SETTINGS.held_out)
     train = known & ~held_out
     if not held_out.any() or not train.any():
@@ -169,7 +172,7 @@ def _fit_sample(
 
 
 class RankSearch:
-    """Fits of the sample at several ranks, all from the same convex fit, which are compared on held-out entries."""
+    """Fits of the sample at several ranks, all from the same convex fit. The ranks are compared on held-out entries."""
 
     def __init__(
         self, X: np.ndarray, train: np.ndarray, held_out: np.ndarray, convex: np.ndarray, center: bool, least: float
@@ -182,7 +185,7 @@ class RankSearch:
         self.fits: dict[int, tuple[Factors, np.ndarray]] = {}
 
     def fit(self, k: int) -> float:
-        """Fit rank k, unless that was done; return the scale of the held-out errors."""
+        """Fit rank k, unless it was fitted before. Returns the scale of the held-out errors."""
         if k not in self.fits:
             start = Factors(self.left[:, :k], self.right[:, :k], self.mean, 0.0)
             found = narrow(self.X, self.train, start, self.center, self.least, SETTINGS.trial_iterations)
@@ -190,7 +193,7 @@ class RankSearch:
         return inlier_scale(self.fits[k][1])
 
     def best(self) -> int:
-        """The smallest rank whose held-out loss is not clearly above the smallest one."""
+        """The smallest rank whose held-out loss is not clearly larger than the smallest held-out loss."""
         width = WELSCH_WIDTH * min(max(inlier_scale(errors), self.least) for _, errors in self.fits.values())
         losses = {k: -np.expm1(-((errors / width) ** 2)) for k, (_, errors) in sorted(self.fits.items())}
         lowest = min(losses, key=lambda k: losses[k].mean())
@@ -205,7 +208,7 @@ class RankSearch:
         return self.fit(self.best())
 
     def follow(self) -> None:
-        """Fit the rank at the largest gap of the convex fit's singular values, then higher and lower ones while better."""
+        """Search the ranks, beginning at the largest gap of the convex fit's singular values. Higher and lower ranks follow."""
         ratios = self.values[:-1] / (self.values[1:] + SETTINGS.gap_floor * self.values[0] + np.finfo(float).tiny)
         first = min(int(np.argmax(ratios)) + 1 if len(ratios) else 1, self.most)
         self.fit(first)
@@ -223,14 +226,17 @@ class RankSearch:
                 self.fit(k)
 
     def _gaps(self) -> list[int]:
-        """Ranks half way between the best one and its neighbours that were fitted."""
+        """Ranks half way between the best rank and the next lower and higher ranks that were fitted."""
         ranks, best = sorted(self.fits), self.best()
         at = ranks.index(best)
         return [(best + k) // 2 for k in (*ranks[max(at - 1, 0) : at], *ranks[at + 1 : at + 2]) if abs(k - best) > 1]
 
 
 def inlier_scale(errors: np.ndarray) -> float:
-    """The same as ``clipped_scale`` of robust_start, for errors of equal weight, at most ``max_errors`` of which are used."""
+    """Scale of the errors of inliers, as ``clipped_scale`` in robust_start, but for errors of equal weight.
+
+    If there are more than ``max_errors`` errors, a sample of them is used.
+    """
     sizes = np.abs(errors[:: max(len(errors) // SETTINGS.max_errors, 1)], dtype=float)
     scale = 1.4826 * float(np.median(sizes))
     least = MIN_CLIPPED_SHARE * scale
@@ -243,9 +249,9 @@ def inlier_scale(errors: np.ndarray) -> float:
 
 
 def narrow(X: np.ndarray, known: np.ndarray, start: Factors, center: bool, least: float, iterations: int) -> Factors:
-    """Alternating weighted least squares with Welsch's loss, whose width follows the scale of the errors downwards.
+    """Fit by alternating weighted least squares with Welsch's loss. The width of the loss decreases with the scale of the errors.
 
-    When the scale has settled, rows and columns of which more than half are outliers are regressed again, and the fit goes on.
+    When the scale no longer changes, rows and columns with mostly outliers are regressed again, and the fit continues.
     """
     left, right, mean, _ = start
     errors = np.where(known, start.errors(X), 0)
@@ -276,18 +282,18 @@ def narrow(X: np.ndarray, known: np.ndarray, start: Factors, center: bool, least
 
 
 def norm(factors: Factors) -> float:
-    """Nuclear norm of the product of the factors; those on the right are orthonormal."""
+    """Nuclear norm of the product of the factors. The columns of ``right`` are orthonormal."""
     return float(np.linalg.svd(factors.left, compute_uv=False).sum())
 
 
 def _balance(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same product with orthonormal columns of ``right``."""
+    """Factors with the same product, in which the columns of ``right`` are orthonormal."""
     Q, R = np.linalg.qr(right)
     return left @ R.T, Q
 
 
 def _regress(weights: np.ndarray, targets: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Weighted least squares of each row of the targets on the columns, by normal equations."""
+    """Regress each row of the targets on the columns, by weighted least squares (normal equations)."""
     k = columns.shape[1]
     pairs = (columns[:, :, None] * columns[:, None, :]).reshape(len(columns), k * k)
     normal = (weights @ pairs.astype(weights.dtype)).astype(float).reshape(-1, k, k)
@@ -297,7 +303,7 @@ def _regress(weights: np.ndarray, targets: np.ndarray, columns: np.ndarray) -> n
 
 
 def _least_absolute_deviations(known: np.ndarray, targets: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Least absolute deviations of the known entries of each row of the targets on the columns, by reweighted least squares."""
+    """Regress the known entries of each row of the targets on the columns, by least absolute deviations."""
     weights = known.astype(float)
     found = _regress(weights, targets, columns)
     for _ in range(SETTINGS.deviation_iterations):
@@ -309,7 +315,7 @@ def _least_absolute_deviations(known: np.ndarray, targets: np.ndarray, columns: 
 
 
 def _row_medians(sizes: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Median of the known sizes of each row, as a column; not below a tiny number."""
+    """Median of the known sizes of each row, as a column. It is at least a tiny number, to avoid a division by 0."""
     ordered = np.sort(np.where(known, sizes, np.inf), axis=1)
     middle = np.maximum(known.sum(axis=1) - 1, 0) // 2
     medians = np.take_along_axis(ordered, middle[:, None], axis=1)
@@ -319,7 +325,7 @@ def _row_medians(sizes: np.ndarray, known: np.ndarray) -> np.ndarray:
 def _extend(
     X: np.ndarray, known: np.ndarray, rows: np.ndarray, cols: np.ndarray, sample: Factors, center: bool
 ) -> Factors:
-    """Factors and means of the whole matrix, by regressions on those of the sample, which stay as they are."""
+    """Extend the factors and means from the sample to the whole matrix, by regressions on the fixed factors of the sample."""
     left = np.zeros((len(X), sample.left.shape[1]))
     left[rows] = sample.left
     others = np.setdiff1d(np.arange(len(X)), rows)
@@ -335,9 +341,10 @@ def _extend(
 
 
 def principal_component_pursuit(X: np.ndarray, known: np.ndarray, growth: float) -> np.ndarray:
-    """L of min |L|_* + lambda |S|_1 with L + S = X on the known entries, by an inexact augmented Lagrangian method.
+    """Minimise |L|_* + lambda |S|_1 with L + S = X on the known entries, by an inexact augmented Lagrangian method. Returns L.
 
-    lambda = 1 / sqrt(max(m, n)), as in the paper (Candes et al. 2011; the iterations are those of Lin, Chen and Ma 2010).
+    lambda = 1 / sqrt(max(m, n)) divided by the root of the share of known entries, as in the paper (Candes et al. 2011). The
+    iterations are those of Lin, Chen and Ma (2010).
     """
     X = np.where(known, X, 0.0)
     norm = float(np.linalg.norm(X, 2))
@@ -360,7 +367,7 @@ def principal_component_pursuit(X: np.ndarray, known: np.ndarray, growth: float)
 
 
 def _shortest_halves(X: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Middle and length of the shortest interval that contains half of the known entries, for each column."""
+    """For each column, the midpoint and the length of the shortest interval that contains half of the known entries."""
     middle, length = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for j in range(X.shape[1]):
         values = np.sort(X[known[:, j], j].astype(float))
@@ -373,5 +380,5 @@ def _shortest_halves(X: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _some(count: int, most: int, rng: np.random.Generator) -> np.ndarray:
-    """At most ``most`` of the indices 0 to count - 1, sorted."""
+    """At most ``most`` random indices from 0 to count - 1, in increasing order."""
     return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))

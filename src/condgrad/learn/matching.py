@@ -1,4 +1,4 @@
-"""Graph matching: which node of one graph is which node of another."""
+"""The estimator `GraphMatcher`: finds for each node of a graph its partner in another graph, so that edges agree."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Tuning:
     """Constants of the relaxations, chosen on stochastic block and preferential attachment graphs of 100 and 200 nodes."""
 
     convex_steps: int = 5
-    """Number of steps on the convex relaxation. A few are enough for a start: its minimum takes long to compute, and is far from
-    a permutation."""
+    """Number of steps on the convex relaxation. A few steps are enough for a start: the minimum of the convex relaxation takes
+    long to compute, and is far from a permutation."""
     oracle_calls: int = 3
-    """Linear oracle calls per prox subproblem. With one call a step is a Frank-Wolfe step, which more often ends in a poor local
-    minimum; ten calls are no better than three, and cost more."""
+    """Number of linear oracle calls for each prox subproblem. With one call, a step is a Frank-Wolfe step, and runs end in a poor
+    local minimum more often. Ten calls give no better results than three, and take more time."""
     random_permutations: int = 10
     """Number of random permutations whose mean is the doubly stochastic matrix of a random start."""
 
@@ -41,27 +41,28 @@ class GraphMatcher(BaseEstimator):
 
     .. math:: \max_p \sum_{ij} A_{ij} B_{p(i)p(j)} + w \sum_i S_{ip(i)}
 
-    The permutation is relaxed to a doubly stochastic matrix. A few steps of NCGS on the convex relaxation |AP - PB|^2 / 2 give a
-    start, from which NCGS minimises the indefinite relaxation -<AP, PB>, whose local minima are mostly permutations. The linear
-    oracle is an assignment problem, which also rounds the result.
+    The permutation is relaxed to a doubly stochastic matrix P. First, NCGS takes a few steps on the convex relaxation
+    |AP - PB|^2 / 2. From there, it minimises the indefinite relaxation -<AP, PB>, whose local minima are mostly permutations. The
+    linear oracle solves an assignment problem. Another assignment problem rounds the result to a permutation.
 
     Parameters
     ----------
     start : {"convex", "barycenter"}, default "convex"
-        Start of the indefinite relaxation. "convex": a few steps on the convex relaxation, from the matrix with all entries 1/n.
-        "barycenter": that matrix itself, which is faster and more often ends in a poor local minimum.
+        Start of the indefinite relaxation. "barycenter": the matrix with all entries 1/n. "convex": the result of a few steps on
+        the convex relaxation, which start at the barycenter. "barycenter" is faster, but ends in a poor local minimum more often.
     n_starts : int, default 1
-        Number of starts; the best result is kept. Starts after the first are half way between the matrix with all entries 1/n and
-        the mean of 10 random permutation matrices.
+        Number of starts. The best result is kept. Each start after the first is the mean of the barycenter and of the average of
+        10 random permutation matrices.
     padding : {"centered", "naive"}, default "centered"
-        If the graphs have different sizes, nodes without edges are added to the smaller one. "centered": before that, the middle
-        of the range of weights is subtracted from every entry, so that a missing edge counts as much as an edge. This finds the
-        smaller graph as an induced subgraph of the larger one. Sparse matrices become dense. "naive": only edges count.
+        If the graphs have different sizes, nodes without edges are added to the smaller graph. "centered": before that, the
+        middle of the range of weights is subtracted from every entry, so that a missing edge is as important as an edge. The
+        smaller graph is then found as an induced subgraph of the larger graph. Sparse matrices become dense. "naive": only edges
+        are taken into account.
     similarity_weight : float, default 1.0
         The weight w of ``similarity`` in the sum above. The first part of the sum has weight 1.
     refine : bool, default False
-        Whether to exchange the partners of two nodes at a time after rounding, until no exchange improves the matching. This
-        rarely changes the result, and costs a product of two matrices per exchange.
+        Whether the matching is improved after rounding, by exchanging the partners of two nodes until no exchange improves it.
+        This rarely changes the result, and takes a product of two matrices for each exchange.
     tol : float, default 1e-6
         The indefinite relaxation ends when its squared gradient mapping is at most ``tol`` times the squared norm of the gradient
         at the start.
@@ -73,20 +74,21 @@ class GraphMatcher(BaseEstimator):
     Attributes
     ----------
     permutation_ : ndarray of int of shape (n_A,)
-        Partner in B of each node of A, so that A is near ``B[permutation_][:, permutation_]``; -1 for nodes without a partner, if
-        A has more nodes than B.
+        Partner in B of each node of A: A is approximately ``B[permutation_][:, permutation_]``. If A has more nodes than B, nodes
+        without a partner have -1.
     score_ : float
         Agreement of the edges between matched nodes: 2 <A, B_p> / (\|A\|^2 + \|B_p\|^2). For graphs without weights, this is the
         number of common edges divided by the mean of the numbers of edges. It is 1 if all edges agree.
     objective_ : float
-        The sum that is maximised. Edges of an undirected graph count twice.
+        Value of the sum that is maximised. In an undirected graph, each edge is counted twice.
     certificate_ : Certificate
-        How far ``result_.x`` is from a stationary point of the indefinite relaxation.
+        Bounds on the gradient mapping at ``result_.x``, which is 0 at a stationary point of the indefinite relaxation.
     result_ : Result
-        Result of the best run on the indefinite relaxation. Its ``x`` is a doubly stochastic matrix on the nodes that are not
-        seeds. Trace, counts, steps and times are those of all runs together; the trace's column ``phase`` names the relaxation.
+        Result of the best run on the indefinite relaxation. Its ``x`` is a doubly stochastic matrix for the nodes that are not
+        seeds. Trace, counts, steps and times are those of all runs together. The column ``phase`` of the trace names the
+        relaxation.
     n_steps_ : int
-        Number of steps of NCGS on both relaxations, of all starts.
+        Number of steps of NCGS in all runs together.
 
     Examples
     --------
@@ -136,14 +138,14 @@ class GraphMatcher(BaseEstimator):
         Parameters
         ----------
         A : array-like or sparse matrix of shape (n_A, n_A)
-            Adjacency matrix; weights and directed edges are allowed.
+            Adjacency matrix. Edges may have weights and directions.
         B : array-like or sparse matrix of shape (n_B, n_B)
             Adjacency matrix of the other graph.
         seeds : array-like of int of shape (k, 2), default None
             Known pairs (node of A, node of B).
         similarity : array-like of shape (n_A, n_B), default None
-            The matrix S of the sum that is maximised: S_ij is added, times ``similarity_weight``, if node i of A is matched with
-            node j of B.
+            The matrix S of the sum that is maximised. If node i of A is matched with node j of B, ``similarity_weight`` times
+            S_ij is added.
 
         Returns
         -------
@@ -196,7 +198,7 @@ class GraphMatcher(BaseEstimator):
         return self._set_results(A, B, similarity, problem, *best[1:], session)
 
     def _starts(self, problem: MatchingProblem, number: int) -> Any:
-        """Yield the starting points: the barycentre, then random ones."""
+        """Yield the starting points: the barycenter, then random points."""
         n = len(problem.rows)
         yield np.full((n, n), 1 / n)
         rng = np.random.default_rng(seed_of(self.random_state))
@@ -215,10 +217,13 @@ class GraphMatcher(BaseEstimator):
         session: Session,
         convex_start: bool,
     ) -> Result:
-        """Minimise the indefinite relaxation from x0, maybe after a few steps on the convex one. Adds each run to the session."""
+        """Minimise the indefinite relaxation from x0; with ``convex_start``, after a few steps on the convex relaxation.
+
+        Each run is added to the session.
+        """
         domain, inner = Birkhoff(x0.shape), CondG(max_calls=TUNING.oracle_calls)
 
-        # A is multiplied and B divided by the same factor: <AP, PB> is unchanged, and both matrices have the same norm
+        # A is multiplied by a factor and B is divided by it, so that both have the same norm; <AP, PB> does not change
         sizes = [float(np.sqrt((graph * graph).sum())) for graph in (problem.A, problem.B)]
         scale = np.sqrt(sizes[1] / sizes[0]) if min(sizes) > 0 else 1.0
         graphs = scale * problem.A, problem.B / scale
@@ -233,7 +238,9 @@ class GraphMatcher(BaseEstimator):
                 inner=inner,
                 tol=tol * size2 if size2 > 0 else tol,
                 max_steps=steps,
-                smoothness=None if objective.smoothness > 0 else 1.0,  # without edges the function is linear
+                smoothness=None
+                if objective.smoothness > 0
+                else 1.0,  # L is 0 for graphs without edges, where F is linear
                 output=output,
                 on_interrupt="raise",
             )
@@ -247,7 +254,7 @@ class GraphMatcher(BaseEstimator):
         return result
 
     def _rounded(self, problem: MatchingProblem, result: Result) -> np.ndarray:
-        """The permutation nearest to the doubly stochastic matrix, refined if that is asked for."""
+        """The permutation nearest to the doubly stochastic matrix, improved by exchanges if ``refine``."""
         permutation = Birkhoff(len(problem.rows)).permutation(-np.asarray(result.x))
         return problem.refine(permutation) if self.refine else permutation
 

@@ -1,4 +1,7 @@
-"""The problem of matching two graphs: the smaller one is padded, and the edges to known pairs become a linear term."""
+"""The class `MatchingProblem`: the problem of matching two graphs, as a quadratic assignment problem between equal sizes.
+
+The smaller graph is padded. Known pairs are removed, and their edges become a linear term.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ PADDINGS = ("centered", "naive")
 
 
 def adjacency(graph: Any, name: str) -> Matrix:
-    """The adjacency matrix as a finite, square, dense or csr matrix of at least one node."""
+    """Validate an adjacency matrix. It must be finite and square, with at least one node. Returns an array or a csr matrix."""
     matrix = as_matrix(graph, name)
     if matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise ValueError(
@@ -27,7 +30,7 @@ def adjacency(graph: Any, name: str) -> Matrix:
 
 
 def known_pairs(seeds: Any, sizes: tuple[int, int]) -> np.ndarray:
-    """The seeds as an array of int of shape (k, 2), each node in at most one of them."""
+    """Validate the seeds. Returns an array of int of shape (k, 2), in which each node occurs at most once."""
     pairs = np.empty((0, 2), dtype=int) if seeds is None or not len(seeds) else np.asarray(seeds)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise ValueError(
@@ -59,7 +62,7 @@ def scores(similarity: Any, weight: float, sizes: tuple[int, int]) -> np.ndarray
 
 
 def _padded(matrix: Matrix, size: int) -> Matrix:
-    """The matrix with rows and columns of zeros at the end."""
+    """Append rows and columns of zeros."""
     sparse: bool = issparse(matrix)
     if not sparse:
         return np.pad(matrix, (0, size - matrix.shape[0]))
@@ -70,18 +73,18 @@ def _padded(matrix: Matrix, size: int) -> Matrix:
 
 @dataclass(frozen=True)
 class MatchingProblem:
-    """Maximise sum A_ij B_p(i)p(j) + sum C_ip(i) over the permutations p of the nodes that are not seeds.
+    """The problem to maximise sum A_ij B_p(i)p(j) + sum C_ip(i) over the permutations p of the nodes that are not seeds.
 
     Attributes
     ----------
     A, B : array or csr_array of shape (n, n)
-        The graphs on the nodes that are not seeds, padded to one size.
+        Adjacency matrices of the nodes that are not seeds, padded to the same size.
     C : array of shape (n, n) or None
-        Similarities, and the edges to seeds.
+        Matrix of the linear term: similarities plus edges to seeds.
     rows, cols : array of int, shape (n,)
-        For each row of A, and of B, the number of its node in the padded graph.
+        For each row of A (of B), the number of its node in the padded graph.
     sizes : (int, int)
-        Numbers of nodes of the graphs as they were given.
+        Numbers of nodes of the two given graphs.
     seeds : array of int, shape (k, 2)
         The known pairs.
     """
@@ -96,11 +99,11 @@ class MatchingProblem:
 
     @classmethod
     def of(cls, A: Matrix, B: Matrix, seeds: np.ndarray, similarity: np.ndarray | None, padding: str) -> Self:
-        """The problem of two graphs; ``similarity`` has been multiplied by its weight."""
+        """Make the problem of two graphs. ``similarity`` must be multiplied by its weight already."""
         sizes = A.shape[0], B.shape[0]
         size = max(sizes)
         if sizes[0] != sizes[1]:
-            # centred, an edge and a missing edge have opposite weights of the same size, and padding has weight 0
+            # after centering, edges and missing edges have weights of the same size and opposite sign; padding has weight 0
             if padding == "centered":
                 both = [dense(graph) for graph in (A, B)]
                 middle = (max(graph.max() for graph in both) + min(graph.min() for graph in both)) / 2
@@ -117,7 +120,7 @@ class MatchingProblem:
         return cls(A[rows][:, rows], B[cols][:, cols], linear, rows, cols, sizes, seeds)
 
     def matching(self, permutation: np.ndarray) -> np.ndarray:
-        """The partner in B of each node of A, -1 for none, from a permutation of the reduced problem."""
+        """The partner in B of each node of A (-1 for no partner) for a permutation of this problem."""
         partner = np.empty(max(self.sizes), dtype=int)
         partner[self.seeds[:, 0]] = self.seeds[:, 1]
         partner[self.rows] = self.cols[permutation]
@@ -125,7 +128,7 @@ class MatchingProblem:
         return np.where(partner < self.sizes[1], partner, -1)
 
     def value(self, permutation: np.ndarray) -> float:
-        """The sum that is maximised, for this permutation."""
+        """Value of the sum that is maximised, for a permutation."""
         matched = float((self.A * self.B[permutation][:, permutation]).sum())
         return matched if self.C is None else matched + float(self.C[np.arange(len(permutation)), permutation].sum())
 
@@ -148,7 +151,7 @@ class MatchingProblem:
         return gains
 
     def refine(self, permutation: np.ndarray) -> np.ndarray:
-        """Exchange the partners of two nodes, the best exchange first, until none increases ``value`` (2-opt)."""
+        """Exchange the partners of two nodes, the best exchange first, until no exchange increases ``value`` (2-opt)."""
         permutation = permutation.copy()
         least = 1e-9 * (1 + abs(self.value(permutation)))
         for _ in range(MAX_EXCHANGES_PER_NODE * len(permutation)):
@@ -161,4 +164,5 @@ class MatchingProblem:
 
 
 MAX_EXCHANGES_PER_NODE = 2
-"""A rounded local minimum needs a few exchanges at most; the limit ends the search on graphs that do not match."""
+"""Maximum number of exchanges, divided by the number of nodes. A rounded local minimum needs few exchanges; the limit ends the
+search on graphs that do not match."""

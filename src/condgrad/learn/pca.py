@@ -1,4 +1,4 @@
-"""Robust principal component analysis: a matrix as the sum of a low-rank and a sparse part."""
+"""The estimator `RobustPCA`: splits a matrix into a low-rank part and a sparse part (robust principal component analysis)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ from condgrad.runtime.cache import Cache, caching
 
 
 class Found(NamedTuple):
-    """A low-rank part and what was found with it."""
+    """Result of a fit, from which the fitted attributes are set."""
 
     x: LowRank
+    """The low-rank part."""
     mean: np.ndarray
     sigma: float
     radius: float
@@ -46,32 +47,34 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     .. math:: X = 1 m' + L + S + E, \quad \min_{|L|_* \le r} \sum_{ij} \varphi(X_{ij} - m_j - L_{ij})
 
-    Entries of X that are NaN are missing and ignored; m is chosen so that the rows of L have mean 0.
+    NaN marks a missing entry, which is ignored. m is chosen so that the mean of the rows of L is 0.
 
-    A redescending loss finds a local minimum near its start. So the fit starts from principal component pursuit, which is convex,
-    on a sample of at most 300 rows and columns, and narrows the loss step by step. Errors may have one sign, or fill blocks and
-    most of a row: up to about 40 % of the entries. A convex loss is fitted by RobustCompletion with column biases only.
+    A fit with a redescending loss ends in a local minimum near its start. Therefore it starts from principal component pursuit, a
+    convex problem, on a sample of at most 300 rows and columns. The loss is then narrowed step by step. Up to about 40 % of the
+    entries may be wrong, even if the errors all have the same sign, or fill blocks or most of a row. With a convex loss, the
+    model is fitted by RobustCompletion with column biases only.
 
     Parameters
     ----------
     n_components : int, default None
-        Number of components to keep, at most the number of rows and of columns; a warning is given if L has fewer. None: all
-        components with a singular value above sigma (sqrt(m) + sqrt(n)), which is about the largest one of a matrix of noise.
+        Number of components to keep, at most the number of rows and of columns. A warning is given if L has fewer components. By
+        default, all components with a singular value above sigma (sqrt(m) + sqrt(n)) are kept. This is about the largest singular
+        value of a matrix of noise.
     loss : {"welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"}, default "welsch"
-        Loss phi of the errors. The first three ignore errors that are large enough.
+        Loss phi of the errors. Welsch's loss (also called "smoothed-l0") and Geman and McClure's loss ignore large errors.
     radius : float or "auto", default "auto"
-        Radius r of the nuclear-norm ball. "auto": with a convex loss the best on held-out entries along a path of radii, else
-        none: the rank limits L, and is chosen on held-out entries.
+        Radius r of the nuclear-norm ball. "auto" with a convex loss: the best radius on held-out entries along a path of radii.
+        "auto" with another loss: there is no ball. The rank of L is limited instead, and is chosen on held-out entries.
     sigma : float, default None
-        Standard deviation of the errors of inliers. None: estimated, where nearly half of the errors may be outliers.
+        Standard deviation of the errors of inliers. By default it is estimated. Nearly half of the errors may be outliers.
     center : bool, default True
         Whether the model has a mean m.
     tol : float, default 1e-4
-        The fit ends when two steps reduce the loss by less than this share.
+        The fit ends when a round of two steps reduces the loss by less than this share.
     max_steps : int, default 100
         Maximum number of steps.
     random_state : int, RandomState instance or None, default 0
-        Decides which entries are held out, and which rows and columns are sampled.
+        Seed that determines which entries are held out, and which rows and columns are in the sample.
 
     Attributes
     ----------
@@ -86,16 +89,18 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     low_rank_ : ndarray of shape (m, n)
         The matrix 1 m' + L. ``low_rank_`` and ``sparse_`` are float32 if X is; all other arrays are float64.
     sparse_ : ndarray of shape (m, n)
-        The matrix S: errors of more than 3 sigma, 0 elsewhere.
+        The matrix S: the errors of more than 3 sigma, and 0 elsewhere.
     outliers_ : ndarray of bool of shape (m, n)
-        Where S is not 0.
+        Mask of the entries of S that are not 0.
     radius_, sigma_, multiplier_ : float
-        As in RobustCompletion.
+        Radius of the ball (or nuclear norm of L), scale of the errors of inliers, and multiplier of the constraint on the nuclear
+        norm; see RobustCompletion.
     path_ : ndarray of shape (p, 3)
-        Nuclear norm or radius, held-out error and rank of each fit that was compared. With a redescending loss, these are fits of
-        the sample.
+        Radius (or nuclear norm), held-out error and rank of each fit that was compared. With a redescending loss, these are fits
+        of the sample.
     result_ : Result
-        Trace and counts of all runs of the solver; None for a model that was loaded from a file.
+        Result of the last run of the solver, with the trace and the counts of all runs. None for a model that was loaded from a
+        file.
 
     Examples
     --------
@@ -141,7 +146,8 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Parameters
         ----------
         X : array-like of shape (m, n)
-            The matrix; NaN is missing. float32 is kept, in half of the memory; all other types become float64.
+            The matrix. NaN marks missing entries. float32 stays float32, which takes half of the memory; all other types become
+            float64.
         y : None
             Ignored.
 
@@ -175,7 +181,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self._set_results(find(X, name, sigma, requested), X, requested)
 
     def _find_with_convex_loss(self, X: np.ndarray, name: str, sigma: float | None, requested: int | None) -> Found:
-        """Fit X by RobustCompletion, which needs no robust start."""
+        """Fit X by RobustCompletion. A convex loss needs no robust start."""
         completion = RobustCompletion(
             name,
             sigma="auto" if sigma is None else sigma,
@@ -207,7 +213,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         radius = None if self.radius == "auto" else positive(self.radius, "radius, where it is not 'auto',")
         start = low_rank_start(X, self.center, seed)
         scale, x = sigma or start.sigma, LowRank(start.left, start.right)
-        rank = x.rank if radius is None else None  # a given radius limits x, otherwise its rank does
+        rank = x.rank if radius is None else None  # x is limited by the given radius, or else by its rank
         size = radius or float(x.svd()[1].sum()) or scale
         x = x if radius is None else NuclearBall(shape, radius).project(x)
         biases = Biases(0.0, np.zeros(shape[0]), start.mean)
@@ -247,7 +253,7 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self
 
     def _set_components(self, x: LowRank, requested: int | None) -> np.ndarray:
-        """Set the attributes of the components that are kept; return the part of x that they make up."""
+        """Choose the components to keep, and set their attributes. Returns the part of x that consists of these components."""
         left, values, right = x.svd()
         m, n = x.shape
         if not len(values):  # x is 0: keep one component with singular value 0
@@ -256,8 +262,8 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         kept = max(1, kept if requested is None else min(requested, len(values)))
         if requested is not None and kept < requested:
             warnings.warn(
-                f"n_components={requested} was asked for, and the low-rank part that was found has rank {kept}: n_components_ "
-                f"is {kept}. A larger radius allows a larger rank.",
+                f"n_components={requested} was asked for, but the fitted low-rank part has rank {kept}: n_components_ is {kept}. "
+                "A larger radius allows a larger rank.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -272,11 +278,12 @@ class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Parameters
         ----------
         X : array-like of shape (k, n)
-            Rows of the fitted matrix, or new ones.
+            Rows of the fitted matrix, or new rows.
 
         Returns
         -------
         ndarray of shape (k, n_components_)
+            The scores.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)

@@ -1,4 +1,4 @@
-"""Search for the radius of a ball and the scale of the errors, by the loss on held-out data along a path of radii."""
+"""Chooses the radius of the ball and the scale of the errors of a robust fit, by the held-out loss along a path of radii."""
 
 from __future__ import annotations
 
@@ -16,72 +16,75 @@ from condgrad.objectives import Loss
 from condgrad.protocols import Point
 
 RADIUS_RATIO, PATIENCE, MAX_RADII = 1.5, 5, 40
-"""Ratio of neighbouring radii of the path. The path ends after PATIENCE radii that are worse or not binding, or after
-MAX_RADII."""
+"""Ratio of neighbouring radii of the path. The path ends after PATIENCE radii whose fit is worse or inside of the ball, or after
+MAX_RADII radii."""
 WORSE_SHARE = 2e-3
-"""A held-out loss above the best by more than this share is worse. The smallest radius that is not worse is chosen."""
+"""A fit is worse if its held-out loss is larger than the smallest held-out loss by more than this share. The smallest radius with
+a fit that is not worse is chosen."""
 REFINEMENT_ROUNDS = 3
 """Number of times the path is refined around the chosen radius."""
 PATH_TOLERANCE_FACTOR = 10.0
-"""Factor on the tolerance for the fits of the path, which need not be accurate."""
+"""The tolerance of the fits of the path is larger by this factor, because they need not be accurate."""
 MIN_SCALE_SHARE = 1e-2
-"""Lower bound on the scale of the errors, relative to that of the data: smaller errors need no robust loss."""
+"""Lower bound on the scale of the errors, relative to the scale of the data. Smaller errors need no robust loss."""
 SETTLED_SCALE = 0.95
-"""The search for sigma ends when the ratio of the new sigma to the old one is above this."""
+"""The search for sigma ends when the ratio of the new sigma to the old sigma is above this number."""
 
 NEIGHBOURS = 1
-"""Number of radii on each side of the best that are fitted again with a smaller sigma."""
+"""Number of radii on each side of the best radius that are fitted again with a smaller sigma."""
 
 
 class Fit(NamedTuple):
-    """Coefficients, and the result of the run that found them."""
+    """One fit: the coefficients, and the result of the run of the solver."""
 
     x: Point
+    """The coefficients."""
     result: Result
     binding: bool
-    """Whether x is on the boundary of the ball."""
+    """Whether the constraint is active, that is, x is on the boundary of the ball."""
 
 
 class Data(Protocol):
-    """Data that can be fitted under a constraint, and evaluated."""
+    """Interface of data (rows with targets) to which coefficients can be fitted."""
 
     @property
     def weights(self) -> np.ndarray | None:
-        """Weights of the rows; None: all are equal."""
+        """Weights of the rows; None if all weights are equal."""
 
     def fit(self, loss: Loss, radius: Any, start: Point, scale: float) -> Fit:
-        """Fit the data divided by the scale; the coefficients returned are multiplied by the scale."""
+        """Fit the targets divided by the scale. The returned coefficients are multiplied by the scale."""
 
     def errors(self, x: Point) -> np.ndarray:
-        """Errors of the coefficients x, with a column for each task."""
+        """Errors of the rows with the coefficients x. They have a column for each task (target)."""
 
     def median_scale(self) -> float:
         """Robust scale of the data, never 0. It is the first estimate of the scale of the errors."""
 
     def first_radius(self, scale: float) -> float:
-        """Length of the first Frank-Wolfe step of least squares, for data clipped to [-scale, scale]."""
+        """Length of the first Frank-Wolfe step of least squares, for targets clipped to [-scale, scale]."""
 
     def robust_start(self) -> Point | None:
-        """Coefficients from which a redescending loss can start; None if there are too few rows to find any."""
+        """Coefficients from which a fit with a redescending loss can start; None if there are too few rows."""
 
     def norm(self, x: Point) -> float:
         """Radius of the smallest ball that contains x."""
 
     def quantization_step(self) -> float:
-        """The step between values of the data, such as 1 for counts; 0 if they are not quantized."""
+        """The quantization step of the targets, such as 1 for counts; 0 if they are not quantized."""
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One fit of the path and its held-out loss, ``score``."""
+    """One fit of the path."""
 
     radius: Any
     score: float
+    """Held-out loss of the fit."""
     fit: Fit
 
 
 class RobustFit(NamedTuple):
-    """The final fit, with its radius and scale, and the path that led to them."""
+    """The final fit, the chosen radius and scale, and the path."""
 
     fit: Fit
     radius: Any
@@ -90,7 +93,7 @@ class RobustFit(NamedTuple):
 
 
 FitAndScore = Callable[[Any, Point], tuple[Fit, float]]
-"""Function of a radius and a start that returns the fit and its held-out loss."""
+"""Function ``f(radius, start)`` that returns a fit and its held-out loss."""
 
 
 def robust_fit(
@@ -102,9 +105,10 @@ def robust_fit(
     zero: Point,
     unconstrained: bool = False,
 ) -> RobustFit:
-    """Fit the data; search for the radius if it is "auto", and for sigma if it is None and the loss depends on it.
+    """Fit the data with a robust loss.
 
-    With ``unconstrained`` the fit without a ball is also a candidate.
+    If the radius is "auto", it is chosen on held-out data. If sigma is None and the loss depends on sigma, it is estimated. With
+    ``unconstrained``, a fit without a ball is also a candidate.
     """
     steps: list[Step] = []
     start, scale = zero, sigma or data.median_scale()
@@ -129,11 +133,11 @@ def robust_fit(
 def _search_with_pilot(
     train: Data, held_out: Data, name: str, radius: Any, sigma: float | None, scale: float, zero: Point
 ) -> tuple[list[Step], float]:
-    """Follow the path with a pilot loss, then with the given loss. Returns the path and the scale.
+    """Follow the path with a convex pilot loss, then with the given loss. Returns the path and the scale.
 
-    The pilot loss is convex: the squared loss if that is the given loss, else Huber's loss. The fits with the pilot loss
-    determine sigma, and the fits with the given loss start from them. As long as the held-out errors are smaller than sigma, the
-    radii around the best one are fitted again with a smaller sigma.
+    The pilot loss is the squared loss if this is the given loss, else Huber's loss. The fits with the pilot loss determine sigma.
+    The fits with the given loss start from them. As long as the held-out errors are smaller than sigma, the radii around the best
+    radius are fitted again with a smaller sigma.
     """
     auto = radius == "auto"
     radii = increasing_radii(train.first_radius(scale)) if auto else [radius]
@@ -161,10 +165,10 @@ def _search_with_pilot(
             fixed = min(scales)
 
     def fit_radii(starts: dict[Any, Point], width: float) -> tuple[list[Step], float]:
-        """The path of these radii with the given loss, and the scale of its held-out errors."""
+        """Fit these radii with the given loss. Returns the path, and the scale of the held-out errors of its best fit."""
 
         def robust(radius: Any, start: Point) -> tuple[Fit, float]:
-            if radius not in starts:  # the convex loss gives a better start than the fit at a smaller radius
+            if radius not in starts:  # a fit with the convex loss is a better start than the fit at a smaller radius
                 starts[radius] = train.fit(loss_for("huber", 1.0), radius, start, width).x
             fit = train.fit(loss_for(name, 1.0), radius, starts[radius], width)
             return fit, mean_loss(loss_for(name, width), held_out.errors(fit.x), held_out.weights)
@@ -178,7 +182,7 @@ def _search_with_pilot(
     steps, error_scale = fit_radii(starts, fixed)
     while sigma is None and error_scale < SETTLED_SCALE * fixed:
         narrower, new_scale = fit_radii(_neighbours(steps), error_scale)
-        if new_scale > error_scale:  # the loss is so narrow that it ignores most of the data
+        if new_scale > error_scale:  # the loss has become so narrow that it ignores most of the data
             break
         steps, fixed, error_scale = narrower, error_scale, new_scale
     return steps, fixed
@@ -194,10 +198,10 @@ def _search_from_robust_start(
     least: float,
     unconstrained: bool,
 ) -> tuple[list[Step], Step, float]:
-    """Follow the path from a robust start, by decreasing radii: each fit starts from that at the next larger radius.
+    """Follow the path with decreasing radii from a robust start. Each fit starts from the fit at the next larger radius.
 
-    The held-out losses of all fits are computed with the same sigma. Returns the path, the chosen step and the scale. With
-    ``unconstrained`` the fit without a ball is chosen unless the best ball is clearly better.
+    The held-out losses of all fits are computed with the same sigma. With ``unconstrained``, the fit without a ball is chosen,
+    unless the best ball is clearly better. Returns the path, the chosen step and the scale.
     """
     width = sigma or max(_inlier_scale(start, train, held_out), least)
     fitted: dict[float, Point] = {}
@@ -230,7 +234,7 @@ def _search_from_robust_start(
 def _inlier_scale(x: Point, train: Data, held_out: Data) -> float:
     """Scale of the errors of the inliers among all rows. Training errors are corrected for the degrees of freedom of the fit.
 
-    The held-out rows alone are too few: if 45 % of all rows are outliers, 21 of 40 held-out rows may be.
+    The held-out rows alone would be too few: if 45 % of all rows are outliers, 21 of 40 held-out rows may be outliers.
     """
     shrunk = math.sqrt(1 - min(len(x) / len(train.errors(x)), 0.5))
     errors = np.concatenate([held_out.errors(x), train.errors(x) / shrunk])
@@ -241,7 +245,7 @@ def _inlier_scale(x: Point, train: Data, held_out: Data) -> float:
 
 
 def _neighbours(steps: list[Step]) -> dict[Any, Point]:
-    """The radii around the chosen one, each with its fit as a start."""
+    """The chosen radius and its neighbours on the path. The values are their fits, from which further fits start."""
     at = steps.index(best_step(steps))
     return {step.radius: step.fit.x for step in steps[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]}
 
@@ -257,7 +261,7 @@ def mean_loss(loss: Loss, errors: np.ndarray, weights: np.ndarray | None) -> flo
 
 
 def clearly_positive(differences: np.ndarray, weights: np.ndarray | None) -> bool:
-    """Whether the weighted mean is above 1.5 times its standard error. If the true mean is 0, this has a probability of 1/15."""
+    """Whether the weighted mean is more than 1.5 standard errors above 0. If the true mean is 0, the probability is 1/15."""
     weights = np.ones(len(differences)) if weights is None else weights
     mean = np.average(differences, weights=weights)
     variance = np.average((differences - mean) ** 2, weights=weights)
@@ -265,7 +269,7 @@ def clearly_positive(differences: np.ndarray, weights: np.ndarray | None) -> boo
 
 
 def fit_path(radii: Iterable[Any], fit: FitAndScore, start: Point) -> list[Step]:
-    """Fit at each radius in turn, starting from the previous fit, until PATIENCE radii are worse or not binding."""
+    """Fit at one radius after the other, each from the previous fit, until PATIENCE fits are worse or inside of the ball."""
     steps: list[Step] = []
     best, since = math.inf, 0
     for radius in radii:
@@ -281,7 +285,7 @@ def fit_path(radii: Iterable[Any], fit: FitAndScore, start: Point) -> list[Step]
 
 
 def best_step(steps: list[Step]) -> Step:
-    """The first step of the path whose score is not worse than the best."""
+    """The first step of the path that is not worse than the best step (WORSE_SHARE)."""
     best = min(step.score for step in steps)
     return next(step for step in steps if step.score <= best * (1 + WORSE_SHARE))
 

@@ -1,4 +1,7 @@
-"""Sample weights: a row of weight 2 is equivalent to two equal rows, a row of weight 0 to no row."""
+"""Functions for weighted rows: validation, hold-out, medians. A row of weight 2 is equivalent to two rows of weight 1.
+
+A row of weight 0 is equivalent to no row.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,27 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
 STRATUM_SIZE = 5
-"""Number of rows of a stratum: if one fifth of all rows are held out, one row of each stratum is held out."""
+"""Number of rows of a stratum. If one fifth of all rows are held out, one row of each stratum is held out."""
 
 
 def row_weights(sample_weight: Any, X: Any) -> np.ndarray:
-    """Validate the weights of the rows: none negative, not all 0. None: all are 1."""
+    """Validate the weights of the rows, which must not be negative or all 0. If ``sample_weight`` is None, all weights are 1."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if weights.min() < 0 or not weights.any():
         raise ValueError(
             f"The smallest weight of a row is {weights.min():g} and the sum of all is {weights.sum():g}, but weights of 0 or "
-            "more, not all 0, were expected: leave out rows that do not count."
+            "more, not all 0, were expected: leave out rows that should be ignored."
         )
     return weights
 
 
 def holdout_keys(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """A key for each row; the rows with the smallest keys are held out.
+    """Draw a key for each row. The rows with the smallest keys are to be held out.
 
-    Keys are random, equal for equal rows, and independent of the order of the rows and of units. Rows are sorted by Y; ties are
-    broken by the first feature, then by the second one, and so on. Every ``STRATUM_SIZE`` distinct rows in this order are a
-    stratum. One row of each stratum has a key in the smallest fifth of all keys, one in the next fifth, and so on. So the
-    held-out rows have the same distribution of Y as the others.
+    Keys are random. They are equal for equal rows, and independent of the order of the rows and of the units of X and Y. The
+    distinct rows are sorted by Y, and ties are broken by the first feature, then by the second feature, and so on. Every
+    ``STRATUM_SIZE`` rows in this order are a stratum. One row of each stratum has a key in the smallest fifth of all keys, one in
+    the next fifth, and so on. Therefore the held-out rows have about the same distribution of Y as the other rows.
     """
     order = RowOrder(len(Y))
     for column in Y.T:
@@ -53,13 +56,13 @@ def holdout_keys(X: Any, Y: np.ndarray, rng: np.random.RandomState) -> np.ndarra
 
 
 class RowOrder:
-    """Ranks of rows, equal for rows that are equal in all columns so far; ``tied`` are the rows that share their rank."""
+    """Ranks of rows that are compared column by column. ``tied`` has the rows that are equal to another row so far."""
 
     def __init__(self, size: int):
         self.rank, self.tied = np.zeros(size, dtype=np.int64), np.arange(size)
 
     def refine(self, column: np.ndarray) -> None:
-        """Break ties by one more column, whose values are given for the tied rows only."""
+        """Break ties by another column. ``column`` has the values of the tied rows only."""
         if not self.tied.size:
             return
         by = np.lexsort((column, self.rank[self.tied]))
@@ -69,16 +72,16 @@ class RowOrder:
         first = np.maximum.accumulate(np.where(same_rank, 0, np.arange(len(old))))
         new = same_rank & (np.diff(column, prepend=column[0]) != 0)
         group = np.maximum.accumulate(np.where(new | ~same_rank, np.arange(len(old)), 0))
-        self.rank[tied] = old + group - first  # a rank is the number of smaller rows, so other ranks stay valid
+        self.rank[tied] = old + group - first  # a rank is the number of smaller rows, so that other ranks stay valid
         counts = np.bincount(self.rank[tied] - self.rank[tied].min())
         self.tied = np.sort(tied[counts[self.rank[tied] - self.rank[tied].min()] > 1])
 
 
 def merge_equal_rows(weights: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray | None]:
-    """Rows to use and their weights: equal rows become one with the sum of their weights, rows of weight 0 are dropped.
+    """Merge equal rows (rows with equal keys) to one row with the sum of their weights, and drop rows of weight 0.
 
-    If all weights of the result are equal, None is returned in their place. If moreover the result has all rows that were given,
-    slice(None) is returned in place of their indices.
+    Returns the indices of the remaining rows, and their weights. If all weights are equal, None is returned in place of the
+    weights. If, in addition, all rows remain, slice(None) is returned in place of the indices.
     """
     nonzero = np.flatnonzero(weights)
     _, first, group = np.unique(keys[nonzero], return_index=True, return_inverse=True)
@@ -89,9 +92,9 @@ def merge_equal_rows(weights: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray 
 
 
 def held_out_rows(keys: np.ndarray, weights: np.ndarray | None, share: float) -> np.ndarray:
-    """Mask of the held-out rows: those with the smallest keys, with about this share of the total weight.
+    """Mask of the held-out rows: the rows with the smallest keys, with about this share of the total weight.
 
-    At least one row is held out, and at least one is not, unless there is only one row.
+    If there are at least two rows, at least one row is held out, and at least one row is not.
     """
     order = np.argsort(keys, kind="stable")
     weight = np.cumsum(np.ones(len(keys)) if weights is None else weights[order])
@@ -102,7 +105,7 @@ def held_out_rows(keys: np.ndarray, weights: np.ndarray | None, share: float) ->
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray | None) -> Any:
-    """Median of each column; with weights, a row of weight 2 counts as two rows."""
+    """Weighted median of each column. A row of weight 2 is equivalent to two rows."""
     if weights is None:
         return np.median(values, axis=0)
     order = np.argsort(values, axis=0, kind="stable")
@@ -115,7 +118,11 @@ def weighted_median(values: np.ndarray, weights: np.ndarray | None) -> Any:
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, number: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weight of each class: 1 for None, as given by a dict, or inversely proportional to the weight of its rows ("balanced")."""
+    """Weight of each class.
+
+    ``class_weight`` is None (all weights are 1), a dict of class and weight, or "balanced": weights inversely proportional to the
+    total weight of the rows of the class. ``number`` has the number of each row's class.
+    """
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":

@@ -1,4 +1,4 @@
-"""Fitted estimators in files, without pickle: a snapshot of their parameters and fitted attributes in an archive."""
+"""The methods `save` and `load` of estimators. They store the parameters and fitted attributes in an archive, without pickle."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from condgrad.storage.snapshot import Serialised, refusing, restore, snapshot
 from condgrad.storage.stored import check_array
 
 VERSION = 5
-"""Version of the files of all estimators."""
+"""Version of the file format of all estimators."""
 
 
 def _is_fitted(name: str) -> bool:
-    """Whether an attribute is a result of the fit that is stored: all of them are, except ``result_``."""
+    """Whether an attribute is a fitted attribute that is stored. All fitted attributes except ``result_`` are stored."""
     return name.endswith("_") and not name.startswith("_") and name != "result_"
 
 
 class Storable:
-    """Abstract: ``save`` and ``load`` of a fitted estimator."""
+    """Abstract base class of estimators that can be saved to a file and loaded from it."""
 
     def save(self, path: str | Path) -> None:
-        """Write the parameters and the fitted attributes to a file that can't run code when it is read.
+        """Write the parameters and the fitted attributes to a file. Unlike pickle, the file can't run code when it is read.
 
-        A ``random_state`` that is not an integer is written as None, and so is a ``client``.
+        A ``client``, and a ``random_state`` that is not an integer, are written as None.
 
         Parameters
         ----------
@@ -50,7 +50,7 @@ class Storable:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return the fitted estimator that ``save`` wrote.
+        """Read a fitted estimator from a file that ``save`` wrote.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class Storable:
         Raises
         ------
         BadArchive
-            If the file is damaged, or holds something else.
+            If the file is damaged, or is not the file of such an estimator.
         """
         data, arrays = archive.read(path, cls.__name__, VERSION)
         with refusing(path):
@@ -87,5 +87,5 @@ class Storable:
             check_array(fitted[name], shape, name, "iuf")
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes that the fitted attributes must have for predictions, derived from the attributes themselves."""
+        """The shapes that fitted attributes must have. They are computed from the attributes themselves."""
         raise NotImplementedError

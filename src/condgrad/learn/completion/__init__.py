@@ -1,4 +1,4 @@
-"""Completion of matrices with missing entries and outliers: the estimator and its parts."""
+"""The estimator `RobustCompletion`, which completes matrices with missing entries and outliers, and its parts."""
 
 from condgrad.runtime.extras import needed_for
 

@@ -1,4 +1,4 @@
-"""Biases mean + row_i + column_j, fitted to the residuals of the rest of the model by reweighted least squares."""
+"""Fits the biases mean + row_i + column_j of a completion to the residuals of the model, by reweighted least squares."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.points import Pattern
 
 ROW_RIDGE, COLUMN_RIDGE = 3.0, 1.5
-"""Ridge penalties of row and column biases, in units of one entry of weight 1. Column biases have no penalty if there are no row
-biases."""
+"""Ridge penalties of row and column biases. A penalty of 1 has the same effect as one entry of weight 1 with residual 0. If the
+model has no row biases, column biases have no penalty."""
 TINY = 1e-150
-"""Divisors (residuals and sums of weights) are replaced by this number if they are smaller, to avoid division by 0."""
+"""Lower limit of divisors (residuals and sums of weights), to avoid a division by 0."""
 
 
 def inlier_weights(loss: Loss, residuals: np.ndarray) -> np.ndarray:
@@ -33,23 +33,25 @@ def inlier_weights(loss: Loss, residuals: np.ndarray) -> np.ndarray:
 def loss_and_inlier_weights(
     loss: Loss, pattern: Pattern, residuals: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """The loss of residuals at the entries of a pattern and their inlier weights; then, for each row, the sum of the weights and
-    the sum of weight times residual."""
+    """Compute the loss of residuals and their inlier weights.
+
+    Returns the loss, the weights, and for each row the sum of the weights and the sum of weight times residual.
+    """
     value, slopes = value_and_deriv(loss, residuals, np.zeros_like(residuals), np.empty(0, residuals.dtype))
     return value, *kernels.inlier_weights(pattern.indptr, residuals, slopes, loss.smoothness)
 
 
 class ReweightedEntries:
-    """Residuals with inlier weights, of which the biases need sums over rows and columns.
+    """Residuals of the entries with their inlier weights, and the weighted sums over rows and columns that a fit of biases needs.
 
     Parameters
     ----------
     pattern : Pattern
         Positions of the entries.
     residuals : ndarray
-        Residuals of the whole model at them.
+        Residuals of the whole model at the entries.
     loss : Loss
-        The loss, from which the weights follow.
+        The loss, which determines the weights.
     """
 
     def __init__(self, pattern: Pattern, residuals: np.ndarray, loss: Loss):
@@ -57,12 +59,12 @@ class ReweightedEntries:
         self.value, self.weights, self.row_weight, self.row_sum = loss_and_inlier_weights(loss, pattern, residuals)
 
     def row_sums(self, col_change: np.ndarray) -> np.ndarray:
-        """For each row, the sum of weight times residual, where the biases of columns have changed."""
+        """For each row, the sum of weight times residual, after the column biases have changed by ``col_change``."""
         pattern = self.pattern
         return kernels.row_weighted_sums(pattern.indptr, pattern.indices, self.weights, self.residuals, col_change)
 
     def column_sums(self, row_change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For each column, the sum of the weights and of weight times residual, where the biases of rows have changed."""
+        """For each column, the sum of the weights, and the sum of weight times residual after row biases changed."""
         pattern = self.pattern
         return kernels.column_weighted_sums(
             pattern.cuts, pattern.indices, self.weights, self.residuals, row_change, pattern.shape[1], pattern.width
@@ -72,8 +74,8 @@ class ReweightedEntries:
 def refit_biases(biases: Biases, entries: Any, which: str, iterations: int = 1) -> Biases:
     """Update the biases by weighted least squares with inlier weights: the mean, the rows and the columns in turn.
 
-    ``entries`` are those of the whole model with the present biases: ReweightedEntries, or the same on a cluster. ``which`` is
-    "both", or "columns": then there are no row biases, and column biases have no ridge penalty.
+    ``entries`` has the residuals of the whole model with the given biases: ReweightedEntries, or the same on a cluster. ``which``
+    is "both", or "columns" for a model without row biases, whose column biases have no ridge penalty.
     """
     with_rows, ridge = which == "both", COLUMN_RIDGE if which == "both" else 0.0
     row_weight, row_sum = entries.row_weight, entries.row_sum

@@ -1,14 +1,18 @@
-"""Choice of the loss, and of an average over the posterior, by the errors on held-out entries.
+"""Chooses between candidate models (losses, averages over the posterior, tensor views) by their errors on held-out entries.
 
-The convex losses come first, then a loss that ignores large errors, fitted along a path that narrows it step by step. After
-that the best fit is averaged over its posterior, then with a loss whose width follows the residuals, then with features of the
-pattern of the entries. Each candidate replaces the best so far only where held-out entries say so.
+The candidates are tried in this order:
 
-Candidates are compared by numbers that none of them minimises, entry by entry: the differences of their absolute errors, which
-outliers can't change by more than the difference of the predictions, and the differences of their squared errors, each error
-limited to a multiple of the scale of the data, so that the tail of real structure counts. Both differences are divided by their
-standard errors and added. A narrower loss must be better by more than chance. A start from a principal component pursuit, for
-data of which a third may be wrong, has criteria of its own (see pursuit.py).
+1. A fit with each convex loss, then with a redescending loss, which ignores large errors.
+2. A fit that starts from a principal component pursuit, for data in which a third of the entries may be wrong (pursuit.py).
+3. The average of the best fit over its posterior, then an average with a loss whose width follows the residuals, then an average
+   with features of the pattern of the entries.
+4. Tensor views, if a period is given.
+
+A candidate replaces the best candidate so far if the held-out entries give enough evidence (:func:`evidence`). The evidence is
+the sum of two t statistics: of the differences of the absolute errors, and of the differences of the squared errors. Outliers
+hardly change the first, because the difference of two absolute errors is at most the difference of the predictions. For the
+second, errors are limited to a multiple of the scale of the data. This limit is so large that the tail of real structure is taken
+into account. Fits from a pursuit are compared by other criteria (pursuit.py).
 """
 
 from __future__ import annotations
@@ -31,41 +35,45 @@ from condgrad.learn.completion.validation import Averaging, Candidate, HeldOut, 
 from condgrad.objectives import Completion
 
 AUTO_LOSSES = ("squared", "huber", "welsch")
-"""Losses that are compared, from the convex ones to the narrowest."""
+"""Losses that are compared, in the order in which they are tried: first the convex losses, last the narrowest loss."""
 NARROWEST = AUTO_LOSSES[-1]
 LIMIT = 5.0
-"""Squared errors are those of errors limited to this multiple of the scale of the data around their median."""
-UNPREDICTED, UNPREDICTED_MEAN = 3.0, 2.0
-"""Multiples of the same scale: above the first, the error of an entry says that it is not predicted; above the second, the mean
-error of a row or a column says that of the whole row or column."""
-NARROWER_EVIDENCE, ADAPTIVE_EVIDENCE = 5.0, 1.0
-"""Evidence, a sum of two t statistics, that a redescending loss needs to replace a convex one, and that an average with such a
-loss needs to replace one with a convex loss. In tables with a heavy tail of real structure, a loss that ignores it predicts the
-bulk better, with an evidence of up to 4.6, and unseen entries worse."""
+"""Before errors are squared, they are limited to this multiple of the scale of the data around their median."""
+UNPREDICTED = 3.0
+"""An entry is not predicted by a model if its error is more than this multiple of the scale of the data."""
+UNPREDICTED_MEAN = 2.0
+"""A row or a column is not predicted by a model if its mean absolute error is more than this multiple of the scale."""
+NARROWER_EVIDENCE = 5.0
+"""Evidence that a redescending loss needs to replace a convex loss. If data have a heavy tail of real structure, a loss that
+ignores the tail predicts most entries better, with an evidence of up to 4.6, but it predicts unseen entries worse."""
+ADAPTIVE_EVIDENCE = 1.0
+"""Evidence that an average with a redescending loss needs to replace an average with a convex loss."""
 MAX_RATIO = 1.05
-"""The narrowest loss is averaged too, unless its mean absolute error is above that of the best fit by this factor."""
+"""The narrowest loss is averaged too, if its mean absolute error is at most this factor times that of the best fit."""
 OUTLIERS_PER_FACTOR = 0.25
-"""A fit is simpler if it has fewer outliers than this multiple of the number of factors that it saves."""
+"""A fit of smaller rank saves factors, but may have more outliers. It is simpler if its number of outliers is less than this
+factor times the number of factors that it saves."""
 GROSS_WEIGHT = 0.05
-"""Entries with a smaller inlier weight are outliers here: normal errors have none, so that their tail is not counted."""
+"""To compare ranks, entries with a smaller inlier weight are counted as outliers. Normal errors do not have so small a weight."""
 LESS_ACCURATE = 2.0
-"""Evidence that a fit is less accurate, in squared errors or for the inliers of a simpler fit, above which it is not chosen."""
+"""A fit is not chosen if there is this much evidence that it is less accurate: in squared errors, or for the inliers of a simpler
+fit."""
 ROUNDS_WITHOUT_RANK = 3
-"""Rounds of the solver, at increasing radii, before the sampler starts from a fit without a low-rank part."""
+"""If a fit has no low-rank part, this number of solver rounds, at increasing radii, comes before the sampler starts."""
 MAX_AVERAGED_ENTRIES = 2_000_000
-"""With more entries an average is not tried unless it is asked for: a sweep takes longer than a fit at one radius."""
+"""With more entries, averages are tried only if the user asks for them, because a sweep takes longer than a fit at one radius."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A candidate: a fit, with the loss scaled to its held-out residuals, and how it is averaged."""
+    """A candidate: a fit with its held-out residuals, and the settings of its average (None for a single fit)."""
 
     validated: Validated
     loss: str
     averaging: Averaging | None = None
     chain: Chain | None = None
     pursued: bool = False
-    """Whether the fit started from a principal component pursuit, see pursuit.py."""
+    """Whether the fit started from a principal component pursuit (pursuit.py)."""
     view: TensorView | None = None
 
     def mean_absolute(self) -> float:
@@ -74,10 +82,11 @@ class Trial:
 
 
 def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float, veto: float = 2.0) -> float:
-    """How clearly residuals are smaller than others at the same entries: t statistics of absolute and of squared errors.
+    """Evidence that the residuals ``new`` are smaller than the residuals ``old`` of another model at the same held-out entries.
 
-    An entry that neither predicts says nothing, and neither does a row or a column: it is left out. Squared errors that
-    are larger by a t statistic of ``veto`` are not made up for by smaller absolute ones.
+    The evidence is the sum of the t statistics of the differences of absolute errors and of squared errors. Entries, rows and
+    columns that neither model predicts are left out. If the squared errors are larger by a t statistic of ``veto`` or more, the
+    evidence is at most their t statistic, however much smaller the absolute errors are.
     """
     new, old = np.abs(new), np.abs(old)
     telling = np.minimum(new, old) <= UNPREDICTED * scale
@@ -95,14 +104,17 @@ def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float, 
 
 
 def t_statistic(differences: np.ndarray) -> float:
-    """The mean over its standard error; 0 if all differences are equal: then there is nothing to compare it with."""
+    """The mean divided by its standard error; 0 if all differences are equal, so that the standard error is 0."""
     error = float(differences.std() / np.sqrt(len(differences)))
     mean = float(differences.mean())
     return mean / error if error > 0 else 0.0
 
 
 def choose(fit: Fit, up_to: float) -> Model:
-    """Compare losses and averages, set ``fit.loss`` and ``fit.averaging`` to the best, and return its model."""
+    """Compare all candidates, and store the settings of the best candidate in ``fit``. Returns the model of the best fit.
+
+    The model of an average or of a tensor view is computed later, from all entries. It starts from the returned model.
+    """
     train, held_out = fit.split() if fit.period is None else split_like_holes(fit, fit.period)
     scale = data_scale(fit.entries.values(fit.all_entries))
     fits: list[Trial] = []
@@ -110,12 +122,12 @@ def choose(fit: Fit, up_to: float) -> Model:
     auto = fit.loss == "auto"
 
     def clipped(trial: Trial) -> np.ndarray:
-        """Held-out residuals of the predictions, clipped as the estimator clips them."""
+        """Held-out residuals after the predictions are clipped as the estimator clips them."""
         predicted = held_out.values - trial.validated.residuals
         return held_out.values - np.clip(predicted, *fit.prediction_range(train, trial.validated.model))
 
     def better(trial: Trial, best: Trial | None, required: float) -> Trial:
-        """The trial if there is enough evidence that it is better, else ``best``; it is listed as a candidate."""
+        """Return the trial if the evidence that it is better exceeds ``required``, else ``best``. Add the trial to the list."""
         found = np.inf
         if best is not None:
             veto = LESS_ACCURATE if trial.averaging is None else 0.0  # an average must reduce squared errors
@@ -123,7 +135,7 @@ def choose(fit: Fit, up_to: float) -> Model:
         fit.loss = trial.loss
         list_candidate(fit, train, held_out, trial, found if best is not None else 0.0)
         if best is not None and found <= required and not simpler(fit, train, held_out, trial, best, scale):
-            # of two losses with the same predictions the later one is narrower: outliers among all entries have less weight
+            # if the predictions are the same, take the new, narrower loss, which gives outliers less weight
             narrower = trial.averaging is None and np.array_equal(clipped(trial), clipped(best))
             if not narrower:
                 return best
@@ -137,7 +149,7 @@ def choose(fit: Fit, up_to: float) -> Model:
         fits.append(Trial(fit.search(train, held_out, up_to), name))
         best = better(fits[-1], best, 0.0 if name in CONVEX_LOSSES else NARROWER_EVIDENCE)
     assert best is not None
-    pursuable = isinstance(train, Completion) and not np.isfinite(up_to)  # that fit is in no ball
+    pursuable = isinstance(train, Completion) and not np.isfinite(up_to)  # a fit from a pursuit is not within a ball
     if len(fits) > 1 and train is not fit.all_entries and pursuable:
         best = pursue(fit, train, held_out, fits, best, clipped, scale)
     wanted = fit.average if fit.average is not None else fit.all_entries.pattern.size <= MAX_AVERAGED_ENTRIES
@@ -168,7 +180,7 @@ def choose(fit: Fit, up_to: float) -> Model:
         best = better(Trial(validated, view.loss, view=view), plain, 0.0)
     fit.loss, fit.averaging, fit.chain, fit.view = best.loss, best.averaging, best.chain, best.view
     fit.record_choice(train, held_out, best.validated, best.averaging is not None)
-    return plain.validated.model  # that of a tensor view starts from the plain one, fitted to all entries
+    return plain.validated.model
 
 
 def pursue(
@@ -180,7 +192,7 @@ def pursue(
     clipped: Callable[[Trial], np.ndarray],
     scale: float,
 ) -> Trial:
-    """The fit that starts from a principal component pursuit, if it is preferred to the best one of the paths; else that."""
+    """Try a fit that starts from a principal component pursuit. Returns it if it is preferred to ``best``, else ``best``."""
     fit.report("trying a start from a principal component pursuit", 10)
     others = [other.validated for other in fits]
     found = pursued_fit(fit, train, held_out, best.validated, others)
@@ -197,9 +209,10 @@ def pursue(
 
 
 def simpler(fit: Fit, train: Any, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
-    """Whether a fit predicts its inliers as well with fewer numbers: fewer outliers than the other has factors more.
+    """Whether a trial of smaller rank predicts its inliers as well as ``best``, and has few outliers for the factors it saves.
 
-    A few wrong entries that agree with each other are a component of low rank too. Ranks within a ball are not compared.
+    A larger rank can be needed only because a few wrong entries that agree with each other form a component. Ranks are compared
+    only if the singular values of both fits are unshrunk.
     """
     model, other = trial.validated.model, best.validated.model
     if trial.averaging is not None or model.rank is None or other.rank is None or model.rank >= other.rank:
@@ -214,7 +227,7 @@ def simpler(fit: Fit, train: Any, held_out: HeldOut, trial: Trial, best: Trial, 
 
 
 def list_candidate(fit: Fit, train: Any, held_out: HeldOut, trial: Trial, found: float) -> None:
-    """Add a candidate to the list, with its errors and the evidence that it is better than the best before it."""
+    """Add a trial to the list of candidates, with its errors and the evidence that it is better than the previous best."""
     averaging = trial.averaging
     point = fit.path_point(train, held_out, trial.validated, averaging is not None)
     implicit, adaptive = (averaging.implicit, averaging.adaptive) if averaging else (False, False)
@@ -238,7 +251,7 @@ def first_average(fit: Fit, train: Completion, held_out: HeldOut, start: Trial) 
     """Average a fit over its posterior, with its own loss."""
     model, fit.loss = start.validated.model, start.loss
     for _ in range(ROUNDS_WITHOUT_RANK if model.x.rank == 0 else 0):
-        # the best fit has biases only: the sampler needs a low-rank part to start from
+        # the best fit has biases only, but the sampler must start from a low-rank part
         model = fit.improve(train, model, RADIUS_GROWTH * (model.radius or fit.path[0].radius))
     averaging = Averaging(rank_for(model), bool(fit.implicit), False, model.radius)
     rng = np.random.default_rng(fit.rng.integers(2**63))
@@ -250,7 +263,7 @@ def first_average(fit: Fit, train: Completion, held_out: HeldOut, start: Trial) 
 
 
 def next_average(fit: Fit, held_out: HeldOut, start: Trial, averaging: Averaging) -> Trial:
-    """Continue the chain of a trial in another way, and validate the average of its predictions."""
+    """Continue the chain of a trial with other settings, and validate the average of its predictions."""
     chain, model = start.chain, start.validated.model
     assert chain is not None
     fit.loss = start.loss
@@ -267,7 +280,7 @@ def next_average(fit: Fit, held_out: HeldOut, start: Trial, averaging: Averaging
 
 
 def set_loss(fit: Fit, chain: Chain, model: Model, averaging: Averaging) -> None:
-    """Let the chain use the loss of the model, or follow the scale of its residuals."""
+    """Let the chain use the loss of the model; or, if ``averaging.adaptive``, a loss whose width follows the residuals."""
     name, floor = fit.loss, max(fit.min_sigma, MIN_SCALE_SHARE * model.sigma)
     if averaging.adaptive and isinstance(name, str):
         chain.use_loss(model.loss, lambda scale: loss_for(name, max(scale, floor)))
@@ -276,7 +289,7 @@ def set_loss(fit: Fit, chain: Chain, model: Model, averaging: Averaging) -> None
 
 
 def average_all(fit: Fit, model: Model) -> Model:
-    """The average over the posterior on all entries, starting from the model."""
+    """Average over the posterior on all entries, starting from the model."""
     averaging = fit.averaging
     assert averaging is not None
     rng = np.random.default_rng(fit.rng.integers(2**63))

@@ -1,4 +1,4 @@
-"""The observed entries of a matrix, read from any accepted input: a sparse matrix, an array with NaN, a table or three arrays."""
+"""Converts any accepted input of a completion (sparse matrix, array with NaN, table, three arrays) to the class `Entries`."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from condgrad.data.delimited import role
 from condgrad.data.labels import INTEGER
 
 MAX_MAGNITUDE, MIN_MAGNITUDE = 1e100, 1e-100
-"""Bounds on the largest absolute value of a matrix: products of three values must neither overflow nor underflow."""
+"""Bounds on the largest absolute value of a matrix, so that products of three values neither overflow nor underflow."""
 MAX_FLOAT32_MAGNITUDE, MIN_FLOAT32_MAGNITUDE = 1e12, 1e-12
-"""The same bounds for float32: a matrix whose largest absolute value is outside of them is converted to float64."""
+"""If the largest absolute value of a float32 matrix is outside of these bounds, the matrix is converted to float64."""
 MAX_ID_PER_ENTRY = 4
-"""If no whole-number id exceeds this multiple of the number of entries, a mask finds the distinct ids, faster than sorting."""
+"""If all ids are whole numbers from 0 to this multiple of the number of entries, distinct ids are found by a mask. This is faster
+than sorting."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Values at positions (row, column).
+    """Observed entries of a matrix: values at positions (row, column).
 
-    ``row_ids`` and ``col_ids`` are the sorted names of rows and columns; None if they have no names.
-
-    Values of float32 stay float32, unless products of them could overflow or underflow.
+    ``row_ids`` and ``col_ids`` are the sorted names of rows and columns; None if they have no names. float32 values stay float32,
+    unless products of three values could overflow or underflow.
     """
 
     rows: np.ndarray
@@ -60,7 +60,7 @@ class Entries:
         return float(np.abs(self.values).max(initial=0.0))
 
     def name(self, k: int) -> tuple[Any, Any]:
-        """Row and column of entry k: names if there are names, else positions."""
+        """Row and column of entry k, by name if they have names, else by position."""
         return named(self.rows[k], self.row_ids).item(), named(self.cols[k], self.col_ids).item()
 
     def require_nonempty(self) -> Self:
@@ -72,7 +72,7 @@ class Entries:
         return self
 
     def require_magnitude(self) -> Self:
-        """Raise ValueError if the values are so small that products of three of them underflow. A matrix of zeros is accepted."""
+        """Raise ValueError if values are so small that products of three values underflow. A matrix of zeros is accepted."""
         if 0 < self.magnitude < MIN_MAGNITUDE:
             k = np.flatnonzero(self.values)[0]
             raise ValueError(
@@ -96,7 +96,7 @@ class Entries:
 
 
 def check_magnitudes(values: np.ndarray, name: Callable[[int], Any]) -> None:
-    """Raise ValueError for a value that is too large to compute with; ``name`` returns the name of entry k."""
+    """Raise ValueError if a value is too large to compute with. ``name(k)`` returns the name of entry k for the message."""
     if len(large := np.flatnonzero(np.abs(values) > np.float64(MAX_MAGNITUDE))):
         raise ValueError(
             f"Entry {name(large[0])} is {values[large[0]]:g}, but sizes up to {MAX_MAGNITUDE:g} were expected: divide all values "
@@ -110,7 +110,7 @@ def named(places: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
 
 
 def is_entry_list(X: Any, y: Any) -> bool:
-    """Whether the input is a list of entries (a table, three arrays, pairs with their values) and not a matrix."""
+    """Whether the input is a list of entries and not a matrix. Lists are tables, three arrays, or pairs X with values y."""
     if isinstance(X, tuple | Observations):
         return True
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
@@ -118,21 +118,21 @@ def is_entry_list(X: Any, y: Any) -> bool:
     if width > 2 and hasattr(X, "columns"):
         if y is None:
             return _columns_by_role(X.columns, 3) is not None or (width == 3 and not _has_row_labels(X))
-        # X may be a matrix whose columns are called a, b, ..., i, j; so names of one or two letters do not make it a list
+        # names of one or two letters are ignored: X may be a matrix with columns called a, b, ..., i, j
         chosen = _columns_by_role(X.columns, 2)
         return chosen is not None and all(len(str(X.columns[place])) > 2 for place in chosen)
     return width == 2 and y is not None
 
 
 def _has_row_labels(X: Any) -> bool:
-    """Whether a DataFrame of numbers has names or times as row labels. Then it is a matrix: a list of entries has none."""
+    """Whether a DataFrame of numbers has names or times as row labels. It is then a matrix, because lists have no such labels."""
     labels = getattr(X, "index", None)
     numbers = all(getattr(dtype, "kind", "O") in "biuf" for dtype in getattr(X, "dtypes", ["O"]))
     return labels is not None and getattr(labels, "dtype", np.dtype(int)).kind not in "iufb" and numbers
 
 
 def from_list(X: Any, y: Any = None) -> Entries:
-    """Entries from (rows, columns, values), a table of these, or pairs and their values y."""
+    """Make Entries from a tuple (rows, columns, values), a table with these columns, or pairs X with values y."""
     if isinstance(X, Observations):
         return _from_observations(X)
     if isinstance(X, tuple):
@@ -156,14 +156,14 @@ def from_list(X: Any, y: Any = None) -> Entries:
 
 
 def positions_as_matrix(X: Any) -> Any:
-    """Convert Observations without names to a matrix, or, if most rows and columns are empty, to entries named by position."""
+    """Convert Observations without names to a matrix. If most rows and columns are empty, name them by position instead."""
     if isinstance(X, Observations) and X.row_ids is None:
         return X.compact() if X.mostly_empty else X.matrix()
     return X
 
 
 def _from_observations(X: Observations) -> Entries:
-    """Entries from Observations: names are sorted once, not once for each entry."""
+    """Make Entries from Observations with names."""
     if X.values is None or X.row_ids is None or X.col_ids is None:
         raise ValueError(
             "Observations with values and names were expected: load the file with values=True and ids=True."
@@ -177,7 +177,7 @@ def _from_observations(X: Observations) -> Entries:
 
 
 def from_matrix(X: Any) -> Entries:
-    """Entries from a sparse matrix, whose stored entries are observed, or from an array in which NaN is missing."""
+    """Make Entries from a sparse matrix, whose stored entries are observed, or from an array in which NaN means missing."""
     if not sp.issparse(X):
         rows, cols = np.nonzero(~np.isnan(X))
         return Entries(rows, cols, X[rows, cols], X.shape)
@@ -197,7 +197,7 @@ def from_matrix(X: Any) -> Entries:
 def table_columns(X: Any, needed: int) -> list[np.ndarray]:
     """The columns of a table or an array in the order row, column, value.
 
-    If a table has more columns, those with known names are used.
+    If a table has more columns than ``needed``, the columns with known names are used.
     """
     if hasattr(X, "columns"):
         chosen = _columns_by_role(X.columns, needed) if X.shape[1] > needed else None
@@ -223,9 +223,9 @@ def _ordered_columns(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
 
     Raise ValueError in three cases:
 
-    - A column has a known name that belongs to another position.
-    - A column with fractions would be one of ids, and the column of values has none.
-    - Three columns of numbers have no known names, so that they may be a matrix. They are accepted if only the last one has
+    - A column has a known name, but the position of another role.
+    - A row or column id would be a fraction, while the values have no fractions.
+    - Three columns of numbers have no known names, so that they may be a matrix. They are accepted if only the last column has
       fractions.
     """
     roles = [role(str(name)) for name in header]
@@ -245,7 +245,7 @@ def _ordered_columns(found: list[np.ndarray], header: Any) -> list[np.ndarray]:
 
 
 def id_pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column ids from an array or a table of two columns, or of more columns with known names."""
+    """Row and column ids from an array or a table of two columns. A table with known names may have more columns."""
     found = table_columns(X, 2)
     if len(found) != 2:
         raise ValueError(f"Pairs (row, column) were expected, but got {counted(len(found), 'column')}: give two.")
@@ -255,7 +255,7 @@ def id_pairs(X: Any) -> tuple[np.ndarray, np.ndarray]:
 def pair_positions(
     X: Any, known: tuple[np.ndarray | None, np.ndarray | None], shape: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the rows and columns of pairs among the known ones; -1 if unknown."""
+    """Positions of the rows and columns of pairs among the ``known`` names; -1 for an unknown row or column."""
     if isinstance(X, Observations):
         rows, cols = X.positions(*known)
         return np.where(rows < shape[0], rows, -1), np.where(cols < shape[1], cols, -1)
@@ -264,7 +264,7 @@ def pair_positions(
 
 
 def positions(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
-    """Position of each id among the ``known`` ones; -1 if it is not among them. If ``known`` is None, ids are positions."""
+    """Position of each id among the ``known`` ids; -1 for an unknown id. If ``known`` is None, the ids are positions."""
     ids = np.atleast_1d(np.asarray(ids))
     if known is None:
         if ids.dtype.kind == "f" and (ids == np.floor(ids)).all():
@@ -288,7 +288,7 @@ def positions(ids: Any, known: np.ndarray | None, size: int) -> np.ndarray:
 
 
 def merge(old: Entries, new: Entries) -> Entries:
-    """The entries of ``old`` and of ``new``. An entry that both have gets its value from ``new``."""
+    """Join the entries of ``old`` and ``new``. If both have an entry, its value is taken from ``new``."""
     if old.row_ids is None:
         shape, row_ids, col_ids = (max(old.shape[0], new.shape[0]), old.shape[1]), None, None
         rows, cols = np.concatenate([new.rows, old.rows]), np.concatenate([new.cols, old.cols])
@@ -304,7 +304,7 @@ def merge(old: Entries, new: Entries) -> Entries:
 def _merge_ids(
     old: np.ndarray | None, new: np.ndarray | None, old_places: np.ndarray, new_places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All names, sorted, and the positions of the entries among them: first those of the new entries, then of the old ones."""
+    """Join the names of old and new entries. Returns the sorted names, and the positions of the new and then the old entries."""
     assert old is not None and new is not None
     if old.dtype.kind == "U":
         new = _as_strings(new)
@@ -315,7 +315,7 @@ def _merge_ids(
 
 
 def _unique_ids(ids: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted distinct ids and the position of each entry's id among them. Ids become strings unless all are numbers."""
+    """Sorted distinct ids, and the position of each id among them. Ids become strings unless all of them are numbers."""
     if ids.dtype.kind == "O":
         kinds = {type(i) for i in ids.tolist()}
         ids = ids.astype(np.int64) if kinds <= {int} else _as_strings(ids)

@@ -1,4 +1,4 @@
-"""RobustCompletion: completion of a matrix with missing entries and outliers."""
+"""The estimator `RobustCompletion`, which completes a matrix with missing entries and outliers."""
 
 from __future__ import annotations
 
@@ -29,104 +29,107 @@ from condgrad.points import LowRank
 from condgrad.runtime.cache import Cache, caching
 
 MAX_SINGLE_THREAD_ENTRIES = 500_000
-"""Fits with fewer entries use one thread: each pass is so short that more threads do not pay off."""
+"""Fits with fewer entries use one thread, because each pass over the entries is too short for more threads to save time."""
 
 
 class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Complete a matrix: mean + row bias + column bias + a matrix of low rank, fitted with a loss that ignores outliers.
+    r"""Complete a matrix by mean + row bias + column bias + a low-rank matrix, fitted with a robust loss.
 
     .. math:: \min_{b, \|X\|_* \le r} \sum_{(i, j)} \phi(\mu + b_i + c_j + X_{ij} - Y_{ij})
 
-    over the observed entries. A tenth of the entries is held out. The radius r, the scale of the loss and, by default, the loss
-    itself are chosen by the errors on these: the squared loss and Huber's come first, then the smoothed l0 (Welsch) loss, which
-    ignores large errors and is used only if that reduces the held-out errors. The chosen model is averaged over its posterior
-    distribution if that reduces them further, and is then fitted to all entries.
+    The sum is over the observed entries. A tenth of the entries is held out. The radius r, the scale of the loss and, by default,
+    the loss itself are chosen by the errors on the held-out entries. The squared loss and Huber's loss are tried first, then the
+    smoothed l0 (Welsch) loss, which ignores large errors. It is used only if it reduces the held-out errors. The chosen model is
+    averaged over its posterior distribution if this reduces the held-out errors further. It is then fitted to all entries.
 
     Parameters
     ----------
     loss : {"auto", "welsch", "smoothed-l0", "geman-mcclure", "cauchy", "huber", "squared"} or Loss, default "auto"
-        Loss phi of the errors. "auto": the best of squared, huber and welsch on held-out entries, see ``candidates_``;
+        Loss phi of the errors. "auto": squared, huber or welsch, whichever is best on held-out entries; see ``candidates_``.
         "smoothed-l0" is another name of "welsch". A loss object such as ``cg.Welsch(8.0)`` has its own width.
     sigma : float or "auto", default "auto"
         Scale (standard deviation) of the errors of inliers, in units of the data. "auto": estimated on held-out entries.
     radius : float or "auto", default "auto"
         Radius r of the nuclear-norm ball. "auto": chosen on held-out entries.
     biases : bool or "columns", default True
-        Whether the model has a mean and biases of rows and columns; "columns": no row biases, as in PCA.
+        Whether the model has a mean and biases of rows and columns. "columns": a mean and column biases only, as in PCA.
     average : bool or "auto", default "auto"
-        Whether the model is an average over draws from its posterior distribution instead of one fit in a ball: draws shrink
-        strong components less, and their average has a smaller variance. "auto": if the held-out errors are smaller then; it
-        is not tried with another loss than "auto", with a given radius, with ``certify``, or for more than 2 million entries.
+        Whether the model is an average over draws from its posterior distribution instead of a single fit in a ball. Draws shrink
+        strong components less, and their average has a smaller variance. "auto": the average is used if its held-out errors are
+        smaller. With "auto", averages are not tried if a loss other than "auto", a radius, ``certify`` or ``client`` is given, or
+        if there are more than 2 million entries.
     implicit : bool or "auto", default "auto"
-        Whether the average uses the pattern of the observed entries to predict the factors of rows and columns: which items
-        somebody has rated says what they like. "auto": if the held-out errors are smaller then.
+        Whether the average uses the pattern of the observed entries to predict the factors of rows and columns. (In ratings, for
+        example, the choice of the rated items tells something about the rater.) "auto": if this reduces the held-out errors.
     period : int, default None
-        Number of columns in a period, such as 24 for hourly readings: rows are sensors and columns are times, in order. The
-        table is then also completed as a tensor of rows x periods x times, with its three unfoldings of low rank and, where
-        that helps, smooth in time. The tensor view is used if the held-out errors are smaller then, see ``view_``. The columns
-        must be whole periods; entries in a list need whole numbers without gaps as column names.
+        Number of columns in a period, such as 24 for hourly readings. Rows are then sensors, and columns are times, in order. The
+        table is also completed as a tensor of rows x periods x times. Its three unfoldings have low rank, and it is smooth in
+        time if this reduces the held-out errors. This tensor view is used if its held-out errors are smaller than those of the
+        matrix; see ``view_``. The number of columns must be a multiple of ``period``. In a list of entries, column names must be
+        whole numbers without gaps.
     clip : bool, default True
-        Clip predictions to the range of the data if that range looks like a hard limit, as for ratings: at least
+        Whether predictions are clipped to the range of the data, if this range looks like a hard limit, as for ratings: at least
         0.1 % of the inliers equal the minimum (or the maximum).
     tol : float, default 1e-3
-        The last fit ends when two steps reduce the loss by less than this share.
+        The last fit ends when a round of two steps reduces the loss by less than this share.
     max_steps : int, default 40
         Maximum number of steps of the last fit.
     certify : float, default None
-        Continue until the squared gradient mapping of the last fit is certified to be at most this, see
-        ``result_.certificate``. None: no certificate, which is several times as fast.
+        Tolerance on the squared norm of the gradient mapping. The last fit continues until the tolerance is certified to be met;
+        see ``result_.certificate``. By default there is no certificate, which is several times as fast.
     warm_start : bool, default False
-        Start each fit from the model, radius and sigma of the fit before.
+        Whether each fit starts from the model, radius and sigma of the previous fit.
     random_state : int, RandomState instance or None, default None
-        Decides which entries are held out; None is the same as 0, so that fits are reproducible.
+        Seed that determines which entries are held out. None is the same as 0, so that fits are reproducible.
     verbose : bool, default False
-        Print a progress line on stderr for fits that take more than two seconds.
+        Whether progress lines are printed on stderr for fits that take more than two seconds.
     client : distributed.Client, default None
-        Workers of a Dask cluster, on which the entries are kept while they are fitted; None: in memory. The model is a single fit
-        then, as with ``average=False``, and ``warm_start``, ``partial_fit`` and ``period`` are refused.
+        Client of a Dask cluster, whose workers hold the entries during the fit. By default the entries are in memory. With a
+        client, the model is a single fit, as with ``average=False``, and ``warm_start``, ``partial_fit`` and ``period`` are
+        refused.
 
     Attributes
     ----------
     radius_ : float
-        Radius of the nuclear-norm ball, as given or found; the sum of the singular values if they are unshrunk, averaged, or
-        those of a tensor view.
+        Radius of the nuclear-norm ball, as given or chosen. For an average, a tensor view or unshrunk singular values, it is the
+        sum of the singular values.
     sigma_ : float
-        Scale of the errors of inliers, as given or found.
+        Scale of the errors of inliers, as given or estimated.
     loss_ : str
         Name of the loss, as given or chosen.
     candidates_ : list of (loss, averaged, adaptive, implicit, evidence, rmse, mae, median_error, pursued, tensor)
-        Losses, averages and the tensor view that were compared, in this order. ``evidence`` says how clearly a candidate is
-        better on held-out entries than the best one before it: a sum of two t statistics. ``pursued`` is True for a fit that
-        started from a principal component pursuit; it is compared by medians, by the number of its inliers or by its rank
-        instead. Empty if nothing was compared.
+        The candidates (losses, averages and tensor views), in the order in which they were compared. ``evidence`` is a sum of two
+        t statistics: how clearly a candidate is better on held-out entries than the best candidate before it. ``pursued`` is True
+        for a fit that started from a principal component pursuit. Such a fit is compared by its median error, the number of its
+        inliers or its rank instead. The list is empty if nothing was compared.
     averaging_ : (rank, implicit, adaptive, radius) or None
-        How the model was averaged over its posterior; None if it was not. ``radius`` is that of the fit it started from.
+        Settings of the average over the posterior; None for a single fit. ``radius`` is the radius of the fit from which the
+        sampler started.
     view_ : (period, loss, sigma, truncation, smoothness, radius) or None
-        How the table was completed as a tensor: the loss and the scale that tell outliers, the share of the singular values of
-        each unfolding that are not shrunk, and the weight of the temporal smoothness. None if it was not, because there is no
-        ``period`` or because held-out entries are predicted better by the plain fit. ``radius`` is that of the plain fit, from
-        which outliers are found at first.
+        Settings of the tensor view: the loss and the scale by which outliers are recognised, the share of the singular values of
+        each unfolding that are not shrunk, the weight of the temporal smoothness, and the radius of the matrix fit from which the
+        first outliers are found. None without ``period``, or if the matrix fit predicts held-out entries better.
     path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error, averaged)
-        One record for each fit of the path, which does not use the held-out entries. Radii are compared by ``error``, a
-        root mean square in which a held-out entry counts by its inlier weight under ``loss``. ``rmse`` and ``mae`` are
-        those of the predictions at all held-out entries. ``free`` is True if the singular values are unshrunk: not
-        limited by the ball. ``averaged`` is True for the last one if the model is an average. The list is empty if both a
+        One record for each fit of the path. These fits do not use the held-out entries. Radii are compared by ``error``, a root
+        mean square error in which each held-out entry has its inlier weight under ``loss``. ``rmse``, ``mae`` and
+        ``median_error`` are errors at all held-out entries. ``free`` is True if the singular values are unshrunk, that is, not
+        limited by the ball. ``averaged`` is True in the last record if the model is an average. The list is empty if both a
         radius and a loss object are given.
     best_index_ : int or None
-        Index into ``path_`` of the fit whose radius was chosen; None if nothing was held out.
+        Index in ``path_`` of the fit whose radius was chosen; None if nothing was held out.
     validation_rmse_, validation_mae_ : float or None
-        Root mean squared and mean absolute error of the predictions (clipped as ``predict`` clips) at the held-out
-        entries, outliers included, by the fit ``path_[best_index_]``, which does not use them. The model itself is
-        then refitted to all entries. None if nothing was held out; ``partial_fit`` and ``warm_start`` keep the errors
-        of the fit that chose the radius.
+        Root mean squared error and mean absolute error at the held-out entries, including outliers. Predictions are clipped as in
+        ``predict``. The errors are those of the fit ``path_[best_index_]``, which does not use the held-out entries. (The model
+        itself is then refitted to all entries.) None if nothing was held out. After ``partial_fit``, or with ``warm_start``, the
+        errors are those of the earlier fit that chose the radius.
     validation_median_error_ : float or None
-        Median absolute error of the same predictions: a typical error, which outliers hardly change.
+        Median absolute error of the same predictions. It is a typical error, which outliers hardly change.
     n_validation_ : int
         Number of entries that were held out.
     losses_ : list of float
         Loss on all entries after each round of the last fit.
     singular_values_ : ndarray of shape (k,)
-        Singular values of the low-rank part, which is ``row_factors_ @ components_``.
+        Singular values of the low-rank part ``row_factors_ @ components_``.
     row_factors_ : ndarray of shape (m, k)
         Left singular vectors times singular values.
     components_ : ndarray of shape (k, n)
@@ -138,20 +141,21 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     col_biases_ : ndarray of shape (n,)
         Bias of each column.
     outliers_ : record array of (row, column, value, predicted, score)
-        Entries with an inlier weight below 0.5, largest errors first, with names if there are any. The score is 1
-        minus the inlier weight phi'(t)/(t phi''(0)) of the error t. With a client, at most a million are listed.
+        Entries with an inlier weight below 0.5, in decreasing order of their errors. Rows and columns are given by name if they
+        have names. The score is 1 minus the inlier weight phi'(t)/(t phi''(0)) of the error t. With a client, at most a million
+        outliers are listed.
     n_outliers_ : int
-        Number of outliers, listed or not.
+        Number of all outliers, also of those that are not listed.
     range_ : tuple of (float, float)
-        Range to which predictions are clipped, infinite if the data have no limit.
+        Range to which predictions are clipped; infinite if the data have no hard limit.
     multiplier_ : float
-        Multiplier of the constraint on the nuclear norm, used when new rows are folded in.
+        Lagrange multiplier of the constraint on the nuclear norm. It is used to fold in new rows.
     result_ : Result
         Result of the last run of the solver, with the trace, the counts, the number of steps and the times of all runs of the
-        fit. The column ``phase`` of the trace names the radius or the rank on the path, then "all entries" and "certificate".
-        None for a model that was loaded from a file.
+        fit. The column ``phase`` of the trace has the radius or the rank of a fit on the path, and then "all entries" and
+        "certificate". None for a model that was loaded from a file.
     row_ids_, col_ids_ : ndarray or None
-        Sorted names of rows and columns; None if the entries had no names.
+        Sorted names of rows and columns; None if the entries have no names.
     index_, columns_ : pandas.Index or None
         Row and column labels if the model was fitted to a wide DataFrame; else None.
 
@@ -206,21 +210,28 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the observed entries.
+        """Fit the model to the observed entries.
 
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, Observations, or tuple (rows, columns, values)
-            A matrix of shape (m, n) in which NaN is missing; a scipy sparse matrix, whose stored entries, also zeros,
-            are observed; a DataFrame of (row, column, value); the result of ``condgrad.data.load``; or pairs of shape
-            (n, 2) with values y. If a DataFrame has more columns and exactly one known name for each of these three,
-            such as userId, movieId and rating, its other columns are ignored. Any other DataFrame is a matrix, whose
-            index and columns name its rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``,
-            ``partial_fit`` and ``fold_in``. If the values are float32, so are the large arrays of the fit, which then takes
-            less memory; the fitted attributes are float64. With a client also a Loader, an EntryFolder or a ShardedCompletion
-            of ``condgrad.distributed``, whose entries this process does not hold.
+            The entries, in one of these forms:
+
+            - A matrix of shape (m, n) in which NaN means missing.
+            - A scipy sparse matrix, whose stored entries (also zeros) are observed.
+            - A DataFrame with the columns row, column and value, or a tuple of these three. If exactly one column has a known
+              name for each of the three, such as userId, movieId and rating, other columns are ignored. Any other DataFrame is a
+              matrix. Its index and columns then name rows and columns in ``predict``, ``fill``, ``outliers_``, ``recommend``,
+              ``partial_fit`` and ``fold_in``.
+            - The result of ``condgrad.data.load``.
+            - An array of pairs (row, column) of shape (n, 2), with the values y.
+            - With a client: a Loader, an EntryFolder or a ShardedCompletion of ``condgrad.distributed``, whose entries this
+              process does not hold.
+
+            If the values are float32, the large arrays of the fit are float32 too, and the fit takes less memory. The fitted
+            attributes are float64.
         y : array-like of shape (n,), default None
-            Values at the pairs X; ignored with a matrix.
+            Values of the pairs X. Ignored if X is a matrix.
 
         Returns
         -------
@@ -242,9 +253,9 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Continue the fit with more entries. Known entries get their new values.
+        """Continue the fit with more entries. If an entry is known already, its value is replaced.
 
-        Sigma and the radius are those of the earlier fit. If its singular values are unshrunk, the rank is kept instead of the
+        Sigma and the radius of the earlier fit are kept. If the singular values are unshrunk, the rank is kept instead of the
         radius.
 
         Parameters
@@ -262,7 +273,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         Raises
         ------
         ValueError
-            As in ``fit``; also if X has names and the model was fitted to a matrix without them.
+            As in ``fit``. Also if X has names and the model was fitted to a matrix without names.
         """
         if self.client is not None:
             raise ValueError("partial_fit needs the entries in memory, but a client was given: fit all entries again.")
@@ -276,7 +287,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return self._fit(given, self._extended_model(given))
 
     def _fit_on_workers(self, X: Any, y: Any) -> Self:
-        """Fit entries that the workers of the client hold."""
+        """Fit the model to entries that are held by the workers of the client."""
         from condgrad.learn.completion.sharded import OnWorkers, names_of, objective_of
 
         memory = ("average", "implicit", "warm_start", "period")
@@ -301,10 +312,10 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             raise
 
     def _fit(self, given: Entries, last: Model | None, sharded: Any = None, observed: Observed | None = None) -> Self:
-        """Validate the parameters and fit the entries, from the model ``last`` or along a path of radii.
+        """Validate the parameters and fit the entries, starting from the model ``last`` or along a path of radii.
 
-        ``sharded`` is the objective of entries on a cluster, and ``observed`` has the operations on it. Then ``given`` needs to
-        have names only.
+        If the entries are on a cluster, ``sharded`` is their objective, ``observed`` has the operations on this objective, and
+        ``given`` has only the names.
         """
         sigma = None if self._is_auto(self.sigma, "sigma") else checks.positive(self.sigma, "sigma")
         radius = np.inf if self._is_auto(self.radius, "radius") else checks.positive(self.radius, "radius")
@@ -317,14 +328,14 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         if average and (certify is not None or not isinstance(loss, str)):
             raise ValueError(
                 f"average=True was given with {'certify' if certify is not None else 'a loss object'}: leave one of them out. "
-                "A certificate is one of a single fit, and an average adapts the width of its loss."
+                "Only a single fit can be certified, and an average adapts the width of its loss."
             )
         if self.period is not None:
             require_periods(checks.whole(self.period, "period"), given)
             if certify is not None or not isinstance(loss, str):
                 raise ValueError(
-                    f"period was given with {'certify' if certify is not None else 'a loss object'}: leave one of them out. A "
-                    "certificate is one of a fit in a ball, and the tensor view chooses the scale of a named loss."
+                    f"period was given with {'certify' if certify is not None else 'a loss object'}: leave one of them out. Only "
+                    "a fit in a ball can be certified, and the tensor view chooses the scale of a named loss."
                 )
         if average is None and (loss != AUTO or np.isfinite(radius) or certify is not None or sharded is not None):
             average = False
@@ -368,7 +379,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
                 known = np.isfinite(radius) and not isinstance(loss, str)
                 follow = choose if loss == AUTO or average or self.period else Fit.fit_up_to if known else Fit.follow
                 model = follow(fit, radius)
-            # an average needs no more than the result of a run: its sampler starts from the draws on the path
+            # one round is enough for an average, because its sampler starts from the last draw of the sampler on the path
             steps = steps if fit.averaging is None else min(steps, STEPS_PER_ROUND)
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
             if fit.averaging is not None:
@@ -383,7 +394,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return self
 
     def _partial_estimator(self, fit: Fit, given: Entries) -> Self | None:
-        """A copy of an interrupted estimator with the best model so far; None if there is none."""
+        """Copy of an interrupted estimator with the best model so far; None if there is no model yet."""
         if fit.partial_model is None:
             return None
         partial, model = unfitted_copy(self), fit.partial_model
@@ -428,11 +439,11 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
 
     @property
     def validation_median_error_(self) -> float | None:
-        """Median absolute error on held-out entries, which outliers among them hardly change."""
+        """Median absolute error on held-out entries. Outliers hardly change it."""
         return None if self.best_index_ is None else self.path_[self.best_index_].median_error
 
     def _multiplier(self, residual: Any, x: LowRank) -> float:
-        """Multiplier of the constraint on the nuclear norm at x."""
+        """Lagrange multiplier of the constraint on the nuclear norm at x."""
         norm = float(self.singular_values_.sum())
         return max(-residual.grad(x).inner(x) / norm, 0.0) if norm else 0.0
 
@@ -442,7 +453,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return "both" if self.biases else None
 
     def _switch(self, name: str) -> bool | None:
-        """A parameter that is True, False or "auto", which is None here."""
+        """The value of a parameter that is True, False or "auto". "auto" is returned as None."""
         value = getattr(self, name)
         if isinstance(value, bool | np.bool_):
             return bool(value)
@@ -451,13 +462,13 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         raise ValueError(f"{name} is {value!r}: give True, False or 'auto'.")
 
     def _is_auto(self, value: Any, what: str) -> bool:
-        """Whether a parameter is "auto"; raises ValueError for another string."""
+        """Whether a parameter is "auto". Raises ValueError for any other string."""
         if isinstance(value, str) and value != "auto":
             raise ValueError(f"{what} is {value!r}: give 'auto' or a number above 0.")
         return isinstance(value, str)
 
     def _read(self, X: Any, y: Any, reset: bool) -> Entries:
-        """Read the entries of X and y; scikit-learn validates a matrix first. ``reset`` is True at the beginning of a fit."""
+        """Read the entries of X and y. ``reset`` is True at the beginning of a fit. A matrix is validated by scikit-learn."""
         X = entries.positions_as_matrix(X)
         if entries.is_entry_list(X, y):
             if not reset and self.row_ids_ is None:
@@ -476,7 +487,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return replace(given, index=index, columns=columns) if reset else self._align_rows(given, index, columns)
 
     def _align_rows(self, given: Entries, index: Any, columns: Any) -> Entries:
-        """Number the rows of a matrix as in the fitted one: by their labels if a DataFrame was fitted, else by position."""
+        """Number the rows of a matrix as in the fitted matrix: by label if a DataFrame was fitted, else by position."""
         if self.index_ is None:
             return given
         if index is None:
@@ -496,7 +507,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return replace(given, rows=places[given.rows], shape=(len(rows), len(columns)), index=rows, columns=columns)
 
     def _extended_model(self, given: Entries) -> Model:
-        """The fitted model for the rows and columns of these entries: new rows are folded in, new columns are 0."""
+        """Extend the fitted model to the rows and columns of these entries. New rows are folded in; new columns get factors 0."""
         m, n = given.shape
         row_ids = match_labels(given.index, self.index_, m) if given.row_ids is None else given.row_ids
         col_ids = match_labels(given.columns, self.columns_, n) if given.col_ids is None else given.col_ids
@@ -509,7 +520,9 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         row_biases[new], factors[new] = self._fold_in(*part, len(new))
         x = LowRank(factors, self.components_.T[cols] * known_col[:, None])
         biases, radius = Biases(self.mean_, row_biases, self.col_biases_[cols] * known_col), self.radius_
-        if (plain := self.averaging_ or self.view_) is not None:  # back to the ball, or to the rank, of the plain fit
+        if (
+            plain := self.averaging_ or self.view_
+        ) is not None:  # return to the ball, or to the rank, of the single fit
             left, values, right = x.svd()
             kept, radius = self._rank or len(values), plain.radius
             values = values[:kept] * min(1.0, radius / max(float(values[:kept].sum()), 1e-300))
@@ -517,13 +530,13 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         return Model(x, biases, self._loss, self.sigma_, radius, self._rank)
 
     def fold_in(self, X: Any, y: Any = None) -> Self:
-        """Add new rows without refitting the model: each by a robust regression on the components.
+        """Add new rows without refitting the model. The factors of each row come from a robust regression on the components.
 
         Parameters
         ----------
         X : as in ``fit``
-            The new rows. Rows of a matrix are numbered after the known ones; entries with names must have new row names, and a
-            DataFrame new labels. Columns must be known.
+            The new rows. The rows of a matrix are numbered after the known rows. Row names, and the labels of a DataFrame, must
+            be new. Columns must be known.
         y : array-like of shape (n,), default None
             Values of the entries, if X has pairs.
 

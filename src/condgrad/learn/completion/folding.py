@@ -1,4 +1,4 @@
-"""Biases and factors of new rows for a model whose columns stay fixed: one small robust regression for each row."""
+"""Folds in new rows: finds their biases and factors by one regression for each row, while the columns of the model stay fixed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ MAX_ITERATIONS is the maximum number of iterations in total."""
 MAX_DOUBLINGS = 60
 """Maximum number of times the width of a loss is doubled."""
 MIN_PENALTY = 1e-12
-"""Ridge penalty that is always added, relative to the size of the factors, so that the solution is unique."""
+"""Additional ridge penalty, relative to the size of the factors, which makes the solution unique."""
 MIN_SINGULAR_VALUE = 1e-100
-"""Smallest singular value that is divided by: a smaller one is replaced by this number."""
+"""Lower limit of a singular value in a divisor."""
 MAX_BLOCK_ELEMENTS = 2**21
-"""Approximate number of elements of the regression matrices that are solved together. It bounds the memory needed."""
+"""Approximate number of elements of the regression matrices that are solved together, which bounds the memory needed."""
 
 
 def prior_penalties(loss: Loss, sigma: float, count: int, singular: np.ndarray) -> np.ndarray:
-    """Penalty of each component that corresponds to a normal prior of the factors of ``count`` rows.
+    """Ridge penalty of each component that corresponds to a normal prior of the factors.
 
-    The variance of the prior is the present mean square of the factors, and sigma is the scale of the errors.
+    The variance of the prior is the mean square of the factors of the present ``count`` rows. ``sigma`` is the scale of the
+    errors, and ``singular`` has the singular values.
     """
     return loss.smoothness * sigma**2 * count / np.maximum(singular, MIN_SINGULAR_VALUE)
 
@@ -39,13 +40,15 @@ def fold_in_rows(
     penalty: Any,
     ridge: float | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Biases and factors of m rows, given by entries (row, column, value minus mean minus column bias).
+    """Compute the biases and factors of m new rows by reweighted least squares.
+
+    ``entries`` are the entries of the new rows: row, column, and value minus mean minus column bias.
 
     At a solution P S Q' over a nuclear ball with multiplier ``penalty``, each row u of U = P S^(1/2) minimises
-    sum_j phi(b + <u, v_j>, t_j) + penalty |u|^2 / 2, where v_j are the rows of Q S^(1/2). New rows are solutions of the same
-    problem, found by reweighted least squares. So a row of the fitted matrix that is folded in gets the factors that it had.
-    ``penalty`` is a number, or an array with one number for each component. The bias b has the ridge penalty ``ridge``, in units
-    of one entry; None: there is no bias.
+    sum_j phi(b + <u, v_j>, t_j) + penalty |u|^2 / 2, where v_j are the rows of Q S^(1/2). The same problem is solved for each new
+    row. Therefore, if a row of the fitted matrix is folded in again, its factors do not change. ``penalty`` is a number, or an
+    array with one number for each component. ``ridge`` is the ridge penalty of the bias b, in units of one entry; None if the
+    model has no row biases.
     """
     rows, cols, targets = entries
     order = np.argsort(rows, kind="stable")
@@ -72,11 +75,11 @@ def fold_in_rows(
 def _robust_regressions(
     A: np.ndarray, T: np.ndarray, counts: np.ndarray, loss: Loss, penalties: np.ndarray
 ) -> np.ndarray:
-    """argmin over u of sum phi(A_i u, T_i) + <u, penalties u> / 2, for each i. Only the first ``counts[i]`` rows are nonzero.
+    """Minimise sum phi(A_i u, T_i) + <u, penalties u> / 2 over u, for each i. Only ``counts[i]`` rows of A_i are nonzero.
 
-    With a loss that is not convex, the result depends on the start, and outliers would determine a least-squares start. So the
-    iterations start from the solution with Huber's loss, whose width is the median error of the row. If that error is large, the
-    loss is widened so that at least half of the entries of the row have an inlier weight of 1/2 or more.
+    If the loss is not convex, the result depends on the start. A least-squares start would be determined by outliers. Therefore
+    the iterations start from the solution with Huber's loss, whose width is the median error of the row. If the median error is
+    large, the loss is widened, so that at least half of the entries of the row have an inlier weight of 1/2 or more.
     """
     solutions, weights, width = np.zeros((len(A), A.shape[2])), np.ones_like(T), np.ones(len(A))
     first = 0 if loss.lower_smoothness == 0 else CONVEX_ITERATIONS
@@ -103,13 +106,13 @@ def _robust_regressions(
 
 
 def _row_medians(sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Median of the first ``counts[i]`` numbers of each row i; 0 for a row with none."""
+    """Median of the first ``counts[i]`` numbers of each row i; 0 if ``counts[i]`` is 0."""
     sizes = np.sort(np.where(np.arange(sizes.shape[1]) < counts[:, None], sizes, np.inf), axis=1)
     return np.where(counts > 0, sizes[np.arange(len(sizes)), np.maximum(counts - 1, 0) // 2], 0.0)
 
 
 def _loss_widths(loss: Loss, sizes: np.ndarray) -> np.ndarray:
-    """Smallest power of 2 by which the loss must be widened so that an error of each size has an inlier weight >= 1/2."""
+    """For each size, the smallest power of 2 such that with the loss widened by it, an error of this size has weight >= 1/2."""
     width = np.ones(len(sizes))
     for _ in range(MAX_DOUBLINGS):
         width[inlier_weights(loss, sizes / width) < 0.5] *= 2

@@ -1,4 +1,4 @@
-"""The model of a completion: a low-rank matrix, biases, and the loss that they were fitted with."""
+"""The class `Model`: the model of a completion, which is a low-rank matrix plus biases."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from condgrad.solvers.ncgs import NCGS, NCGSState
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """x + biases, and the loss that they were fitted with."""
+    """A low-rank matrix x and biases, with the loss and the settings with which they were fitted."""
 
     x: LowRank
     biases: Biases
     loss: Loss
     sigma: float
-    """Scale of ordinary errors, which determines the width of the loss."""
+    """Scale of the errors of inliers, which determines the width of the loss."""
     radius: float = 0.0
+    """Radius of the nuclear-norm ball."""
     rank: int | None = None
-    """Maximum rank of x if its singular values were refitted without an active radius (unshrunk); None if the radius limits x."""
+    """Maximum rank of x, if x was refitted in a ball so large that its singular values are not shrunk; None otherwise."""
     state: NCGSState | None = None
-    """State of the solver after the last step; None: the solver starts from x."""
+    """State of the solver after the last step. None if the solver should start from x."""
     value: float = np.nan
-    """Loss before the last refit of the biases."""
+    """Loss at the end of the last round, before the biases were refitted."""
     result: Result | None = None
     """Result of the last run of the solver on all entries."""
 
     def solver_state(self, solver: NCGS, problem: Problem) -> NCGSState:
-        """The state to start from: that of the last step, if there is one, adapted to the smoothness of this problem."""
+        """The state from which the solver continues: the state of the last step, adapted to L of this problem, or a new state."""
         if self.state is None:
             return solver.init(problem, self.x)
         L = problem.objective.smoothness
@@ -58,6 +59,6 @@ class Model:
         return kernels.sample_at(rows, cols, *self.factors())
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """U and V with U V' the matrix of all predictions, biases included."""
+        """U and V such that U V' is the matrix of all predictions, including the biases."""
         U, V = (np.concatenate(parts, axis=1) for parts in zip(self.x.factors(), self.biases.factors(), strict=True))
         return U, V

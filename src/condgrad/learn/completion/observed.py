@@ -1,4 +1,7 @@
-"""What a fit computes from the observed entries. Here they are in memory; in sharded.py they are on the workers of a cluster."""
+"""The computations of a fit that need the observed entries: the interface `Observed`, and `InMemory` for entries in memory.
+
+If the entries are on the workers of a cluster, the class `OnWorkers` in sharded.py is used instead.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from condgrad.points import LowRank
 
 
 class Outliers(NamedTuple):
-    """Entries with an inlier weight below 0.5, largest errors first."""
+    """Entries with an inlier weight below 0.5, in decreasing order of their errors."""
 
     rows: np.ndarray
     cols: np.ndarray
@@ -25,42 +28,48 @@ class Outliers(NamedTuple):
     weights: np.ndarray
     """Inlier weights."""
     number: int
-    """How many there are: on a cluster, those with the largest errors are listed only."""
+    """Number of outliers. On a cluster, the arrays have only the outliers with the largest errors."""
 
 
 class Observed(Protocol):
-    """Operations on objectives, each of which has the entries that a fit uses: all of them, or those that are not held out."""
+    """Interface of the operations on an objective. The objective has the entries: all of them, or all that are not held out."""
 
     def values(self, objective: Any) -> np.ndarray:
-        """The values of the entries, or of a part of them that is large enough for medians."""
+        """The values of the entries, or of a sample that is large enough to compute medians."""
 
     def minus(self, objective: Any, biases: Biases | None, loss: Loss) -> Any:
-        """The objective with this loss, and with its values minus the biases."""
+        """Subtract the biases from the values of the objective, and replace its loss."""
 
     def reweighted(self, objective: Any, x: LowRank, loss: Loss) -> Any:
-        """The residuals of the values minus x, with inlier weights, as in :class:`ReweightedEntries`."""
+        """The residuals (values minus x) with their inlier weights, as in :class:`ReweightedEntries`."""
 
     def split(self, objective: Any, share: float, rng: np.random.Generator) -> tuple[Any, HeldOut]:
-        """An objective without a random share of the entries, and these. A single entry is in both."""
+        """Hold out a random share of the entries. Returns the objective of the other entries, and the held-out entries.
+
+        If there is only one entry, it is in both.
+        """
 
     def counts(self, objective: Any, axis: int) -> np.ndarray:
         """The number of entries of each row (axis 0) or column (axis 1)."""
 
     def select(self, objective: Any, axis: int, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The entries of some rows or columns: the place of each in ``chosen``, its place across the axis, and its value."""
+        """The entries of the rows (axis 0) or columns (axis 1) with the increasing indices ``chosen``.
+
+        Returns for each entry the place of its row in ``chosen``, its column, and its value (for axis 1: of its column, its row).
+        """
 
     def inlier_range(self, objective: Any, model: Model) -> tuple[float, float]:
-        """The range of the values with an inlier weight of at least 0.5, as in :func:`value_range`."""
+        """The range of the values with an inlier weight of at least 0.5 (:func:`value_range`)."""
 
     def count_below(self, objective: Any, model: Model, weight: float) -> int:
-        """The number of entries with a smaller inlier weight."""
+        """The number of entries whose inlier weight is below ``weight``."""
 
     def outliers(self, objective: Any, model: Model) -> Outliers:
         """The entries that the model treats as outliers."""
 
 
 class InMemory:
-    """Operations on :class:`condgrad.Completion`."""
+    """Operations on a :class:`condgrad.Completion`, whose entries are in memory."""
 
     def values(self, objective: Completion) -> np.ndarray:
         return objective.values
@@ -80,7 +89,7 @@ class InMemory:
         out[rng.choice(count, max(int(share * count), 1), replace=False)] = True
         rows, cols, values = pattern.rows, pattern.cols, objective.values
         held_out = HeldOut(rows[out], cols[out], values[out])
-        if count == 1:  # it is both
+        if count == 1:  # the only entry is in both
             return objective, held_out
         return Completion(rows[~out], cols[~out], values[~out], pattern.shape), held_out
 
@@ -118,7 +127,7 @@ class InMemory:
 
 
 def selection(places: np.ndarray, chosen: np.ndarray, size: int) -> np.ndarray:
-    """Whether each place, below ``size``, is among the chosen ones."""
+    """For each of the ``places`` (numbers below ``size``), whether it is in ``chosen``."""
     is_chosen = np.zeros(size, dtype=bool)
     is_chosen[chosen] = True
     return is_chosen[places]

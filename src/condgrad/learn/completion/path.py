@@ -1,14 +1,14 @@
-"""A robust low-rank fit along a path of radii, chosen by the error on held-out entries.
+"""The class `Fit`: fits a robust low-rank model along a path of increasing radii, and chooses the radius by the held-out error.
 
-The fit at each radius starts from the model of the previous one and takes a few steps of the solver, with refits of the biases in
-between. The scale of the loss is that of the held-out residuals: it decreases as the model improves, down to the noise.
+The fit at each radius starts from the model of the previous radius. It takes a few steps of the solver, and refits the biases in
+between. The scale of the loss is computed from the held-out residuals. It decreases as the model improves, down to the noise.
 
-A nuclear ball shrinks all singular values, the large ones too. If the singular values have a gap, those above the gap are
-debiased: the model is refitted with the rank fixed and a ball that is not active. It is kept if the held-out error decreases;
-the radius is then the sum of the singular values. Singular values that were refitted in this way are called unshrunk below.
+A nuclear ball shrinks all singular values, including the large ones. If there is a gap between the singular values, the values
+above the gap are debiased: the model is refitted with its rank fixed, in a ball so large that it is not active. The refit is kept
+if the held-out error decreases. Its singular values are called *unshrunk*, and its radius is their sum.
 
-A bounded loss has bad local minima in which whole rows are outliers. So the path is first followed with Cauchy's loss, which
-gives every entry some weight. Rows that are mostly outliers even with that loss are refitted separately (see rescue.py).
+A bounded loss has bad local minima, in which whole rows are outliers. Therefore the path is first followed with Cauchy's loss,
+which gives every entry some weight. Rows that are mostly outliers with this loss too are refitted separately (rescue.py).
 """
 
 from __future__ import annotations
@@ -46,82 +46,84 @@ from condgrad.solvers.ncgs import NCGS, NCGSState
 HELD_OUT_SHARE = 0.1
 """Share of the entries that is held out."""
 RADIUS_GROWTH = 1.3
-"""Ratio of each radius to the previous one."""
+"""Factor from each radius of the path to the next."""
 FAST_RADIUS_GROWTH = 2.0
-"""The same ratio on the way to a given radius, where the fits are not compared."""
+"""Factor from each radius to the next on the way to a radius that the user gave, where the fits are not compared."""
 STEPS_PER_ROUND = 2
-"""Steps of the solver in a round, which ends with a refit of the biases."""
+"""Number of steps of the solver in a round. A round ends with a refit of the biases."""
 REPEAT_BELOW = 0.95
-"""A second round at the same radius follows if the ratio of the held-out error to the previous one is below this."""
+"""If a round multiplies the held-out error by less than this factor, a second round follows at the same radius."""
 CONVEX_LOSS, REDESCENDING_LOSSES = "huber", ("welsch", "geman-mcclure", "cauchy")
-"""A fit with a redescending loss may ignore rows of large magnitude, so it is followed by a refit with the convex loss."""
+"""A fit with a redescending loss may ignore rows of large magnitude. It is therefore followed by a refit with the convex loss."""
 PILOT_LOSS, BOUNDED_LOSSES = "cauchy", ("welsch", "geman-mcclure")
-"""Loss with which the path is followed first, before a bounded loss."""
+"""If the loss is bounded, the path is first followed with the pilot loss."""
 PATIENCE, PATIENCE_IF_FEW, FEW_HELD_OUT = 2, 4, 1000
-"""The path ends after PATIENCE radii in a row without improvement; if fewer than FEW_HELD_OUT entries are held out, after
-PATIENCE_IF_FEW, because the error on few entries is noisy."""
+"""The path ends after PATIENCE radii in a row without improvement. If fewer than FEW_HELD_OUT entries are held out, it ends after
+PATIENCE_IF_FEW radii, because the error on few entries is noisy."""
 PATIENCE_AT_START = 9
 """At the start of the path, radii may be too small for any gain over a model that has biases only. As long as there is no gain,
-the radius is doubled, at most this many times. The best radius may be a hundred times the first one."""
+the radius is doubled, up to this number of times. The best radius may be a hundred times the first radius."""
 MAX_ROUNDS = 60
 """Maximum number of rounds at one radius, and of radii on the path."""
 MIN_SCALE_SHARE = 1e-2
-"""Lower bound on the scale of the loss, relative to that of the first model: smaller errors need no robust loss."""
+"""Lower bound on the scale of the loss, relative to the scale of the first model. Smaller errors need no robust loss."""
 MIN_SCALE_IN_STEPS = 0.5
 """Lower bound on the scale of the loss, relative to the quantization step of the values."""
 EXACT_ERROR = 0.01
-"""Held-out errors below this share of the smallest scale count as 0."""
+"""Held-out errors below this share of the smallest scale are treated as 0."""
 PATH_LOSS_WIDTH = 2.0
-"""Factor by which the loss is wider on the path than at its end, so that large entries are not treated as outliers too early."""
+"""On the path, the loss is wider by this factor than at the end, so that large entries are not treated as outliers too early."""
 MIN_GAP, MIN_EXTRA_VALUES = 5.0, 3
-"""The k-th singular value is the last of the signal if it is at least MIN_GAP times the next one, and at least
-k + MIN_EXTRA_VALUES others follow it."""
+"""There is a gap after the k-th singular value if it is at least MIN_GAP times the next singular value, and if there are at least
+k + MIN_EXTRA_VALUES further singular values."""
 MIN_RELATIVE_VALUE = 0.03
-"""Number, relative to the largest singular value, that is added to the divisor in ratios of singular values. Without it, a ratio
-could have any size, because the ball may shrink the last singular values to nearly 0."""
+"""In ratios of singular values, this share of the largest singular value is added to the divisor. Without it, ratios could be
+arbitrarily large, because the ball may shrink the last singular values to nearly 0."""
 ROUNDS_PER_VALIDATION = 2
-"""Rounds between two validations of a model with unshrunk singular values."""
-MIN_UNSHRUNK_IMPROVEMENT, SETTLED_SCALE = 0.01, 0.95
-"""A fit with unshrunk singular values has converged when the relative decrease of the held-out error is below
-MIN_UNSHRUNK_IMPROVEMENT and the ratio of the scale to the previous one is above SETTLED_SCALE. One more singular value is kept if
-it decreases the held-out error by more than MIN_UNSHRUNK_IMPROVEMENT."""
+"""Number of rounds from one validation of a model with unshrunk singular values to the next."""
+MIN_UNSHRUNK_IMPROVEMENT = 0.01
+"""A refit with unshrunk singular values continues as long as the held-out error decreases by more than this share, or the scale
+still decreases (SETTLED_SCALE). The rank is increased by 1 if this decreases the held-out error by more than this share."""
+SETTLED_SCALE = 0.95
+"""The scale still decreases if a round multiplies it by less than this factor."""
 
 
 ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
-"""Names of the phases after the path: all entries are fitted, then the fit is certified."""
+"""Names of the phases after the path. In the first, all entries are fitted. In the second, the fit is certified."""
 
 
 def path_phase(model: Model, radius: float) -> str:
-    """Name under which the trace lists a fit on the path: by its radius, or by its rank if that is fixed."""
+    """Name of a fit on the path in the trace. It has the rank if the rank is fixed, else the radius."""
     return f"path, radius {radius:.4g}" if model.rank is None else f"path, rank {model.rank}"
 
 
 @dataclass(eq=False)
 class Fit:
-    """One fit of a completion: the given entries and loss, and what the path has found so far."""
+    """One fit of a completion: the entries and settings, and the results so far."""
 
     all_entries: Any
-    """The objective of all entries: a Completion, or another class of objectives that ``entries`` can work on."""
+    """The objective of all entries: a Completion, or the objective of entries on a cluster."""
     loss: str | Loss
-    """As given by the user."""
+    """The loss, as the user gave it."""
     sigma: float | None
-    """Scale of ordinary errors, as given; None: estimated."""
+    """Scale of the errors of inliers, as the user gave it; None if it is to be estimated."""
     biases: str | None
     """Biases of the model: "both", "columns" or None."""
     rng: np.random.Generator
     report: Callable[[str, int], None] = lambda line, rounds: None
     """Called after each round with a line of progress and the expected number of remaining rounds."""
     entries: Observed = field(default_factory=InMemory)
-    """What is computed from the entries of an objective."""
+    """The operations on the entries of an objective: in memory or on a cluster."""
     path: list[Radius] = field(default_factory=list)
+    """All fits of the path."""
     losses: list[float] = field(default_factory=list)
     """Loss on all entries after each round of the last fit."""
     min_sigma: float = 0.0
     """Lower bound on the scale of the loss."""
     substitute: str | None = None
-    """Loss that is used at present in place of the given one; None: the given one."""
+    """Loss that is used at present instead of ``loss``; None if ``loss`` is used."""
     clip: bool = False
-    """Whether predictions are clipped to the range of the inliers, by the estimator and for the errors on held-out entries."""
+    """Whether predictions are clipped to the range of the inliers. The held-out errors are those of clipped predictions."""
     best_index: int | None = None
     """Index into ``path`` of the chosen fit; None if nothing was held out."""
     n_held_out: int = 0
@@ -129,42 +131,43 @@ class Fit:
     session: Session = field(default_factory=Session)
     """Trace and counts of all runs of the solver."""
     average: bool | None = False
-    """Whether the model is averaged over its posterior; None: if that reduces the held-out error."""
+    """Whether the model is averaged over its posterior. None: if this reduces the held-out error."""
     implicit: bool | None = None
-    """Whether the pattern of the entries gives features; None: if that reduces the held-out error."""
+    """Whether the average uses features of the pattern of the entries. None: if this reduces the held-out error."""
     candidates: list[Candidate] = field(default_factory=list)
-    """Losses, and averages, that were compared on held-out entries."""
+    """The candidates (losses, averages, tensor views) that were compared on held-out entries."""
     averaging: Averaging | None = None
-    """How the model is averaged; None: it is not."""
+    """Settings of the average; None for a single fit."""
     chain: Any = None
     """The posterior sampler that ran without the held-out entries. The sampler on all entries starts from its state."""
     period: int | None = None
-    """Number of columns in a period, if the table is also tried as a tensor."""
+    """Number of columns in a period, if the user gave it. The table is then also completed as a tensor."""
     view: TensorView | None = None
-    """How the table is completed as a tensor; None: it is not."""
+    """Settings of the tensor view; None if the table is completed as a matrix."""
     partial_model: Model | None = None
-    """The best model of the path so far, or the last one on all entries: returned if the fit is interrupted."""
+    """The model to return if the fit is interrupted: the best model of the path so far, or the last model on all entries."""
 
     def named_loss(self, sigma: float) -> Loss | None:
-        """The loss that is used at present, for errors of scale sigma; None if the given loss is an object with its own width."""
+        """The present loss for errors of scale sigma. None if the user gave a loss object, which has its own width."""
         name = self.substitute or self.loss
         return loss_for(name, sigma) if isinstance(name, str) else None
 
     def with_wider_loss(self, model: Model) -> Model:
-        """The model with the wider loss that is used on the path."""
+        """Replace the loss of a model by the wider loss that is used on the path."""
         return replace(model, loss=self.named_loss(PATH_LOSS_WIDTH * model.sigma) or model.loss)
 
     def with_scale(self, model: Model, deviation: float) -> Model:
-        """The model with the loss for residuals of this standard deviation, or of the given sigma if that is larger.
+        """Replace the loss of a model by the loss for residuals of this standard deviation.
 
-        The given sigma alone is not used: a loss as narrow as the noise would ignore data that are not fitted yet.
+        If the user gave a larger sigma, the loss is for this sigma. A smaller sigma is not used here: a loss as narrow as the
+        noise would ignore data that the model does not explain yet.
         """
         sigma = max(deviation, self.sigma or 0.0)
         loss = self.named_loss(sigma)
         return replace(model, loss=loss, sigma=sigma) if loss else model
 
     def biases_only(self, objective: Any) -> Model:
-        """The model to start from, without a low-rank part: biases and scale, fitted alternately."""
+        """Fit the first model, which has no low-rank part. Its biases and its scale are fitted alternately."""
         values, (m, n) = self.entries.values(objective), objective.pattern.shape
         mean = float(np.median(values)) if self.biases else 0.0
         loss = loss_for("squared", 1.0) if isinstance(self.loss, str) else self.loss
@@ -182,7 +185,10 @@ class Fit:
         return model
 
     def first_radius(self, objective: Any, model: Model) -> float:
-        """A quarter of the estimated norm of the best rank-one matrix. The estimate assumes entries of the same magnitude."""
+        """The first radius of the path: a quarter of the estimated norm of the best rank-one matrix.
+
+        The estimate assumes that all entries have the same magnitude.
+        """
         objective = self.target(objective, model)
         m, n = objective.pattern.shape
         counted = self.session.counted(Problem(objective, NuclearBall((m, n), 1.0)))
@@ -192,14 +198,14 @@ class Fit:
         return radius or model.sigma
 
     def target(self, objective: Any, model: Model) -> Any:
-        """The objective of the low-rank part: with the loss of the model, and with the values minus its biases."""
+        """The objective of the low-rank part: the loss of the model at the values minus the biases."""
         return self.entries.minus(objective, model.biases if self.biases else None, model.loss)
 
     def improve(self, objective: Any, model: Model, radius: float, phase: str | None = None) -> Model:
-        """One round: a few steps of the solver within this radius, with the biases fixed, then a refit of the biases.
+        """Take one round: a few steps of the solver within this radius and with fixed biases, and then a refit of the biases.
 
-        The solver continues from its last state, step size and singular vectors included. That is possible because the problem
-        changes little from one round to the next.
+        The solver continues from its last state, with its step size and singular vectors, because the problem changes little from
+        round to round.
         """
         current = self.target(objective, model)
         problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), solver_for(model)
@@ -213,7 +219,7 @@ class Fit:
         return replace(model, biases=refit_biases(model.biases, reweighted, self.biases), value=reweighted.value)
 
     def fit_up_to(self, radius: float) -> Model:
-        """Follow the path to this radius on all entries. None are held out, as the width of the loss is given."""
+        """Follow the path to this radius on all entries. No entries are held out, because radius and loss are given."""
         model = self.biases_only(self.all_entries)
         now = self.first_radius(self.all_entries, model)
         while now < radius:
@@ -223,7 +229,7 @@ class Fit:
         return replace(model, radius=radius)
 
     def settle_scale(self, train: Any, held_out: HeldOut, now: Validated) -> Validated:
-        """Add rounds at the last radius as long as the scale of the loss decreases."""
+        """Take further rounds at the last radius as long as the scale of the loss decreases."""
         if not isinstance(self.loss, str) or self.loss == "squared":
             return now
         for _ in range(MAX_ROUNDS):
@@ -234,7 +240,7 @@ class Fit:
         return now
 
     def follow(self, up_to: float = np.inf) -> Model:
-        """The best model of the path, or the one at the radius ``up_to``, with the scale of its held-out residuals."""
+        """Follow the path without the held-out entries. Returns the best model, or the model at ``up_to`` if this is finite."""
         train, held_out = self.split()
         best = self.search(train, held_out, up_to)
         self.record_choice(train, held_out, best)
@@ -249,7 +255,7 @@ class Fit:
         )
 
     def search(self, train: Any, held_out: HeldOut, up_to: float) -> Validated:
-        """The best fit of the path with the given loss, or the one at the radius ``up_to``."""
+        """Follow the path with the loss ``self.loss``. Returns the best fit, or the fit at ``up_to`` if this is finite."""
         self.min_sigma = self.smallest_scale()
         with_pilot = self.loss in BOUNDED_LOSSES
         self.substitute = PILOT_LOSS if with_pilot else None
@@ -268,7 +274,7 @@ class Fit:
         return self.settle_scale(train, held_out, best) if np.isfinite(up_to) else best
 
     def record_choice(self, train: Any, held_out: HeldOut, best: Validated, averaged: bool = False) -> None:
-        """Record which point of the path was chosen: its errors are reported as the validation errors of the model."""
+        """Record which point of the path was chosen. Its errors are reported as the validation errors of the model."""
         if train is self.all_entries:  # a single entry: nothing was held out
             return
         point = self.path_point(train, held_out, best, averaged)
@@ -277,7 +283,7 @@ class Fit:
         self.best_index, self.n_held_out = self.path.index(point), len(held_out.values)
 
     def search_radii(self, train: Any, held_out: HeldOut, start: Validated, radius: float, up_to: float) -> Validated:
-        """The best fit at increasing radii from this one on; or the fit at the radius ``up_to``, if that is finite."""
+        """Fit at increasing radii, beginning with ``radius``. Returns the best fit, or the fit at ``up_to`` if this is finite."""
         model, error, worse, before_search = start.model, start.error, 0, len(self.path)
         usual_patience = PATIENCE if len(held_out.values) >= FEW_HELD_OUT else PATIENCE_IF_FEW
         patience, best, best_in_ball = PATIENCE_AT_START, start, start
@@ -297,7 +303,7 @@ class Fit:
                 best_in_ball = now
                 if np.isinf(up_to):
                     best = self.unshrink(train, held_out, now, best, MIN_GAP)
-            # the path also goes on if only the fits within the ball improve, and ``best`` has unshrunk singular values
+            # the path also continues if ``best`` has unshrunk singular values and only the fits within the ball improve
             worse = 0 if best is not before[0] or best_in_ball is not before[1] else worse + 1
             if best is start and start.model.x.rank == 0:
                 patience, growth = PATIENCE_AT_START, FAST_RADIUS_GROWTH
@@ -316,27 +322,28 @@ class Fit:
         self.report(f"{where}, RMSE {point.rmse:.4g} and MAE {point.mae:.4g} on held-out entries", rounds)
 
     def path_point(self, train: Any, held_out: HeldOut, now: Validated, averaged: bool = False) -> Radius:
-        """A fit as a point of the path, with the errors of its predictions at the held-out entries."""
+        """The record of a fit for the path, with the errors of its predictions at the held-out entries."""
         model, name = now.model, self.substitute or self.loss
         loss = name if isinstance(name, str) else type(name).__name__
         errors = held_out.errors(now, self.prediction_range(train, model))
         return Radius(model.radius, now.error, model.x.rank, loss, model.rank is not None, *errors, averaged)
 
     def prediction_range(self, train: Any, model: Model) -> tuple[float, float]:
-        """The range to which predictions of this model are clipped, found from its training entries only."""
+        """The range to which predictions of this model are clipped. It is found from the training entries only."""
         if not self.clip or not self.has_equal_values:
             return -np.inf, np.inf
         return self.entries.inlier_range(train, model)
 
     @cached_property
     def has_equal_values(self) -> bool:
-        """Whether any value occurs more than once. Only then can the values have a hard limit, as ratings have."""
+        """Whether some value occurs more than once. Otherwise the values have no hard limit such as the limits of ratings."""
         return bool((np.diff(np.sort(self.entries.values(self.all_entries))) == 0).any())
 
     def unshrink(self, train: Any, held_out: HeldOut, now: Validated, best: Validated, min_gap: float) -> Validated:
-        """Debias the singular values above the largest gap, then one more at a time, as long as the held-out error decreases.
+        """Debias the singular values above the largest gap. Then increase the rank by 1 as long as the held-out error decreases.
 
-        Returns ``best`` if nothing is better. With ``min_gap`` 0 the largest gap may have any size.
+        Returns the best refit, or ``best`` if no refit is better. There must be a gap of at least ``min_gap``; if ``min_gap`` is
+        0, the largest gap may have any size.
         """
         left, values, right = now.model.x.svd()
         ratios = values / (np.append(values[1:], 0.0) + MIN_RELATIVE_VALUE * values.max(initial=0.0))
@@ -351,9 +358,9 @@ class Fit:
         return best
 
     def refit_with_convex_loss(self, train: Any, held_out: HeldOut, best: Validated) -> Validated:
-        """The model after some rounds with a convex loss, if that reduces the held-out error; else ``best``.
+        """Refit a model with a convex loss. Returns the refit if it reduces the held-out error, else ``best``.
 
-        With a convex loss, rows of large magnitude contribute to the column factors, which they determine most accurately.
+        With a convex loss, rows of large magnitude contribute to the fit. They determine the column factors most accurately.
         """
         if self.loss not in REDESCENDING_LOSSES:
             return best
@@ -364,7 +371,7 @@ class Fit:
         return refit if refit.beats(best) else best
 
     def refit_unshrunk(self, train: Any, held_out: HeldOut, model: Model, best: Validated) -> Validated:
-        """Refit the model with its rank fixed, in a ball that is not active. Returns ``best`` if nothing is better."""
+        """Refit the model with its rank fixed, in a ball that is not active. Returns ``best`` if the refit is not better."""
         sigma, radius = best.model.sigma, 0.0
         for _ in range(MAX_ROUNDS):
             model = rescue(train, self.with_wider_loss(model), self.biases, self.entries)
@@ -385,13 +392,13 @@ class Fit:
         return best
 
     def split(self) -> tuple[Any, HeldOut]:
-        """The entries to fit, and those held out. If there is only one entry, it is both."""
+        """Hold out a share of the entries. Returns the objective of the other entries, and the held-out entries."""
         return self.entries.split(self.all_entries, HELD_OUT_SHARE, self.rng)
 
     def finish(self, model: Model, steps: int, tol: float) -> Model:
         """Fit all entries until a round reduces the loss by less than the share ``tol``, or after ``steps`` steps.
 
-        The last steps are a run of the driver, so that there is a result with a trace and counts.
+        The last round is a run of the driver, which returns a result with a trace and counts.
         """
         if self.sigma is not None and isinstance(self.loss, str):
             model = replace(model, loss=loss_for(self.loss, self.sigma), sigma=self.sigma)
@@ -420,7 +427,7 @@ class Fit:
         return replace(model, x=result.x, radius=radius, state=None, result=self.session.whole(result))
 
     def certify(self, model: Model, tol: float, steps: int) -> Model:
-        """Continue within the radius, with fixed biases, until the squared gradient mapping is proven to be at most ``tol``."""
+        """Continue within the radius and with fixed biases, until the squared mapping is certified to be at most ``tol``."""
         current = self.target(self.all_entries, model)
         domain = NuclearBall(current.pattern.shape, model.radius)
         stop = Mapping(tol) | Steps(steps)
@@ -431,7 +438,7 @@ class Fit:
 
 
 def solver_for(model: Model) -> NCGS:
-    """The solver of all fits: steps without certificates, in a subspace of the model's rank if that is fixed."""
+    """The solver of all fits. It computes no certificates. If the rank of the model is fixed, iterates have at most this rank."""
     return NCGS(practical(), Subspace(model.rank), adaptive=True, certify=False)
 
 

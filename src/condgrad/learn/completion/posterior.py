@@ -1,17 +1,18 @@
-r"""Average of a model over its posterior distribution, by Gibbs sampling (Salakhutdinov and Mnih 2008).
+r"""Averages a completion model over its posterior distribution, by Gibbs sampling (Salakhutdinov and Mnih 2008).
 
-The model is the same: mean + row bias + column bias + <u_i, v_j>. A ball shrinks all singular values alike. Here the factors
-have normal priors whose variances are sampled too, one for each component and side, so that strong components are hardly shrunk;
-and the prediction is the mean over draws instead of one fit, which removes the variance of a single fit.
+The model is mean + row bias + column bias + <u_i, v_j>, as in a single fit. A single fit in a ball shrinks all singular values
+alike. Here the factors have normal priors instead, whose variances are sampled too, for each component of the rows and of the
+columns. Strong components are therefore hardly shrunk. The prediction is the mean over draws, which has a smaller variance than
+the prediction of a single fit.
 
 .. math:: y_{ij} \sim N(\mu + b_i + c_j + \langle u_i, v_j\rangle, \; \sigma^2 h_j / w_{ij}), \quad
           (u_i, b_i) \sim N(B' f_i, \Lambda^{-1}), \quad (v_j, c_j) \sim N(C' g_j, \Gamma^{-1})
 
-The weights w are the inlier weights of the loss that was chosen, computed again in every sweep. The numbers h are the relative
-variances of the errors in each column, or in each row if there are fewer rows than columns, because sensors differ in accuracy.
-The features f and g are a constant, the
-logarithm of the number of entries, and, where it helps, singular vectors of the pattern of observed entries: in ratings, which
-items somebody has rated says what they like.
+The weights w are the inlier weights of the chosen loss, and are computed again in every sweep. The numbers h are the relative
+variances of the errors in each column (or in each row, if there are fewer rows than columns), because sensors differ in accuracy.
+The features f and g are a constant and the logarithm of the number of entries. If this reduces the held-out errors, they also
+include singular vectors of the pattern of observed entries: the choice of the items that somebody rated tells something about the
+rater.
 """
 
 from __future__ import annotations
@@ -37,41 +38,41 @@ class Settings:
     """Constants of the sampler."""
 
     first_sweeps: int = 8
-    """Number of sweeps before the first averaged one. The chain starts from a fit whose singular values are shrunk more."""
+    """Number of sweeps before the first averaged sweep. The chain starts from a fit whose singular values are shrunk more."""
     burn_in: int = 3
-    """Sweeps that are not averaged after a change of the loss, the features or the entries."""
+    """Number of sweeps that are not averaged after a change of the loss, the features or the entries."""
     trial_sweeps: int = 7
-    """Averaged sweeps that are validated on held-out entries: enough to tell whether averaging reduces the error."""
+    """Number of averaged sweeps for a comparison on held-out entries. These suffice to tell whether averages reduce the error."""
     sweeps: int = 20
-    """Averaged sweeps on all entries. With 40, the error on ratings decreases by another 0.1 %."""
+    """Number of averaged sweeps on all entries. With 40 sweeps, the error on ratings decreases by another 0.1 %."""
     min_rank: int = 8
     max_rank: int = 20
     """Bounds on the number of components. The sampled variances switch off components that are not needed."""
     energy: float = 0.7
-    """Share of the squared singular values of the fit that the components must have."""
+    """The components must have at least this share of the sum of the squared singular values of the fit."""
     pattern_features: int = 30
     """Maximum number of singular vectors of the pattern."""
     pattern_iterations: int = 4
-    """Subspace iterations for these singular vectors, which need not be accurate."""
+    """Number of subspace iterations for these singular vectors, which need not be accurate."""
     variance_shape: float = 5.0
-    """Shape of the prior of the variances of rows or columns: equivalent to ten errors of ordinary size."""
+    """Shape of the prior of the relative variances h. The prior has the weight of ten errors of average size."""
     start_share: float = 0.1
     """Initial size of the factors of components that the fit does not have, as a multiple of sqrt(sigma)."""
     min_error: float = 1e-4
-    """Lower bound on the scale of the errors, relative to that of the data: with smaller ones regressions are singular."""
+    """Lower bound on the scale of the errors, relative to the scale of the data. It keeps regressions from becoming singular."""
     prior_share: float = 1e-6
-    """Scale of the prior of the variances of factors and biases, in units of the errors: so small that the data decide."""
+    """Scale of the prior of the variances of factors and biases, in units of the errors. It is so small that the data decide."""
     buffered: int = 160
-    """Number of columns of stored factors from which they are compressed."""
+    """The sum of the kept predictions is compressed if its factors have at least this number of columns."""
     compressed: int = 60
-    """Rank after a compression."""
+    """Maximum rank of the sum after a compression."""
 
 
 SETTINGS = Settings()
 
 
 class Prediction(NamedTuple):
-    """The matrix U V' + biases."""
+    """A matrix of predictions, U V' + biases."""
 
     U: np.ndarray
     V: np.ndarray
@@ -95,8 +96,8 @@ def rank_for(model: Model) -> int:
 def features(pattern: Pattern, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Features of the rows and of the columns: 1, the logarithm of the number of entries, and ``count`` singular vectors.
 
-    The singular vectors are those of the matrix that is 1 / sqrt(entries in the row x entries in the column) at observed entries
-    and 0 elsewhere, without the first, which is known.
+    They are singular vectors of the matrix that is 1 / sqrt(entries in the row x entries in the column) at observed entries, and
+    0 elsewhere. The first singular vector is left out, because it depends only on the numbers of entries.
     """
     sizes = np.diff(pattern.indptr), np.bincount(pattern.indices, minlength=pattern.shape[1])
     roots = [np.sqrt(np.maximum(size, 1)) for size in sizes]
@@ -120,21 +121,22 @@ def features(pattern: Pattern, count: int, rng: np.random.Generator) -> tuple[np
 
 
 class Chain:
-    """The state of the sampler on the entries of an objective, starting from a fitted model.
+    """Gibbs sampler on the entries of an objective. It starts from a fitted model.
 
     Parameters
     ----------
     objective : Completion
         The entries.
     model : Model
-        The model to start from, and the loss whose inlier weights are used.
+        The model from which the sampler starts. The inlier weights are those of its loss.
     which : {"both", "columns", None}
         Biases of the model.
     rank : int
         Number of components.
     implicit : bool
-        Whether singular vectors of the pattern are features.
+        Whether singular vectors of the pattern are used as features.
     rng : numpy.random.Generator
+        Source of all random numbers.
     """
 
     def __init__(
@@ -172,7 +174,7 @@ class Chain:
         self.use_loss(model.loss, None)
 
     def use_features(self, implicit: bool) -> None:
-        """Continue with, or without, singular vectors of the pattern as features."""
+        """Continue with (or without) singular vectors of the pattern as features."""
         self.features = features(self.pattern, SETTINGS.pattern_features if implicit else 0, self.rng)
 
     def continue_from(self, other: Chain) -> None:
@@ -180,14 +182,17 @@ class Chain:
         self.U, self.V, self.biases, self.variances = other.U, other.V, other.biases, other.variances
 
     def use_loss(self, loss: Loss, rescale: Callable[[float], Loss] | None) -> None:
-        """Continue with the inlier weights of this loss; ``rescale`` gives the loss for the scale of each sweep's residuals."""
+        """Continue with the inlier weights of this loss, and start a new average.
+
+        If ``rescale`` is given, each sweep uses the loss ``rescale(scale)``, where ``scale`` is the scale of its residuals.
+        """
         self.loss, self.rescale = loss, rescale
         self.kept, self.total, self.factors = 0, Biases(0.0, 0.0, 0.0), None  # type: ignore[arg-type]
 
     def sweep(self, keep: bool = False) -> Prediction:
-        """Draw the variances, the rows and the columns in turn. With ``keep`` the prediction is added to the average.
+        """Draw the variances, the rows and the columns. Returns the prediction; with ``keep`` it is also added to the average.
 
-        In the prediction, the factors of the longer side (rows or columns) are replaced by their means given the other side. The
+        In the prediction, the factors of the longer side (rows or columns) are not the draws but their conditional means. The
         longer side has fewer entries for each factor, so that its draws vary most.
         """
         heartbeat()
@@ -213,7 +218,10 @@ class Chain:
         return self.values - self.pattern.sample(*(np.column_stack(pair) for pair in factors))
 
     def _draw_variances(self) -> tuple[np.ndarray, float, float]:
-        """Weights of the entries, the variance of the errors of an entry with weight 1, and the shift of the mean."""
+        """Draw the variances of the errors, and compute the inlier weights.
+
+        Returns the weights of the entries, the variance of the error of an entry with weight 1, and the change of the mean.
+        """
         residuals = self._residuals()
         places = (self.rows, self.pattern.indices)[self.short]
         scaled = residuals / np.sqrt(self.variances)[places]
@@ -234,7 +242,7 @@ class Chain:
     def _draw_side(
         self, axis: int, targets: np.ndarray, weights: np.ndarray, variance: float, bias: np.ndarray
     ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-        """Draw the factors and biases of all rows (axis 0) or columns (axis 1); also return their conditional means."""
+        """Draw the factors and biases of all rows (axis 0) or columns (axis 1). Returns the draws and the conditional means."""
         with_bias = self.which == "both" or (self.which == "columns" and axis == 1)
         own, other = (self.U, self.V) if axis == 0 else (self.V, self.U)
         if with_bias:
@@ -252,9 +260,9 @@ class Chain:
         return parts(draws), parts(means)
 
     def _draw_prior(self, own: np.ndarray, F: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:
-        """Draw the coefficients of the features and the variances of the prior.
+        """Draw the coefficients of the features, and the variances of the prior.
 
-        Returns the centres of the prior and its penalties: the variance of the errors over those of the prior.
+        Returns the centres of the prior, and its penalties: the variance of the errors divided by the variances of the prior.
         """
         gram = F.T @ F + np.eye(F.shape[1])
         coefficients = np.linalg.solve(gram, F.T @ own)
@@ -275,10 +283,10 @@ class Chain:
         self.factors = _compress(left, right) if left.shape[1] >= SETTINGS.buffered else (left, right)
 
     def average(self) -> tuple[LowRank, Biases]:
-        """The average of all predictions that were kept.
+        """The average of all kept predictions.
 
-        With row and column biases, the means of the rows and columns of the low-rank part are moved to the biases: then a row
-        without entries is predicted by the biases alone.
+        If there are row and column biases, the means of the rows and columns of the low-rank part are moved to the biases. A row
+        without entries is then predicted by the biases alone.
         """
         assert self.factors is not None
         U, V = self.factors[0] / self.kept, self.factors[1]

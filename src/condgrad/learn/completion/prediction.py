@@ -1,4 +1,4 @@
-"""Predictions of a fitted RobustCompletion: at pairs, for the whole matrix, for other rows, and the best columns of a row."""
+"""The prediction methods of RobustCompletion: predict, score, transform, fill and recommend."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from condgrad.objectives.losses import Loss
 from condgrad.points import Pattern
 
 SPARSE_FORMATS = ["csr", "csc", "coo"]
-"""Formats that scikit-learn must not convert: it would add up duplicate entries of a COO matrix."""
+"""Sparse formats that scikit-learn must not convert, because it would add up the duplicate entries of a COO matrix."""
 FLOATS = [np.float64, np.float32]
-"""Types of a matrix that are kept; all others become float64."""
+"""Types of a matrix that are kept. All other types are converted to float64."""
 KEEP_CHOICES = ("inliers", "observed", "nothing")
-"""Observed entries that ``fill`` keeps."""
+"""Names of the observed entries that ``fill`` can keep."""
 
 
 class Predicting:
-    """Abstract: predictions from the fitted attributes of RobustCompletion."""
+    """Abstract base class of RobustCompletion. Its methods make predictions from the fitted attributes."""
 
     mean_: float
     row_biases_: np.ndarray
@@ -73,13 +73,14 @@ class Predicting:
         Parameters
         ----------
         X : array-like or DataFrame of shape (n, 2), or Observations
-            Rows and columns by name if the entries had names, by label if the model was fitted to a wide DataFrame, else by
-            position. Also the result of ``condgrad.data.load(..., values=False)``. An unknown row or column has bias 0 and no
-            low-rank part: the prediction is then the mean plus the bias of the other.
+            Pairs (row, column): by name if the entries had names, by label if the model was fitted to a wide DataFrame, else by
+            position. The result of ``condgrad.data.load(..., values=False)`` is also accepted. If the row is unknown, the
+            prediction is the mean plus the bias of the column. If the column is unknown, it is the mean plus the bias of the row.
 
         Returns
         -------
         ndarray of shape (n,)
+            The predictions.
         """
         check_is_fitted(self)
         if isinstance(X, Observations):
@@ -88,7 +89,7 @@ class Predicting:
         return self.predict_names(*(entries.id_pairs(X) if self.index_ is None else label_pairs(X)))
 
     def predict_names(self, rows: Any, cols: Any) -> np.ndarray:
-        """Predict the values at pairs whose rows and columns are two arrays, of different types perhaps.
+        """Predict the values at pairs that are given by two arrays, which may have different types.
 
         Parameters
         ----------
@@ -140,17 +141,18 @@ class Predicting:
         return float(r2_score(given.values, self._predict_at(np.where(i < m, i, -1), np.where(j < n, j, -1))))
 
     def transform(self, X: Any) -> Any:
-        """Complete the rows of a matrix, each folded in as a new row.
+        """Complete the rows of a matrix. Each of them is folded in as a new row.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (k, n)
-            The rows, with as many columns as the fitted matrix; NaN, or an entry that a sparse matrix does not store, is missing.
+            The rows, with as many columns as the fitted matrix. Missing entries are NaN, or not stored in a sparse matrix.
 
         Returns
         -------
         ndarray or DataFrame of shape (k, n)
-            X with predictions in place of missing entries and outliers; a DataFrame with the index and columns of X if X is one.
+            X with predictions in place of missing entries and outliers. If X is a DataFrame, the result is one too, with the same
+            index and columns.
         """
         check_is_fitted(self)
         index, columns = labels_of(X)
@@ -166,11 +168,11 @@ class Predicting:
 
     @property
     def has_entries(self) -> bool:
-        """Whether the model holds the fitted entries: not if they were on a cluster."""
+        """Whether the model has the fitted entries. It does not have them if they were on a cluster."""
         return self._seen is not None
 
     def _observed(self, advice: str) -> Completion:
-        """The fitted entries; raises ValueError if they are on a cluster."""
+        """The fitted entries. Raises ValueError if they are on a cluster."""
         if self._seen is None:
             raise ValueError(f"The fitted entries are on a cluster, and not in the model: {advice}.")
         return self._seen
@@ -181,8 +183,8 @@ class Predicting:
         Parameters
         ----------
         keep : {"inliers", "observed", "nothing"}, default "inliers"
-            Observed entries that keep their values: those with an inlier weight of at least one half, all, or none. All other
-            entries are predictions.
+            Observed entries that keep their values. "inliers": entries with an inlier weight of at least one half. "observed":
+            all observed entries. "nothing": none. All other entries are predictions.
 
         Returns
         -------
@@ -203,7 +205,7 @@ class Predicting:
     def _keep_observed(
         self, predictions: np.ndarray, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, keep: str
     ) -> np.ndarray:
-        """Replace predictions by observed values, as ``keep`` says, in place."""
+        """Replace predictions, in place, by the observed values that ``keep`` names."""
         if keep == "nothing":
             return predictions
         kept = (
@@ -219,10 +221,10 @@ class Predicting:
         return np.clip(predictions, *self.range_, out=predictions) if self.clip else predictions
 
     def _fold_in(self, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the biases and factors of m new rows that have these entries."""
+        """Compute the biases and factors of m new rows that have these entries."""
         residuals, ridge = values - self.mean_ - self.col_biases_[cols], ROW_RIDGE if self._biases() == "both" else None
         columns, entries, penalty = self.components_.T, (rows, cols, residuals), self.multiplier_
-        if self.averaging_ is not None or self.view_ is not None:  # no ball limits the factors
+        if self.averaging_ is not None or self.view_ is not None:  # the factors are not limited by a ball
             penalty = prior_penalties(self._loss, self.sigma_, len(self.row_biases_), self.singular_values_)
         return fold_in_rows(columns, self.singular_values_, entries, m, self._loss, penalty, ridge)
 
@@ -236,15 +238,15 @@ class Predicting:
         k : int, default 10
             Maximum number of columns for each row.
         exclude_seen : bool, default True
-            Leave out columns in which the row has an observed entry.
+            Whether columns in which the row has an observed entry are left out.
 
         Returns
         -------
         columns : MaskedArray of shape (m, l)
-            Columns, best first, with l <= k the largest number that any of the rows has. A row with fewer ends with masked
-            columns; ``columns[i].compressed()`` drops them.
+            The columns with the largest predictions, largest first; l <= k is the largest number of columns found for a row. If
+            fewer columns are found for a row, its last columns are masked; ``columns[i].compressed()`` drops them.
         predictions : ndarray of shape (m, l)
-            Predictions at these columns, NaN where columns are masked.
+            Predictions at these columns; NaN for masked columns.
 
         Raises
         ------

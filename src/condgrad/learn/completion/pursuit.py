@@ -1,15 +1,18 @@
 """A robust start for completions with many wrong entries: principal component pursuit of a sample of rows and columns.
 
-A path that starts at the biases ends in a local minimum if a third of the entries are wrong, or if all errors have the same
-sign: it finds no structure, with any loss. The start of RobustPCA (see low_rank_start.py) finds it, also where entries are
-missing. It needs a full singular value decomposition in each iteration, so it is computed for the rows and columns with most
-entries only; all others are then regressed robustly on these.
+If a third of the entries are wrong, or if all errors have the same sign, a path that starts at a model with biases only ends in a
+local minimum without structure, whatever the loss. The start of RobustPCA (low_rank_start.py) finds the structure in these cases.
+It takes a full singular value decomposition in each iteration. Therefore it is computed only for a sample: the rows and columns
+with the most entries. All other rows and columns are then fitted to the sample by robust regressions.
 
-A fit from this start may replace the best fit of the paths in two cases. Either it predicts the typical held-out entry much
-better, by the median error, and does not increase the mean absolute error: nearly half of the held-out entries may be wrong, and
-a heavy tail of real structure, which a narrow fit does not explain, increases the mean. Or all of its errors are either ordinary
-or gross, and it has clearly more inliers, or predicts them as well with a smaller rank and makes at most a tenth of the entries
-outliers for that: so a small block of wrong entries does not become a component, and a real group of rows stays one.
+A fit from this start (a pursued fit) can replace the best fit of the paths in two cases:
+
+- Its median error on held-out entries is much smaller, and its mean absolute error is not larger. The median is used because
+  nearly half of the held-out entries may be wrong. The mean is used too, because it increases if a narrow fit does not explain a
+  heavy tail of real structure.
+- Its errors are either small or gross, with few in between, and it has clearly more inliers. Or it predicts the inliers as well
+  with a smaller rank, and at most a tenth of the entries become outliers. This limit distinguishes a small block of wrong
+  entries, which should not be a component, from a real group of rows, which should.
 """
 
 from __future__ import annotations
@@ -33,27 +36,29 @@ LOSS = "welsch"
 MAX_SIDE = 200
 """Maximum number of rows and of columns of the sample."""
 MIN_ENTRIES, MIN_HELD_OUT = 12, 50
-"""Minimum mean number of entries of a row and of a column of the sample, and of held-out entries in it: with fewer, there is no
-such start."""
+"""The pursuit is tried only if the rows and columns of the sample have at least MIN_ENTRIES entries on average, and if at least
+MIN_HELD_OUT held-out entries are in the sample."""
 GROWTH = 1.2
-"""Factor on the penalty in each iteration of the pursuit. With few entries, a faster growth ends at a worse matrix."""
+"""Factor by which the penalty grows in each iteration of the pursuit. With few entries, a faster growth gives a worse matrix."""
 GAP, GAP_SHARE = (3.0, 6.0), 0.25
-"""Errors of a block are gross: those between these multiples of the scale are fewer than this share of those above. In counts,
-and other data with a heavy tail, they are not."""
+"""An error is small if it is at most GAP[0] times the scale, and gross if it is more than GAP[1] times the scale. There must be
+fewer errors in between than GAP_SHARE times the number of gross errors. Counts, and other data with a heavy tail, have more."""
 MAX_SHARE = 0.1
-"""A smaller rank is no reason if more than this share of the entries are outliers for it alone: more is real structure."""
+"""A smaller rank is not preferred if more than this share of the held-out entries become outliers. So many outliers are real
+structure."""
 CLEARLY_MORE = 3.0
-"""A fit has more inliers if the difference is above this number of standard errors."""
+"""A fit has clearly more inliers if the difference is above this number of standard errors."""
 MUCH_SMALLER = 0.7
-"""A fit predicts the typical entry much better if the ratio of the median held-out errors is below this."""
+"""A median error is much smaller than another one if their ratio is below this number."""
 
 
 def pursued_fit(
     fit: Fit, train: Completion, held_out: HeldOut, best: Validated, others: list[Validated]
 ) -> Validated | None:
-    """The fit with Welsch's loss from the robust start, if that start is preferred in its sample; else None.
+    """Compute the robust start in a sample, and fit a model with Welsch's loss from this start.
 
-    ``others`` are all fits of the paths, of which ``best`` is one.
+    ``others`` are all fits of the paths, and ``best`` is the best of them. Returns None if there are too few entries for a
+    sample, or if ``best`` predicts the held-out entries of the sample better than the start (:func:`preferred`).
     """
     rows, cols = dense_sample(train)
     X = np.full((len(rows), len(cols)), np.nan)
@@ -78,10 +83,10 @@ def pursued_fit(
 
 
 def preferred(errors: np.ndarray, rank: int, best: Validated, others: list[Validated]) -> bool:
-    """Whether a fit of this rank with these held-out errors is preferred to the best of the others.
+    """Whether a pursued fit of this rank, with these held-out errors, is preferred to the best of the ``others``.
 
-    Its median error is compared with the smallest one of all others: the narrowest loss may be the best for the bulk of the
-    entries and not be chosen, because it does not explain the tail.
+    Its median error is compared with the smallest median error of all others, which need not be that of ``best``: a narrow loss
+    may predict most entries best, but not be chosen because it does not explain the tail.
     """
     new, old = np.abs(errors), np.abs(best.residuals)
     least = min(float(np.median(np.abs(other.residuals))) for other in others)
@@ -100,7 +105,7 @@ def preferred(errors: np.ndarray, rank: int, best: Validated, others: list[Valid
 
 
 def dense_sample(entries: Completion) -> tuple[np.ndarray, np.ndarray]:
-    """At most MAX_SIDE rows and columns: those with most entries, of the rows among the columns that are in the sample."""
+    """Choose at most MAX_SIDE columns and rows for the sample. The rows are those with most entries in the chosen columns."""
     m, n = entries.pattern.shape
     rows, cols = entries.pattern.rows, entries.pattern.cols
     chosen = _most(np.bincount(rows, minlength=m))
@@ -109,20 +114,20 @@ def dense_sample(entries: Completion) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _most(counts: np.ndarray) -> np.ndarray:
-    """The indices with the largest counts, sorted; those with no entry are left out."""
+    """The MAX_SIDE indices with the largest counts, in increasing order. Indices with a count of 0 are left out."""
     most = np.argsort(-counts, kind="stable")[:MAX_SIDE]
     return np.sort(most[counts[most] > 0])
 
 
 def _numbers(chosen: np.ndarray, size: int) -> np.ndarray:
-    """For each index its place among the chosen ones, or -1."""
+    """For each index, its place in ``chosen``, or -1 if it is not chosen."""
     places = np.full(size, -1)
     places[chosen] = np.arange(len(chosen))
     return places
 
 
 def _whole(fit: Fit, train: Completion, rows: np.ndarray, cols: np.ndarray, start: LowRankStart) -> Model:
-    """The start as a model of all rows and columns: those that are not in the sample are regressed on it, rows first."""
+    """Extend the start from the sample to all rows, and then to all columns, by robust regressions."""
     (m, n), pattern, loss = train.pattern.shape, train.pattern, loss_for(LOSS, start.sigma)
     P, values, Q = LowRank(start.left, start.right).svd()
     mean = float(start.mean.mean())

@@ -1,4 +1,4 @@
-"""The columns with the largest predictions for each row."""
+"""Finds the columns with the largest predictions for each row."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import numpy as np
 from condgrad.points import Pattern
 
 MAX_BLOCK_PREDICTIONS = 2**22
-"""Predictions computed at a time, which bounds the memory needed."""
+"""Maximum number of predictions that are computed at a time, which bounds the memory needed."""
 
 
 def best_columns(
     rows: np.ndarray, predict: Callable[[np.ndarray], np.ndarray], observed: Pattern, k: int, exclude_observed: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and their predictions, largest first, as arrays of shape (len(rows), l).
+    """Find up to k columns with the largest predictions for each row.
 
-    Candidates of a row are all columns, or only the unobserved ones if ``exclude_observed``. l is k, or the largest number of
-    candidates of any row if that is smaller. A row with fewer than l candidates ends with -1 and NaN. ``predict`` returns a new
-    array with the predictions at all columns of the given rows.
+    The candidates of a row are all columns; with ``exclude_observed``, all columns in which the row has no observed entry.
+    ``predict`` returns a new array with the predictions at all columns of the given rows.
+
+    Returns the columns and their predictions, largest first, as arrays of shape (len(rows), l). l is the smaller of k and the
+    largest number of candidates of a row. If a row has fewer than l candidates, its last elements are -1 and NaN.
     """
     n = observed.shape[1]
     available = n - np.diff(observed.indptr)[rows] * exclude_observed

@@ -1,4 +1,4 @@
-"""Report of a fit of RobustCompletion: the data, the choice of the radius, the model and its outliers."""
+"""Report of a fit of RobustCompletion: a page on the data, the choice of the radius, the model and its outliers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from condgrad.report.run_report import MAPPING_NOTE, UNITS
 MAX_LISTED_OUTLIERS = 25
 """Maximum number of outliers listed on the page."""
 MANY_OUTLIERS = 0.05
-"""Share of outliers above which some may be the tail of correct values."""
+"""If the share of outliers is larger, the report says that some of them may be the tail of correct values."""
 MAX_STORED_OUTLIERS = 1000
 """Maximum number of outliers in the raw data of the report."""
 
 
 class Given(Protocol):
-    """Protocol: what the report says of the entries, such as Observations."""
+    """Interface of the entries that were fitted, as far as the report describes them. `Observations` has this interface."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -33,7 +33,7 @@ class Given(Protocol):
 
     @property
     def cleanup(self) -> Cleanup:
-        """What was read."""
+        """Report of the reader on faults of the file."""
 
     def __len__(self) -> int: ...
 
@@ -64,7 +64,7 @@ def summary(model: RobustCompletion, given: Given) -> dict[str, Any]:
 
 
 def _status(model: RobustCompletion) -> str:
-    """How the certifying run ended, in words."""
+    """Status of the certifying run, in words."""
     if model.certify is None or model.result_ is None:
         return "fitted, not certified"
     return str(model.result_.status).replace("_", " ")
@@ -79,13 +79,16 @@ def report_fit(
     found: Mapping[str, Any],
     figures: bool = False,
 ) -> Path:
-    """Write the report into the folder, with figures for print if asked; return the path of its page."""
+    """Write the report into the folder, with figures for print if ``figures``. Returns the path of the page.
+
+    ``found`` is the result of :func:`summary`. ``facts`` are shown at the end of the page.
+    """
     parameters = {name: value for name, value in model.get_params().items() if name != "client" and value is not None}
     known = {name: value for name, value in found.items() if value is not None}
     blocks: list[Block] = [
         Text("The fit", [fit_sentences(found), *view_sentences(model), *validation_sentences(model), *caveats(found)]),
-        Table("What was found", list(known), [list(known.values())]),
-        Text("How it came about", []),
+        Table("Results", list(known), [list(known.values())]),
+        Text("How the model was chosen", []),
         *path_plot(model),
         *convergence(model),
         *spectrum(model),
@@ -110,7 +113,7 @@ def report_fit(
 
 
 def fit_sentences(found: Mapping[str, Any]) -> str:
-    """Sentences on the model and its errors. Sigma is described as the typical error, on held-out entries if there are any."""
+    """Sentences on the model and its errors. Sigma is called the typical error (on held-out entries, if there are any)."""
     held_out = found["held-out entries"]
     typical = "The typical error is" if held_out is None else "The typical error on held-out entries is"
     return (
@@ -139,16 +142,16 @@ def view_sentences(model: RobustCompletion) -> list[str]:
 
 
 def validation_sentences(model: RobustCompletion) -> list[str]:
-    """Sentences on the held-out errors, which are those of the chosen fit and not of the model refitted to all entries."""
+    """Sentences on the held-out errors of the chosen fit, before it was refitted to all entries."""
     if model.best_index_ is None:
         return []
     chosen = model.path_[model.best_index_]
     return [
         f"To choose the radius, {counted(model.n_validation_, 'entry')} {_are(model.n_validation_)} held out. The chosen fit "
-        f"(radius {chosen.radius:.4g}, rank {chosen.rank}), which does not use them, predicts half of them within "
-        f"{chosen.median_error:.4g} (median absolute error). With all outliers included, the RMSE is {chosen.rmse:.4g} and the "
-        f"MAE {chosen.mae:.4g}. It was then refitted to all entries. The refitted model, of rank "
-        f"{len(model.singular_values_)}, is the one that is saved; its radius differs slightly from that of the chosen fit."
+        f"(radius {chosen.radius:.4g}, rank {chosen.rank}) does not use these entries. It predicts half of them within "
+        f"{chosen.median_error:.4g} (median absolute error). With all outliers included, the RMSE is {chosen.rmse:.4g} "
+        f"and the MAE {chosen.mae:.4g}. The model was then refitted to all entries. The refitted model has rank "
+        f"{len(model.singular_values_)}, and a slightly different radius. It is the model that is saved."
     ]
 
 
@@ -190,14 +193,14 @@ def path_plot(model: RobustCompletion) -> list[Block]:
         columns = curves.setdefault(label, {"radius": [], "round": [], "y": []})
         for name, value in (("radius", point.radius), ("round", number), ("y", point.rmse)):
             columns[name].append(value)
-    note = "Each point is a fit that does not use the held-out entries. The RMSE includes outliers among these."
+    note = "Each point is a fit that does not use the held-out entries. The RMSE includes held-out entries that are outliers."
     if model.best_index_ is not None:
         chosen = model.path_[model.best_index_]
         curves["chosen"] = {"radius": [chosen.radius], "round": [model.best_index_ + 1], "y": [chosen.rmse]}
         note += (
             f" The chosen fit has radius {chosen.radius:.4g}, rank {chosen.rank}, RMSE {chosen.rmse:.4g} and MAE "
-            f"{chosen.mae:.4g}. Fits are compared by a root mean square in which an entry counts by its inlier weight, so that "
-            "outliers do not affect the choice: the chosen fit need not have the smallest RMSE."
+            f"{chosen.mae:.4g}. Fits are compared by a root mean square error weighted by inlier weights, so that outliers do not "
+            "affect the choice. The chosen fit may therefore not have the smallest RMSE."
         )
         pilot = model.path_[0].loss
         if pilot != chosen.loss:
@@ -217,7 +220,7 @@ def path_plot(model: RobustCompletion) -> list[Block]:
 
 
 def convergence(model: RobustCompletion) -> list[Block]:
-    """Plots of the loss of the last fit, and of the gradient mapping of the certifying run if there was one."""
+    """Plots of the loss of the last fit, and of the gradient mapping of the certifying run, if there was such a run."""
     rounds = np.arange(1, len(model.losses_) + 1)
     loss = Plot(
         "loss",
@@ -225,7 +228,7 @@ def convergence(model: RobustCompletion) -> list[Block]:
         "loss",
         {"round": "round (steps, then a refit of the biases)"},
         [Curve("loss", [{"round": rounds, "y": model.losses_}])],
-        note=f"The fit ends when a round reduces the loss by a share of less than {model.tol:g}.",
+        note=f"The fit ends when a round reduces the loss by less than the share {model.tol:g}.",
         as_given=True,
         scales=("linear", "linear"),
     )
@@ -262,7 +265,7 @@ def spectrum(model: RobustCompletion) -> list[Block]:
             "singular value",
             {"number": "index of the singular value"},
             [Curve("singular value", [{"number": numbers, "y": values}])],
-            note=f"The first {_leading_values(values)} of {len(values)} have nine tenths of the sum of squares of all.",
+            note=f"The first {_leading_values(values)} of {len(values)} have nine tenths of the sum of all squares.",
             as_given=True,
             scales=("linear", "log"),
         )
@@ -281,16 +284,17 @@ def outlier_sentence(found: Mapping[str, Any]) -> str:
         return "Every entry has an inlier weight of at least 0.5."
     return (
         f"{found['outliers']:,} of {counted(found['entries'], 'entry')} {_have(found['outliers'])} an inlier weight below 0.5. "
-        "The ones with the largest errors are listed. The score is 1 minus the inlier weight: an entry with score 1 is ignored."
+        "The outliers with the largest errors are listed. The score is 1 minus the inlier weight: an entry of score 1 is ignored."
     )
 
 
 CONCENTRATED = 3.0
-"""Outliers are concentrated if the worst twentieth of the rows has this multiple of the share of scattered outliers there."""
+"""Outliers are called concentrated if the twentieth of the rows with the most outliers has more than this multiple of the share
+that it would have if outliers were scattered at random."""
 
 
 def worst_share(places: np.ndarray, size: int) -> tuple[float, float]:
-    """Share of the outliers in the worst twentieth of the rows (or columns), and what it would be if they were scattered."""
+    """Share of the outliers in the twentieth of the rows (or columns) with the most outliers, and the same share at random."""
     worst = max(size // 20, 1)
     scattered = np.random.default_rng(0).integers(size, size=len(places))
     shares = [np.sort(np.bincount(at, minlength=size))[-worst:].sum() / len(at) for at in (places, scattered)]
@@ -298,7 +302,7 @@ def worst_share(places: np.ndarray, size: int) -> tuple[float, float]:
 
 
 def trust_sentences(model: RobustCompletion, found: Mapping[str, Any]) -> list[str]:
-    """Sentences on how far the outliers can be trusted: their share, and whether few rows or columns have most of them."""
+    """Sentences that help to judge whether the outliers are errors: their share, and whether they are in few rows or columns."""
     if not found["outliers"]:
         return []
     parts, concentrated = [], []
@@ -306,20 +310,21 @@ def trust_sentences(model: RobustCompletion, found: Mapping[str, Any]) -> list[s
     for name, places, size in sides:
         share_of_worst, expected = worst_share(places, size)
         parts.append(
-            f"the {max(size // 20, 1):,} of {size:,} {name} with the most outliers have {share_of_worst:.0%} of them"
+            f"the {max(size // 20, 1):,} of {size:,} {name} with the most outliers have {share_of_worst:.0%} of all outliers"
         )
         if share_of_worst > CONCENTRATED * expected:
             concentrated.append(name)
-    text = f"Where they are: {' and '.join(parts)}."
+    text = f"Places of the outliers: {' and '.join(parts)}."
     if concentrated:
+        where = " and ".join(concentrated)
         text += (
-            f" They are concentrated in few {' and '.join(concentrated)}: either these are faulty as a whole, or the model does "
-            "not describe them. Compare with another loss before they are treated as errors."
+            f" The outliers are concentrated in few {where}. Either these {where} are faulty as a whole, or the model does not "
+            "describe them. Compare with another loss before you treat their outliers as errors."
         )
     elif share(found) > MANY_OUTLIERS:
-        text += " They are scattered, but many: some may be the tail of correct values. Those with the largest errors come first."
+        text += " The outliers are scattered, but many: some may be the tail of correct values."
     else:
-        text += " They are few and scattered, as single wrong entries are."
+        text += " The outliers are few and scattered, as single wrong entries are."
     return [text]
 
 
@@ -342,18 +347,18 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
         for candidate in model.candidates_
     ]
     note = (
-        "Each was fitted without the held-out entries. The evidence says how clearly it predicts them better than the best one "
-        "before it: the sum of the t statistics of absolute and of squared errors, in which entries that neither predicts are "
-        f"left out. The Welsch loss needs more than {NARROWER_EVIDENCE:g} to replace a convex one, unless it explains the "
-        f"entries with fewer numbers; its average needs {ADAPTIVE_EVIDENCE:g}, all others more than 0. A fit from a "
-        "pursuit is compared by its median error, which must be much smaller, by the number of its inliers, or by its rank."
+        "Each candidate was fitted without the held-out entries. The evidence tells how clearly it predicts them better than the "
+        "best candidate before it: the sum of the t statistics of the differences of absolute errors and of squared errors. To "
+        f"replace a convex loss, the Welsch loss needs an evidence of more than {NARROWER_EVIDENCE:g}, unless it has a smaller "
+        f"rank. Its average needs more than {ADAPTIVE_EVIDENCE:g}, and all other candidates need more than 0. A fit from a "
+        "pursuit is compared by its median error, the number of its inliers, or its rank."
     )
     header = ["loss", "averaged", "RMSE", "MAE", "median error", "evidence"]
     return [Table("Losses and averages that were compared", header, rows, note)]
 
 
 def outliers(model: RobustCompletion, limit: int) -> list[list[Any]]:
-    """Row, column, observed value, prediction and score of the outliers with the largest errors; rows and columns by name."""
+    """Row, column, observed value, prediction and score of each of the ``limit`` outliers with the largest errors."""
     worst = model.outliers_[:limit]
     return [list(line) for line in worst.tolist()]
 
@@ -364,8 +369,8 @@ def outlier_table(model: RobustCompletion) -> list[Block]:
     remaining = model.n_outliers_ - len(rows)
     all_listed = "all" if model.n_outliers_ == len(model.outliers_) else f"the first {len(model.outliers_):,}"
     note = (
-        f"There are {remaining:,} more: the raw data have the first {MAX_STORED_OUTLIERS:,} outliers, the model's outliers_ "
-        f"{all_listed}."
+        f"There are {remaining:,} more outliers. The raw data have the first {MAX_STORED_OUTLIERS:,} outliers, and the attribute "
+        f"outliers_ of the model has {all_listed}."
         if remaining
         else ""
     )

@@ -1,8 +1,8 @@
-"""Rescue: a separate refit of rows and columns for which the loss treats most of the entries as outliers.
+"""Rescue: a separate refit of rows and columns in which the loss treats most of the entries as outliers.
 
-Outliers are assumed to be scattered over the matrix. A row in which more than half of the entries are treated as outliers then
-does not consist of wrong values: its values vary more than those of other rows, and the loss is too narrow for it. Such a row is
-fitted by a regression on the column factors, which the other rows determine.
+Outliers are assumed to be scattered over the matrix. If more than half of the entries of a row are treated as outliers, they are
+therefore not wrong. Instead, the values of this row vary more than the values of other rows, and the loss is too narrow for it.
+The row is then refitted by a regression on the column factors, which the other rows determine.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ RIDGES: dict[str | None, tuple[float | None, float | None]] = {
     "columns": (None, 0.0),
     None: (None, None),
 }
-"""Ridge penalties of row and column biases, by the biases that the model has; None: no such biases."""
+"""Ridge penalties of row and column biases, for each kind of biases of the model. None: the model has no such biases."""
 
 
 def rescue(objective: Any, model: Model, which: str | None, entries: Observed | None = None) -> Model:
     """Refit every row, then every column, for which the loss treats more than half of the entries as outliers.
 
-    ``which`` names the biases that the model has: "both", "columns" or None. ``entries`` has the operations on the objective;
-    None: those on a Completion.
+    ``which`` names the biases of the model: "both", "columns" or None. ``entries`` has the operations on the objective, by
+    default the operations on a Completion.
     """
     entries = InMemory() if entries is None else entries
     for axis, ridge in enumerate(RIDGES[which]):
@@ -41,7 +41,7 @@ def rescue(objective: Any, model: Model, which: str | None, entries: Observed | 
 
 
 def _outlying(entries: Observed, objective: Any, model: Model, axis: int, with_biases: bool) -> np.ndarray:
-    """Rows (axis 0) or columns (axis 1) with mostly outliers and at least twice as many entries as parameters."""
+    """Rows (axis 0) or columns (axis 1) that have mostly outliers, and at least twice as many entries as parameters."""
     current = entries.minus(objective, model.biases if with_biases else None, model.loss)
     reweighted, counts = entries.reweighted(current, model.x, model.loss), entries.counts(objective, axis)
     total = reweighted.column_sums(np.zeros(objective.pattern.shape[0]))[0] if axis else reweighted.row_weight
@@ -51,10 +51,10 @@ def _outlying(entries: Observed, objective: Any, model: Model, axis: int, with_b
 def _refit(
     entries: Observed, objective: Any, model: Model, axis: int, outlying: np.ndarray, ridge: float | None
 ) -> Model:
-    """Refit these rows (or columns) with the rest of the model fixed. Keep a refit that at least halves the median error.
+    """Refit the rows (or columns) ``outlying`` with the rest of the model fixed. A refit is kept if it halves the median error.
 
-    The penalty corresponds to a normal prior for the factors, whose variance is their present mean square. So a row may differ
-    from the others, but must not fit a few of its entries with extreme factors.
+    The penalty corresponds to a normal prior for the factors, whose variance is the present mean square of all factors. A row
+    may thus differ from other rows, but can't fit a few of its entries by extreme factors.
     """
     pattern, across_axis = objective.pattern, 1 - axis
     P, values, Q = model.x.svd()
@@ -82,7 +82,7 @@ def _refit(
 
 
 def _median_errors(own: np.ndarray, errors: np.ndarray, parameters: int) -> np.ndarray:
-    """Median absolute error of each row, without its ``parameters`` smallest errors: that many entries can be fitted exactly."""
+    """Median absolute error of each row without its ``parameters`` smallest errors, which may be 0 because entries are fitted."""
     order = np.lexsort((np.abs(errors), own))
     ends = np.searchsorted(own[order], np.arange(own.max() + 2))
     return np.abs(errors[order])[(ends[:-1] + parameters + ends[1:] - 1) // 2]

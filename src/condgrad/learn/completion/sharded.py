@@ -1,8 +1,9 @@
-"""What a fit computes from observed entries that are on the workers of a cluster, as observed.py does in memory.
+"""The computations of a fit that need the observed entries, if the entries are on the workers of a cluster (class `OnWorkers`).
 
-Sums over all entries are computed by the workers. Held-out entries are in the driver's memory, where all comparisons of models
-are made; if there are very many entries, a smaller share of them is held out. Medians of the values are computed in the driver
-too. With more than ``MAX_IN_DRIVER`` entries, they are medians of a sample of evenly spaced entries.
+The same computations for entries in memory are in observed.py. The workers compute sums over all entries. The held-out entries
+are in the memory of the driver process, which compares models. If there are very many entries, a smaller share of them is held
+out. The driver process also computes medians of the values. With more than ``MAX_IN_DRIVER`` entries, these are medians of a
+sample of evenly spaced entries.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from condgrad.objectives.losses import Loss, Squared
 from condgrad.points import LowRank
 
 MAX_IN_DRIVER = 1_000_000
-"""Maximum number of held-out entries, of entries for medians, and of outliers that are listed: 24 MB each."""
+"""Maximum number of held-out entries, of entries for medians, and of listed outliers. Each takes 24 MB."""
 SIZE_SHIFT = 46
-"""Errors are counted in bins by their size. A bin has the float64 numbers that differ in the last SIZE_SHIFT bits only, so that
-there are 64 bins between a power of 2 and the next one."""
+"""Errors are counted in bins by their size. A bin has all float64 numbers that differ only in the last SIZE_SHIFT bits, so that
+there are 64 bins from a power of 2 to the next."""
 
 
 class OnWorkers:
-    """Operations on :class:`condgrad.distributed.ShardedCompletion`."""
+    """Operations on a :class:`condgrad.distributed.ShardedCompletion`, whose entries are on workers."""
 
     def __init__(self) -> None:
         self._samples: WeakKeyDictionary[ShardedCompletion, tuple[np.ndarray, ...]] = WeakKeyDictionary()
@@ -106,7 +107,7 @@ class OnWorkers:
         sizes, counts = zip(*self._each(objective, model, outlier_sizes), strict=True)
         known, places = np.unique(np.concatenate(sizes), return_inverse=True)
         number = np.bincount(places, np.concatenate(counts), len(known)).astype(np.int64)
-        larger = np.cumsum(number[::-1])[::-1]  # number of outliers in this bin or a higher one
+        larger = np.cumsum(number[::-1])[::-1]  # number of outliers in this bin and in higher bins
         first = min(int(np.count_nonzero(larger > MAX_IN_DRIVER)), max(len(known) - 1, 0))
         least = int(known[first]) if len(known) else 0
         parts = self._each(objective, model, outliers_from, least)
@@ -115,22 +116,22 @@ class OnWorkers:
         return Outliers(rows[order], cols[order], values[order], residuals[order], weights[order], int(number.sum()))
 
     def _each(self, objective: ShardedCompletion, model: Model, function: Any, *last: Any) -> list[Any]:
-        """A function of each shard, the factors of the predictions there, the loss and ``last``."""
+        """Call ``function(shard, U, V, loss, *last)`` for each shard. The predictions at the entries of the shard are U V'."""
         U, V = model.factors()
         return objective.pattern.each(function, by_rows=[U], common=[V], last=(model.loss, *last))
 
 
 class ReweightedShards:
-    """Residuals and inlier weights that stay on the workers, as ReweightedEntries in memory.
+    """Like ReweightedEntries, but the residuals and their inlier weights stay on the workers.
 
     Parameters
     ----------
     pattern : ShardedPattern
         The entries.
     factors : tuple of two ndarrays
-        Factors U and V of what is subtracted from the values.
+        Factors U and V. The residuals are the values minus the entries of U V'.
     loss : Loss
-        The loss, from which the weights follow.
+        The loss, which determines the weights.
     """
 
     def __init__(self, pattern: ShardedPattern, factors: tuple[np.ndarray, np.ndarray], loss: Loss):
@@ -161,14 +162,14 @@ def by_rows(pattern: ShardedPattern, parts: list[np.ndarray]) -> np.ndarray:
 
 
 class _Reweighted(ReweightedEntries):
-    """Residuals of a shard. Their stated size lets Dask send tasks to the data, and not the data to the tasks."""
+    """Residuals of a shard. They state their size, so that Dask sends tasks to the data, and not the data to the tasks."""
 
     def __sizeof__(self) -> int:
         return self.residuals.nbytes + self.weights.nbytes
 
 
 def reweigh(shard: Shard, U: np.ndarray, V: np.ndarray, loss: Loss) -> ReweightedEntries:
-    """Return the residuals of a shard at U V', where U has its rows, with their inlier weights."""
+    """Return the residuals of a shard (values minus U V') with their inlier weights. U has the rows of the shard."""
     return _Reweighted(shard.pattern, shard.values - shard.pattern.sample(U, V), loss)
 
 
@@ -194,14 +195,14 @@ def column_counts(shard: Shard) -> np.ndarray:
 
 
 def selected(shard: Shard, chosen: np.ndarray, axis: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the entries of some rows or columns of a shard, as :meth:`Observed.select`."""
+    """Return the entries of some rows or columns of a shard; see :meth:`Observed.select`."""
     places = shard.pattern.rows + shard.first, shard.pattern.indices
     kept = selection(places[axis], chosen, size)
     return np.searchsorted(chosen, places[axis][kept]), places[1 - axis][kept], shard.values[kept]
 
 
 def extremes(shard: Shard, U: np.ndarray, V: np.ndarray, loss: Loss) -> tuple[float, int, float, int, int]:
-    """Return the minimum of the inliers and how many have it, their maximum and how many have it, and their number."""
+    """Return the minimum of the inliers, its multiplicity, the maximum, its multiplicity, and the number of inliers."""
     inliers = shard.values[reweigh(shard, U, V, loss).weights >= 0.5]
     if not len(inliers):
         return np.inf, 0, -np.inf, 0, 0
@@ -215,18 +216,18 @@ def number_below(shard: Shard, U: np.ndarray, V: np.ndarray, loss: Loss, weight:
 
 
 def sizes_of(residuals: np.ndarray) -> np.ndarray:
-    """Return whole numbers that grow with the size of the residuals: the leading bits of their absolute values."""
+    """Return the bin of each residual: the leading bits of its absolute value, a whole number that grows with the value."""
     return np.abs(residuals).astype(float).view(np.int64) >> SIZE_SHIFT
 
 
 def outlier_sizes(shard: Shard, U: np.ndarray, V: np.ndarray, loss: Loss) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sizes of the residuals of outliers, and how many have each."""
+    """Return the bins of the residuals of outliers, and the number of outliers in each bin."""
     found = reweigh(shard, U, V, loss)
     return np.unique(sizes_of(found.residuals[found.weights < 0.5]), return_counts=True)
 
 
 def outliers_from(shard: Shard, U: np.ndarray, V: np.ndarray, loss: Loss, least: int) -> tuple[np.ndarray, ...]:
-    """Return rows, columns, values, residuals and inlier weights of the outliers from a size on."""
+    """Return rows, columns, values, residuals and inlier weights of the outliers in the bin ``least`` and in higher bins."""
     found = reweigh(shard, U, V, loss)
     worst = np.flatnonzero((found.weights < 0.5) & (sizes_of(found.residuals) >= least))
     pattern = shard.pattern
@@ -250,9 +251,9 @@ def check_magnitude(objective: ShardedCompletion) -> None:
 
 
 def objective_of(source: Any, client: Any) -> ShardedCompletion:
-    """The objective of entries that may be fitted: without weights, and of moderate size.
+    """Make the objective of entries on a cluster. Raises ValueError if they have weights, or values of extreme magnitude.
 
-    ``source`` is a ShardedCompletion, or what it is made of.
+    ``source`` is a ShardedCompletion, Entries, or another source from which a ShardedCompletion can be made.
     """
     if isinstance(source, ShardedCompletion):
         found = source
@@ -268,7 +269,7 @@ def objective_of(source: Any, client: Any) -> ShardedCompletion:
 
 
 def names_of(objective: ShardedCompletion) -> Entries:
-    """No entries, but the shape and the names of rows and columns of an objective."""
+    """Entries object with the shape and the names of rows and columns of an objective, but without entries."""
     nothing = np.zeros(0, np.int64)
     names = objective.row_names, objective.col_names
     return Entries(nothing, nothing, np.zeros(0), objective.shape, *names)

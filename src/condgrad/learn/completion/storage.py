@@ -1,4 +1,4 @@
-"""`save` and `load` of RobustCompletion: the attributes that its file has, and their validation."""
+"""The methods `save` and `load` of RobustCompletion: which attributes are stored in the file, and how they are validated."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ FIELDS = ("row", "column", "value", "predicted", "score")
 
 
 class StoredCompletion(Storable):
-    """Abstract: ``save`` and ``load`` of RobustCompletion. Everything except ``result_`` is stored, the observed entries too.
+    """Abstract base class of RobustCompletion with ``save`` and ``load``. Everything except ``result_`` is stored.
 
-    Entries on the workers of a cluster are not stored, and neither is the client.
+    The observed entries are stored too, but not if they are on the workers of a cluster. The client is not stored.
     """
 
     result_: Any
@@ -117,12 +117,12 @@ class StoredCompletion(Storable):
 
 
 def _check_ids(ids: np.ndarray | None, size: int) -> None:
-    """Raise ValueError unless there is one name or number for each row, sorted: they are looked up by bisection."""
+    """Raise ValueError unless there is one name or number for each row, in increasing order (they are looked up by bisection)."""
     if ids is not None and (ids.shape != (size,) or not (ids[:-1] < ids[1:]).all()):
         raise ValueError("names are not sorted, or not one for each row or column")
 
 
 def records(*parts: np.ndarray) -> np.recarray:
-    """Return one record for each outlier, from its fields; rows and columns are names or positions."""
+    """Make a record array with one record for each outlier. Rows and columns are names or positions."""
     kinds = [np.int64 if part.dtype.kind == "i" else part.dtype for part in parts]
     return np.rec.fromarrays(parts, dtype=np.dtype(list(zip(FIELDS, kinds, strict=True))))

@@ -1,6 +1,7 @@
-"""Row and column labels of a wide DataFrame, which has a column for each column of the matrix.
+"""Conversion between labels and positions, for models that were fitted to a wide DataFrame.
 
-A fit uses positions only: labels of inputs are converted to positions, and positions of results to labels.
+In a wide DataFrame, rows and columns are those of the matrix. A fit uses positions only. Therefore the labels of inputs are
+converted to positions, and the positions of results to labels.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from condgrad.learn.completion.entries import id_pairs
 
 TIMES = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)(, [\w/+:-]{1,60})?\]")
-"""dtypes of times. Labels of such a dtype are saved as integers, together with the name of the dtype. Other labels that are not
+"""Names of dtypes of times. Labels of such a dtype are saved as integers, with the name of the dtype. Other labels that are not
 numbers are saved as strings."""
 
 
@@ -24,7 +25,7 @@ def labels_of(X: Any) -> tuple[Any, Any] | tuple[None, None]:
 
 
 def to_frame(values: np.ndarray, index: Any, columns: Any) -> Any:
-    """The values as a DataFrame with these labels; the values unchanged if ``index`` is None."""
+    """Make a DataFrame with these labels. If ``index`` is None, the values are returned unchanged."""
     if index is None:
         return values
     from pandas import DataFrame
@@ -33,7 +34,7 @@ def to_frame(values: np.ndarray, index: Any, columns: Any) -> Any:
 
 
 def named_by(ids: np.ndarray | None, index: Any) -> np.ndarray | None:
-    """Labels of the rows (or columns) if there is a pandas ``index``, else ``ids``, which is None if there are no names either.
+    """Names of the rows (or columns): the labels of ``index``, or ``ids`` if ``index`` is None.
 
     If all labels are strings, the array has a string dtype.
     """
@@ -45,10 +46,10 @@ def named_by(ids: np.ndarray | None, index: Any) -> np.ndarray | None:
 
 
 def label_positions(ids: Any, index: Any, what: str) -> np.ndarray:
-    """Positions of these labels in an index; -1 for labels that are not in it.
+    """Positions of labels in an index; -1 for labels that are not in the index.
 
-    Strings are converted to the dtype of the index, to times for example. Raises TypeError for labels that can't be converted,
-    and for numbers if the labels of the index are not numbers: they may be meant as positions.
+    Strings are converted to the dtype of the index, for example to times. TypeError is raised for labels that can't be converted.
+    It is also raised for numbers if the labels of the index are not numbers, because the numbers may be meant as positions.
     """
     from pandas import Index, MultiIndex
 
@@ -82,7 +83,7 @@ def label_positions(ids: Any, index: Any, what: str) -> np.ndarray:
 
 
 def label_array(labels: Any) -> np.ndarray:
-    """Labels as a one-dimensional array, in which a tuple is one label."""
+    """Convert labels to a one-dimensional array. A tuple is one label."""
     if not (isinstance(labels, list | tuple) and any(isinstance(label, tuple) for label in labels)):
         return np.atleast_1d(np.asarray(labels))
     found = np.empty(len(labels), dtype=object)
@@ -92,7 +93,7 @@ def label_array(labels: Any) -> np.ndarray:
 
 
 def label_pairs(X: Any) -> tuple[Any, Any]:
-    """Row and column labels of pairs. In a list, a label may be a tuple, which conversion to an array would split."""
+    """Row labels and column labels of pairs. A list is not converted to an array if a label is a tuple, which would be split."""
     listed = isinstance(X, list | tuple) and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in X)
     if listed and any(isinstance(label, tuple) for pair in X for label in pair):
         return [row for row, _ in X], [col for _, col in X]
@@ -100,7 +101,7 @@ def label_pairs(X: Any) -> tuple[Any, Any]:
 
 
 def append_labels(index: Any, other: Any) -> tuple[Any, np.ndarray]:
-    """Append those labels of ``other`` that ``index`` lacks; return the new index, and the positions of ``other`` in it."""
+    """Append the labels of ``other`` that are not in ``index``. Returns the new index, and the positions of ``other`` in it."""
     found = label_positions(np.asarray(other), index, "row")
     new = found < 0
     if not other.is_unique:
@@ -110,9 +111,9 @@ def append_labels(index: Any, other: Any) -> tuple[Any, np.ndarray]:
 
 
 def match_labels(index: Any, known: Any, size: int) -> np.ndarray:
-    """Positions of the rows (or columns) of one matrix among those of another; -1 for new ones.
+    """Positions of the rows (or columns) of a new matrix among the rows of a known matrix; -1 for new rows.
 
-    They are matched by label if both have labels and the known ones are unique, else by position.
+    The rows are matched by label if both matrices have labels and the labels ``known`` are unique, else by position.
     """
     if index is None or known is None or not known.is_unique:
         return np.arange(size)
@@ -120,7 +121,7 @@ def match_labels(index: Any, known: Any, size: int) -> np.ndarray:
 
 
 def renumber_new_rows(index: Any, X: Any) -> Any:
-    """Number new rows after the known ones if both the DataFrame X and ``index`` have default row numbers from 0 on."""
+    """If the DataFrame X and ``index`` both have default labels (0, 1, 2, ...), number the rows of X after those of ``index``."""
     from pandas import RangeIndex
 
     def plain(labels: Any) -> bool:
@@ -130,7 +131,7 @@ def renumber_new_rows(index: Any, X: Any) -> Any:
 
 
 def names_of(model: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Row and column names of a fitted model: its ids, or its DataFrame labels as strings; None if it has positions only."""
+    """Row names and column names of a fitted model: its ids, or its labels as strings; None if there are no names."""
     if model.index_ is None:
         return model.row_ids_, model.col_ids_
     rows, cols = (np.array([str(label) for label in labels.tolist()]) for labels in (model.index_, model.columns_))
@@ -141,7 +142,7 @@ def names_of(model: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
 
 
 def pack(index: Any) -> dict[str, Any] | None:
-    """Return an index as its kind, an array of its numbers or texts, and its name; None if there is no index."""
+    """Convert an index to plain data for a file: its kind, its labels as numbers or texts, and its name. None stays None."""
     if index is None:
         return None
     labels, kind = np.asarray(index), str(index.dtype)
@@ -161,7 +162,7 @@ def pack(index: Any) -> dict[str, Any] | None:
 
 
 def unpack(data: Any, size: int) -> Any:
-    """Return the index that ``pack`` was given, if it has ``size`` labels."""
+    """Convert the data of ``pack`` back to an index. Raises TypeError if it does not have ``size`` labels."""
     if data is None:
         return None
     from pandas import DatetimeIndex, Index, TimedeltaIndex

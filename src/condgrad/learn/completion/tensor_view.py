@@ -1,15 +1,16 @@
-r"""Completion of a table as a tensor of rows x periods x times, such as sensors x days x times of a day.
+r"""Completes a table as a tensor of rows x periods x times, such as sensors x days x times of a day (the tensor view).
 
 .. math:: \min_Z \sum_{k=1}^{3} \tfrac13 \|Z_{(k)}\|_{*, r_k} + \tfrac{\mu}{2} \sum_{i, t} (Z_{i, t+1} - Z_{i, t})^2
           \quad \text{subject to } Z_{it} = Y_{it} \text{ at the inliers}
 
-Z_(k) are the unfoldings, with a row for each sensor, each day, and each time of a day; the truncated nuclear norm is the sum of
-all singular values but the r_k largest, so that these are not shrunk. The second term is temporal smoothness. The problem is
-solved by the alternating direction method of multipliers with an increasing penalty (Chen, Yang and Sun 2020). An observed entry
-whose inlier weight falls below one half is an outlier: it is treated as missing, until a later fit predicts it again.
+The three unfoldings Z_(k) have a row for each sensor, a row for each day, and a row for each time of a day. The truncated nuclear
+norm is the sum of all singular values except the r_k largest, which are therefore not shrunk. The second term is temporal
+smoothness. The problem is solved by the alternating direction method of multipliers with an increasing penalty (Chen, Yang and
+Sun 2020). If the inlier weight of an observed entry falls below one half, the entry is an outlier. It is then treated as missing,
+until a later iterate predicts it again.
 
-The ranks, the smoothness and the scale of the loss are chosen on held-out entries, and the view is used only if it predicts these
-better than the matrix of low rank.
+The ranks, the smoothness and the scale of the loss are chosen on held-out entries. The tensor view is used only if it predicts
+held-out entries better than the low-rank matrix.
 
 References
 ----------
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from condgrad.learn.completion.path import Fit
 
 MAX_TABLE = 5_000_000
-"""Maximum number of rows times columns: about ten arrays of this size are needed."""
+"""Maximum number of rows times columns. About ten arrays of this size are needed."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,19 @@ class Settings:
     growth: float = 1.05
     """Factor by which the penalty grows in each iteration, as in the paper."""
     iterations: int = 100
+    """Maximum number of iterations."""
     tolerance: float = 3e-4
     """The iteration ends when the tensor changes by less than this share."""
     first_check: int = 5
+    """Number of the first iteration after which outliers are determined again."""
     check_every: int = 3
-    """Iteration from which outliers are found again, and the number of iterations between."""
+    """Number of iterations from one determination of outliers to the next."""
     truncations: tuple[float, ...] = (0.05, 0.1, 0.2)
-    """Shares of the singular values of an unfolding that are not shrunk: candidates."""
+    """Candidates for the share of the singular values of an unfolding that are not shrunk."""
     smoothness: tuple[float, ...] = (3e-3, 3e-2)
-    """Candidates of mu, besides 0."""
+    """Candidates for mu, in addition to 0."""
     widths: tuple[float, ...] = (8.0, 4.0, 2.0, 1.0)
-    """Candidates of the scale of the loss, in units of that of the matrix of low rank, besides no outliers at all."""
+    """Candidates for the scale of the loss, in units of the scale of the low-rank matrix. A fit without outliers is tried too."""
 
 
 SETTINGS = Settings()
@@ -71,9 +74,9 @@ HELD_OUT_SHARE = 0.1
 
 
 def truncated_shrink(matrix: np.ndarray, size: float, rank: int) -> np.ndarray:
-    """Reduce all singular values but the ``rank`` largest by ``size``, down to 0.
+    """Reduce all singular values except the ``rank`` largest by ``size``, but not below 0.
 
-    The left singular vectors are eigenvectors of M M', of the shorter side.
+    The singular vectors are computed as eigenvectors of M M', where the shorter side of the matrix comes first.
     """
     if matrix.shape[0] > matrix.shape[1]:
         return truncated_shrink(matrix.T, size, rank).T
@@ -85,18 +88,18 @@ def truncated_shrink(matrix: np.ndarray, size: float, rank: int) -> np.ndarray:
 
 
 def unfold(tensor: np.ndarray, mode: int) -> np.ndarray:
-    """The unfolding with a row for each index of one axis."""
+    """The matrix with a row for each index along the axis ``mode`` (unfolding)."""
     return np.moveaxis(tensor, mode, 0).reshape(tensor.shape[mode], -1)
 
 
 def fold(matrix: np.ndarray, shape: tuple[int, ...], mode: int) -> np.ndarray:
-    """The tensor that has this unfolding."""
+    """The tensor of this shape that has this unfolding."""
     others = (size for axis, size in enumerate(shape) if axis != mode)
     return np.moveaxis(matrix.reshape(shape[mode], *others), 0, mode)
 
 
 def smoothed(tensor: np.ndarray, weight: float) -> np.ndarray:
-    """Minimise |x - z|^2 / 2 + weight / 2 * sum_t (x_{t+1} - x_t)^2 over x, for each row of the table: by a cosine transform."""
+    """Minimise |x - z|^2 / 2 + weight / 2 * sum_t (x_{t+1} - x_t)^2 over x for each row z of the table, by a cosine transform."""
     table = tensor.reshape(len(tensor), -1)
     count = table.shape[1]
     squares = 2.0 - 2.0 * np.cos(np.pi * np.arange(count) / count)
@@ -112,20 +115,20 @@ def complete_tensor(
     is_inlier: Callable[[np.ndarray], np.ndarray] | None,
     settings: Settings = SETTINGS,
 ) -> np.ndarray:
-    """The completed tensor: the mean of its parts, which agree in the limit.
+    """Complete a tensor. The result is the mean of the parts of the method, which agree in the limit.
 
     Parameters
     ----------
     values : ndarray of shape (rows, periods, times)
-        The observed values, of magnitude 1; any number elsewhere.
+        The observed values, of magnitude about 1. Entries that are not observed may have any value.
     observed, inliers : ndarray of bool, of the same shape
-        Which entries are observed, and which of these are inliers at first.
+        Masks of the observed entries, and of the entries that are inliers at the start.
     truncation : float
         Share of the singular values of each unfolding that is not shrunk.
     smoothness : float
         The number mu.
     is_inlier : callable or None
-        Which errors, in an array of the same shape, are those of inliers; None: all.
+        ``is_inlier(errors)`` returns the mask of the inliers. None: all entries are inliers.
     settings : Settings
         The constants.
     """
@@ -158,7 +161,7 @@ def complete_tensor(
 
 
 def require_periods(period: int, given: Entries) -> None:
-    """Raise ValueError unless the columns are times in order and at least two whole periods, and the table is not too large."""
+    """Raise ValueError if the columns are not times in order, not a multiple of the period, or too many for a dense array."""
     (m, n), names = given.shape, given.col_ids
     whole = names is not None and names.dtype.kind in "iu" and int(names[-1]) - int(names[0]) == n - 1
     if names is not None and not whole and not given.in_order:
@@ -180,7 +183,7 @@ def require_periods(period: int, given: Entries) -> None:
 
 
 def fit_view(objective: Completion, plain: Model, view: TensorView) -> Model:
-    """The model of the tensor view for the entries of an objective; outliers are found from the plain model at first."""
+    """Fit a tensor view to the entries of an objective. The first outliers are those of the model ``plain``."""
     pattern, shape = objective.pattern, objective.pattern.shape
     rows, cols = pattern.rows, pattern.cols
     predicted = pattern.sample(*plain.factors())
@@ -203,7 +206,7 @@ def fit_view(objective: Completion, plain: Model, view: TensorView) -> Model:
         None if view.loss == "squared" else is_inlier,
     )
     low_rank = unit * found.reshape(shape) - plain.biases.mean - plain.biases.rows[:, None] - plain.biases.cols
-    low_rank[~observed.any(axis=1)] = 0.0  # nothing is known of such a row: the biases predict it
+    low_rank[~observed.any(axis=1)] = 0.0  # a row without observed entries is predicted by the biases
     left, values, right = np.linalg.svd(low_rank, full_matrices=False)
     kept = values > 1e-12 * values.max(initial=0.0)
     x = LowRank(left[:, kept] * values[kept], np.ascontiguousarray(right[kept].T))
@@ -211,10 +214,10 @@ def fit_view(objective: Completion, plain: Model, view: TensorView) -> Model:
 
 
 def split_like_holes(fit: Fit, period: int) -> tuple[Completion, HeldOut]:
-    """Hold out a tenth of the entries, with the same share in whole periods of a row as missing entries have in such periods.
+    """Hold out a tenth of the entries: some of them one by one, others as whole periods of a row.
 
-    Where whole days of a sensor are missing, entries that are held out one by one have neighbours that the holes do not have,
-    and would choose too much smoothness.
+    The share in whole periods is the same as among missing entries. If whole days of a sensor are missing, single held-out
+    entries would choose too much smoothness, because they have observed neighbours and the missing days do not.
     """
     pattern, values = fit.all_entries.pattern, fit.all_entries.values
     (m, n), rows, cols = pattern.shape, pattern.rows, pattern.cols
@@ -244,10 +247,10 @@ def search_views(
     evidence: Callable[[Validated, Validated], float],
     narrower_evidence: float,
 ) -> tuple[TensorView, Validated]:
-    """The best tensor view on held-out entries: first the scale of the loss, then the ranks, then the smoothness.
+    """Find the best tensor view on held-out entries. The scale of the loss is chosen first, then the ranks, then the smoothness.
 
-    ``evidence`` says how clearly the first is better than the second; with ``auto`` a loss that ignores outliers needs
-    ``narrower_evidence`` to replace none.
+    ``evidence(new, old)`` is the evidence that ``new`` is better. If the best view so far ignores no outliers, a view that
+    ignores outliers needs more evidence than ``narrower_evidence`` to replace it.
     """
     assert fit.period is not None and isinstance(fit.loss, str)
     robust = "welsch" if auto and fit.loss in CONVEX_LOSSES else fit.loss

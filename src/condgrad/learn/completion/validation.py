@@ -1,4 +1,4 @@
-"""Errors of models on held-out entries, and the comparison of models by them."""
+"""Computes the errors of models on held-out entries, by which models are compared, and defines the records of a fit's choices."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.storage.stored import stored
 
 MIN_IMPROVEMENT = 1e-4
-"""Relative decrease of the held-out loss from which a model counts as better."""
+"""A model is better if it decreases the held-out loss by more than this share."""
 MAX_SCALE_DROP = 0.7
-"""Smallest ratio of the new scale of the loss to the old one. If the scale decreased faster, rows that need more steps than
-others would be treated as outliers before they are fitted."""
+"""Minimum ratio of the new scale of the loss to the old scale. If the scale decreased faster, rows that need many steps would be
+treated as outliers before they are fitted."""
 
 
 def _validate(fit: Radius) -> None:
@@ -26,47 +26,47 @@ def _validate(fit: Radius) -> None:
 
 @stored(validate=_validate)
 class Radius(NamedTuple):
-    """One fit of the path, to the entries that are not held out, and its errors on those that are."""
+    """Record of one fit of the path: its settings, and its errors on held-out entries."""
 
     radius: float
     error: float
-    """Root mean square in which an entry counts by its inlier weight. Compares fits with the same loss."""
+    """Root mean square error in which each held-out entry has its inlier weight. It compares fits with the same loss."""
     rank: int
     loss: str
     free: bool
-    """True if singular values are unshrunk: the ball does not limit them, and the radius is their sum."""
+    """True if the singular values are unshrunk, that is, not limited by the ball. The radius is then their sum."""
     rmse: float
-    """Root mean squared error of the predictions at all held-out entries, outliers included. Compares fits with any loss."""
+    """Root mean squared error at all held-out entries, including outliers. It compares fits with any loss."""
     mae: float
-    """Mean absolute error of the same predictions."""
+    """Mean absolute error at all held-out entries."""
     median_error: float
-    """Median absolute error of the same predictions, which outliers hardly change."""
+    """Median absolute error at all held-out entries. Outliers hardly change it."""
     averaged: bool = False
     """True if the predictions are averages over the posterior."""
 
 
 @stored
 class Candidate(NamedTuple):
-    """One of the models that were compared on held-out entries, which its fit does not use."""
+    """Record of one of the models that were compared on held-out entries. Its fit does not use these entries."""
 
     loss: str
     averaged: bool
-    """Whether its predictions are averages over the posterior."""
+    """Whether the predictions are averages over the posterior."""
     adaptive: bool
     """Whether the width of the loss follows the residuals of each draw."""
     implicit: bool
-    """Whether the pattern of the entries gives features of rows and columns."""
+    """Whether features of the pattern of the entries are used."""
     evidence: float
-    """How clearly it is better than the best candidate before it: the sum of the t statistics of the differences of absolute and
-    of squared errors, in which errors are limited to a multiple of the scale of the data; 0 for the first."""
+    """Evidence that the model is better than the best candidate before it: the sum of the t statistics of the differences of
+    absolute errors and of squared errors (choice.evidence). 0 for the first candidate."""
     rmse: float
     mae: float
     median_error: float
     pursued: bool = False
-    """Whether the fit started from a principal component pursuit of the rows and columns with most entries. It is compared by its
-    median error, the number of its inliers, or its rank."""
+    """Whether the fit started from a principal component pursuit (pursuit.py). Such a fit is compared by its median error, the
+    number of its inliers, or its rank."""
     tensor: bool = False
-    """Whether it is the tensor view."""
+    """Whether the model is a tensor view."""
 
 
 def _validate_view(view: TensorView) -> None:
@@ -75,20 +75,20 @@ def _validate_view(view: TensorView) -> None:
 
 @stored(validate=_validate_view)
 class TensorView(NamedTuple):
-    """How a table is completed as a tensor of rows x periods x times."""
+    """Settings with which a table is completed as a tensor of rows x periods x times."""
 
     period: int
     """Number of columns in a period."""
     loss: str
-    """Loss whose inlier weights tell outliers; "squared": none is ignored."""
+    """Loss by whose inlier weights outliers are recognised. With "squared", no entry is an outlier."""
     sigma: float
-    """Scale of this loss."""
+    """Scale of the loss."""
     truncation: float
     """Share of the singular values of each unfolding that are not shrunk."""
     smoothness: float
-    """Weight of the squared differences of neighbouring columns; 0: not used."""
+    """Weight mu of the squared differences of neighbouring columns; 0 for no temporal smoothness."""
     radius: float
-    """Radius of the ball of the plain fit from which outliers are found at first."""
+    """Radius of the ball of the matrix fit from which the first outliers are found."""
 
 
 def _validate_averaging(averaging: Averaging) -> None:
@@ -97,12 +97,12 @@ def _validate_averaging(averaging: Averaging) -> None:
 
 @stored(validate=_validate_averaging)
 class Averaging(NamedTuple):
-    """How a model is averaged over its posterior."""
+    """Settings of an average of a model over its posterior."""
 
     rank: int
     """Number of components."""
     implicit: bool
-    """Whether the pattern of the entries gives features of rows and columns."""
+    """Whether features of the pattern of the entries are used."""
     adaptive: bool
     """Whether the width of the loss follows the residuals of each sweep."""
     radius: float
@@ -110,29 +110,29 @@ class Averaging(NamedTuple):
 
 
 class Scaling(Protocol):
-    """Adapts the width of the loss to the scale of the errors."""
+    """Interface of objects that adapt the width of the loss to the scale of the errors. `path.Fit` has it."""
 
     min_sigma: float
     """Lower bound on the scale of the loss."""
 
     def with_scale(self, model: Model, deviation: float) -> Model:
-        """The model with the loss for residuals with this standard deviation."""
+        """Replace the loss of a model by the loss for residuals of this standard deviation."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Entries that no fit of the path uses."""
+    """The held-out entries, which no fit of the path uses."""
 
     rows: np.ndarray
     cols: np.ndarray
     values: np.ndarray
 
     def validate(self, fit: Scaling, model: Model) -> Validated:
-        """Compute the held-out residuals of a model and adapt its loss to their scale."""
+        """Compute the held-out residuals of a model, and adapt the loss of the model to their scale."""
         return self.scaled(fit, model, self.values - model.predict(self.rows, self.cols))
 
     def scaled(self, fit: Scaling, model: Model, residuals: np.ndarray) -> Validated:
-        """The model with its loss adapted to the scale of these held-out residuals."""
+        """Adapt the loss of a model to the scale of its held-out residuals."""
         model = fit.with_scale(model, max(median_scale(residuals), MAX_SCALE_DROP * model.sigma, fit.min_sigma))
         return Validated(model, residuals, float(np.sqrt(2 * mean_loss(model.loss, residuals) / model.loss.smoothness)))
 
@@ -144,17 +144,17 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Validated:
-    """A model with its loss scaled to its held-out residuals, these residuals, and its validation error."""
+    """A model with its held-out residuals and its held-out error. Its loss is adapted to the scale of the residuals."""
 
     model: Model
     residuals: np.ndarray
     error: float
 
     def beats(self, other: Validated, by: float = MIN_IMPROVEMENT) -> bool:
-        """Whether the held-out loss is smaller by more than the share ``by``.
+        """Whether the held-out loss is smaller than that of another model by more than the share ``by``.
 
-        Both are compared with the narrower of their losses: with the wider one, the cost of outliers, which is the same for
-        both, would hide an improvement on the inliers.
+        The narrower of the two losses is used for both models. With the wider loss, the cost of outliers, which is the same for
+        both models, would hide an improvement on the inliers.
         """
         loss = min(self.model, other.model, key=lambda model: model.sigma).loss
         return mean_loss(loss, self.residuals) < (1 - by) * mean_loss(loss, other.residuals)
