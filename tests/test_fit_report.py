@@ -75,7 +75,7 @@ def test_the_curve_the_caption_and_the_text_speak_of_one_fit() -> None:
     assert (
         "71 entries are held out" in said and "the RMSE is 1.375 and the MAE 0.875" in said and "within 0.625" in said
     )
-    assert "(radius 15.5, rank 3)" in said and "of rank 5" in said
+    assert "(radius 15.5, rank 3)" in said and "has rank 5" in said
     assert (model.validation_rmse_, model.validation_mae_) == (1.375, 0.875) and model.validation_median_error_ == 0.625
 
 

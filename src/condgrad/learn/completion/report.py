@@ -199,7 +199,7 @@ def path_plot(model: RobustCompletion) -> list[Block]:
         curves["chosen"] = {"radius": [chosen.radius], "round": [model.best_index_ + 1], "y": [chosen.rmse]}
         note += (
             f" The chosen fit has radius {chosen.radius:.4g}, rank {chosen.rank}, RMSE {chosen.rmse:.4g} and MAE "
-            f"{chosen.mae:.4g}. Fits are compared by a root mean square error weighted by inlier weights, so that outliers do not "
+            f"{chosen.mae:.4g}. Fits are compared by a root mean square error with inlier weights, so that outliers do not "
             "affect the choice. The chosen fit may therefore not have the smallest RMSE."
         )
         pilot = model.path_[0].loss
