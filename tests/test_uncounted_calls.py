@@ -57,34 +57,37 @@ FRANK_WOLFE = {"method": "frank-wolfe", "stop": cg.Steps(3)}
 NCGS = {"method": "ncgs", "stop": cg.Steps(3)}
 CONVERGED = {"method": "frank-wolfe", "tol": 1e-2}
 
-RETURNED = ("the check of a claim of convergence, and of what is returned | 1 FO, 1 LO each", {"fo": 1, "lo": 1})
-LONGER = ("1 FO, 1 LO more for a step longer than 1/(2L)", {"fo": 1, "lo": 1})
-PROBED = ("before a bound is certified on a user's set | 1 FO and at most 24 LO more", {"fo": 1, "lo": (2, 24)})
-NO_L = ("where no L is given | 2 FO more, and where the point is its own witness 1 LO", {"fo": 2, "lo": 1})
+RETURNED = ("check of a claim of convergence, and of the returned point | 1 FO and 1 LO each", {"fo": 1, "lo": 1})
+LONGER = ("1 FO and 1 LO more if the step is longer than 1/(2L)", {"fo": 1, "lo": 1})
+PROBED = ("before a bound is certified | 1 FO and at most 24 LO", {"fo": 1, "lo": (2, 24)})
+NO_L = ("the same check if no L is given | 2 FO more, and 1 LO if the point is its own witness", {"fo": 2, "lo": 1})
 CLAIMED = (
-    "a claim of convergence, where L is given | 2 FO more, and where the point is its own witness 1 LO",
+    "check of L at convergence, if L is given | 2 FO, and 1 LO if the point is its own witness",
     {"fo": 2, "lo": 1},
 )
 TRACE = (
-    "F for the trace (`every=10`: at each tenth step), where the method has not computed it | 1 value",
+    "F for a row of the trace, if the method has not computed it | 1 value",
     {"values": 4},
 )
 NO_START = ("the start of a `user_set` without `start=` | 1 LO", {"lo": 1})
 GIVEN = (
-    "whether `x0` is outside of a `user_set` without `contains=` and `project=` | at most 10 LO",
+    "check whether `x0` is in a `user_set` without `contains=` and `project=` | at most 10 LO",
     {"lo": (2, 10)},
 )
-SEPARATED = ("`contains=` and `project=` | at most 20 LO each for it and its witness", {"lo": (2, 20)})
-PROJECTED = ("and what is returned | 1 PO each, and up to 10 for the witness of a certificate", {"po": (5, 14)})
-WIDTH = ("2 LO in all where there is no `diameter=`", {"lo": 2})
-CHECKED = ("in each of 5 directions 1 LO, 1 FO and 14 values", {"fo": 5, "lo": 5, "values": 70})
-SAVED = ("a checkpoint of a problem with functions of the user's own | 1 FO, 1 LO", {"fo": 1, "lo": 1})
+SEPARATED = (
+    "`contains=` and `project=` | at most 20 LO for the point, and at most 20 LO for its witness",
+    {"lo": (2, 20)},
+)
+PROJECTED = ("and the returned point | 1 PO each, and up to 10 PO for the witness of a certificate", {"po": (5, 14)})
+WIDTH = ("2 LO in all if there is no `diameter=`", {"lo": 2})
+CHECKED = ("for each of 5 directions: 1 LO, 1 FO and 14 values", {"fo": 5, "lo": 5, "values": 70})
+SAVED = ("a checkpoint of a problem with your own functions | 1 FO, 1 LO", {"fo": 1, "lo": 1})
 LOWEST = (
-    'or of what `output="lowest"` returns; the first two at steps with growing distance | 1 FO, and 1 PO, at most 1000 LO,',
+    'at the point that `output="lowest"` returns | 1 FO, and either 1 PO, or at most 1000 LO',
     {"fo": 1, "lo": (1, 1000)},
 )
-GAPS = ("of methods that do not compute it, at steps with growing distance", {"fo": 3, "lo": 3})
-AFTER_A_SIGNAL = ("(10 after a deadline or a signal)", {"fo": 1, "lo": (2, 10)})
+GAPS = ("the gap for a `Gap` rule if the method does not compute it: at growing intervals", {"fo": 3, "lo": 3})
+AFTER_A_SIGNAL = ("(10 LO after a deadline or a signal)", {"fo": 1, "lo": (2, 10)})
 
 
 def impatient(record: Any, x: Any) -> None:
@@ -143,7 +146,7 @@ def test_a_checkpoint_asks_once_for_a_fingerprint(tmp_path: Path) -> None:
 
 def test_values_that_a_given_L_is_compared_with() -> None:
     """Of 31 records with every=10, four have a value; the other values are asked for in pairs, ever less often."""
-    assert "at steps with growing distance, where F is not known at the two points | at most 2 values" in TABLE
+    assert "at growing intervals, if F is not known at the two points | at most 2 values" in TABLE
     compared = uncounted(method="frank-wolfe", stop=cg.Steps(30), every=10)["values"] - 4
     without = uncounted(L=None, method="frank-wolfe", stop=cg.Steps(30), every=10)["values"] - 4
     assert without == 0 < compared <= 2 * 30

@@ -184,67 +184,78 @@ def has(thing: Any, name: str) -> bool:
 
 EXTRAS: dict[type, dict[str, str]] = {
     Objective: {
-        "shape": "a set of another shape is refused at once; a spec builds the set for this shape",
-        "smoothness": "L, the Lipschitz constant of the gradient: no backtracking; stochastic methods need it",
+        "shape": (
+            "Shape of the points. A set of another shape is refused at once. A spec builds the set with this shape."
+        ),
+        "smoothness": (
+            "The constant L, a Lipschitz constant of the gradient. Backtracking is not needed. Stochastic methods "
+            "need L."
+        ),
         "lower_bound": (
-            "the first step size of `sfw`, `svfw`, `sagafw` and their variants, without a linear minimisation"
+            "Lower bound on F. It gives the first step size of `sfw`, `svfw`, `sagafw` and their variants without a "
+            "linear minimisation."
         ),
         "value_and_grad": (
-            "one call where a method needs both at one point, counted as one value and one gradient (None: no "
-            "such method)"
+            "`value_and_grad(x)` is called where a method needs both at one point. The call is counted as one value "
+            "and one gradient. May be None."
         ),
         "grad_scale": (
-            "certificates add the rounding of a gradient whose terms nearly cancel: `grad_scale(x)` is an upper "
-            "bound of the norm of these terms, and must cost far less than a gradient"
+            "`grad_scale(x)` is an upper bound on the norm of the terms whose sum is the gradient. It must cost far "
+            "less than a gradient. With it, certificates account for rounding errors if the terms nearly cancel."
         ),
         "precision": (
-            "certificates add the rounding of gradients that are computed in a coarser type than float64, whose "
-            "machine epsilon this is"
+            "Machine epsilon of the type in which gradients are computed, if this is coarser than float64. "
+            "Certificates then account for its rounding errors."
         ),
-        "low_rank": ("if True, iterates on a spectral set are `LowRank`, which `value` and `grad` then must accept"),
+        "low_rank": "If True, iterates on a spectral set are `LowRank`. `value` and `grad` must accept this type.",
         "remembered, remember": (
-            "checkpoints save what the objective keeps between calls: `remembered()` returns it, `remember(it)` "
-            "restores it"
+            "Checkpoints save what the objective keeps between calls: `remembered()` returns it, and "
+            "`remember(saved)` restores it."
         ),
-        "draw, grad_terms, term_rows, assemble": ("an expectation, or with `n_terms` a finite sum: stochastic methods"),
+        "draw, grad_terms, term_rows, assemble": (
+            "The objective is an expectation, or a finite sum if it also has `n_terms`. Stochastic methods can be used."
+        ),
         "n_terms": (
-            "with the four above, a finite sum: `ncgs-vr`, `svfw`, `sagafw`; a gradient counts as `n_terms` term "
-            "gradients"
+            "The objective is a finite sum: `ncgs-vr`, `svfw` and `sagafw` can be used. A gradient is counted as "
+            "`n_terms` term gradients."
         ),
-        "term_smoothness, mean_square_smoothness": "the step sizes of `ncgs-vr`, `svfw` and `sagafw`",
+        "term_smoothness, mean_square_smoothness": (
+            "Smoothness constants of the terms, from which `ncgs-vr`, `svfw` and `sagafw` compute their step sizes."
+        ),
         "mean_grad": (
-            "if not None, `grad_terms` needs no stack of term gradients, and `ncgs-vr` and `svfw` call it in "
-            "place of `term_rows`"
+            "If it is not None, `grad_terms` computes the mean gradient of a batch without a stack of term gradients."
+            " `ncgs-vr` and `svfw` then call `grad_terms` instead of `term_rows`."
         ),
     },
     Domain: {
-        "start": ("`minimize` without `x0` begins at `start()`; else at the answer of `lmo` to a direction of ones"),
+        "start": "`start()` is the default starting point. Without it, the run starts at `lmo(ones)`.",
         "contains": (
-            "`contains(x, tolerance)`: x0, iterates and the result are checked to lie in the set; without it by "
-            "`project`, or else x0 and the result by a few linear minimisations"
+            "`contains(x, tolerance)` checks that x0, the iterates and the result are in the set. Without it, they "
+            "are checked by `project`; without both, x0 and the result are checked by a few linear minimisations."
         ),
         "diameter": (
-            "the largest distance of two points, or an upper bound: the step sizes of `sfw`, `svfw`, `sagafw` and"
-            ' their variants, `frank-wolfe` with `rule="bounded"`, and `cgs` with `schedule="theory"`; other methods '
-            "do without"
+            "The largest distance of two points, or an upper bound. The step sizes of `sfw`, `svfw`, `sagafw` and "
+            'their variants, `frank-wolfe` with `rule="bounded"`, and `cgs` with `schedule="theory"` need it. Other '
+            "methods do not."
         ),
         "max_norm": (
-            "the largest norm of a point: certificates account for a witness that lies in the set to a few digits only"
+            "The largest norm of a point. Certificates then account for a witness that is slightly outside of the set."
         ),
         "project": (
-            '`projected-gradient`, `accelerated-gradient`, `inner="exact"` (which `inner="auto"` then chooses), '
-            "and exact measurements of the gradient mapping"
+            '`project(x)` allows `projected-gradient`, `accelerated-gradient`, `inner="exact"` (which `inner="auto"` '
+            "then chooses), and exact measurements of the gradient mapping."
         ),
         "atom": (
-            "`atom(direction)`, the answer of `lmo` as a structured point (`SparseArray`, `LowRank`): `corrective`, `condg` and "
-            "the Frank-Wolfe methods keep it as it is, so that a step takes time and memory by its entries; counted as `lmo`"
+            "`atom(direction)` returns the answer of `lmo` as a structured point (`SparseArray`, `LowRank`). "
+            "`corrective`, `condg` and the Frank-Wolfe methods keep this structure, so that time and memory of a step"
+            " are proportional to the stored entries. Counted as `lmo`."
         ),
         "spectrum, narrowest, trace, floor, shrink, low_rank_start, lmo_near, beyond": (
-            'a spectral set: `inner="spectral"`, `warm_start` and iterates of low rank'
+            'The set is a spectral set: `inner="spectral"`, `warm_start` and low-rank iterates can be used.'
         ),
         "factored": (
-            "`factored(x, grad)`, the set near x as the image of factors (a `FactoredForm`): `polish`, which decreases F "
-            "within the rank of an iterate"
+            "`factored(x, grad)` returns the set near x as the image of factors (a `FactoredForm`). `polish` can then"
+            " decrease F within the rank of an iterate."
         ),
     },
 }

@@ -109,8 +109,7 @@ def _sizes(line: str, layout: str, number: int, notes: Notes) -> tuple[int, int,
 
 
 def _expected(m: int, n: int, symmetry: str) -> int:
-    """Number of values in the file of a dense matrix. For a symmetric matrix, the file has only the values below the diagonal,
-    and on the diagonal."""
+    """Number of values in the file of a dense matrix. For a symmetric matrix, values above the diagonal are not in the file."""
     return m * n if symmetry == "general" else m * (m + 1) // 2 - (m if symmetry == "skew-symmetric" else 0)
 
 

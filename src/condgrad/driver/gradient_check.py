@@ -188,7 +188,7 @@ def difference(objective: Any, x: Point, d: Point, h: float) -> Difference:
 
 
 def is_float32_exact(answer: Any) -> bool:
-    """Whether float32 represents all entries of an array exactly, as it does a random float64 with probability 2^-29 only."""
+    """Whether float32 represents all entries of an array exactly. For a random float64, the probability is 2^-29."""
     if not isinstance(answer, np.ndarray):
         return False
     with np.errstate(over="ignore"):

@@ -16,8 +16,8 @@ from condgrad.points.rounding import precision
 from condgrad.protocols import FiniteSum, Objective, Point, Problem, fits
 
 RELATIVE_DISTANCE = 1e-2
-"""Gradients are compared at x and at a point y on the segment from x to a vertex. This is |x - y| relative to the length of the
-segment. It is small enough to measure the curvature of F locally, and large enough that rounding does not matter."""
+"""Gradients are compared at x and at a point y on the segment from x to a vertex. |x - y| is this share of the length of the
+segment: small enough to measure the curvature of F locally, and large enough that rounding does not matter."""
 MIN_CHANGE_IN_ULPS = 1e3
 """Minimum change of a gradient, in units in the last place. A smaller change is treated as a rounding error."""
 MIN_RELATIVE_DISTANCE = 1e-12

@@ -328,9 +328,9 @@ class Calls(_Budget):
 class Stagnation(Rule):
     """Stop when the method makes no more progress.
 
-    The last ``2 * steps`` steps are divided into an earlier and a later half. Let b be the smallest certified squared mapping in
-    the earlier half, and a that in the later half. The run ends if a is not below ``(1 - rtol) * b``. If no mapping is certified
-    in these steps, values of F are compared instead.
+    The last ``2 * steps`` steps are divided into two halves. The run ends if the smallest certified squared mapping of the later
+    half is not below ``1 - rtol`` times the smallest certified squared mapping of the earlier half. If no mapping is certified in
+    these steps, values of F are compared instead.
 
     Parameters
     ----------

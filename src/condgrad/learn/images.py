@@ -82,9 +82,9 @@ class Restored:
     image : Image
         The image without missing pixels.
     filled : ndarray of bool of shape (height, width)
-        Pixels that were missing.
+        Mask of the pixels that were missing.
     corrected : ndarray of bool of shape (height, width)
-        Pixels that were replaced because they are outliers.
+        Mask of the pixels that were replaced because they are outliers.
     fit : RobustCompletion
         The fitted estimator.
     method : str
