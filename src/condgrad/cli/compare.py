@@ -24,23 +24,23 @@ def add(commands: Any) -> None:
         "--methods",
         default="all",
         metavar="A,B:OPTION=VALUE",
-        help="the methods, with options if need be, or all that fit (default: all)",
+        help="methods to compare, with or without options (default: all methods that fit)",
     )
     command.add_argument("--seeds", type=int, default=5, help="number of runs of each method (default: 5)")
     command.add_argument(
         "--targets",
         type=_numbers,
         metavar="1e-2,1e-4",
-        help="squared gradient mappings to reach (default: `mapping` of the spec, or shares of that at the start)",
+        help="targets for the squared gradient mapping (default: `mapping` of the spec, or shares of its value at the start)",
     )
     command.add_argument(
-        "--budget", type=float, metavar="S", help="CPU seconds of a run (default: the budget in the spec, or 10)"
+        "--budget", type=float, metavar="S", help="CPU seconds for each run (default: the budget in the spec, or 10)"
     )
     command.add_argument(
         "--jobs", type=int, default=1, help="number of simultaneous runs, in processes of one thread each (default: 1)"
     )
     command.add_argument(
-        "--out", type=Path, help="folder for the results (default: beside the spec, its name and -compared)"
+        "--out", type=Path, help="folder for the results (default: name of the spec with -compared, in its folder)"
     )
     command.add_argument("--json", action="store_true", help="print the comparison as JSON")
     command.add_argument("--quiet", action="store_true", help="no progress")

@@ -1,4 +1,4 @@
-"""The commands complete, predict and fill: completion of matrices with missing entries and outliers, from files to files."""
+"""The commands complete, predict and fill. They complete matrices with missing entries and outliers, from files to files."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "complete",
         help="fit a low-rank matrix to known entries, such as ratings or sensor readings",
-        description="Fit mean + row bias + column bias + a matrix of low rank to the entries in a file. Outliers are ignored.",
+        description="Fit mean + row bias + column bias + low-rank matrix to the entries in a file. Outliers are ignored.",
     )
     command.add_argument(
         "data",
         type=Path,
         metavar="DATA",
-        help=f"rows, columns and values in {DATA_FORMATS}; with workers a folder of Parquet or CSV files, or a pattern of their "
-        "names such as 'ratings/*.parquet'",
+        help=f"file with rows, columns and values in {DATA_FORMATS}. With workers: a folder of Parquet or CSV files, or a "
+        "pattern of file names such as 'ratings/*.parquet'",
     )
     command.add_argument("--out", type=Path, required=True, metavar="MODEL.npz", help="file for the model")
     _add_reading_options(command, "user,item,rating")
     command.add_argument(
         "--wide",
         action="store_true",
-        help="the text is a table: one line per row, beginning with its name, and one field per column (default: only if the "
-        "file cannot be read otherwise)",
+        help="read the text as a wide table: each line has the name of a row and then one field for each column (default: only "
+        "if the file can't be read otherwise)",
     )
     command.add_argument("--filled", type=Path, metavar="FILE.csv", help="write the completed table here, as wide CSV")
     command.add_argument("--keep", action="store_true", help="with --filled: do not change any observed value")
@@ -62,8 +62,8 @@ def add(commands: Any) -> None:
         "--period",
         type=int,
         metavar="N",
-        help="rows are sensors and columns are times in order, N in a day (or week): also try the table as a tensor of rows x "
-        "days x times",
+        help="number of columns in a day (or week), for a table whose rows are sensors and whose columns are times in order: "
+        "also complete the table as a tensor of rows x days x times",
     )
     command.add_argument(
         "--report", type=Path, metavar="FOLDER", help="folder for the report (default: the model's name and -report)"
@@ -85,14 +85,14 @@ def add(commands: Any) -> None:
         "--out",
         type=Path,
         metavar="FILE.csv",
-        help="output file (default: standard output); a name that ends with .parquet: Parquet, written in parts, and pairs in a "
-        "Parquet file are read in parts too, so that neither need fit in memory",
+        help="output file (default: standard output). If the name ends with .parquet, Parquet files are read and written part "
+        "by part, so that they need not fit in memory",
     )
     command.add_argument(
         "--top",
         type=int,
         metavar="K",
-        help="instead of pairs: for each row, the K best columns in which it has no entry",
+        help="instead of PAIRS: for each row, predict the K columns with the largest predictions among those without an entry",
     )
     command.add_argument(
         "--rows",
@@ -102,7 +102,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--include-seen",
         action="store_true",
-        help="with --top: also columns in which the row has an entry; needed for a model whose entries were on a cluster",
+        help="with --top: include columns in which the row has an entry. Required if the entries of the model were on a cluster",
     )
     _add_raw_option(command)
     _add_reading_options(command, "user,item")
@@ -120,9 +120,9 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--mask",
         type=Path,
-        help="image of the same size; pixels that are not black are missing (default: transparent and NaN pixels are missing)",
+        help="image of the same size, in which missing pixels are not black (default: transparent and NaN pixels are missing)",
     )
-    command.add_argument("--invert", action="store_true", help="black pixels of the mask are the missing ones")
+    command.add_argument("--invert", action="store_true", help="missing pixels are black in the mask")
     command.add_argument("--keep", action="store_true", help="change only missing pixels")
     _add_fitting_options(command)
     command.add_argument("--json", action="store_true", help="print the summary as JSON")
@@ -157,8 +157,8 @@ def _add_fitting_options(command: Any) -> None:
     command.add_argument(
         "--loss",
         default="auto",
-        help="auto (default: the best of squared, huber and welsch on held-out entries), welsch (also smoothed-l0), "
-        "geman-mcclure, cauchy, huber or squared",
+        help="loss of the errors: auto (default), welsch (also called smoothed-l0), geman-mcclure, cauchy, huber or squared. "
+        "auto: the best of squared, huber and welsch on held-out entries",
     )
     command.add_argument(
         "--sigma",

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def add(commands: Any) -> None:
-    """Add the commands methods, sets and losses."""
+    """Add the commands that list methods, sets, objectives, losses and inner solvers."""
     for name, show, about in (
         ("methods", methods, "list the methods with their assumptions, options and bounds"),
         ("sets", sets, "list the sets and their linear oracles"),

@@ -46,13 +46,13 @@ def add_cluster_options(command: Any) -> None:
         "--scratch",
         type=Path,
         metavar="FOLDER",
-        help="with workers: folder for a copy of the entries, which all workers see (default: the folder of the model)",
+        help="with workers: folder for a copy of the entries, which all workers can read (default: the folder of the model)",
     )
     command.add_argument(
         "--timeout",
         type=float,
         metavar="SECONDS",
-        help="with workers: give up a shard that gives no answer in this time",
+        help="with workers: give up a shard if there is no answer within this time",
     )
 
 

@@ -25,14 +25,16 @@ def add(commands: Any) -> None:
     command = commands.add_parser("solve", help="run a spec and write its result, trace and report")
     command.add_argument("spec", type=Path, metavar="SPEC.toml")
     command.add_argument(
-        "--out", type=Path, help="folder for the results (default: beside the spec, its name and -run)"
+        "--out",
+        type=Path,
+        help="folder for the results (default: the name of the spec with -run, in the spec's folder)",
     )
     command.add_argument("--json", action="store_true", help="print the result as JSON")
     command.add_argument("--quiet", action="store_true", help="no progress")
     command.add_argument("--seconds", type=float, metavar="S", help="stop after S seconds")
-    command.add_argument("--memory", type=float, metavar="MB", help="stop above MB megabytes of memory")
+    command.add_argument("--memory", type=float, metavar="MB", help="stop if the process uses more than MB megabytes")
     command.add_argument(
-        "--check-gradient", action="store_true", help="compare the gradient with differences of values first"
+        "--check-gradient", action="store_true", help="first compare the gradient with difference quotients of values"
     )
     command.add_argument(
         "--checkpoint", type=Path, metavar="FILE", help="save the run to this file regularly and at its end"
@@ -41,12 +43,12 @@ def add(commands: Any) -> None:
         "--checkpoint-every",
         type=interval,
         metavar="30s",
-        help="seconds (30s) or steps (100) between checkpoints (default: 30s)",
+        help="interval between checkpoints: seconds, such as 30s, or a number of steps, such as 100 (default: 30s)",
     )
     command.add_argument(
         "--resume",
         action="store_true",
-        help="continue from the checkpoint, if it exists; the result is the same as without the interruption",
+        help="continue from the checkpoint, if there is one. The result is the same as without the interruption",
     )
     add_figures(command)
     command.set_defaults(run=solve)
@@ -73,7 +75,9 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--jobs", type=int, default=1, help="number of simultaneous runs, in processes of one thread each (default: 1)"
     )
-    command.add_argument("--fresh", action="store_true", help="repeat every run, also those stored in the folder")
+    command.add_argument(
+        "--fresh", action="store_true", help="repeat every run, even if its result is stored in the folder"
+    )
     command.add_argument("--json", action="store_true", help="print the results as JSON")
     command.set_defaults(run=reproduce)
 
