@@ -696,7 +696,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("if same_point(point, x))", "if True)", "the value of another point recorded"),
         ("gap=own.gap + self.audit.error", "gap=own.gap", "a step's certificate without the linear oracle's error"),
         ("+ self.audit.error, rounding=rounding)", "+ self.audit.error)", "a step's certificate without the mapping's rounding"),
-        ("self.reached.next_gap = later(k)", "pass", "the gap is measured after every step"),
+        ("self.reached.next_gap = next_check_after(k)", "pass", "the gap is measured after every step"),
         ("if not asked.checked:", "if False:", "parts of a fit are certified, step by step"),
     ],
     "driver/verification.py": [
@@ -718,7 +718,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("ceil(1.1 * k)", "ceil(11 * k)", "measures far too rarely"),
         ("if self.outside(state.x)", "if False", "points outside of the set let through"),
         ("isfinite(state.x).all()", "isfinite(state.x).any()", "a point that is finite somewhere let through"),
-        ("note(next_look=later(state.k))", "note(next_look=state.k)", "the set is asked after every step"),
+        ("note(next_look=next_check_after(state.k))", "note(next_look=state.k)", "the set is asked after every step"),
         ("MAX_OUTSIDE_CALLS if converged else 0", "0", "a set that has nothing but a linear oracle is never asked"),
         ("max(self.reports)", "min(self.reports)", "the mildest of the linear oracle's errors"),
         ("self.reports.clear()", "pass", "every error heard again and again"),

@@ -93,7 +93,7 @@ def assert_readers_agree(outcome: Callable[[], Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_columns, "available", lambda: False)
         assert outcome() == fast
-        patch.setattr(LineReader, "_odd", lambda self, text, data, lines: np.ones(lines, dtype=bool))
+        patch.setattr(LineReader, "_not_plain", lambda self, text, data, lines: np.ones(lines, dtype=bool))
         assert outcome() == fast
 
 

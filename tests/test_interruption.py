@@ -20,7 +20,7 @@ from tests.driving import CONVEX, NEVER, SIMPLEX, X0, function, interrupt, on_ca
 import condgrad as cg
 from condgrad.domains.spectral import _spectra
 from condgrad.driver import stopping
-from condgrad.driver.ending import answer
+from condgrad.driver.ending import choose_returned
 from condgrad.linalg import lanczos
 from condgrad.runtime import clock, process_memory
 from condgrad.runtime.interruption import Terminated, defer_signals, raise_on_sigterm
@@ -232,7 +232,9 @@ def test_a_deadline_holds_between_two_oracle_calls(
         monkeypatch.setitem(lanczos.RITZ, "singular", passing(fake_clock, 0.3, lanczos.RITZ["singular"]))
         options = {"inner": cg.Spectral(), "warm_start": 0, "schedule": cg.practical(1e-300, 1e-12)}
     told: list[float] = []
-    monkeypatch.setattr(result_of, "answer", lambda run, reason: told.append(fake_clock[0]) or answer(run, reason))
+    monkeypatch.setattr(
+        result_of, "choose_returned", lambda run, reason: told.append(fake_clock[0]) or choose_returned(run, reason)
+    )
     result = cg.minimize(objective, domain, stop=NEVER | cg.Seconds(0.5), **options)
     assert result.status == "out_of_budget" and "0.5 seconds" in result.message
     assert told[0] <= 0.9  # one pass beyond; then the check, which asks each oracle once more
@@ -242,7 +244,7 @@ def test_a_long_measurement_ends_in_time_too(fake_clock: list[float], monkeypatc
     """A stochastic method on a set without a projection is measured by the corrective solver, on the uncounted problem."""
     rng = np.random.default_rng(1)
     objective = cg.LinearModel(rng.standard_normal((40, 60)), 5 * rng.standard_normal(40), cg.Squared())
-    ticking(monkeypatch, fake_clock, "condgrad.linalg.simplex_qp", "walked", 1.0)
+    ticking(monkeypatch, fake_clock, "condgrad.linalg.simplex_qp", "optimise_weights", 1.0)
     result = cg.minimize(objective, cg.LpBall(60, 1.5, 1.0), method="svfw", stop=NEVER | cg.Seconds(10.0), seed=1)
     assert result.status == "out_of_budget" and fake_clock[0] <= 15.0
 

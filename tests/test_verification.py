@@ -110,6 +110,6 @@ def test_probes_favour_an_answer_over_a_known_point() -> None:
         return np.eye(3)[np.argmin(direction)]
 
     direction, vertex, point = np.array([0.0, 1.0, 2.0]), np.eye(3)[0], np.eye(3)[1]
-    list(vertices._others(Compared(cg.user_set(lmo, 3)), direction, vertex, (point,), brief=True))
+    list(vertices._probe_answers(Compared(cg.user_set(lmo, 3)), direction, vertex, (point,), brief=True))
     changes = [(one - direction) @ (vertex - point) for one in asked[-len(vertices.FAVOURS) :]]
     assert all(np.diff(changes) < 0) and changes[0] < 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.reference.simplex_qp import nearest_in_hull
 
 from condgrad.linalg import simplex_qp
-from condgrad.linalg.simplex_qp import factored, nearest_weights
+from condgrad.linalg.simplex_qp import compute_factor, nearest_weights
 
 quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
@@ -83,7 +83,7 @@ def test_nearest_weights_with_degenerate_atoms(seed, exponents, common, copies, 
 def test_a_factor_takes_up_what_is_independent_whatever_its_scale(scale):
     atoms = scale * np.random.default_rng(0).standard_normal((4, 6))
     gram = atoms @ atoms.T
-    factor = factored(gram, np.arange(3)).with_atom(gram, 3)
+    factor = compute_factor(gram, np.arange(3)).with_atom(gram, 3)
     assert np.allclose(factor.R.T @ factor.R, gram + factor.shift, rtol=1e-12, atol=0)
     fewer = factor.without(1)
     kept = gram[np.ix_(fewer.index, fewer.index)]
@@ -91,7 +91,7 @@ def test_a_factor_takes_up_what_is_independent_whatever_its_scale(scale):
     assert np.allclose(fewer.R.T @ fewer.R, kept + fewer.shift, rtol=1e-12, atol=0) and not np.tril(fewer.R, -1).any()
     atoms[3] = atoms[:3].mean(axis=0)  # depends on the others
     gram = atoms @ atoms.T
-    for dependent in (factored(gram, np.arange(3)).with_atom(gram, 3), factored(gram, np.arange(4))):
+    for dependent in (compute_factor(gram, np.arange(3)).with_atom(gram, 3), compute_factor(gram, np.arange(4))):
         off = dependent.R.T @ dependent.R - gram - dependent.shift - dependent.ridge * np.eye(4)
         assert 0 < dependent.ridge <= 1e-8 * scale**2 and np.abs(off).max() <= 1e-12 * scale**2
 
@@ -121,7 +121,7 @@ def test_many_atoms_that_enter_at_once(seed, monkeypatch):
     w, _ = check_weights(P, z, start)
     assert np.count_nonzero(w) > 10
     rounds = []
-    monkeypatch.setattr(simplex_qp, "guessed", lambda *asked: rounds.append(1))  # which fails
+    monkeypatch.setattr(simplex_qp, "guess_active", lambda *asked: rounds.append(1))  # which fails
     single, _ = check_weights(P, z, start)
     assert rounds == [1] and np.allclose(w @ P, single @ P, atol=1e-9)
 
@@ -131,7 +131,7 @@ def test_a_wrong_guess_changes_nothing(monkeypatch):
     rng = np.random.default_rng(3)
     P, z = rng.standard_normal((30, 20)), rng.standard_normal(20)
     start, far = np.ones(30) / 30, np.eye(30)[7]
-    wrong = lambda gram, pull, active, noise: (far, gram @ far - pull, factored(gram, np.array([7])))  # noqa: E731
+    wrong = lambda gram, pull, active, noise: (far, gram @ far - pull, compute_factor(gram, np.array([7])))  # noqa: E731
     monkeypatch.setattr(simplex_qp, "MIN_GUESSED", 0)
-    monkeypatch.setattr(simplex_qp, "guessed", wrong)
+    monkeypatch.setattr(simplex_qp, "guess_active", wrong)
     check_weights(P, z, start)

@@ -141,7 +141,7 @@ class LineReader(ABC):
         for first, text in pieces:
             lines, text, blank = _without_blank_lines(first, text)
             data = np.frombuffer(text, dtype=np.uint8)
-            done = self._plain(lines, text, data)
+            done = self._add_plain_lines(lines, text, data)
             self.notes.blank += blank
             self.notes.lines += int(np.count_nonzero(done))
             if not done.all():
@@ -152,9 +152,9 @@ class LineReader(ABC):
                     "split the file, or raise Limits(entries=...)",
                 )
 
-    def _plain(self, lines: np.ndarray, text: bytes, data: np.ndarray) -> np.ndarray:
+    def _add_plain_lines(self, lines: np.ndarray, text: bytes, data: np.ndarray) -> np.ndarray:
         """Add all plain lines of a text together; ``data`` has the bytes of the text. Returns the mask of the added lines."""
-        done = ~self._odd(text, data, len(lines))
+        done = ~self._not_plain(text, data, len(lines))
         quotes = self.layout.delimiter != BLANKS and b'"' in text
         if done.all():
             return self._by_library(lines, data, quotes) if len(lines) else done
@@ -163,7 +163,7 @@ class LineReader(ABC):
             done[done] = self._by_library(lines[done], data, quotes)
         return done
 
-    def _odd(self, text: bytes, data: np.ndarray, lines: int) -> np.ndarray:
+    def _not_plain(self, text: bytes, data: np.ndarray, lines: int) -> np.ndarray:
         """Mask of the lines that are not plain: long lines, and lines with a comment, a NUL byte or unusual quotes."""
         odd = np.zeros(lines, dtype=bool)
         comment, half = self.layout.comment, self.limits.line // 2

@@ -43,7 +43,7 @@ class SmoothnessWarning(UserWarning):
     """The smoothness constant that was given is too small, or the gradient is not the gradient of the function."""
 
 
-def later(k: int) -> int:
+def next_check_after(k: int) -> int:
     """Number of the next step to check after step k. The intervals grow, so that the checks take less time than the run."""
     return max(k + 1, ceil(1.1 * k))
 
@@ -102,7 +102,7 @@ class Audit:
             raise NonFinite(f"The point after the step holds NaN or Inf ({not_finite(state.x)}).")
         if state.k < self.reached.findings.next_look:
             return
-        self.note(next_look=later(state.k))
+        self.note(next_look=next_check_after(state.k))
         if self.outside(state.x):
             raise BadOracle(f"The point after the step lies outside of the set: {self.suspects()}.")
 
@@ -136,7 +136,7 @@ class Audit:
         oracles = "lmo or project" if hasattr(self.problem.domain, "project") else "lmo"
         return f"compare the answers of {type(self.problem.domain).__name__}'s {oracles} with its contains"
 
-    def unfit(self, certificate: Certificate, converged: bool) -> str:
+    def outside_sentence(self, certificate: Certificate, converged: bool) -> str:
         """Sentence for the message if a point of the certificate is outside of the set; "" if all points are inside.
 
         If the set has no ``contains``, the points are checked only after convergence, because the check takes linear oracle
@@ -177,7 +177,7 @@ class Audit:
                     break
         except NotGiven:
             return largest / (2 * COARSE) if largest > INSIDE else 0.0  # rounding error of answers in a coarse type
-        return largest  # x is outside, which ``unfit`` reports
+        return largest  # x is outside, which ``outside_sentence`` reports
 
     def check_step(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
@@ -201,7 +201,7 @@ class Audit:
         recorded = x is before.x and isfinite(last.fun) and isfinite(now.fun)
         if not recorded and after.k < self.reached.findings.next_rise:
             return
-        self.note(next_rise=later(after.k))
+        self.note(next_rise=next_check_after(after.k))
         self.compare(x, grad, after, value(x), value(after.x))
 
     def compare(self, x: Point, grad: Point, after: Any, old: float, new: float) -> None:

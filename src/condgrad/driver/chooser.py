@@ -282,11 +282,11 @@ def chosen_start(problem: Problem, start: Point, made: Choice) -> Point:
     """
     if made.trial_steps:
         problem = Problem(checked_answers(problem.objective), problem.domain)
-        return tried(problem, start, lambda state: state.k < made.trial_steps).x
+        return run_trial(problem, start, lambda state: state.k < made.trial_steps).x
     return first_vertex(problem, start) if made.at_vertex else start
 
 
-def tried(problem: Problem, start: Point, goes_on: Callable[[FrankWolfeState], bool]) -> FrankWolfeState:
+def run_trial(problem: Problem, start: Point, goes_on: Callable[[FrankWolfeState], bool]) -> FrankWolfeState:
     """Take trial steps from ``start`` while ``goes_on(state)`` is True. Returns the last state."""
     method = ParameterFreeFrankWolfe()
     with caching(Cache()):  # so that the steps of a resumed run have the same bits
@@ -346,7 +346,7 @@ class Measured:
         trial = None if offer.projects or TRIED not in names else self.trial(start, L, eps, predicted[best])
         if trial is None:
             return Choice(best, self.reason(best, predicted, offer), False, 0, predicted, dict(self.seconds)), start
-        why, point, steps = trial.told(), start, 0
+        why, point, steps = trial.clause(), start, 0
         if free_start and trial.lower:
             point, steps = trial.state.x, trial.state.k
             why += "; the run starts at their last point"
@@ -378,7 +378,7 @@ class Measured:
                 return state.k < FIXED_TRIAL
             return state.k < MIN_TRIAL or process_time() - begun < TRIAL_SHARE * limit
 
-        state = tried(self.problem, start, goes_on)
+        state = run_trial(self.problem, start, goes_on)
         if self.clock:
             a_step = (process_time() - begun) / state.k
         needed = eps / (2 * max(L, state.L))
@@ -438,7 +438,7 @@ class Trial(NamedTuple):
     lower: bool
     """Whether F is lower at the last point than at the first."""
 
-    def told(self) -> str:
+    def clause(self) -> str:
         """Clause of a message that describes the trial."""
         fall = _share(self.gaps[-1], self.gaps[0])
         return f"{self.state.k} trial steps of {TRIED} brought the Frank-Wolfe gap to {fall} the first"

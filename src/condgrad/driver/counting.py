@@ -109,13 +109,13 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
                     check_point(part, f"{noun} of {owner}", shape)
                 size = norm2(part)
             if not isfinite(size):
-                raise NonFinite(f"{noun} of {owner} {found(part)}.")
+                raise NonFinite(f"{noun} of {owner} {describe_non_finite(part)}.")
         return answer
 
     return call
 
 
-def found(answer: Any) -> str:
+def describe_non_finite(answer: Any) -> str:
     """Describe why the squared norm of an answer is not finite.
 
     The text names an entry by its index. The index refers to ``values`` if the answer is a structured matrix.

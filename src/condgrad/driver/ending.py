@@ -29,7 +29,7 @@ GRACE_SHARE = 0.1
 """Maximum time that the last measurement may take after the deadline, as a share of the time limit."""
 
 
-def finished(run: Loop, reason: Reason) -> Result:
+def finish(run: Loop, reason: Reason) -> Result:
     """Make the result of a run that has ended: measure the last iterate, and check the point to return.
 
     If memory runs out during the check, the point is returned unchecked.
@@ -37,7 +37,7 @@ def finished(run: Loop, reason: Reason) -> Result:
     reason = measure_last(run, reason)
     run.reached.close_trace()
     try:
-        found = answer(run, reason)
+        found = choose_returned(run, reason)
     except MemoryError:
         found = unchecked(run, Reason("failed", reason.message), "memory ran out")
     return result(run, *found)
@@ -131,7 +131,7 @@ def certify_last(run: Loop, x: Point, reason: Reason) -> Certificate:
     return verifier.probed(verifier.verify(claim), brief=True)
 
 
-def last(run: Loop) -> Point:
+def fallback_point(run: Loop) -> Point:
     """The point to return if there is no certificate: the iterate with the lowest F (``output="lowest"``) or the last iterate."""
     if run.asked.output == "lowest" and run.reached.lowest is not None:
         return run.reached.lowest.x
@@ -145,7 +145,7 @@ def inner_of(solver: Any) -> str | None:
     return inner_name(solver.inner) if hasattr(solver, "inner") else None
 
 
-def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
+def choose_returned(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None, Reason]:
     """Choose the point to return. Returns the point, its value F, its certificate, and the reason for the ending.
 
     With ``output="best"`` the point is the iterate that met the tolerance, or else the iterate with the best certificate. The
@@ -162,23 +162,23 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
             fun = run.observer.value(verified.x)
             step = run.reached.current_k if reason.status == "converged" else run.reached.best_k
             run.reached.keep_lowest(verified.x, fun, step)
-            return verified.x, fun, *confirmed(run, reason, verified)
+            return verified.x, fun, *check_certificate(run, reason, verified)
         except FAULTS as error:
             if run.audit.refuted:
                 return uncertified(run, Reason("failed", f"{reason.message} {error}"))
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     try:
-        offer(run, reason)
+        update_lowest(run, reason)
     except (*FAULTS, MemoryError):  # the iterate with the lowest known F is returned
         pass
-    x, fun, certificate = last(run), nan, None
+    x, fun, certificate = fallback_point(run), nan, None
     lowest = run.reached.lowest if run.asked.output == "lowest" else None
     which = "iterate with the lowest F" if lowest else "last iterate"
     try:
         fun = lowest.fun if lowest else run.observer.value(x)
         if reason.status == "converged" or lowest:
             certificate = certify_last(run, x, reason)
-            certificate, reason = confirmed(run, reason, certificate)
+            certificate, reason = check_certificate(run, reason, certificate)
     except FAULTS as error:
         if run.audit.refuted:
             return uncertified(run, Reason("failed", f"{reason.message} {error}"))
@@ -186,7 +186,7 @@ def answer(run: Loop, reason: Reason) -> tuple[Point, float, Certificate | None,
     return x, fun, certificate, reason
 
 
-def offer(run: Loop, reason: Reason) -> None:
+def update_lowest(run: Loop, reason: Reason) -> None:
     """Compare F at the last iterate, and at the iterate that met the tolerance, with the lowest F so far.
 
     The run may not have recorded F at these two iterates.
@@ -200,7 +200,7 @@ def offer(run: Loop, reason: Reason) -> None:
 
 def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
     """The point to return if the linear oracle was shown to be wrong. It has no certificate, which would rely on the oracle."""
-    x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
+    x = run.reached.best.x if run.reached.best and run.asked.keep_best else fallback_point(run)
     message = f"{reason.message} The returned point has no certificate, which would rely on that oracle."
     try:
         return x, run.observer.value(x), None, Reason("failed", message)
@@ -208,17 +208,17 @@ def uncertified(run: Loop, reason: Reason) -> tuple[Point, float, None, Reason]:
         return x, nan, None, Reason("failed", f"{message} F could not be evaluated there: {error}")
 
 
-def confirmed(run: Loop, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
+def check_certificate(run: Loop, reason: Reason, certificate: Certificate) -> tuple[Certificate | None, Reason]:
     """Check a certificate and the reason for the ending.
 
     Returns the certificate (None if one of its points is outside of the set), and the reason after the check.
     """
-    if unfit := run.audit.unfit(certificate, reason.status == "converged"):
+    if unfit := run.audit.outside_sentence(certificate, reason.status == "converged"):
         return None, Reason("failed", f"{reason.message} {unfit}")
-    return certificate, checked(run, reason, certificate)
+    return certificate, final_reason(run, reason, certificate)
 
 
-def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
+def final_reason(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
     """The reason for the ending, after the check of the returned point. The message also says which iterate is returned."""
     pending = run.reached.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.verifier.satisfied(certificate):  # the budget ended between two checks
@@ -246,7 +246,7 @@ def checked(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
 
 
 def not_confirmed(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
-    """The reason for the ending if the check did not confirm convergence. Its message states the verified bound, and why."""
+    """The reason for the ending if the check did not confirm convergence. Its message states the verified bound."""
     ended = f"{reason.message} " if reason.status == "out_of_budget" else ""
     beyond = run.verifier.beyond_precision(certificate, mostly=True)
     if (
@@ -280,7 +280,7 @@ def tolerated(eps: float | None) -> str:
 
 def unchecked(run: Loop, reason: Reason, why: str) -> tuple[Point, float, Certificate | None, Reason]:
     """The point to return, without a certificate, if there was no time or memory to check it."""
-    x = run.reached.best.x if run.reached.best and run.asked.keep_best else last(run)
+    x = run.reached.best.x if run.reached.best and run.asked.keep_best else fallback_point(run)
     message = f"{reason.message} The returned point was not checked, because {why}: it has no certificate."
     return x, nan, None, Reason(reason.status, message)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from condgrad.certificate import Certificate, linear_gap, witness
 from condgrad.checks import NonFinite
 from condgrad.driver.asked import Asked
-from condgrad.driver.audit import Audit, later
+from condgrad.driver.audit import Audit, next_check_after
 from condgrad.driver.metrics import function_name, mapping, value
 from condgrad.driver.reached import Reached
 from condgrad.points.rounding import grad_scale, mapping_rounding, precision
@@ -114,7 +114,7 @@ class Observer:
         elif state.k < self.reached.next_measure or (state.k == 0 and not asked.measure):
             return None
         else:
-            self.reached.next_measure = later(state.k)
+            self.reached.next_measure = next_check_after(state.k)
         gamma = 1 / (2 * (state.L if isinstance(asked.measure, bool) else asked.measure))
         if asked.by_gap:
             return witness(asked.measured, state.x, state.x, gamma, function_name(asked.measured))
@@ -133,7 +133,7 @@ class Observer:
         """The Frank-Wolfe gap at the certificate's point. If the stopping rule uses gaps, it is measured at growing intervals."""
         if "gap" not in self.asked.watches or certificate.prox is certificate.x or k < self.reached.next_gap:
             return certificate.wolfe_gap
-        self.reached.next_gap = later(k)
+        self.reached.next_gap = next_check_after(k)
         gap, self.reached.gap_noise = self.gap_at(certificate)
         return gap
 

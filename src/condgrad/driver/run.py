@@ -13,7 +13,7 @@ from condgrad.driver.asked import OUTPUTS, Asked, Callback
 from condgrad.driver.audit import Audit, audited
 from condgrad.driver.checkpoint import Checkpoint, Saving
 from condgrad.driver.counting import count
-from condgrad.driver.ending import finished, interrupted
+from condgrad.driver.ending import finish, interrupted
 from condgrad.driver.fingerprint import digest, fingerprint
 from condgrad.driver.metrics import validation
 from condgrad.driver.observation import Observer
@@ -237,7 +237,7 @@ class Loop:
                     found = interrupted(self, self.interruption)
                 else:
                     with self.reached.watch.paused():
-                        found = finished(self, reason)
+                        found = finish(self, reason)
             except KeyboardInterrupt as interruption:  # during the check of the result: return it unchecked
                 with defer_signals() as waiting:
                     if self.interruption is None or isinstance(interruption, Terminated):

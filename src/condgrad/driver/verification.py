@@ -8,7 +8,7 @@ from math import inf, isfinite, nan, sqrt
 
 from condgrad.certificate import Certificate
 from condgrad.driver.asked import Asked
-from condgrad.driver.audit import Audit, later
+from condgrad.driver.audit import Audit, next_check_after
 from condgrad.driver.observation import Observer
 from condgrad.driver.reached import Reached
 from condgrad.driver.vertices import Compared, probe
@@ -96,7 +96,7 @@ class Verifier:
                 self.verified = verified
                 return ending
             reached.best, reached.best_k = verified, reached.current_k
-            reached.unconfirmed, reached.next_check = ending, later(k)
+            reached.unconfirmed, reached.next_check = ending, next_check_after(k)
             if beyond := self.beyond_precision(verified):
                 return beyond
         return self.asked.stop(replace(reached.record, mapping=nan, gap=nan), reached.trace) if reached.record else None
@@ -112,7 +112,7 @@ class Verifier:
         if beyond := self.beyond_precision(verified):
             reached.best, reached.best_k = verified, reached.current_k
             return beyond
-        reached.next_check = later(k)
+        reached.next_check = next_check_after(k)
         return None
 
     def near_rounding(self, claim: Certificate) -> bool:

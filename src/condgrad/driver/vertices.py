@@ -196,7 +196,7 @@ def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = Fa
     before, domain.points = domain.points, (*domain.points, *points)
     try:
         vertex = _finite(domain, direction)
-        seen = tuple(_others(domain, direction, vertex, points, brief))
+        seen = tuple(_probe_answers(domain, direction, vertex, points, brief))
         again = _finite(domain, direction)
         values = [inner(direction, other) for other in seen]
         with receiving() as reports:  # only the errors of the answers to this direction
@@ -214,7 +214,9 @@ def _finite(domain: Compared, direction: np.ndarray) -> Point:
     return vertex
 
 
-def _others(domain: Compared, direction: np.ndarray, vertex: Point, points: Vertices, brief: bool) -> Iterator[Point]:
+def _probe_answers(
+    domain: Compared, direction: np.ndarray, vertex: Point, points: Vertices, brief: bool
+) -> Iterator[Point]:
     """Yield the answers for the opposite direction, for random directions, and for directions that favour a point."""
     seen = [_finite(domain, -direction)]
     rng, size = np.random.default_rng((0, 0, 7)), sqrt(norm2(direction) / max(direction.size, 1))

@@ -132,12 +132,12 @@ def low_rank_start(X: np.ndarray, center: bool, seed: int, growth: float = SETTI
     known &= np.abs(values) <= SETTINGS.huge * unit
     values = np.where(known, values / X.dtype.type(unit), X.dtype.type(0))
     least = max(SETTINGS.least_scale, quantization_step(values[known].astype(float)) / 2)
-    rows, cols = (_some(count, SETTINGS.max_side, rng) for count in X.shape)
+    rows, cols = (_sample_indices(count, SETTINGS.max_side, rng) for count in X.shape)
     block = np.ix_(rows, cols)
     found, trials = _fit_sample(values[block].astype(float), known[block], center, least, rng, growth)
     if known[block].size < known.size:
         found = _extend(values, known, rows, cols, found, center)
-    found = narrow(values, known, found, center, least, SETTINGS.iterations)
+    found = fit_narrowing_loss(values, known, found, center, least, SETTINGS.iterations)
     fitted = min(found.right.shape[1] * sum(X.shape) / np.count_nonzero(known), 0.5)
     sigma = found.sigma / math.sqrt(1 - fitted)  # the errors of a fit are smaller than the noise
     trials = [(norm * unit, scale * unit, rank) for norm, scale, rank in trials]
@@ -166,7 +166,9 @@ def _fit_sample(
         key=lambda search: (search.scale() > SETTINGS.same_scale * lowest, search.best(), search.scale()),
     )
     trials = [
-        (norm(fit), search.fit(k), k) for search in (first, second) for k, (fit, _) in sorted(search.fits.items())
+        (nuclear_norm(fit), search.fit(k), k)
+        for search in (first, second)
+        for k, (fit, _) in sorted(search.fits.items())
     ]
     return best.fits[best.best()][0], trials
 
@@ -188,7 +190,7 @@ class RankSearch:
         """Fit rank k, unless it was fitted before. Returns the scale of the held-out errors."""
         if k not in self.fits:
             start = Factors(self.left[:, :k], self.right[:, :k], self.mean, 0.0)
-            found = narrow(self.X, self.train, start, self.center, self.least, SETTINGS.trial_iterations)
+            found = fit_narrowing_loss(self.X, self.train, start, self.center, self.least, SETTINGS.trial_iterations)
             self.fits[k] = found, np.abs(found.errors(self.X)[self.held_out])
         return inlier_scale(self.fits[k][1])
 
@@ -248,7 +250,9 @@ def inlier_scale(errors: np.ndarray) -> float:
     return scale
 
 
-def narrow(X: np.ndarray, known: np.ndarray, start: Factors, center: bool, least: float, iterations: int) -> Factors:
+def fit_narrowing_loss(
+    X: np.ndarray, known: np.ndarray, start: Factors, center: bool, least: float, iterations: int
+) -> Factors:
     """Fit by alternating weighted least squares with Welsch's loss. The width of the loss decreases with the scale of the errors.
 
     When the scale no longer changes, rows and columns with mostly outliers are regressed again, and the fit continues.
@@ -281,7 +285,7 @@ def narrow(X: np.ndarray, known: np.ndarray, start: Factors, center: bool, least
     return Factors(left, right, mean, sigma)
 
 
-def norm(factors: Factors) -> float:
+def nuclear_norm(factors: Factors) -> float:
     """Nuclear norm of the product of the factors. The columns of ``right`` are orthonormal."""
     return float(np.linalg.svd(factors.left, compute_uv=False).sum())
 
@@ -379,6 +383,6 @@ def _shortest_halves(X: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.n
     return middle, length
 
 
-def _some(count: int, most: int, rng: np.random.Generator) -> np.ndarray:
+def _sample_indices(count: int, most: int, rng: np.random.Generator) -> np.ndarray:
     """At most ``most`` random indices from 0 to count - 1, in increasing order."""
     return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))

@@ -26,8 +26,8 @@ MAX_NORM_RATIO = 1e3
 """If the squared norm of a new atom is more than this factor times the shift, the shift is too small for the new atom. The shift
 and the factor are then computed again."""
 MIN_GUESSED = 4
-"""If the value decreases along at least this number of atoms with weight 0, the function :func:`guessed` guesses which atoms are
-active at the minimiser. Otherwise atoms become active one by one."""
+"""If the value decreases along at least this number of atoms with weight 0, :func:`guess_active` guesses which atoms are active at
+the minimiser. Otherwise atoms become active one by one."""
 MAX_ROUNDS = 8
 """Maximum number of rounds of a guess. Each round computes one Cholesky factor."""
 BLOCK = 8
@@ -70,12 +70,12 @@ class Factor:
         """Return the factor with the atom ``new`` added. The cost is quadratic in the number of atoms."""
         k = len(self.index)
         if gram[new, new] > MAX_NORM_RATIO * self.shift:
-            return factored(gram, np.append(self.index, new))
+            return compute_factor(gram, np.append(self.index, new))
         above = dtrtrs(self.R, gram[self.index, new] + self.shift, trans=1)[0]
         own = gram[new, new] + self.shift
         corner = own + self.ridge - above @ above
         if corner <= INDEPENDENT * own:
-            return ridged(gram, np.append(self.index, new))
+            return compute_ridged_factor(gram, np.append(self.index, new))
         R = np.zeros((k + 1, k + 1), order="F")
         R[:k, :k], R[:k, k], R[k, k] = self.R, above, np.sqrt(corner)
         ones = np.append(self.ones, (1 - above @ self.ones) / R[k, k])
@@ -96,7 +96,7 @@ class Factor:
         return dtrtrs(self.R, (y @ self.ones) / (self.ones @ self.ones) * self.ones - y)[0]
 
 
-def factored(gram: np.ndarray, index: np.ndarray) -> Factor:
+def compute_factor(gram: np.ndarray, index: np.ndarray) -> Factor:
     """Compute the factor of the atoms ``index``. If the atoms are affinely dependent, the factor has a ridge."""
     inside = gram[np.ix_(index, index)]
     shift = mean_square(inside)
@@ -106,7 +106,7 @@ def factored(gram: np.ndarray, index: np.ndarray) -> Factor:
             return Factor(index, np.asfortranarray(R), shift)
     except LinAlgError:
         pass
-    return ridged(gram, index)
+    return compute_ridged_factor(gram, index)
 
 
 def mean_square(gram: np.ndarray) -> float:
@@ -114,7 +114,7 @@ def mean_square(gram: np.ndarray) -> float:
     return max(float(np.trace(gram)) / len(gram), TINY)
 
 
-def ridged(gram: np.ndarray, index: np.ndarray) -> Factor:
+def compute_ridged_factor(gram: np.ndarray, index: np.ndarray) -> Factor:
     """Compute the factor of the atoms ``index`` with a ridge, for atoms that are affinely dependent."""
     inside = gram[np.ix_(index, index)]
     shift = mean_square(inside)
@@ -129,9 +129,10 @@ def nearest_weights(
 ) -> tuple[np.ndarray, Factor]:
     """Solve the quadratic programme by an active-set method that starts at the given weights (Wolfe 1976).
 
-    An atom is active if its weight is positive. First the weights of the active atoms are optimised (:func:`walked`). Then the
-    atom along which the value decreases fastest becomes active, and the weights are optimised again. The method ends when the
-    value decreases along no atom. If the value at first decreases along several atoms, :func:`guessed` guesses the active atoms.
+    An atom is active if its weight is positive. First the weights of the active atoms are optimised (:func:`optimise_weights`).
+    Then the atom along which the value decreases fastest becomes active, and the weights are optimised again. The method ends
+    when the value decreases along no atom. If the value at first decreases along several atoms, :func:`guess_active` guesses the
+    active atoms.
 
     ``known`` is a factor from an earlier call. It is used if it is the factor of the active atoms.
 
@@ -139,10 +140,10 @@ def nearest_weights(
     """
     used = np.flatnonzero(weights > 0)
     if known is None or not np.array_equal(np.sort(known.index), used):
-        known = factored(gram, used)
+        known = compute_factor(gram, used)
     # no entry of a Gram matrix is larger than the largest entry of its diagonal
     noise = 64 * EPS * max(float(gram.diagonal().max()), float(np.abs(pull).max()), TINY)
-    w, slope, known = walked(gram, pull, weights, gram @ weights - pull, known)
+    w, slope, known = optimise_weights(gram, pull, weights, gram @ weights - pull, known)
     last = np.inf
     while True:
         level = float(slope @ w)
@@ -152,17 +153,17 @@ def nearest_weights(
             return w, known
         guess = None
         if last == np.inf and np.count_nonzero((slope < level - noise) & (w == 0)) >= MIN_GUESSED:
-            guess = guessed(gram, pull, np.flatnonzero((slope < level - noise) | (w > 0)), noise)
+            guess = guess_active(gram, pull, np.flatnonzero((slope < level - noise) | (w > 0)), noise)
         last = value
         if guess is not None and float(guess[1] @ guess[0] - pull @ guess[0]) / 2 < value:
             w, slope, known = guess
             continue
         if w[steepest] == 0:
             known = known.with_atom(gram, steepest)
-        w, slope, known = walked(gram, pull, w, slope, known)
+        w, slope, known = optimise_weights(gram, pull, w, slope, known)
 
 
-def guessed(
+def guess_active(
     gram: np.ndarray, pull: np.ndarray, active: np.ndarray, noise: float
 ) -> tuple[np.ndarray, np.ndarray, Factor] | None:
     """Guess the atoms that are active at the minimiser, starting with the atoms ``active``.
@@ -175,7 +176,7 @@ def guessed(
     """
     found = None
     for _ in range(MAX_ROUNDS):
-        factor = factored(gram, active)
+        factor = compute_factor(gram, active)
         inside = gram[np.ix_(active, active)]
         start = np.full(len(active), 1 / len(active))
         weights = start + factor.direction(inside @ start - pull[active])
@@ -194,7 +195,7 @@ def guessed(
     return found
 
 
-def walked(
+def optimise_weights(
     gram: np.ndarray, pull: np.ndarray, w: np.ndarray, slope: np.ndarray, known: Factor
 ) -> tuple[np.ndarray, np.ndarray, Factor]:
     """Optimise the weights of the atoms of the factor ``known``, starting at w. Atoms whose weight becomes 0 are dropped.

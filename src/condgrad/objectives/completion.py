@@ -234,7 +234,7 @@ class Completion(Sum):
             values.append(value)
             products.append(kernels.dot(slopes[entries], z))
         grad = SparsePlusLowRank(self.pattern, slopes)
-        grad.meet(x, math.fsum(products))
+        grad.cache_product(x, math.fsum(products))
         return math.fsum(values), grad
 
     def _point(self, x: np.ndarray) -> np.ndarray:

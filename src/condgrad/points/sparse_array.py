@@ -119,8 +119,8 @@ class SparseArray(Structured):
     def distance2(self, other: Any) -> float:
         """Return |self - other|^2.
 
-        If ``other`` is an ndarray, its squares outside of the stored indices are summed as |other|^2 minus the squares at the
-        stored indices, without a copy of ``other``. If this difference loses digits, the squares are summed from a copy.
+        If ``other`` is an ndarray, the sum of its squares at all other indices is needed. It is computed as |other|^2 minus the
+        squares at the stored indices, without a copy of ``other``. If this difference loses digits, a copy is summed instead.
         """
         if not isinstance(other, np.ndarray):
             return super().distance2(other)

@@ -170,7 +170,7 @@ class SparsePlusLowRank(Structured):
         if other.pattern is not self.pattern:
             raise ValueError("The two sparse matrices have different observations: build both from one objective.")
 
-    def meet(self, x: LowRank, product: float) -> None:
+    def cache_product(self, x: LowRank, product: float) -> None:
         """Cache ``product``, which is the inner product <S, x>, if x is a single product U V'."""
         if len(x.terms) == 1 and x.terms[0][0] == 1.0:
             active().numbers.put(self.values, x.terms[0][1], product)

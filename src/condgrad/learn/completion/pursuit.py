@@ -62,7 +62,7 @@ def pursued_fit(
     """
     rows, cols = dense_sample(train)
     X = np.full((len(rows), len(cols)), np.nan)
-    at_row, at_col = _numbers(rows, train.pattern.shape[0]), _numbers(cols, train.pattern.shape[1])
+    at_row, at_col = _places(rows, train.pattern.shape[0]), _places(cols, train.pattern.shape[1])
     i, j = at_row[train.pattern.rows], at_col[train.pattern.cols]
     inside = (i >= 0) & (j >= 0)
     X[i[inside], j[inside]] = train.values[inside]
@@ -78,7 +78,7 @@ def pursued_fit(
     if not start.left.any() or not preferred(errors, start.left.shape[1], inner[0], inner[1:]):
         return None
     fit.loss = LOSS
-    first = held_out.validate(fit, _whole(fit, train, rows, cols, start))
+    first = held_out.validate(fit, _extend_to_all(fit, train, rows, cols, start))
     return fit.refit_unshrunk(train, held_out, first.model, first)
 
 
@@ -108,25 +108,25 @@ def dense_sample(entries: Completion) -> tuple[np.ndarray, np.ndarray]:
     """Choose at most MAX_SIDE columns and rows for the sample. The rows are those with most entries in the chosen columns."""
     m, n = entries.pattern.shape
     rows, cols = entries.pattern.rows, entries.pattern.cols
-    chosen = _most(np.bincount(rows, minlength=m))
-    columns = _most(np.bincount(cols, np.isin(np.arange(m), chosen)[rows], n))
-    return _most(np.bincount(rows, np.isin(np.arange(n), columns)[cols], m)), columns
+    chosen = _indices_of_most(np.bincount(rows, minlength=m))
+    columns = _indices_of_most(np.bincount(cols, np.isin(np.arange(m), chosen)[rows], n))
+    return _indices_of_most(np.bincount(rows, np.isin(np.arange(n), columns)[cols], m)), columns
 
 
-def _most(counts: np.ndarray) -> np.ndarray:
+def _indices_of_most(counts: np.ndarray) -> np.ndarray:
     """The MAX_SIDE indices with the largest counts, in increasing order. Indices with a count of 0 are left out."""
     most = np.argsort(-counts, kind="stable")[:MAX_SIDE]
     return np.sort(most[counts[most] > 0])
 
 
-def _numbers(chosen: np.ndarray, size: int) -> np.ndarray:
+def _places(chosen: np.ndarray, size: int) -> np.ndarray:
     """For each index, its place in ``chosen``, or -1 if it is not chosen."""
     places = np.full(size, -1)
     places[chosen] = np.arange(len(chosen))
     return places
 
 
-def _whole(fit: Fit, train: Completion, rows: np.ndarray, cols: np.ndarray, start: LowRankStart) -> Model:
+def _extend_to_all(fit: Fit, train: Completion, rows: np.ndarray, cols: np.ndarray, start: LowRankStart) -> Model:
     """Extend the start from the sample to all rows, and then to all columns, by robust regressions."""
     (m, n), pattern, loss = train.pattern.shape, train.pattern, loss_for(LOSS, start.sigma)
     P, values, Q = LowRank(start.left, start.right).svd()

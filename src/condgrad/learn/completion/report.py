@@ -294,7 +294,10 @@ that it would have if outliers were scattered at random."""
 
 
 def worst_share(places: np.ndarray, size: int) -> tuple[float, float]:
-    """Share of the outliers in the twentieth of the rows (or columns) with the most outliers, and the same share at random."""
+    """Share of the outliers in the twentieth of the rows (or columns) with the most outliers.
+
+    Also returns the share that this twentieth would have if outliers were scattered at random.
+    """
     worst = max(size // 20, 1)
     scattered = np.random.default_rng(0).integers(size, size=len(places))
     shares = [np.sort(np.bincount(at, minlength=size))[-worst:].sum() / len(at) for at in (places, scattered)]

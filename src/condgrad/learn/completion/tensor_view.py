@@ -76,7 +76,7 @@ HELD_OUT_SHARE = 0.1
 def truncated_shrink(matrix: np.ndarray, size: float, rank: int) -> np.ndarray:
     """Reduce all singular values except the ``rank`` largest by ``size``, but not below 0.
 
-    The singular vectors are computed as eigenvectors of M M', where the shorter side of the matrix comes first.
+    The matrix is transposed if it has more rows than columns. Its left singular vectors are then eigenvectors of a small matrix.
     """
     if matrix.shape[0] > matrix.shape[1]:
         return truncated_shrink(matrix.T, size, rank).T
