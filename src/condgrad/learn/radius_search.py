@@ -16,8 +16,8 @@ from condgrad.objectives import Loss
 from condgrad.protocols import Point
 
 RADIUS_RATIO, PATIENCE, MAX_RADII = 1.5, 5, 40
-"""Ratio of neighbouring radii of the path. The path ends after PATIENCE radii whose fit is worse or inside of the ball, or after
-MAX_RADII radii."""
+"""Ratio of neighbouring radii of the path, and when the path ends: after PATIENCE radii with a fit that is worse than an earlier
+fit, or that the ball does not limit; and in any case after MAX_RADII radii."""
 WORSE_SHARE = 2e-3
 """A fit is worse if its held-out loss is larger than the smallest held-out loss by more than this share. The smallest radius with
 a fit that is not worse is chosen."""
@@ -245,7 +245,7 @@ def _inlier_scale(x: Point, train: Data, held_out: Data) -> float:
 
 
 def _neighbours(steps: list[Step]) -> dict[Any, Point]:
-    """The chosen radius and its neighbours on the path. The values are their fits, from which further fits start."""
+    """Dictionary of the chosen radius and its neighbours on the path. The values are the coefficients fitted at these radii."""
     at = steps.index(best_step(steps))
     return {step.radius: step.fit.x for step in steps[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]}
 
@@ -269,7 +269,7 @@ def clearly_positive(differences: np.ndarray, weights: np.ndarray | None) -> boo
 
 
 def fit_path(radii: Iterable[Any], fit: FitAndScore, start: Point) -> list[Step]:
-    """Fit at one radius after the other, each from the previous fit, until PATIENCE fits are worse or inside of the ball."""
+    """Fit at one radius after the other, each from the previous fit, until the path ends (PATIENCE, MAX_RADII)."""
     steps: list[Step] = []
     best, since = math.inf, 0
     for radius in radii:

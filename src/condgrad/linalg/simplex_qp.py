@@ -26,8 +26,8 @@ MAX_NORM_RATIO = 1e3
 """If the squared norm of a new atom is more than this factor times the shift, the shift is too small for the new atom. The shift
 and the factor are then computed again."""
 MIN_GUESSED = 4
-"""If the value decreases along at least this number of atoms with weight 0, :func:`guess_active` guesses which atoms are active at
-the minimiser. Otherwise atoms become active one by one."""
+"""If the value decreases along at least this number of atoms with weight 0, :func:`guess_active` guesses which atoms are active
+at the minimiser. Otherwise atoms become active one by one."""
 MAX_ROUNDS = 8
 """Maximum number of rounds of a guess. Each round computes one Cholesky factor."""
 BLOCK = 8

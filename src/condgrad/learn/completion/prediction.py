@@ -243,8 +243,9 @@ class Predicting:
         Returns
         -------
         columns : MaskedArray of shape (m, l)
-            The columns with the largest predictions, largest first; l <= k is the largest number of columns found for a row. If
-            fewer columns are found for a row, its last columns are masked; ``columns[i].compressed()`` drops them.
+            The columns with the largest predictions, largest first. l is the smaller of k and the largest number of columns that
+            are available for a row. If fewer columns are available for row i, its last columns are masked, and
+            ``columns[i].compressed()`` drops them.
         predictions : ndarray of shape (m, l)
             Predictions at these columns; NaN for masked columns.
 
