@@ -274,8 +274,9 @@ class Cluster:
     def _wait(self, futures: Sequence[Future]) -> None:
         """Wait for tasks until the time limit. Raise ConnectionError if a worker that must run one is gone."""
 
-
-        async def finished(seconds: float) -> bool:  # an exception that left it would keep the futures in a reference cycle
+        async def finished(
+            seconds: float,
+        ) -> bool:  # an exception that left it would keep the futures in a reference cycle
             try:
                 with self.client.as_current():
                     await wait(list(futures), timeout=seconds)
@@ -310,9 +311,7 @@ def lost(future: Future | None) -> bool:
 
 def no_answer(names: str, timeout: float | None) -> str:
     """Say that shards, or what else is named, are late."""
-    return (
-        f"{names} gave no answer within {timeout:g} s: restart the workers that hang or can't be reached, or raise timeout."
-    )
+    return f"{names} gave no answer within {timeout:g} s: restart the workers that hang or can't be reached, or raise timeout."
 
 
 def unfinished(futures: Sequence[Future], names: Sequence[Any] | None = None, what: str = "Shard") -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.data.delimited import role
 from condgrad.distributed.cluster import Cluster, Future, unfinished
-from condgrad.distributed.shards import ShardError, explain, load
+from condgrad.distributed.shards import ShardError, explain
 from condgrad.distributed.sources import Build, Loader, Opened, balanced, default_shards
 from condgrad.runtime.extras import needed_for
 from condgrad.storage.atomic import replacing
