@@ -501,7 +501,8 @@ def claims(rows: list[Row]) -> list[Claim]:
         if rows_of := [row for row in by["kills"] if row["of"] == of]:
             same, stalls = sum(row["same"] for row in rows_of), [row["stall"] for row in rows_of]
             killed = sum(row["killed"] for row in rows_of)
-            measured = f"{same} of {len(stalls)} ({killed} killed before the end); stall {median(stalls):.1f} s in the median, {max(stalls):.1f} s at most"
+            stall = f"stall {median(stalls):.1f} s in the median, {max(stalls):.1f} s at most"
+            measured = f"{same} of {len(stalls)} ({killed} killed before the end); {stall}"
             made.append(Claim(f"the undisturbed bits after a kill of a {of}", "all", measured, same == len(stalls)))
     if by["traffic"]:
         ratios = [row["measured"] / row["model"] for row in by["traffic"]]

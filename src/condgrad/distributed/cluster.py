@@ -1,7 +1,7 @@
 """Calls to the workers: every computation is repeated if workers have died, with what they held computed again.
 
-Each task that needs a shard runs on the worker that owns the shard, and nowhere else: left to itself, Dask moves shards to workers
-that have nothing to do. So the driver looks for owners that have died, and the owners of their shards are then others.
+Each task that needs a shard runs on the worker that owns the shard, and nowhere else: left to itself, Dask moves shards to
+workers that have nothing to do. So the driver looks for owners that have died, and the owners of their shards are then others.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from condgrad.checks import positive
 from condgrad.distributed.shards import ShardError, explain
+from condgrad.protocols import BudgetEnd
 from condgrad.runtime.extras import needed_for
 from condgrad.runtime.signals import heartbeat
 
@@ -236,7 +237,7 @@ class Cluster:
                 futures = start()
                 self._wait(futures)
                 return list(self._bounded(lambda: self.client.gather(list(futures), asynchronous=True)))  # noqa: B023
-            except ShardError:
+            except (ShardError, BudgetEnd):
                 raise
             except LateError:
                 names = late(futures)
