@@ -97,10 +97,9 @@ def test_a_start_needs_clean_errors_or_a_much_smaller_median() -> None:
     assert not prefers(block, 2, other(spread, rank=None))
     assert not prefers(block, 2, other(noise))  # all of them are predicted: a real group
     assert not prefers(block, 2, other(np.where(part < 0.04, noise, spread)))  # or half of them
-    few = np.where(np.arange(2000) < 8, 50.0, np.clip(noise, -2.5, 2.5))
-    assert prefers(few, 2, other(noise))  # too few for a group
-    many = np.where(part < 0.12, 50.0, noise)
-    assert not prefers(many, 2, other(np.where(part < 0.12, 15 * noise, noise)))  # too many for a block of wrong ones
+    noise = noise[np.abs(noise) < 2.9]  # without the normal tail, of errors that are neither ordinary nor gross
+    few = np.arange(len(noise)) < 8
+    assert prefers(np.where(few, 50.0, noise), 2, other(noise))  # too few for a group
     # a fit with a smaller mean of the errors explains the tail of the data
     assert not prefers(0.3 * tail * np.abs(tail), 3, other(tail))
 

@@ -8,10 +8,9 @@ entries only; all others are then regressed robustly on these.
 A fit from this start may replace the best fit of the paths in two cases. Either it predicts the typical held-out entry much
 better, by the median error, and does not increase the mean absolute error: nearly half of the held-out entries may be wrong, and
 a heavy tail of real structure, which a narrow fit does not explain, increases the mean. Or all of its errors are either ordinary
-or gross, and it has clearly more inliers, or predicts them as well with a smaller rank and makes at most a tenth of the entries
-outliers for that: so a small block of wrong entries does not become a component. But gross errors can't be predicted: if the best
-fit of the paths predicts held-out entries that are outliers for the other as well as it predicts all others, they are structure,
-such as a real group of rows and columns.
+or gross, and it has clearly more inliers, or predicts them as well with a smaller rank: so a block of wrong entries does not
+become a component. But gross errors can't be predicted: if the best fit of the paths predicts held-out entries that are gross
+errors for the other, they are structure, such as a real group of rows and columns, and the smaller rank is no reason.
 """
 
 from __future__ import annotations
@@ -42,10 +41,8 @@ GROWTH = 1.2
 GAP, GAP_SHARE = (3.0, 6.0), 0.25
 """Errors of a block are gross: those between these multiples of the scale are fewer than this share of those above. In counts,
 and other data with a heavy tail, they are not."""
-MAX_SHARE = 0.1
-"""A smaller rank is no reason if more than this share of the entries are outliers for it alone: more is real structure."""
 MIN_PREDICTED, PREDICTED_SHARE = 10, 0.3
-"""The outliers are structure if the best fit of the paths predicts at least so many of the held-out ones, and this share of them.
+"""Gross errors are structure if the best fit of the paths predicts at least so many of the held-out ones, and this share of them.
 Of values that are spread over a block of wrong entries, whose mean is a component, about 15 % are predicted by chance."""
 CLEARLY_MORE = 3.0
 """A fit has more inliers if the difference is above this number of standard errors."""
@@ -97,12 +94,11 @@ def preferred(errors: np.ndarray, rank: int, best: Validated, others: list[Valid
     gross, inlying, inlying_before = new > GAP[1] * scale, new <= GAP[0] * scale, old <= GAP[0] * scale
     if rank > limited or np.count_nonzero(~inlying & ~gross) >= GAP_SHARE * np.count_nonzero(gross):
         return False
-    gained, lost = np.count_nonzero(inlying & ~inlying_before), np.count_nonzero(inlying_before & ~inlying)
     predicted = np.count_nonzero(gross & inlying_before)
     structure = predicted >= max(MIN_PREDICTED, PREDICTED_SHARE * np.count_nonzero(gross))
-    few = lost <= MAX_SHARE * len(new) and not structure
-    if rank < limited < np.inf and few and scale <= SETTINGS.same_scale * inlier_scale(old):
+    if rank < limited < np.inf and not structure and scale <= SETTINGS.same_scale * inlier_scale(old):
         return True
+    gained, lost = np.count_nonzero(inlying & ~inlying_before), np.count_nonzero(inlying_before & ~inlying)
     return bool(gained - lost > CLEARLY_MORE * np.sqrt(gained + lost))
 
 
