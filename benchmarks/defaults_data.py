@@ -252,8 +252,9 @@ def bundled(name: str, share: float = 0.0) -> Callable[[int], Rows]:
     return make
 
 
-def libsvm(name: str, share: float) -> Callable[[int], Rows]:
-    """1,500 training and 3,000 test rows of a LIBSVM file; a share of the training labels is flipped."""
+def libsvm(name: str, share: float, one_sided: bool = False) -> Callable[[int], Rows]:
+    """1,500 training and 3,000 test rows of a LIBSVM file; a share of the training labels is flipped, in the first class only
+    where the errors are one-sided."""
 
     def make(seed: int) -> Rows:
         from sklearn.datasets import load_svmlight_file
@@ -262,7 +263,10 @@ def libsvm(name: str, share: float) -> Callable[[int], Rows]:
         X, y = load_svmlight_file(str(SHARED / "libsvm" / name))
         some = rng.permutation(len(y))[:4500]
         X, y = X[some].toarray(), y[some]
-        return Rows(X[:1500], _wrong(y[:1500], share, rng, False), X[1500:], y[1500:])
+        wrong = _wrong(y[:1500], share, rng, False)
+        if one_sided:
+            wrong = np.where(y[:1500] == y.min(), wrong, y[:1500])
+        return Rows(X[:1500], wrong, X[1500:], y[1500:])
 
     return make
 
@@ -276,6 +280,163 @@ def half_planes(share: float, one_sided: bool = False) -> Callable[[int], Rows]:
         labels = (X @ coef > 0).astype(int)
         flipped = (rng.random(400) < share) & ((labels[:400] == 1) | (not one_sided))
         return Rows(X[:400], np.where(flipped, 1 - labels[:400], labels[:400]), X[400:], labels[400:])
+
+    return make
+
+
+def generated(classes: int, share: float, noise: str = "uniform", n: int = 600, d: int = 20) -> Callable[[int], Rows]:
+    """Classes with two normal clusters each, of scikit-learn; 1,000 test rows.
+
+    Wrong labels are uniform, or always the next class ("next"), or in the first class only ("one class").
+    """
+
+    def make(seed: int) -> Rows:
+        from sklearn.datasets import make_classification
+
+        rng = np.random.default_rng((seed, 11))
+        X, y = make_classification(
+            n + 1000, d, n_informative=d // 2, n_redundant=d // 5, n_classes=classes, class_sep=1.5, flip_y=0,
+            random_state=seed,
+        )  # fmt: skip
+        wrong = rng.random(n) < share
+        if noise == "uniform":
+            labels = _wrong(y[:n], share, rng, False)
+        else:
+            labels = np.where(wrong & ((noise == "next") | (y[:n] == 0)), (y[:n] + 1) % classes, y[:n])
+        return Rows(X[:n], labels, X[n:], y[n:])
+
+    return make
+
+
+def curves(name: str, share: float, one_sided: bool = False) -> Callable[[int], Rows]:
+    """scikit-learn's moons or circles, with the powers of their features up to degree 3; 300 training rows."""
+
+    def make(seed: int) -> Rows:
+        from sklearn import datasets
+        from sklearn.preprocessing import PolynomialFeatures
+
+        rng = np.random.default_rng((seed, 12))
+        draw = {"moons": datasets.make_moons, "circles": datasets.make_circles}[name]
+        X, y = draw(1300, noise=0.15, random_state=seed)
+        X = PolynomialFeatures(3, include_bias=False).fit_transform(X)
+        wrong = (rng.random(300) < share) & ((y[:300] == 1) | (not one_sided))
+        return Rows(X[:300], np.where(wrong, 1 - y[:300], y[:300]), X[300:], y[300:])
+
+    return make
+
+
+def faces(share: float, people: int = 15) -> Callable[[int], Rows]:
+    """Smooth pictures of 16 x 16 pixels, 12 of each of several people for training and 20 for testing, under changing light."""
+
+    def make(seed: int) -> Rows:
+        from scipy.ndimage import gaussian_filter
+
+        rng = np.random.default_rng((seed, 13))
+        each = 32
+        common = gaussian_filter(rng.normal(size=(16, 16)), 2)
+        persons = common + 0.7 * gaussian_filter(rng.normal(size=(people, 16, 16)), (0, 1.5, 1.5))
+        light = rng.normal(size=(people * each, 1, 1)) * np.linspace(-1, 1, 16)
+        y = np.repeat(np.arange(people), each)
+        X = persons[y] / persons.std() + 0.7 * light + 0.8 * rng.normal(size=(len(y), 16, 16))
+        train = np.arange(len(y)) % each < 12
+        X = X.reshape(len(y), -1)
+        return Rows(X[train], _wrong(y[train], share, rng, False), X[~train], y[~train])
+
+    return make
+
+
+def words(share: float) -> Callable[[int], Rows]:
+    """Counts of 400 words, Zipf distributed, in 600 short texts of 5 topics."""
+
+    def make(seed: int) -> Rows:
+        rng = np.random.default_rng((seed, 14))
+        topics = rng.dirichlet(0.3 / np.arange(1, 401) ** 0.7, size=5) + 0.8 / np.arange(1, 401) / 6
+        topics /= topics.sum(axis=1, keepdims=True)
+        y = rng.integers(0, 5, 2600)
+        X = np.array([rng.multinomial(30, topics[label]) for label in y]).astype(float)
+        return Rows(X[:600], _wrong(y[:600], share, rng, False), X[600:], y[600:])
+
+    return make
+
+
+def friedman(share: float) -> Callable[[int], Rows]:
+    """scikit-learn's first Friedman problem, with squares and products of its 10 features; a share of the targets is raised."""
+
+    def make(seed: int) -> Rows:
+        from sklearn.datasets import make_friedman1
+        from sklearn.preprocessing import PolynomialFeatures
+
+        rng = np.random.default_rng((seed, 15))
+        X, y = make_friedman1(1400, 10, noise=1.0, random_state=seed)
+        X = PolynomialFeatures(2, include_bias=False).fit_transform(X)
+        return Rows(X[:400], _wrong(y[:400], share, rng, True), X[400:], y[400:])
+
+    return make
+
+
+def houses(share: float) -> Callable[[int], Rows]:
+    """Prices, capped at 5: skewed features of different units, errors in proportion to the price; a share is divided by 10."""
+
+    def make(seed: int) -> Rows:
+        rng = np.random.default_rng((seed, 16))
+        n = 1600
+        income = rng.lognormal(1.2, 0.45, n)
+        age, rooms = rng.uniform(1, 52, n), rng.lognormal(1.6, 0.3, n)
+        people = rng.lognormal(7, 0.8, n)
+        north, east = rng.uniform(32, 42, n), rng.uniform(-124, -114, n)
+        coast = np.abs(north - 36 + 0.8 * (east + 119))
+        X = np.column_stack([income, age, rooms, people, rooms / 4 + 0.2 * rng.normal(size=n), north, east, coast])
+        clean = np.clip(0.35 * income + 0.01 * age - 0.1 * coast + 0.1 * rooms + 0.5, 0.15, None)
+        y = np.minimum(clean * np.exp(0.3 * rng.normal(size=n)), 5.0)
+        train = np.where(rng.random(600) < share, y[:600] / 10, y[:600])
+        return Rows(X[:600], train, X[600:], y[600:])
+
+    return make
+
+
+def correlated(kind: str, n: int = 120, d: int = 100) -> Callable[[int], Rows]:
+    """Features whose neighbours are correlated, all with small coefficients; clean, with heavy tails or wrong targets."""
+
+    def make(seed: int) -> Rows:
+        rng = np.random.default_rng((seed, 17))
+        X = np.cumsum(rng.normal(size=(n + 500, d)), axis=1) / np.sqrt(d) + 0.3 * rng.normal(size=(n + 500, d))
+        clean = X @ rng.normal(size=d) / np.sqrt(d)
+        noise = rng.standard_t(2, size=n + 500) if kind == "tails" else rng.normal(size=n + 500)
+        y = clean + 0.3 * clean.std() * noise
+        labels = _wrong(y[:n], 0.1 if kind == "wrong" else 0.0, rng, True)
+        return Rows(X[:n], labels, X[n:], clean[n:])
+
+    return make
+
+
+def marks(kind: str) -> Callable[[int], Rows]:
+    """Whole numbers: visits, with a variance that grows with their mean, or stars from 1 to 5; the test targets are the means."""
+
+    def make(seed: int) -> Rows:
+        rng = np.random.default_rng((seed, 18))
+        X = rng.normal(size=(1200, 8))
+        mean = X @ rng.normal(size=8) / np.sqrt(8)
+        if kind == "visits":
+            clean = np.exp(1 + 0.8 * mean)
+            y = rng.poisson(clean * rng.gamma(2, 0.5, 1200)).astype(float)
+        else:
+            clean = np.clip(3.5 + mean, 1, 5)
+            y = np.clip(np.round(clean + 0.5 * rng.normal(size=1200)), 1, 5)
+        return Rows(X[:500], y[:500], X[500:], clean[500:])
+
+    return make
+
+
+def group(height: int, width: int, kind: str = "clean", amount: float = 4.0) -> Callable[[int], Matrix]:
+    """A matrix with a real group: rows and columns whose entries are all higher, besides dirt of the given kind."""
+
+    def make(seed: int) -> Matrix:
+        rng = np.random.default_rng((seed, 19))
+        truth = low_rank(rng, 150, 120, 2)
+        truth[:height, :width] += amount
+        X = truth + 0.1 * rng.normal(size=truth.shape) + dirt(kind, truth.shape, 1.0, rng)
+        seen = rng.random(truth.shape) < 0.5
+        return Matrix(np.where(seen, X, np.nan), truth, ~seen)
 
     return make
 
@@ -297,59 +458,92 @@ METRO = "traffic/Hangzhou_tensor.mat"
 
 SETS = [
     DataSet("matrix, clean", "completion", False, False, synthetic("clean")),
-    DataSet("matrix, clean, rank 8", "completion", False, True, synthetic("clean", 8)),
+    DataSet("matrix, clean, rank 8", "completion", False, False, synthetic("clean", 8)),
     DataSet("matrix, scattered 5 %", "completion", True, False, synthetic("scattered 5")),
-    DataSet("matrix, scattered 20 %", "completion", True, True, synthetic("scattered 20")),
+    DataSet("matrix, scattered 20 %", "completion", True, False, synthetic("scattered 20")),
     DataSet("matrix, scattered 40 %", "completion", True, False, synthetic("scattered 40")),
-    DataSet("matrix, one-sided 10 %", "completion", True, True, synthetic("one-sided 10")),
+    DataSet("matrix, one-sided 10 %", "completion", True, False, synthetic("one-sided 10")),
     DataSet("matrix, one-sided 30 %", "completion", True, False, synthetic("one-sided 30")),
-    DataSet("matrix, rows 15 %", "completion", True, True, synthetic("rows 15")),
+    DataSet("matrix, rows 15 %", "completion", True, False, synthetic("rows 15")),
     DataSet("matrix, block 8 %", "completion", True, False, synthetic("block 8")),
-    DataSet("matrix, heavy tails", "completion", True, True, synthetic("tails")),
+    DataSet("matrix, heavy tails", "completion", True, False, synthetic("tails")),
     DataSet("matrix, counts", "completion", False, False, synthetic("counts")),
-    DataSet("matrix, steps", "completion", False, True, synthetic("steps")),
+    DataSet("matrix, steps", "completion", False, False, synthetic("steps")),
     DataSet("ratings", "completion", False, False, ratings("clean"), ML),
-    DataSet("ratings, scattered 5 %", "completion", True, True, ratings("scattered 5"), ML),
-    DataSet("traffic", "completion", False, True, holes(traffic, "clean"), TRAFFIC),
+    DataSet("ratings, scattered 5 %", "completion", True, False, ratings("scattered 5"), ML),
+    DataSet("traffic", "completion", False, False, holes(traffic, "clean"), TRAFFIC),
     DataSet("traffic, scattered 5 %", "completion", True, False, holes(traffic, "scattered 5"), TRAFFIC),
-    DataSet("traffic, block holes", "completion", False, True, holes(traffic, "clean", 24), TRAFFIC),
+    DataSet("traffic, block holes", "completion", False, False, holes(traffic, "clean", 24), TRAFFIC),
     DataSet("temperature", "completion", False, False, holes(temperature, "clean"), TEMPERATURE),
-    DataSet("temperature, one-sided 10 %", "completion", True, True, holes(temperature, "one-sided 10"), TEMPERATURE),
+    DataSet("temperature, one-sided 10 %", "completion", True, False, holes(temperature, "one-sided 10"), TEMPERATURE),
     DataSet("metro", "completion", False, False, holes(metro, "clean"), METRO),
-    DataSet("metro, scattered 5 %", "completion", True, True, holes(metro, "scattered 5"), METRO),
+    DataSet("metro, scattered 5 %", "completion", True, False, holes(metro, "scattered 5"), METRO),
     DataSet("components, clean, rank 3", "components", False, False, components("clean", 3)),
-    DataSet("components, one-sided 20 %, rank 3", "components", True, True, components("one-sided 20", 3)),
+    DataSet("components, one-sided 20 %, rank 3", "components", True, False, components("one-sided 20", 3)),
     DataSet("components, one-sided 30 %, rank 10", "components", True, False, components("one-sided 30", 10)),
-    DataSet("components, one-sided 40 %, rank 3", "components", True, True, components("one-sided 40", 3)),
+    DataSet("components, one-sided 40 %, rank 3", "components", True, False, components("one-sided 40", 3)),
     DataSet("components, scattered 20 %, rank 10", "components", True, False, components("scattered 20", 10)),
-    DataSet("components, rows 15 %, rank 3", "components", True, True, components("rows 15", 3)),
+    DataSet("components, rows 15 %, rank 3", "components", True, False, components("rows 15", 3)),
     DataSet("components, block 8 %, rank 3", "components", True, False, components("block 8", 3)),
-    DataSet("components, heavy tails, rank 3", "components", True, True, components("tails", 3)),
+    DataSet("components, heavy tails, rank 3", "components", True, False, components("tails", 3)),
     DataSet("components, video", "components", True, False, video),
     DataSet("regression, clean", "regression", False, False, linear("clean")),
-    DataSet("regression, one-sided 10 %", "regression", True, True, linear("one-sided 10")),
+    DataSet("regression, one-sided 10 %", "regression", True, False, linear("one-sided 10")),
     DataSet("regression, one-sided 30 %", "regression", True, False, linear("one-sided 30")),
-    DataSet("regression, one-sided 40 %", "regression", True, True, linear("one-sided 40")),
+    DataSet("regression, one-sided 40 %", "regression", True, False, linear("one-sided 40")),
     DataSet("regression, scattered 40 %", "regression", True, False, linear("scattered 40")),
-    DataSet("regression, cluster 10 %", "regression", True, True, linear("cluster 10")),
+    DataSet("regression, cluster 10 %", "regression", True, False, linear("cluster 10")),
     DataSet("regression, rows 30 %", "regression", True, False, linear("rows 30")),
-    DataSet("regression, heavy tails", "regression", True, True, linear("tails")),
+    DataSet("regression, heavy tails", "regression", True, False, linear("tails")),
     DataSet("regression, 200 x 300, one-sided 10 %", "regression", True, False, linear("one-sided 10", 200, 300)),
-    DataSet("regression, counts", "regression", False, True, linear("counts", 500, 10)),
+    DataSet("regression, counts", "regression", False, False, linear("counts", 500, 10)),
     DataSet("diabetes", "regression", False, False, bundled("diabetes")),
-    DataSet("diabetes, one-sided 20 %", "regression", True, True, bundled("diabetes", 0.2)),
+    DataSet("diabetes, one-sided 20 %", "regression", True, False, bundled("diabetes", 0.2)),
     DataSet("breast cancer", "classification", False, False, bundled("breast_cancer")),
-    DataSet("breast cancer, 10 % wrong", "classification", True, True, bundled("breast_cancer", 0.1)),
+    DataSet("breast cancer, 10 % wrong", "classification", True, False, bundled("breast_cancer", 0.1)),
     DataSet("breast cancer, 30 % wrong", "classification", True, False, bundled("breast_cancer", 0.3)),
-    DataSet("wine, 20 % wrong", "classification", True, True, bundled("wine", 0.2)),
+    DataSet("wine, 20 % wrong", "classification", True, False, bundled("wine", 0.2)),
     DataSet("iris, 20 % wrong", "classification", True, False, bundled("iris", 0.2)),
-    DataSet("digits, 20 % wrong", "classification", True, True, bundled("digits", 0.2)),
+    DataSet("digits, 20 % wrong", "classification", True, False, bundled("digits", 0.2)),
     DataSet("half planes, 40 % wrong", "classification", True, False, half_planes(0.4)),
-    DataSet("half planes, 30 % of one class wrong", "classification", True, True, half_planes(0.3, one_sided=True)),
+    DataSet("half planes, 30 % of one class wrong", "classification", True, False, half_planes(0.3, one_sided=True)),
     DataSet("a9a", "classification", False, False, libsvm("a9a.gz", 0.0), "libsvm/a9a.gz"),
-    DataSet("a9a, 20 % wrong", "classification", True, True, libsvm("a9a.gz", 0.2), "libsvm/a9a.gz"),
-    DataSet("w8a", "classification", False, True, libsvm("w8a.gz", 0.0), "libsvm/w8a.gz"),
+    DataSet("a9a, 20 % wrong", "classification", True, False, libsvm("a9a.gz", 0.2), "libsvm/a9a.gz"),
+    DataSet("w8a", "classification", False, False, libsvm("w8a.gz", 0.0), "libsvm/w8a.gz"),
     DataSet("w8a, 10 % wrong", "classification", True, False, libsvm("w8a.gz", 0.1), "libsvm/w8a.gz"),
     DataSet("photograph, buildings", "image", True, False, photograph("china.jpg", (120, 220))),
-    DataSet("photograph, flower", "image", True, True, photograph("flower.jpg", (120, 220))),
+    DataSet("photograph, flower", "image", True, False, photograph("flower.jpg", (120, 220))),
+    DataSet("matrix, real group of 4 %", "completion", False, False, group(30, 24)),
+    DataSet("matrix, real group of 5 %, taller", "completion", False, True, group(60, 15, amount=3.0)),
+    DataSet("matrix, real group of 3 %, scattered 5 %", "completion", True, True, group(27, 20, "scattered 5")),
+    DataSet("matrix, rows 10 %", "completion", True, True, synthetic("rows 10")),
+    DataSet("friedman", "regression", False, True, friedman(0.0)),
+    DataSet("friedman, one-sided 20 %", "regression", True, True, friedman(0.2)),
+    DataSet("houses", "regression", False, True, houses(0.0)),
+    DataSet("houses, 15 % divided by 10", "regression", True, True, houses(0.15)),
+    DataSet("correlated features", "regression", False, True, correlated("clean")),
+    DataSet("correlated features, heavy tails", "regression", True, True, correlated("tails")),
+    DataSet("correlated features, 10 % wrong", "regression", True, True, correlated("wrong")),
+    DataSet("visits", "regression", False, True, marks("visits")),
+    DataSet("stars", "regression", False, True, marks("stars")),
+    DataSet("4 classes, 30 % wrong", "classification", True, True, generated(4, 0.3)),
+    DataSet("8 classes", "classification", False, True, generated(8, 0.0)),
+    DataSet("8 classes, 10 % wrong", "classification", True, True, generated(8, 0.1)),
+    DataSet("5 classes, 30 % the next class", "classification", True, True, generated(5, 0.3, "next")),
+    DataSet("3 classes, 40 % of one wrong", "classification", True, True, generated(3, 0.4, "one class")),
+    DataSet("moons, 20 % wrong", "classification", True, True, curves("moons", 0.2)),
+    DataSet("circles, 30 % of one class wrong", "classification", True, True, curves("circles", 0.3, one_sided=True)),
+    DataSet("faces, 15 people", "classification", False, True, faces(0.0)),
+    DataSet("faces, 15 people, 20 % wrong", "classification", True, True, faces(0.2)),
+    DataSet("words, 5 topics, 20 % wrong", "classification", True, True, words(0.2)),
+    DataSet("a9a, test file", "classification", False, True, libsvm("a9a.t.gz", 0.0), "libsvm/a9a.t.gz"),
+    DataSet("a9a, test file, 30 % wrong", "classification", True, True, libsvm("a9a.t.gz", 0.3), "libsvm/a9a.t.gz"),
+    DataSet(
+        "a9a, test file, 20 % of one class wrong",
+        "classification",
+        True,
+        True,
+        libsvm("a9a.t.gz", 0.2, one_sided=True),
+        "libsvm/a9a.t.gz",
+    ),
 ]

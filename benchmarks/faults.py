@@ -34,7 +34,7 @@ from condgrad.driver.trace import COLUMNS
 from condgrad.solvers import METHODS
 from condgrad.storage import archive
 
-RUNS, QUICK = 200, 13
+RUNS, QUICK = 200, 8
 FAULTS = ("any moment", "in a write", "full disk", "read-only folder")
 TIMES = ("seconds", "cpu", "wall")
 TOO_LONG = 300.0

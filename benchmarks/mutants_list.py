@@ -810,8 +810,9 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("reports.append(Inexact(error, sentence))", "reports.append(Inexact(0.0, sentence))", "an error of 0"),
     ],
     "domains/combinators/_combination.py": [
-        ("return -value, (value * u - v) / length", "return -value, (v - value * u) / length", "a gradient of the other sign"),
-        ("np.resize(chosen, new.shape[1])", "np.resize(everything, new.shape[1])", "vertices of one term given to all terms"),
+        ("return (v @ first) * first - v", "return v - (v @ first) * first", "a gradient of the other sign"),
+        ("np.resize(np.arange(len(parts)), new.shape[1])", "np.zeros(new.shape[1], int)",
+         "the vertices of all terms are those of one"),
         ("if distance <= room:", "if distance <= 1e3 * room:", "points far outside are members"),
     ],
     "domains/combinators/half_space_cut.py": [

@@ -24,6 +24,7 @@ from distributed import Client, LocalCluster
 from condgrad.distributed import EntryFolder, Loader, RowFolder, Sharded, ShardedCompletion, ShardedSum, ShardError
 from condgrad.distributed.cluster import Cluster
 from condgrad.distributed.folders import batches
+from condgrad.distributed.held import dealt
 
 SHAPE = (40, 30)
 LOSSES = {entry.name: entry.factory() for entry in cg.objectives.LOSSES.values()}
@@ -548,6 +549,31 @@ def test_a_closed_client_and_a_cluster_without_workers_are_named() -> None:
         ShardedSum(samples()[:2], cg.Huber(), client=empty, timeout=0.2)
     with pytest.raises(ShardError, match=r"the client is closed\. Keep it open"):
         ShardedSum(samples()[:2], cg.Huber(), client=empty)
+
+
+def test_shards_stay_with_their_owners_unless_these_are_gone_or_have_too_many() -> None:
+    assert dealt([""] * 5, ["a", "b"]) == ["a", "a", "a", "b", "b"]
+    assert dealt(["a", "a", "a", "b", "b"], ["b", "c"]) == ["b", "c", "c", "b", "b"]
+    assert dealt(["a", "a", "a", "a"], ["a", "b"]) == ["a", "a", "b", "b"]
+    assert dealt(["b", "a"], ["a", "b", "c"]) == ["b", "a"]
+
+
+def slow_place(shard: Any, slow: str) -> str:
+    """Return the address of the worker; takes time on one of them."""
+    from distributed import get_worker
+
+    time.sleep(0.1 * (get_worker().address == slow))
+    return str(get_worker().address)
+
+
+def test_shards_do_not_move_to_idle_workers(cluster: Any, client: Any) -> None:
+    """Dask moves data to workers that have nothing to do, and that traffic would grow with the entries."""
+    workers(cluster, client, 2)
+    F = ShardedCompletion(entries(), SHAPE, client=client, shards=16)
+    F.value(point(3))
+    places = client.who_has(F.pattern.shards())
+    owners = [places[shard.key][0] for shard in F.pattern.shards()]
+    assert F.pattern.each(slow_place, last=(owners[0],)) == owners
 
 
 def test_more_workers_give_the_same_bits(cluster: Any, client: Any, undisturbed: Any) -> None:

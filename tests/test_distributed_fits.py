@@ -29,6 +29,7 @@ pytest.importorskip("distributed")
 from distributed import Client, LocalCluster, Security
 
 from condgrad.distributed import EntryFolder, Loader, ShardedCompletion, ShardError
+from condgrad.distributed import cluster as distributed_cluster
 from condgrad.distributed.cluster import Cluster
 from condgrad.learn.completion import sharded
 from condgrad.learn.completion.sharded import OnWorkers
@@ -274,21 +275,28 @@ def test_ctrl_c_frees_the_memory_of_the_workers(client: Any, monkeypatch: Any) -
     assert caught.tb
 
 
-def test_a_hung_worker_is_given_up_and_its_shards_are_named(client: Any) -> None:
-    F = ShardedCompletion(Loader(some, 2, SHAPE), client=client, timeout=1.0)
-    pids = list(client.run(os.getpid).values())
-    x = cg.LowRank([[1.0]] * SHAPE[0], [[1.0]] * SHAPE[1])
-    expected = F.value(x)
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+def test_a_hung_worker_is_given_up_and_its_shards_are_named(client: Any, monkeypatch: Any) -> None:
+    """Of two workers one hangs: while it computes, and while an array is sent to it, which Dask gives up after 30 s."""
+    F = ShardedCompletion(Loader(some, 2, SHAPE), client=client)
+    point = [cg.LowRank([[number]] * SHAPE[0], [[1.0]] * SHAPE[1]) for number in (1.0, 2.0, 3.0)]
+    expected = F.value(point[0])
+    hung = client.who_has(F.pattern.shards())[F.pattern.shards()[1].key][0]
+    pid = client.run(os.getpid, workers=[hung])[hung]
+    F.pattern.cluster.timeout = 2.0
+    os.kill(pid, signal.SIGSTOP)
     try:
-        with pytest.raises(ShardError, match=r"^Shards 0, 1 gave no answer within 1 s: restart the workers that hang"):
-            F.value(cg.LowRank([[2.0]] * SHAPE[0], [[1.0]] * SHAPE[1]))
+        for x, inline in ((point[1], 2**16), (point[2], 0)):
+            monkeypatch.setattr(distributed_cluster, "MAX_INLINE", inline)
+            begun = time.monotonic()
+            with pytest.raises(
+                ShardError, match="^Shard 1 gave no answer within 2 s: restart the workers that hang or"
+            ):
+                F.value(x)
+            assert time.monotonic() < begun + 10
     finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
     F.pattern.cluster.timeout = None
-    assert F.value(cg.LowRank([[1.0]] * SHAPE[0], [[1.0]] * SHAPE[1])) == expected
+    assert F.value(point[0]) == expected
 
 
 def test_a_full_disk_of_a_worker_is_one_sentence_that_names_the_file(client: Any, tmp_path: Path) -> None:

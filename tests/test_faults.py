@@ -1,4 +1,4 @@
-"""The fault campaign in its short form: one run of each method, killed and resumed, the same to the bit."""
+"""The fault campaign in its short form: each kind of fault twice, killed and resumed, the same to the bit."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def test_killed_runs_go_on_bit_for_bit(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "faults.json").read_text(encoding="utf-8"))["rows"]
-    assert sum(row["kills"] for row in rows) >= 10
+    assert sum(row["kills"] for row in rows) >= 8
     assert all(row["same iterates"] and row["same end"] for row in rows)
     assert any(row["resumed from"] > 0 for row in rows)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.defaults_data import group
 
 from condgrad.learn import RobustCompletion
 from condgrad.learn.completion import pursuit
@@ -52,6 +53,13 @@ def test_a_real_group_of_rows_is_no_block_of_wrong_entries() -> None:
     assert np.linalg.norm(model.fill("nothing") - truth) < 0.05 * np.linalg.norm(truth)
 
 
+def test_a_real_group_of_four_percent_is_predicted_and_kept() -> None:
+    """The squared loss predicted its held-out entries; they were outliers for the pursuit, which has a smaller rank."""
+    data = group(30, 24)(0)
+    found = RobustCompletion().fit(data.X).fill("nothing")
+    assert np.linalg.norm((found - data.truth)[data.test]) < 0.05 * np.linalg.norm(data.truth[data.test])
+
+
 def test_a_given_radius_leaves_the_pursuit_out() -> None:
     """The fit from the pursuit is in no ball: its nuclear norm replaced the given radius."""
     model = RobustCompletion(radius=20.0, average=False).fit(raised(one_sided)[1])
@@ -84,10 +92,14 @@ def test_a_start_needs_clean_errors_or_a_much_smaller_median() -> None:
     assert prefers(gross, 3, other(fewer)) and not prefers(gross, 4, other(fewer))
     part = rng.random(2000)
     block = np.where(part < 0.08, 50.0, noise)
-    assert prefers(block, 2, other(noise)) and not prefers(block, 3, other(noise))
-    assert not prefers(block, 2, other(noise, rank=None))
-    many = np.where(part < 0.12, 50.0, noise)
-    assert not prefers(many, 2, other(noise))  # too many entries for a block of wrong ones
+    spread = np.where(part < 0.08, 15 * noise, noise)  # values of a block of which only the mean can be predicted
+    assert prefers(block, 2, other(spread)) and not prefers(block, 3, other(spread))
+    assert not prefers(block, 2, other(spread, rank=None))
+    assert not prefers(block, 2, other(noise))  # all of them are predicted: a real group
+    assert not prefers(block, 2, other(np.where(part < 0.04, noise, spread)))  # or half of them
+    noise = noise[np.abs(noise) < 2.9]  # without the normal tail, of errors that are neither ordinary nor gross
+    few = np.arange(len(noise)) < 8
+    assert prefers(np.where(few, 50.0, noise), 2, other(noise))  # too few for a group
     # a fit with a smaller mean of the errors explains the tail of the data
     assert not prefers(0.3 * tail * np.abs(tail), 3, other(tail))
 

@@ -170,14 +170,15 @@ def test_measured_rows_of_a_warm_start(papers: cg.Problem) -> None:
         assert all(np.isfinite(row.mapping) == measure for row in warm) and len(warm) == 4
 
 
-@pytest.mark.parametrize("cut", [-7, -4, -1, 0, 2])
 @pytest.mark.parametrize("asked", [{}, {"smoothness": "estimate"}, {"measure": True}, {"method": "ncgs-vr"}], ids=str)
-def test_a_run_that_is_resumed_in_its_warm_start_is_the_same_run(cut: int, asked: Any, tmp_path: Path) -> None:
+def test_a_run_that_is_resumed_in_its_warm_start_is_the_same_run(asked: Any, tmp_path: Path) -> None:
     asked = {"warm_start": 8, "max_steps": 4, "tol": 1e-300, **asked}  # 1e-12 may be reached sooner
-    whole = Walk("completion", tmp_path / "c", (cut,), **asked)
-    resumed = Walk("completion", tmp_path / f"c-{cut}", resume=True, **asked)
-    assert len(resumed.iterates) == 4 - cut
-    resumed.same_as(whole)
+    cuts = (-7, -4, -1, 0, 2)
+    whole = Walk("completion", tmp_path / "c", cuts, **asked)
+    for cut in cuts:
+        resumed = Walk("completion", tmp_path / f"c-{cut}", resume=True, **asked)
+        assert len(resumed.iterates) == 4 - cut
+        resumed.same_as(whole)
 
 
 def test_a_checkpoint_of_another_warm_start_is_refused(tmp_path: Path) -> None:

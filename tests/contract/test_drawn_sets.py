@@ -58,6 +58,29 @@ def test_sums_with_curved_sets_contain_their_vertices(combine, second, n):
     assert not domain.contains(vertex - 1e-6 * g / np.linalg.norm(g))
 
 
+@pytest.mark.parametrize(
+    ("curved", "edged", "direction"),
+    [
+        (cg.LpBall(5, 3.0), cg.LinfBall(5, 0.5), [0, 1, -2, -1, 0]),
+        (cg.LpBall(8, 3.0), cg.Permutahedron(np.arange(8) / 2), [-1, 1, -2, 0, -1, -1, 2, -1]),
+        (cg.Ellipsoid(np.linspace(0.5, 3.0, 8)), cg.CappedSimplex(np.full(8, 0.7), 1.2), [1, -2, -2, -2, 1, -1, 2, -2]),
+        (
+            cg.Ellipsoid(np.linspace(0.5, 3.0, 12)),
+            cg.KSparsePolytope(12, 2),
+            [2, 2, 2, -2, -2, -1, -2, -2, 2, 1, 0, -2],
+        ),
+        (cg.Ellipsoid(np.linspace(0.5, 3.0, 100)), cg.L1Ball(100), [1, -2, 0, 2] * 25),
+        (cg.L2Ball(6, 1e-9), cg.L1Ball(6, 1e-8), [-2, -2, 0, -1, 0, 1]),
+    ],
+)
+def test_sums_of_a_curved_set_and_one_with_edges_know_the_points_of_their_edges(curved, edged, direction):
+    """At a tie the one answers with a point of a curved boundary, the other one with an end of an edge."""
+    domain, g = cg.MinkowskiSum(curved, edged), np.array(direction, dtype=float)
+    vertex, step = domain.lmo(g), domain.max_norm * g / np.linalg.norm(g)
+    assert domain.contains(vertex) and domain.contains(vertex - 0.5e-9 * step)
+    assert not domain.contains(vertex - 2e-9 * step)
+
+
 def test_a_set_of_one_point_has_a_tolerance_relative_to_the_point():
     domain = cg.Polytope(lower=[-0.3], upper=[-0.3])
     assert domain.contains(np.array([-0.3 * (1 + 1e-10)])) and not domain.contains(np.array([-0.3 * (1 + 1e-8)]))

@@ -312,10 +312,31 @@ def test_a_full_decomposition_gives_the_projection(domain, size):
     assert 0 <= prox.gap <= 1e-9 * (1 + size) * domain.trace * np.sqrt(max(domain.shape)) + 1e-12
 
 
-def test_who_takes_a_full_decomposition():
-    inner = cg.Spectral(full_below=10)
-    narrow, wide = np.zeros((25, 2)), np.zeros((25, 5))
-    z = np.zeros
-    assert inner.takes_full_svd(z((10, 160)), narrow) and not inner.takes_full_svd(z((10, 161)), narrow)
-    assert not inner.takes_full_svd(z((11, 11)), narrow[:, :1]) and inner.takes_full_svd(z((25, 25)), wide)
-    assert not inner.takes_full_svd(z((31, 31)), z((31, 31))) and not cg.Spectral().takes_full_svd(z((2, 2)), z((2, 2)))
+def test_when_a_prox_decomposes_its_matrix():
+    """After as many passes as take the predicted work of the decomposition.
+
+    At once if z is small or the block wide; never if z is too large or the solver does not allow it.
+    """
+    inner, narrow, z = cg.Spectral(full_below=600), np.zeros((600, 16)), np.zeros
+    passes = [inner.passes_before_decomposition(z((n, n)), narrow) for n in (30, 100, 200, 400, 600, 601)]
+    assert passes[:2] == [0, 0] and 1 <= passes[2] <= 4 and passes[2] < passes[3] < passes[4] < passes[5] == np.inf
+    assert inner.passes_before_decomposition(z((200, 200)), np.zeros((200, 80))) == 0
+    assert inner.passes_before_decomposition(z((600, 2400)), narrow) < np.inf
+    assert inner.passes_before_decomposition(z((600, 2401)), narrow) == np.inf
+    assert cg.Spectral().passes_before_decomposition(z((2, 2)), z((2, 2))) == np.inf
+
+
+@pytest.mark.parametrize("shape", [(90, 70), (70, 90)])
+def test_a_decomposition_after_passes_finds_what_they_miss(shape):
+    """The warm block is orthogonal to all that the projection keeps."""
+    rng = np.random.default_rng(0)
+    left, right = (np.linalg.qr(rng.standard_normal((n, 70)))[0] for n in shape)
+    z = (left * np.geomspace(1.0, 1e-3, 70)) @ right.T
+    domain, u = cg.NuclearBall(shape, 1.0), np.zeros(shape)
+    memory = right[:, 40:56]
+    exact = domain.project(z)
+    found = {
+        below: cg.Spectral(1, full_below=below).solve(domain, -z, u, 1.0, absolute(1e-9), memory) for below in (0, 90)
+    }
+    assert np.linalg.norm(found[0].point - exact) > 0.1
+    assert np.linalg.norm(found[90].point - exact) <= 1e-9 and found[90].gap <= 1e-9

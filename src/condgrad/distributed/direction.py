@@ -55,7 +55,7 @@ class ShardedSlopes:
     def __init__(self, pattern: ShardedPattern, factors: Factors):
         self.pattern, self.factors = pattern, factors
         cluster = pattern.cluster
-        found = cluster.results(lambda: cluster.map(shards.numbers_of, self.futures()))
+        found = cluster.results(lambda: cluster.map(shards.numbers_of, self.futures(), workers=pattern.held.owners))
         self.value, self.product, self.norm2 = (fsum(numbers) for numbers in zip(*found, strict=True))
 
     def futures(self) -> list[Future]:

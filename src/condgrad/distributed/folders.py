@@ -24,7 +24,7 @@ import numpy as np
 from condgrad import checks
 from condgrad.data.delimited import role
 from condgrad.distributed.cluster import Cluster, Future, unfinished
-from condgrad.distributed.shards import ShardError, explain, load
+from condgrad.distributed.shards import ShardError, explain
 from condgrad.distributed.sources import Build, Loader, Opened, balanced, default_shards
 from condgrad.runtime.extras import needed_for
 from condgrad.storage.atomic import replacing
@@ -175,8 +175,11 @@ class Partitioned:
         self.folder, self.files, self.n_shards, self.shape, self.names = folder, files, n_shards, shape, names
         self.remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
-    def submit(self, cluster: Cluster, number: int, build: Build, worker: str) -> Future:
-        return cluster.submit(load, number, partial(read_parts, self.folder, self.files), build)
+    def submit(
+        self, cluster: Cluster, numbers: Sequence[int], build: Build, workers: Sequence[str]
+    ) -> Sequence[Future]:
+        read = partial(read_parts, self.folder, self.files)
+        return Loader(read, self.n_shards).submit(cluster, numbers, build, workers)
 
 
 @dataclass(frozen=True)

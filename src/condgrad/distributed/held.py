@@ -8,11 +8,11 @@ from typing import Any, final
 
 import numpy as np
 
-from condgrad.distributed.cluster import Cluster, Future, Held, lost, unfinished
+from condgrad.distributed.cluster import Cluster, Future, Held, LateError, lost, named, no_answer, unfinished
 from condgrad.distributed.shards import ShardError
 from condgrad.distributed.sources import Build, Opened
 
-FAN_IN = 8
+FAN_IN = 4
 """Number of arrays that one task adds up."""
 
 
@@ -30,10 +30,25 @@ class Shards(ABC):
     def __init__(self, cluster: Cluster, n_shards: int):
         self.cluster, self.n_shards = cluster, n_shards
         self._futures: Held = [None] * n_shards
+        self._places: list[str | None] = [None] * n_shards
+
+    @property
+    @abstractmethod
+    def owners(self) -> list[str]:
+        """The worker of each shard, as of the cluster's last look for workers."""
 
     @abstractmethod
+    def _make(self, numbers: Sequence[int]) -> Sequence[Future]:
+        """Start to make the objects of these shards, each on its owner."""
+
     def futures(self) -> list[Future]:
-        """Return the objects; those that are lost are made again."""
+        """Return the objects; those that are lost, or whose owner is another one now, are made again."""
+        owners = self.owners
+        missing = [i for i, future in enumerate(self._futures) if lost(future) or self._places[i] != owners[i]]
+        if missing:
+            for i, future in zip(missing, self._make(missing), strict=True):
+                self._futures[i], self._places[i] = future, owners[i]
+        return [future for future in self._futures if future is not None]
 
     def each(
         self,
@@ -87,8 +102,11 @@ class Shards(ABC):
             parts = self.start(function, by_shard, common, last, held, only)
             if self.cluster.timeout is not None:  # to name those that are late; else what was added is freed at once
                 leaves[:] = parts
+            owners = self.owners if only is None else [self.owners[i] for i in only]
             while len(parts) > 1:
-                parts = [self.cluster.submit(added, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+                groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
+                owners = owners[::FAN_IN]
+                parts = self.cluster.map(added, groups, workers=owners)
             return parts
 
         return self.cluster.results(start, lambda _: unfinished(leaves, only if leaves else ()))[0]
@@ -97,13 +115,22 @@ class Shards(ABC):
         self, function: Any, by_shard: Any, common: Any, last: Any, held: Any, only: Sequence[int] | None
     ) -> list[Future]:
         """Submit a task for each shard; the arguments are those of :meth:`each`."""
-        shards, parts = self.futures(), held()
+        shards, parts, owners = self.futures(), held(), self.owners
+        numbers = range(self.n_shards) if only is None else only
         if only is not None:
-            shards, parts = [shards[i] for i in only], [[part[i] for i in only] for part in parts]
-        many = len(shards)
-        local = [self.cluster.send(blocks) for blocks in by_shard]
-        shared = [[block] * many for block in self.cluster.send(common, copies=many)]
-        return self.cluster.map(function, shards, *local, *shared, *([argument] * many for argument in last), *parts)
+            shards, owners = [shards[i] for i in only], [owners[i] for i in only]
+            parts = [[part[i] for i in only] for part in parts]
+        if not shards:
+            return []
+        try:
+            local = [self.cluster.send(blocks, owners) for blocks in by_shard]
+            shared = self.cluster.share(common, sorted(set(owners), key=owners.index))
+        except LateError as late:
+            there = [i for i, owner in zip(numbers, owners, strict=True) if owner in late.workers]
+            raise ShardError(no_answer(named(there), self.cluster.timeout)) from None
+        everywhere = [[known[owner] for owner in owners] for known in shared]
+        constant = ([argument] * len(owners) for argument in last)
+        return self.cluster.map(function, shards, *local, *everywhere, *constant, *parts, workers=owners)
 
 
 @final
@@ -128,31 +155,33 @@ class HeldShards(Shards):
         super().__init__(cluster, opened.n_shards)
         self._opened, self._build = opened, build
         self._expected: tuple[Any, ...] | None = None
+        self._owners: list[str] = []
+
+    @property
+    def owners(self) -> list[str]:
+        self._owners = dealt(self._owners or [""] * self.n_shards, self.cluster.workers())
+        return self._owners
 
     def summarise(self, function: Callable[..., Any], *last: Any) -> tuple[Any, ...]:
         """Return ``function(shard, *last)`` of all shards; a shard that is loaded again later must have the same result."""
         found = tuple(self.each(function, last=last))
         shards = self.futures()
         self._expected = found, function, last
-        self._futures = [self._verified(i, shard) for i, shard in enumerate(shards)]
+        self._futures = [*self._verified(range(self.n_shards), shards)]
         return found
 
-    def _verified(self, number: int, shard: Future) -> Future:
-        """Return the shard, compared with its summary whenever it is loaded."""
-        if self._expected is None:
-            return shard
-        found, function, last = self._expected
-        return self.cluster.submit(verified, shard, number, found[number], function, *last)
+    def _make(self, numbers: Sequence[int]) -> Sequence[Future]:
+        owners = [self.owners[i] for i in numbers]
+        return self._verified(numbers, self._opened.submit(self.cluster, numbers, self._build, owners))
 
-    def futures(self) -> list[Future]:
-        """Return the shards; those that are lost are loaded again."""
-        if any(map(lost, self._futures)):
-            workers = self.cluster.workers()
-            for i, future in enumerate(self._futures):
-                if lost(future):
-                    worker = workers[i % len(workers)]
-                    self._futures[i] = self._verified(i, self._opened.submit(self.cluster, i, self._build, worker))
-        return [future for future in self._futures if future is not None]
+    def _verified(self, numbers: Sequence[int], shards: Sequence[Future]) -> Sequence[Future]:
+        """Return the shards, compared with their summaries whenever they are loaded."""
+        if self._expected is None:
+            return shards
+        owners = [self.owners[i] for i in numbers]
+        found, function, last = self._expected
+        expected, constant = [found[i] for i in numbers], ([argument] * len(owners) for argument in (function, *last))
+        return self.cluster.map(verified, shards, numbers, expected, *constant, workers=owners)
 
 
 @final
@@ -185,15 +214,32 @@ class DerivedShards(Shards):
         self._parent, self._function = parent, function
         self._arguments = by_shard, common, last
 
-    def futures(self) -> list[Future]:
-        missing = [i for i, future in enumerate(self._futures) if lost(future)]
-        if missing:
-            by_shard, common, last = self._arguments
-            local = [[blocks[i] for i in missing] for blocks in by_shard()]
-            found = self._parent.start(self._function, local, common, last, list, missing)
-            for i, future in zip(missing, found, strict=True):
-                self._futures[i] = future
-        return [future for future in self._futures if future is not None]
+    @property
+    def owners(self) -> list[str]:
+        return self._parent.owners
+
+    def _make(self, numbers: Sequence[int]) -> Sequence[Future]:
+        by_shard, common, last = self._arguments
+        local = [[blocks[i] for i in numbers] for blocks in by_shard()]
+        return self._parent.start(self._function, local, common, last, list, numbers)
+
+
+def dealt(owners: Sequence[str], workers: Sequence[str]) -> list[str]:
+    """Return an owner for each shard: the one it has, unless that is gone or has more than its part of the shards.
+
+    Consecutive shards go to the same worker, so that most of the sums of their arrays are made there.
+    """
+    room = dict.fromkeys(workers, -(-len(owners) // len(workers)))
+    left = []
+    for i, owner in enumerate(owners):
+        if room.get(owner, 0):
+            room[owner] -= 1
+        else:
+            left.append(i)
+    found, free = list(owners), iter([worker for worker in workers for _ in range(room[worker])])
+    for i in left:
+        found[i] = next(free)
+    return found
 
 
 def verified(shard: Any, number: int, expected: Any, summarise: Callable[..., Any], *last: Any) -> Any:

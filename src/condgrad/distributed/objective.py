@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,8 +33,9 @@ def _checksum(shard: _Data) -> str:
         return type(shard.data).__qualname__
 
 
-def _evaluate(shard: _Data, x: np.ndarray, function: Any) -> tuple[float, np.ndarray]:
-    """Return the value and the gradient that the user's function gives for a shard; its exceptions become ShardErrors."""
+def _evaluate(shard: _Data, x: np.ndarray, function: Any) -> np.ndarray:
+    """Return the value and the gradient that the user's function gives for a shard, in one array; its exceptions become
+    ShardErrors."""
     try:
         value, grad = checks.pair(function(shard.data, x))
         value, grad = float(value), np.asarray(grad, dtype=float)
@@ -45,7 +45,7 @@ def _evaluate(shard: _Data, x: np.ndarray, function: Any) -> tuple[float, np.nda
         raise ShardError(
             f"value_and_grad failed on shard {shard.number} ({explain(error)}): correct the function or the data."
         ) from None
-    return value, grad
+    return np.append(grad.ravel(), value)
 
 
 @final
@@ -121,7 +121,7 @@ class Sharded:
         return self.value_and_grad(x)[1]
 
     def value_and_grad(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return F(x) and the gradient at x; the summands are added in the order of the shards."""
+        """Return F(x) and the gradient at x; the workers add up the summands, in an order that depends on their number alone."""
         x = checks.point(x, self.shape, "Sharded")
-        found = self._shards.each(_evaluate, common=[x], last=(self._function,))
-        return math.fsum(part[0] for part in found), np.sum([part[1] for part in found], axis=0)
+        total = self._shards.total(_evaluate, common=[x], last=(self._function,))
+        return float(total[-1]), total[:-1].reshape(self.shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -39,8 +39,10 @@ class Opened(Protocol):
     def n_shards(self) -> int:
         """Number of shards."""
 
-    def submit(self, cluster: Cluster, number: int, build: Build, worker: str) -> Future:
-        """Start to load a shard and to build it; called again if the worker that held it has died."""
+    def submit(
+        self, cluster: Cluster, numbers: Sequence[int], build: Build, workers: Sequence[str]
+    ) -> Sequence[Future]:
+        """Start to load shards and to build them, each on its worker; called again for those whose worker has died."""
 
 
 def default_shards(entries: int, rows: int, size: int = SHARD_ENTRIES) -> int:
@@ -88,8 +90,11 @@ class Loader:
             raise ValueError(f"The source has {self.shards} shards, but shards={shards} was asked for: leave it out.")
         return self
 
-    def submit(self, cluster: Cluster, number: int, build: Build, worker: str) -> Future:
-        return cluster.submit(load, number, self.load, build)
+    def submit(
+        self, cluster: Cluster, numbers: Sequence[int], build: Build, workers: Sequence[str]
+    ) -> Sequence[Future]:
+        many = len(numbers)
+        return cluster.map(load, numbers, [self.load] * many, [build] * many, workers=workers)
 
 
 class Arrays:
@@ -125,10 +130,13 @@ class _OpenedArrays:
     def __init__(self, data: tuple[Any, ...], ends: np.ndarray):
         self.data, self.ends, self.n_shards = data, ends, len(ends) - 1
 
-    def submit(self, cluster: Cluster, number: int, build: Build, worker: str) -> Future:
-        part = slice(self.ends[number], self.ends[number + 1])
-        sent = cluster.client.scatter(tuple(array[part] for array in self.data), workers=[worker], hash=False)
-        return cluster.submit(build, number, list(sent))
+    def submit(
+        self, cluster: Cluster, numbers: Sequence[int], build: Build, workers: Sequence[str]
+    ) -> Sequence[Future]:
+        parts = [slice(self.ends[i], self.ends[i + 1]) for i in numbers]
+        arrays = [cluster.send([array[part] for part in parts], workers) for array in self.data]
+        data = [list(given) for given in zip(*arrays, strict=True)]
+        return cluster.map(build, numbers, data, workers=workers)
 
 
 class Rows:

@@ -11,7 +11,6 @@ from condgrad.distributed.shards import ShardError, explain
 from condgrad.runtime.extras import needed_for
 
 with needed_for("Objectives on a cluster"):
-    import dask.config
     from distributed import LocalCluster
 
 LOOPBACK = "127.0.0.1"
@@ -23,13 +22,9 @@ def local_cluster(workers: int, **options: Any) -> Iterator[LocalCluster]:
     """Start worker processes of one thread each, which only this machine reaches; they end with the block."""
     settings = {"dashboard_address": f"{LOOPBACK}:0", "worker_dashboard_address": f"{LOOPBACK}:0"} | options
     threads = {"NUMBA_NUM_THREADS": "1"}
-    # an idle worker would take tasks, and fetch the shards of another one for them
-    with (
-        dask.config.set({"distributed.scheduler.work-stealing": False}),
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, host=LOOPBACK, env=threads, **settings
-        ) as cluster,
-    ):
+    with LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=True, host=LOOPBACK, env=threads, **settings
+    ) as cluster:
         yield cluster
 
 

@@ -15,7 +15,7 @@ from condgrad.inner.stops import absolute, relative
 from condgrad.inner.subspace import Subspace
 from condgrad.protocols import Domain, Inner, Projectable, SpectralSet, fits, missing
 
-PASSES, GROWTH, FULL_BELOW = 4, 1.12, 200
+PASSES, GROWTH, FULL_BELOW = 4, 1.12, 600
 """Parameters of the spectral solver with the practical schedule: ``max_calls``, ``growth`` and ``full_below`` of ``Spectral``.
 The block is kept, so that the next prox subproblem continues with it."""
 

@@ -43,9 +43,15 @@ MAX_REFINEMENTS = 6
 MORE_REFINEMENTS = 12
 """Number of refining passes that are allowed in addition to MAX_REFINEMENTS, if a bound was too large although the rank of the
 point has grown by at most one."""
-FULL_SHARE = 6
-"""A block counts as wide if it has more than 1/FULL_SHARE of all columns. With a wide block, a full SVD is taken of larger
-matrices too."""
+SMALL = 64
+"""If z has at most this number of rows or columns, a decomposition of z is its full SVD. For larger z, it is an eigenvalue
+decomposition of the Gram matrix, which takes half of the time, and one pass from the vectors that the set keeps."""
+FULL_SHARE = 3
+"""A block counts as wide if it has more than 1/FULL_SHARE of all columns. With a wide block, a full SVD is faster."""
+DECOMPOSITION, PASS, PASS_ENTRY = 5, 1e7, 50
+"""Predicted work; the unit is a multiplication in a matrix product. The Gram matrix of an m x n matrix, m >= n, takes m n^2, and
+its decomposition DECOMPOSITION n^3. A pass with b columns takes PASS for what does not depend on the size, and b PASS_ENTRY for
+each entry of its blocks and each stored entry of z. Fitted to CPU times of 30 to 1,200 rows."""
 
 ESTIMATE_PASSES = 2
 """Number of passes of ``estimate``. After one pass, new singular vectors are still too inaccurate for the step to keep them."""
@@ -72,8 +78,9 @@ class Spectral:
         projection has nearly full rank. With a limit, the prox point then has a lower rank than the projection, and the reported
         gap is the gap of this prox point. None: no limit.
     full_below : int, default 0
-        A prox takes a full SVD of z if the smaller dimension of z is at most this number. If the block has more than a sixth of
-        all columns, three times this number is the limit. For such small z, a full SVD is faster than passes and bounds.
+        A prox may decompose z as an array if z has at most this number of rows or columns, and at most four times its square
+        entries. It does so once its passes have taken as much work as the decomposition will take, as predicted from the sizes.
+        So the work is at most about twice that of the better of the two. For the smallest z, no pass precedes.
     """
 
     max_calls: int | None = None
@@ -100,13 +107,19 @@ class Spectral:
         rank = memory.shape[1] - SPARE  # not the rank of u, which is unknown if u is an array
         wide = inf if self.growth is None else max(int(self.growth * max(8, rank)), rank + 1, domain.narrowest)
         widest = int(min(most, wide + SPARE))
-        spare, calls, refined, last = SPARE, 0, 0, inf
+        spare, calls, refined, last, stuck = SPARE, 0, 0, inf, False
         best: Prox | None = None
-        full = self.takes_full_svd(z, memory)
+        passes, worth, full = 0, self.passes_before_decomposition(z, memory), False
         before, before_image = memory[:, :0], np.zeros((z.shape[0], 0))
         while True:
             heartbeat()
             image = None if image is None or image.shape[1] < domain.narrowest + SPARE else image[:, :widest]
+            if passes == worth:
+                full = domain.spectrum == "eigen" or most <= SMALL or FULL_SHARE * memory.shape[1] > most
+                if not full:
+                    block, image = kept_vectors(domain, z), None
+                    widest = max(widest, block.shape[1])
+            passes += 1
             if full:
                 left, values, right = FULL[domain.spectrum](z)
             else:
@@ -135,7 +148,8 @@ class Spectral:
                 continue
 
             size = float(np.abs(values).max())
-            bound, found = domain.beyond(z, left[:, :n], right[:, :n], max(limit, comfortable), size)
+            needed = limit if stuck else max(limit, comfortable)
+            bound, found = domain.beyond(z, left[:, :n], right[:, :n], needed, size)
             calls += 1
             V = GAP_SHARE * allowed if bound <= limit else domain.trace / gamma * (known.least_bound(bound) - level)
             if best is None or best.gap > V or bound <= limit:
@@ -164,11 +178,15 @@ class Spectral:
             block, image = np.c_[right[:, now], new], np.c_[image[:, now], times(z, new)]
         return best
 
-    def takes_full_svd(self, z: Point, memory: np.ndarray) -> bool:
-        """Return whether a full SVD of z is faster than subspace iteration from this block."""
-        small = max(z.shape) <= 16 * self.full_below
-        least = min(z.shape)
-        return small and least <= self.full_below * (3 if FULL_SHARE * memory.shape[1] > least else 1)
+    def passes_before_decomposition(self, z: Point, memory: np.ndarray) -> float:
+        """Return the number of passes from this block after which z is decomposed; infinite if it never is."""
+        n, m = sorted(z.shape)
+        if n > self.full_below or m * n > 4 * self.full_below**2:
+            return inf
+        entries = z.pattern.size if isinstance(z, SparsePlusLowRank) else 0
+        columns = memory.shape[1]
+        one_pass = PASS + PASS_ENTRY * columns * ((m + n) * columns + entries)
+        return n**2 * (m + DECOMPOSITION * n) // one_pass
 
     def estimate(self, domain: Any, g: Point, u: Point, gamma: float, memory: np.ndarray) -> Prox:
         """Return an approximate solution of the prox subproblem by ESTIMATE_PASSES passes, without an upper bound.
@@ -198,6 +216,16 @@ def gradient_step(u: Point, g: Point, gamma: float) -> Point:
     if isinstance(g, SparsePlusLowRank) and g.pattern.size > MANY_ENTRIES:
         return_free_memory()
     return u - gamma * g
+
+
+def kept_vectors(domain: Any, z: Point) -> np.ndarray:
+    """Return a block that spans, up to rounding, the right singular vectors that the set keeps of z, and the next SPARE ones."""
+    A = np.asarray(z)
+    tall = len(A) >= A.shape[1]
+    squares, vectors = np.linalg.eigh(A.T @ A if tall else A @ A.T)
+    kept = rank_of(domain.shrink(np.sqrt(np.maximum(squares[::-1], 0.0))))
+    vectors = vectors[:, : -max(kept, domain.narrowest) - SPARE - 1 : -1]
+    return vectors if tall else A.T @ vectors
 
 
 class BlockResidual(NamedTuple):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import cycle
+from collections.abc import Callable, Iterator
 from math import inf, sqrt
 from types import MethodType
 from typing import Any
@@ -15,19 +13,25 @@ import numpy as np
 from condgrad import checks
 from condgrad.domains.balls._ball import is_safe
 from condgrad.domains.user import ProjectableUserSet, UserSet
+from condgrad.linalg.lbfgs import Iterate, lbfgs
 from condgrad.linalg.selection import largest_size
 from condgrad.points import SparseArray, norm2
 from condgrad.points.base import Structured
 from condgrad.protocols import Domain, Point, Projectable, fits, has, missing
 from condgrad.runtime.signals import heartbeat
 
-MEMBERSHIP_CALLS, CALLS_PER_ENTRY = 500, 4
+MEMBERSHIP_CALLS, CALLS_PER_ENTRY = 500, 80
 """Maximum number of linear oracle calls by which a set that has nothing else finds out whether it contains a point, and how many
-more are allowed for each entry of the point, up to MAX_BFGS_ENTRIES of them. A search may exceed this by its own calls."""
+more are allowed for each entry of the point, up to MAX_MATRIX of them. A search may exceed this by its own calls."""
 SEARCH_PERIOD = 20
 """Calls from one search of a separating direction to the next: on a small polytope all vertices are found before the first."""
-MAX_BFGS_ENTRIES = 200
-"""For points of more entries a search keeps its last steps instead of a matrix, and takes no more steps."""
+MAX_MATRIX = 200
+"""For points of more entries a search keeps FEW_PAIRS of its steps only."""
+SEARCH_PAIRS, FEW_PAIRS = 400, 40
+"""Steps that the search of a separating direction keeps: with all of them it converges where the sets have edges."""
+MAX_BATCHES, SMALL_SHARE = 2, 1e-3
+"""A search ends after this number of batches of steps, or when one has improved its direction by less than this share of the
+tolerated distance."""
 SUM_FACTOR = 1e3
 """Factor of the equations for the sums of weights, where there are several."""
 NNLS_STEPS = 30
@@ -179,81 +183,88 @@ def in_range(direction: Point) -> Point:
 def reached(parts: tuple[Any, ...], x: Point, room: float) -> bool:
     """Whether x is at most ``room`` away from the sum of some sets that are known by their linear oracles only.
 
-    With p the point nearest to x in the sum of the hulls of the vertices seen, d = p - x and v the answer to d, the distance of x
-    to the set is at most |d| and at least <d, v - x> / |d|. Vertices are added until one of the two bounds decides. Where the set
-    is curved, that alone takes about 30 vertices for each entry of a point of the boundary. So every SEARCH_PERIOD calls the
-    direction that separates x best is searched by a quasi-Newton method, whose vertices surround such a point; in turn for the
-    sum, and for each part with the present points of the others, as another part may have an edge there. After MEMBERSHIP_CALLS
-    and CALLS_PER_ENTRY for each entry, or where only rounding is left, x counts as outside.
+    With p the point nearest to x in the sum of the hulls of the vertices seen, d = p - x and v the sum of the answers to a
+    direction u, the distance of x to the set is at most |d| and at least <u, v - x> / |u|. Vertices in the directions d are added
+    until one of the two bounds decides. Near the boundary of a curved set that alone takes about 30 vertices for each entry of x.
+    So every SEARCH_PERIOD calls the direction that separates x best is searched by a quasi-Newton method, whose vertices
+    surround such a point. After MEMBERSHIP_CALLS and CALLS_PER_ENTRY for each entry, or where only rounding
+    is left, x counts as outside.
     """
     x = np.asarray(x, dtype=float)
     if not np.isfinite(norm2(x)):
         return False
-    calls, most = 0, MEMBERSHIP_CALLS + CALLS_PER_ENTRY * min(x.size, MAX_BFGS_ENTRIES)
-    everything: Sequence[int] = range(len(parts))
+    calls, most, separated = 0, MEMBERSHIP_CALLS + CALLS_PER_ENTRY * min(x.size, MAX_MATRIX), False
+    unit = max(float(np.abs(y).max()) for y in (x, *(np.asarray(part.lmo(-x)) for part in parts))) or 1.0
+    room = room / unit
 
-    def vertices(direction: np.ndarray, chosen: Sequence[int] = everything) -> np.ndarray:
-        """The answers of some parts to a direction as columns; x is subtracted in equal shares."""
-        nonlocal calls
+    def vertices(direction: np.ndarray) -> np.ndarray:
+        """The answers of the parts to a direction as columns, from which x is subtracted in equal shares; divided by ``unit``."""
+        nonlocal calls, separated
         heartbeat()
         calls += 1
-        direction = in_range(direction.reshape(x.shape))
-        return np.column_stack([(np.asarray(parts[i].lmo(direction)) - x / len(parts)).ravel() for i in chosen])
+        direction = in_range(direction)
+        answers = [(np.asarray(part.lmo(direction.reshape(x.shape))) - x / len(parts)) / unit for part in parts]
+        columns = np.column_stack([answer.ravel() for answer in answers])
+        separated |= float(direction @ columns.sum(axis=1)) > room * float(np.linalg.norm(direction))
+        return columns
 
-    turns: Iterator[Sequence[int]] = cycle([everything, *([i] for i in everything)] if len(parts) > 1 else [everything])
-    nearest, idle, search = inf, 0, SEARCH_PERIOD
-    atoms, owners, chosen = np.zeros((x.size, 0)), np.arange(0), everything
-    new = vertices(-x)
-    while calls < most:
+    nearest, idle, due = inf, 0, SEARCH_PERIOD
+    atoms, owners = np.zeros((x.size, 0)), np.arange(0)
+    search: Iterator[np.ndarray] = iter(())
+    new = vertices(-x.ravel())
+    while calls < most and not separated:
         atoms = np.column_stack([atoms, new])
-        owners = np.append(owners, np.resize(chosen, new.shape[1]))
-        atoms, owners, points = _nearest_to_zero(atoms, owners)
-        d = points.sum(axis=1)
+        owners = np.append(owners, np.resize(np.arange(len(parts)), new.shape[1]))
+        atoms, owners, d = _nearest_to_zero(atoms, owners)
         distance = float(np.linalg.norm(d))
         if distance <= room:
             return True
-        if calls >= search or idle == MAX_IDLE_CALLS // 2:
-            chosen = next(turns)
-            rest = d - points[:, chosen].sum(axis=1)
-            new = _towards_zero(partial(vertices, chosen=chosen), rest, d, room)
-            search, idle = calls + SEARCH_PERIOD, idle + 1
-            continue
-        new, chosen = vertices(d), everything
         idle = 0 if distance < nearest else idle + 1
-        if float(d @ new.sum(axis=1)) > room * distance or idle >= MAX_IDLE_CALLS:
-            return False
         nearest = min(nearest, distance)
+        if (found := next(search, None)) is not None:
+            new, due, idle = found, calls + SEARCH_PERIOD, 0
+        elif idle > MAX_IDLE_CALLS:
+            return False
+        elif calls >= due or idle == MAX_IDLE_CALLS // 2:
+            search, new, due = _best_separating(vertices, d / distance, room), atoms[:, :0], calls + SEARCH_PERIOD
+        else:
+            new = vertices(d)
     return False
 
 
-def _towards_zero(
-    vertices: Callable[[np.ndarray], np.ndarray], rest: np.ndarray, d: np.ndarray, room: float
-) -> np.ndarray:
-    """The last vertices of a search for the unit vector u with the largest <u, rest + v>, where v minimises <u, v>, from d on.
+def _best_separating(
+    vertices: Callable[[np.ndarray], np.ndarray], first: np.ndarray, room: float
+) -> Iterator[np.ndarray]:
+    """Yield batches of vertices, ever closer to those in the direction u that separates 0 best from a convex set.
 
-    Where -rest is on a curved part of the boundary they come ever closer to it, and from all sides.
+    u minimises the convex function -<u, v(u)>, where v(u) is the sum of the vertices in the direction u, among all u with the
+    inner product 1 with the unit vector ``first``. It has kinks where a part has edges: there quasi-Newton steps with the weak
+    Wolfe conditions still converge (Lewis and Overton 2013), and the vertices of their trial steps lie on all sides.
     """
-    from scipy.optimize import minimize
+    n = first.size
+    batch, seen = 4 * n + SEARCH_PERIOD, list[np.ndarray]()
 
-    seen: list[np.ndarray] = []
-
-    def excess(u: np.ndarray) -> tuple[float, np.ndarray]:
-        length = float(np.linalg.norm(u)) or 1.0
-        u = u / length
+    def value(u: np.ndarray) -> float:
         seen.append(vertices(u))
-        v = rest + seen[-1].sum(axis=1)
-        value = float(u @ v)
-        return -value, (value * u - v) / length
+        return -float(u @ seen[-1].sum(axis=1))
 
-    steps = min(d.size, MAX_BFGS_ENTRIES) + SEARCH_PERIOD
-    method: Any = "BFGS" if d.size <= MAX_BFGS_ENTRIES else "L-BFGS-B"
-    options: Any = {"maxiter": steps, "gtol": room / sqrt(d.size)}
-    minimize(excess, d / np.linalg.norm(d), jac=True, method=method, options=options)
-    return np.column_stack(seen[-2 * steps :])
+    def slope(_: np.ndarray) -> np.ndarray:
+        v = seen[-1].sum(axis=1)
+        return (v @ first) * first - v
+
+    last, end, best = Iterate(first, value(first), slope(first)), batch, inf
+    for now in lbfgs(value, slope, last, SEARCH_PAIRS if n <= MAX_MATRIX else FEW_PAIRS):
+        last = now
+        if len(seen) >= end:
+            if len(seen) >= MAX_BATCHES * batch or not last.fun < best - SMALL_SHARE * room:
+                break
+            yield np.column_stack(seen[-batch:])
+            end, best = len(seen) + batch, last.fun
+    yield np.column_stack(seen[-batch:])
 
 
 def _nearest_to_zero(atoms: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The columns that the point nearest to 0 in the sum of their hulls needs, their owners, and its term in each hull.
+    """The columns that the point nearest to 0 in the sum of their hulls needs, their owners, and this point.
 
     The columns of one owner are the vertices of one hull. The weights are those of the least squares problem with weights >= 0
     in which the sum of those of each owner, near 1, is one more row; then they are scaled to the sum 1. For one owner that is
@@ -264,10 +275,9 @@ def _nearest_to_zero(atoms: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray,
 
     hulls = owners == np.arange(owners.max() + 1)[:, None]
     factor = 1.0 if len(hulls) == 1 else SUM_FACTOR
-    scale = float(np.abs(atoms).max()) or 1.0
-    rows = np.vstack([atoms / scale, factor * hulls])
+    rows = np.vstack([atoms, factor * hulls])
     target = np.append(np.zeros(len(atoms)), np.full(len(hulls), factor))
     weights, _ = nnls(rows, target, maxiter=NNLS_STEPS * len(owners))
     weights = weights / (hulls @ weights)[owners]
     used = weights > 0
-    return atoms[:, used], owners[used], (atoms * weights) @ hulls.T
+    return atoms[:, used], owners[used], atoms @ weights

@@ -38,8 +38,9 @@ class HullOfUnion(Combination):
     """conv(S_1 u ... u S_m), for sets of one shape
 
     The linear oracle is the best of the answers of the sets. ``max_norm`` is the largest one: exact where those of the sets are.
-    ``diameter`` is an upper bound, exact for balls around 0. Membership is found by linear minimisations (about 1300 at most),
-    where none of the sets contains the point. There is no projection: use ``inner="corrective"``, which is the default here.
+    ``diameter`` is an upper bound, exact for balls around 0. Membership is found by linear minimisations (16,500 at most,
+    80 for each entry), where none of the sets contains the point. There is no projection: use ``inner="corrective"``, which is
+    the default here.
 
     Parameters
     ----------

@@ -35,9 +35,9 @@ class MinkowskiSum(Combination):
     """{x_1 + ... + x_m : x_i in S_i}, for sets of one shape
 
     The linear oracle is the sum of the answers of the sets. ``diameter`` and ``max_norm`` are sums of those of the sets: upper
-    bounds, exact for balls of one shape. Membership is found by linear minimisations (about 1300 at most). A point of the
-    boundary may be rejected at the tolerance of 1e-9 where one set is curved there and another one has an edge. There is no
-    projection: use ``inner="corrective"``, which is the default here.
+    bounds, exact for balls of one shape. Membership is found by linear minimisations: a few
+    tens, near the boundary where a set is curved some hundreds (16,500 at most, 80 for each entry). There is no projection: use
+    ``inner="corrective"``, which is the default here.
 
     Parameters
     ----------

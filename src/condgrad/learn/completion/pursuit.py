@@ -10,9 +10,9 @@ A fit from this start (a pursued fit) can replace the best fit of the paths in t
 - Its median error on held-out entries is much smaller, and its mean absolute error is not larger. The median is used because
   nearly half of the held-out entries may be wrong. The mean is used too, because it increases if a narrow fit does not explain a
   heavy tail of real structure.
-- Its errors are either small or gross, with few in between, and it has clearly more inliers. Or it predicts the inliers as well
-  with a smaller rank, and at most a tenth of the entries become outliers. This limit distinguishes a small block of wrong
-  entries, which should not be a component, from a real group of rows, which should.
+- Its errors are either small or gross, with few in between, and it has clearly more inliers, or predicts the inliers as well with
+  a smaller rank. The smaller rank is not a reason if the best fit of the paths predicts held-out entries that are gross errors of
+  the pursued fit. Gross errors can't be predicted. Such entries are therefore real structure, for example a group of rows.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ GROWTH = 1.2
 GAP, GAP_SHARE = (3.0, 6.0), 0.25
 """An error is small if it is at most GAP[0] times the scale, and gross if it is more than GAP[1] times the scale. There must be
 fewer errors in between than GAP_SHARE times the number of gross errors. Counts, and other data with a heavy tail, have more."""
-MAX_SHARE = 0.1
-"""A smaller rank is not preferred if more than this share of the held-out entries become outliers. So many outliers are real
-structure."""
+MIN_PREDICTED, PREDICTED_SHARE = 10, 0.3
+"""Gross errors of the pursued fit are structure if the best fit of the paths predicts at least MIN_PREDICTED of the held-out
+entries with such errors, and at least the share PREDICTED_SHARE of them. By chance, about 15 % are predicted if the wrong values
+of a block are scattered about a mean that a component fits."""
 CLEARLY_MORE = 3.0
 """A fit has clearly more inliers if the difference is above this number of standard errors."""
 MUCH_SMALLER = 0.7
@@ -97,10 +98,11 @@ def preferred(errors: np.ndarray, rank: int, best: Validated, others: list[Valid
     gross, inlying, inlying_before = new > GAP[1] * scale, new <= GAP[0] * scale, old <= GAP[0] * scale
     if rank > limited or np.count_nonzero(~inlying & ~gross) >= GAP_SHARE * np.count_nonzero(gross):
         return False
-    gained, lost = np.count_nonzero(inlying & ~inlying_before), np.count_nonzero(inlying_before & ~inlying)
-    few = lost <= MAX_SHARE * len(new)
-    if rank < limited < np.inf and few and scale <= SETTINGS.same_scale * inlier_scale(old):
+    predicted = np.count_nonzero(gross & inlying_before)
+    structure = predicted >= max(MIN_PREDICTED, PREDICTED_SHARE * np.count_nonzero(gross))
+    if rank < limited < np.inf and not structure and scale <= SETTINGS.same_scale * inlier_scale(old):
         return True
+    gained, lost = np.count_nonzero(inlying & ~inlying_before), np.count_nonzero(inlying_before & ~inlying)
     return bool(gained - lost > CLEARLY_MORE * np.sqrt(gained + lost))
 
 
