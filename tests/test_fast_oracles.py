@@ -11,7 +11,7 @@ import pytest
 import condgrad as cg
 from condgrad.checks import BadOracle, NonFinite
 from condgrad.domains import DOMAINS
-from condgrad.domains.polytopes import path_polytope, polytope
+from condgrad.domains.polytopes import path_polytope, polytope, spanning_tree_polytope
 from condgrad.linalg.extreme_eigen import Tridiagonal
 from condgrad.linalg.selection import PACKED, SHORT, by_sign, increasing_order
 
@@ -221,3 +221,26 @@ def test_a_polytope_answers_tied_directions_with_one_vertex_whatever_was_asked_b
         size = np.abs(g).max() or 1.0
         for scale in (1e-300, 1e300):
             assert np.array_equal(domain.lmo(scale * (g / size)), domain.lmo(g / size))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_compiled_spanning_trees_are_those_of_scipy(seed, monkeypatch):
+    """With ties, costs of any sign, and parallel edges."""
+    rng = np.random.default_rng(seed)
+    edges = np.concatenate([[(i, i + 1) for i in range(29)], [rng.choice(30, 2, replace=False) for _ in range(120)]])
+    trees, g = cg.SpanningTreePolytope(edges), rng.integers(-3, 4, len(edges)) * 1.0
+    by_scipy = trees.lmo(g)
+    monkeypatch.setattr(spanning_tree_polytope, "COMPILED_FROM", 0)
+    compiled = trees.lmo(g)
+    assert compiled @ g == by_scipy @ g and compiled.sum() == 29 and trees.contains(compiled)
+
+
+@pytest.mark.parametrize("level", [-100.0, -3.0, -1.0, 0.0, 1e5])
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e7])
+def test_transport_plans_are_minimal_for_costs_of_any_sign_and_size(level, size):
+    """POT takes no plan at all for costs of at most -2, without a word."""
+    pytest.importorskip("ot")
+    rng = np.random.default_rng(0)
+    g, sums = size * (level + rng.standard_normal((3, 4))), (np.array([1.0, 2.0, 0.5]), np.full(4, 0.875))
+    plan, known = (cg.TransportPolytope(*sums, solver).lmo(g) for solver in ("network-simplex", "lp"))
+    assert np.vdot(g, plan) == pytest.approx(np.vdot(g, known), rel=1e-12)

@@ -130,10 +130,22 @@ def same_shape(given: tuple[int, ...], expected: tuple[int, ...], what: str) -> 
 
 
 def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
-    """``x`` as a read-only float64 array (not a copy). Raises ValueError if it does not have the ``shape``."""
+    """``x`` as a read-only float64 array (not a copy). Raises ValueError if it is complex or does not have the ``shape``."""
     if shape is not None:
         same_shape(np.shape(x), shape, f"The point given to {owner}")
-    return read_only(np.asarray(x, dtype=float))
+    return read_only(_as_float(x, owner))
+
+
+def finite_point(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
+    """``x`` as :func:`point` returns it, for a projection. Raises NonFinite if ``x`` holds NaN or Inf."""
+    return finite(point(x, shape, owner), owner)
+
+
+def finite(x: Any, owner: str) -> Any:
+    """``x``, a point that is to be projected. Raises NonFinite if it is an array that holds NaN or Inf."""
+    if isinstance(x, np.ndarray):
+        _square(x, f"The point given to {owner}")
+    return x
 
 
 def entries(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
@@ -142,7 +154,7 @@ def entries(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
     Unlike :func:`point`: numpy's argmin copies read-only arrays.
     """
     same_shape(np.shape(x), shape, f"The point given to {owner}")
-    return np.asarray(x, dtype=float)
+    return _as_float(x, owner)
 
 
 def direction(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
@@ -156,14 +168,7 @@ def direction(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
 def direction_and_square(x: Any, shape: tuple[int, ...], owner: str) -> tuple[np.ndarray, float]:
     """The array that :func:`direction` returns, and the sum of the squares of its entries, which is Inf if it overflows."""
     array = point(x, shape, owner)
-    flat = array.reshape(-1)
-    with np.errstate(over="ignore"):  # the square of a large number is Inf too
-        square = float(np.dot(flat, flat))
-    if not math.isfinite(square) and not np.isfinite(flat).all():
-        raise NonFinite(
-            f"The direction given to {owner} holds NaN or Inf ({not_finite(array)}): check the gradient it comes from."
-        )
-    return array, square
+    return array, _square(array, f"The direction given to {owner}")
 
 
 def read_only(x: Any) -> Any:
@@ -243,6 +248,23 @@ def settle(frozen: Any, **fields: Any) -> None:
     """Set fields of a frozen dataclass. To be used in ``__post_init__`` only."""
     for name, value in fields.items():
         object.__setattr__(frozen, name, value)
+
+
+def _square(array: np.ndarray, what: str) -> float:
+    """The sum of the squares, in one pass and without a temporary array. Raises NonFinite if an entry is NaN or Inf."""
+    flat = array.reshape(-1)
+    with np.errstate(over="ignore"):  # the square of a large number is Inf too
+        square = float(np.dot(flat, flat))
+    if not math.isfinite(square) and not np.isfinite(flat).all():
+        raise NonFinite(f"{what} holds NaN or Inf ({not_finite(array)}): check the gradient it comes from.")
+    return square
+
+
+def _as_float(x: Any, owner: str) -> np.ndarray:
+    array = np.asarray(x)
+    if array.dtype.kind == "c":
+        raise ValueError(f"The point given to {owner} is complex, but real numbers were expected: give its real part.")
+    return array.astype(float, copy=False)
 
 
 def _kind(values: Any, given: np.ndarray) -> str:

@@ -130,6 +130,26 @@ def test_directions_that_are_not_numbers_are_refused_in_one_sentence(domain):
                 getattr(domain, oracle)(np.ones(shape))
 
 
+@every_set_of_ours
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_points_that_are_not_numbers_are_neither_projected_nor_contained(domain, bad):
+    x = np.ones(domain.shape)
+    x.flat[0] = bad
+    if hasattr(domain, "contains"):
+        assert not domain.contains(x)
+    if hasattr(domain, "project"):
+        with pytest.raises(NonFinite, match=r"^The point given to .* holds NaN or Inf.*: check [^.]*\.$"):
+            domain.project(x)
+
+
+@every_set_of_ours
+def test_complex_directions_and_points_are_refused_in_one_sentence(domain):
+    for oracle in ("lmo", "atom", "project", "contains"):
+        if hasattr(domain, oracle):
+            with pytest.raises(ValueError, match=r"^The point given to .* is complex, .*: give its real part\.$"):
+                getattr(domain, oracle)(np.ones(domain.shape) + 1j)
+
+
 @over(
     {
         name: d

@@ -1,4 +1,4 @@
-"""Compiled kernels: low-rank products at sampled entries, sparse matrix products, pointwise losses, shortest paths.
+"""Compiled kernels: low-rank products at sampled entries, sparse matrix products, pointwise losses, paths, trees.
 
 numba compiles each kernel at its first use and caches the machine code on disk. Kernels accept float32 and float64 values and
 int32 and int64 indices; sums are in float64 for both. Large work is shared by several threads, over rows or stripes of columns.
@@ -209,6 +209,18 @@ def shortest_paths(
     distances[source] = 0.0
     _run("shortest_paths", 1, len(costs), nodes, into, tails, costs, distances, last)
     return last
+
+
+def spanning_tree(order: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return the edges of the spanning tree that Kruskal's algorithm finds in a connected graph.
+
+    It looks at the edges in the given order: that of increasing costs for a minimum spanning tree. ``edges`` are pairs of nodes,
+    shape (m, 2).
+    """
+    roots = np.arange(edges.max() + 1)
+    chosen = np.empty(len(roots) - 1, dtype=np.int64)
+    _run("spanning_tree", 1, len(order), order, edges, roots, chosen)
+    return chosen
 
 
 def ridge_regressions(

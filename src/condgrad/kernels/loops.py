@@ -285,6 +285,26 @@ def shortest_paths(begin, end, nodes, into, tails, costs, distances, last):  # t
             distances[node] = best
 
 
+@_compiled("order", "edges")
+def spanning_tree(begin, end, order, edges, roots, chosen):  # type: ignore[no-untyped-def]
+    for _ in range(begin, end):  # a loop of length 1, as above
+        count = 0
+        for edge in order:
+            u, v = edges[edge, 0], edges[edge, 1]
+            while roots[u] != u:
+                roots[u] = roots[roots[u]]
+                u = roots[u]
+            while roots[v] != v:
+                roots[v] = roots[roots[v]]
+                v = roots[v]
+            if u != v:
+                roots[u] = v
+                chosen[count] = edge
+                count += 1
+                if count == len(chosen):
+                    break
+
+
 @_compiled("indptr", "indices", "targets", "weights", "V", "penalties", "centres", "noise")
 def ridge_regressions(begin, end, indptr, indices, targets, weights, V, penalties, centres, noise, solutions, draws):  # type: ignore[no-untyped-def]
     d = V.shape[1]

@@ -46,6 +46,7 @@ def calls() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "loss", partial(kernels.loss, "squared", 1.0, ones, ones, np.empty(0))
     one, into = np.array([1]), np.array([[0, 0], [0, 1]])
     yield "shortest_paths", partial(kernels.shortest_paths, 0, one, into, np.array([0]), np.ones(1))
+    yield "spanning_tree", partial(kernels.spanning_tree, np.array([0]), np.array([[0, 1]]))
 
 
 def cache_status() -> tuple[str, bool]:

@@ -105,7 +105,7 @@ class Ellipsoid(Ball):
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """z / (1 + mu a) in the basis of the axes; 1 / norm is concave in mu, so that Newton's steps from 0 never go too far."""
-        x = self._point(x)
+        x = checks.finite(self._point(x), type(self).__name__)
         size = self.norm(x)
         if size <= self.radius:
             return x

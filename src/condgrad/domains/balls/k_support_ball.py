@@ -85,7 +85,7 @@ class KSupportBall(Ball):
         """x theta / (theta + mu) with 0 <= theta <= 1 and sum theta = k: the norm is the least of sqrt(sum x_i^2 / theta_i)."""
         from scipy.optimize import brentq
 
-        x = self._point(x)
+        x = checks.finite(self._point(x), type(self).__name__)
         top = largest_size(x)
         if self.norm(x) <= self.radius * (1 + 4 * np.finfo(float).eps):
             return x

@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 from condgrad.linalg.selection import index_of_largest_size, indices_in_increasing_order
@@ -64,7 +65,7 @@ class L1Ball(Ball):
         return self.atom(direction).to_dense()
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        x = self._point(x)
+        x = checks.finite(self._point(x), type(self).__name__)
         return x if self.norm(x) <= self.radius else np.sign(x) * onto_simplex(np.abs(x), self.radius)
 
 

@@ -58,7 +58,7 @@ class L2Ball(Ball):
         return -self.radius * length, lambda: -self.radius / length * direction
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        x = self._point(x)
+        x = checks.finite(self._point(x), type(self).__name__)
         return x if self.norm(x) <= self.radius else self._onto_sphere(x)
 
     def _onto_sphere(self, x: np.ndarray) -> np.ndarray:

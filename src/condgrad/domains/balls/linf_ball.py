@@ -9,6 +9,7 @@ from typing import final
 
 import numpy as np
 
+from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 
@@ -51,7 +52,7 @@ class LinfBall(Ball):
         return np.copysign(self.radius, vertex, out=vertex)
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        return np.clip(self._point(x), -self.radius, self.radius)
+        return np.clip(checks.finite(self._point(x), type(self).__name__), -self.radius, self.radius)
 
 
 def _linf_balls() -> Examples:

@@ -74,7 +74,7 @@ class WeightedL1Ball(Ball):
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """sign(x) max(|x| - theta w, 0); the norm falls in theta and is convex, so Newton's steps from 0 never go too far."""
-        x = self._point(x)
+        x = checks.finite(self._point(x), type(self).__name__)
         if self.norm(x) <= self.radius:
             return x
         size, w, theta, count = np.abs(x), self.weights, 0.0, -1

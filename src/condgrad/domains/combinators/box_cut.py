@@ -117,7 +117,7 @@ class BoxCut(Combination):
 
     def project(self, x: Any) -> np.ndarray:
         """The nearest point, by the multiplier of the constraint of S."""
-        return self._rule.project(np.asarray(self._point(x)))
+        return self._rule.project(np.asarray(checks.finite(self._point(x), type(self).__name__)))
 
     def start(self) -> np.ndarray:
         """The projection of the start of S."""

@@ -193,7 +193,7 @@ class HalfSpaceCut(Combination):
         """P(x - t a), with P the projection onto S, and t >= 0 the multiplier for which it is in the half-space."""
         from scipy.optimize import brentq
 
-        x = np.asarray(self._point(x))
+        x = np.asarray(checks.finite(self._point(x), type(self).__name__))
 
         def excess(t: float) -> float:
             heartbeat()

@@ -51,7 +51,7 @@ class Box:
         return by_sign(checks.direction(direction, self.shape, "Box"), self.lower, self.upper)
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        return np.clip(checks.point(x, self.shape, "Box"), self.lower, self.upper)
+        return np.clip(checks.finite_point(x, self.shape, "Box"), self.lower, self.upper)
 
     def start(self) -> np.ndarray:
         return self.lower / 2 + self.upper / 2

@@ -18,8 +18,8 @@ from condgrad.domains.polytopes._membership import is_within
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope, between_0_and_1
 from condgrad.runtime.extras import needed_for
 
-DIGITS = 52
-"""Costs are rounded to as many binary digits: networkx is exact for whole numbers."""
+DIGITS = 50
+"""Costs are rounded to as many binary digits: then networkx, which adds up to four of them, is exact."""
 
 
 @final
@@ -62,6 +62,12 @@ class MatchingPolytope(ZeroOnePolytope):
         return (len(self.edges),)
 
     @cached_property
+    def _numbers(self) -> dict[tuple[int, int], int]:
+        """The number of the edge between two nodes, in both orders."""
+        pairs = self.edges.tolist()
+        return {pair: i for i, (u, v) in enumerate(pairs) for pair in ((u, v), (v, u))}
+
+    @cached_property
     def _most(self) -> int:
         """Edges of a largest matching."""
         return len(self._chosen(-np.ones(self.shape)))
@@ -79,12 +85,13 @@ class MatchingPolytope(ZeroOnePolytope):
     def _chosen(self, direction: np.ndarray) -> np.ndarray:
         networkx = _networkx()
         graph = networkx.Graph()
-        weights = np.rint(np.ldexp(-direction, DIGITS)).astype(np.int64)
-        gains = np.flatnonzero(weights > 0)
-        for i in gains.tolist():
-            graph.add_edge(*self.edges[i].tolist(), weight=int(weights[i]), number=i)
+        weights = np.rint(np.ldexp(-direction, DIGITS))
+        gains = weights > 0
+        graph.add_weighted_edges_from(
+            (u, v, weight) for (u, v), weight in zip(self.edges[gains].tolist(), weights[gains].tolist(), strict=True)
+        )
         pairs = networkx.max_weight_matching(graph)
-        return np.array([graph.edges[pair]["number"] for pair in pairs], dtype=np.int64)
+        return np.array([self._numbers[pair] for pair in pairs], dtype=np.int64)
 
     def start(self) -> np.ndarray:
         """1 / (1 + d) on an edge, where d is the larger number of edges at one of its ends: this is inside, for all odd sets."""

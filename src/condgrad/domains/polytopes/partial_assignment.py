@@ -14,6 +14,7 @@ from condgrad import checks
 from condgrad.domains.balls._ball import Shape
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._brute_force import mixture
+from condgrad.domains.polytopes._direction import moderate
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope
 
 
@@ -77,6 +78,9 @@ class PartialAssignment(ZeroOnePolytope):
     def max_norm(self) -> float:
         """Exact: that of an assignment of as many pairs as possible."""
         return math.sqrt(self._most)
+
+    def _ones(self, direction: np.ndarray) -> np.ndarray:
+        return self._chosen(moderate(direction, self.shape, "PartialAssignment"))
 
     def _chosen(self, direction: np.ndarray) -> np.ndarray:
         from scipy.optimize import linear_sum_assignment

@@ -10,13 +10,16 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from condgrad import checks
+from condgrad import checks, kernels
 from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.polytopes._brute_force import mixture
 from condgrad.domains.polytopes._graph import edge_list
 from condgrad.domains.polytopes._membership import is_within
 from condgrad.domains.polytopes._zero_one import ZeroOnePolytope, between_0_and_1
 from condgrad.linalg.selection import increasing_order
+
+COMPILED_FROM = 3_000
+"""With fewer edges scipy's trees are used, which compile nothing."""
 
 
 class _Pairs(NamedTuple):
@@ -36,8 +39,9 @@ class _Pairs(NamedTuple):
 class SpanningTreePolytope(ZeroOnePolytope):
     """{x : x >= 0, x(E) = n - 1, x(E[S]) <= |S| - 1 for all node sets S}, the convex hull of the spanning trees of a graph.
 
-    E[S] are the edges within S. The linear oracle is a minimum spanning tree, which depends on the order of the costs only: scipy
-    gets their ranks, so that costs of any sign, zeros and ties are right. O(m log m).
+    E[S] are the edges within S. The linear oracle is a minimum spanning tree, which depends on the order of the costs only, so
+    that costs of any sign, zeros and ties are right. O(m log m): Kruskal's algorithm in a compiled loop, in small graphs scipy's,
+    which gets the ranks of the costs.
 
     Parameters
     ----------
@@ -101,6 +105,8 @@ class SpanningTreePolytope(ZeroOnePolytope):
         from scipy.sparse.csgraph import minimum_spanning_tree
 
         order, pairs, nodes = increasing_order(direction), self._pairs, self._size + 1
+        if len(order) >= COMPILED_FROM:
+            return kernels.spanning_tree(order, self.edges)
         ranks = np.empty(len(order))
         ranks[order] = np.arange(1.0, len(order) + 1)
         ranks = ranks[pairs.order]

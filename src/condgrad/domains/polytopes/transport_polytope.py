@@ -19,6 +19,8 @@ from condgrad.points import SparseArray
 from condgrad.runtime.extras import needed_for
 
 SOLVERS = ("auto", "network-simplex", "lp")
+PRICES = (0.5, 1e6)
+"""Largest absolute costs that are not scaled."""
 USUAL = (2.0**-6, 2.0**6)
 """Sums of a plan that the network simplex method gets as they are: its tolerances are absolute."""
 PIVOTS = 10**9
@@ -111,12 +113,11 @@ class TransportPolytope:
 
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         """A transport plan of minimum cost <direction, X>."""
-        g = scaled(direction, self.shape, "TransportPolytope")
         emd = None if self.solver == "lp" else _network_simplex(self.solver == "auto")
         if emd is None:
+            g = scaled(direction, self.shape, "TransportPolytope")
             return np.maximum(self._program.minimiser(g.ravel()), 0.0).reshape(self.shape)
-        # scaled costs are at least -1, which the method needs: it takes the largest cost + 1 for the price of no plan
-        return self._by_network_simplex(emd, g)
+        return self._by_network_simplex(emd, _priced(direction, self.shape))
 
     def _by_network_simplex(self, emd: Any, g: np.ndarray) -> np.ndarray:
         total = float(self.row_sums.sum())
@@ -159,6 +160,18 @@ class TransportPolytope:
             for gap, size in zip(off, self.shape[::-1], strict=True)
         )
         return bool(near and np.all(x >= -slack))
+
+
+def _priced(direction: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The direction as it is, where the network simplex method is exact for it, else scaled, which takes a copy.
+
+    The price of no plan for a unit is (m + n) (h + 1), where h is the largest cost: above each cost if h is at least 0. The 1
+    must not be large beside the costs.
+    """
+    given = checks.point(direction, shape, "TransportPolytope")
+    low, high = float(given.min()), float(given.max())
+    plain = high >= 0 and PRICES[0] <= max(-low, high) <= PRICES[1]
+    return given if plain else scaled(given, shape, "TransportPolytope")
 
 
 _SUMS = ("row_sums", "column_sums")

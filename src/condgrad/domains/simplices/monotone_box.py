@@ -72,7 +72,7 @@ class MonotoneBox:
     def project(self, x: np.ndarray) -> np.ndarray:
         from scipy.optimize import isotonic_regression
 
-        x = checks.point(x, self.shape, "MonotoneBox")
+        x = checks.finite_point(x, self.shape, "MonotoneBox")
         return np.clip(isotonic_regression(x).x, self.lower, self.upper)
 
     def start(self) -> np.ndarray:

@@ -366,7 +366,7 @@ class LowRankSet(ABC):
 
     def project(self, x: Point) -> Point:
         """Return the point of the set nearest to x."""
-        x = self._point(x)
+        x = checks.finite(self._point(x), type(self).__name__)
         if isinstance(x, Structured):
             return project_structured(self, x)
         return shrink_eigen(x, self.shrink) if self.spectrum == "eigen" else shrink_singular(x, self.shrink)

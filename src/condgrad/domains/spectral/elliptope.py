@@ -108,7 +108,7 @@ class Elliptope:
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """The nearest correlation matrix."""
-        return _nearest_correlation(symmetric_part(self._point(x)))
+        return _nearest_correlation(symmetric_part(checks.finite(self._point(x), type(self).__name__)))
 
     def start(self) -> np.ndarray:
         """The identity."""

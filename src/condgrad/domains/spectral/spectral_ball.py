@@ -8,6 +8,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from condgrad import checks
 from condgrad.domains.balls._ball import Ball, Shape
 from condgrad.domains.entry import DomainEntry, Examples, in_ball, sparse_normal
 from condgrad.domains.spectral._spectra import check_matrix_shape, moderate, shrink_singular, singular_values
@@ -43,7 +44,7 @@ class SpectralBall(Ball):
         return np.minimum(values, self.radius)
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        return shrink_singular(self._point(x), self.shrink)
+        return shrink_singular(checks.finite(self._point(x), type(self).__name__), self.shrink)
 
 
 def _spectral_balls() -> Examples:

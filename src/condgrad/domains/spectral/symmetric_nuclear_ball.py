@@ -103,7 +103,8 @@ class SymmetricNuclearBall(Ball):
 
     def project(self, x: Point) -> np.ndarray:
         """The matrix with the eigenvectors of the symmetric part of x, and with its eigenvalues projected onto the l1 ball."""
-        x = symmetric_part(np.asarray(as_matrix(x, self.shape, "SymmetricNuclearBall")))
+        x = checks.finite_point(as_matrix(x, self.shape, "SymmetricNuclearBall"), self.shape, "SymmetricNuclearBall")
+        x = symmetric_part(x)
         values, vectors = np.linalg.eigh(x)
         shrunk = onto_l1_ball(values, self.radius)
         return x if shrunk is values else symmetric_part((vectors * shrunk) @ vectors.T)
