@@ -1,12 +1,13 @@
 """Matrix completion on a Dask cluster of processes on this machine: bits, kills, traffic, many entries, faults.
 
-``bits``: every method that fits has the same bits in this process and on 1, 2, 3 and 8 worker processes, and the objective agrees
-with the plain one. ``kills``: workers are killed by SIGKILL at random moments of runs of four methods, and drivers that are
+``bits``: every method that fits has the same bits in this process and on 1, 2, 3 and 8 worker processes, and the objectives agree
+with the plain ones. ``kills``: workers are killed by SIGKILL at random moments of runs of four methods, and drivers that are
 resumed; the result has the bits of an undisturbed run. ``traffic``: bytes that the workers send, by Dask's own counters, beside
 the cost model of docs/distributed.md. ``split``: a worker in a network namespace of its own whose link is cut (needs root and
-iproute2). ``overhead``: a gradient and a product beside one process with as many threads. ``size``: entries that the workers make
-themselves, in float32, until a certified mapping; memory of all processes. ``stream``: entries from Parquet files, whose shards
-exceed the memory limit of the workers, which move them to disk and back.
+iproute2). ``cost``: constants of the cost model, and what follows for 10 billion entries on 100 workers. ``overhead``: a gradient
+and a product beside one process with as many threads. ``size``: entries that the workers make themselves, in float32, until a
+certified mapping; memory of all processes. ``stream``: entries from Parquet files, whose shards exceed the memory limit of the
+workers, which move them to disk and back.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ import condgrad as cg
 from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_off
 from condgrad import kernels
 from condgrad.distributed import EntryFolder, Loader, ShardedCompletion, ShardedSum, ShardError
-from condgrad.distributed.cluster import Cluster
+from condgrad.distributed import shards as computed
+from condgrad.distributed.cluster import FAN_OUT, Cluster
 from condgrad.distributed.held import FAN_IN, dealt
 from condgrad.distributed.start import local_cluster
 from condgrad.solvers import METHODS as ALL_METHODS
 
-PARTS = ("bits", "kills", "traffic", "split", "overhead", "size", "stream")
+PARTS = ("bits", "kills", "traffic", "split", "cost", "overhead", "size", "stream")
 KILLED = {"ncgs": 1, "ncgs-ii": 1, "frank-wolfe": 8, "fully-corrective": 6}
 """Methods whose runs are disturbed, and their steps: seconds of many short operations."""
 RANK, OUTLIERS, NOISE, SHARE = 10, 0.05, 3.0, 0.9
@@ -323,6 +325,98 @@ def traffic() -> Iterator[Row]:
                 }  # fmt: skip
 
 
+def constants() -> dict[str, float]:
+    """Nanoseconds of CPU time for an entry in each operation, on one thread in float32, and seconds of the scheduler."""
+    size, entries = 100_000, 2**21
+    data = make(size, size, 10 * entries, 10, "float32", 0)
+    shard = computed.build(0, data, (size, size), cg.Welsch(1.0))
+    rng, found = np.random.default_rng(0), {}
+    U, V = rng.standard_normal((shard.pattern.shape[0], RANK)), rng.standard_normal((size, RANK))
+    W, Q = rng.standard_normal((size, COLUMNS)), rng.standard_normal((shard.pattern.shape[0], COLUMNS))
+    slopes = computed.evaluate(shard, U, V, cg.Welsch(1.0))
+    calls = {
+        "gradient": lambda: computed.evaluate(shard, U, V, cg.Welsch(1.0)),
+        "D @ W": lambda: computed.times(shard, W, (1.0,), slopes),
+        "D.T @ Q": lambda: computed.transposed_times(shard, Q, (1.0,), slopes),
+    }
+    with kernels.limit_threads(1):
+        for name, call in calls.items():
+            times = []
+            for _ in range(6):
+                begun = process_time()
+                call()
+                times.append(process_time() - begun)
+            found[name] = 1e9 * median(times[1:]) / shard.pattern.size
+    with started(2) as client:
+        seconds = {}
+        for shards in (8, 200):
+            F, times = objective(client, 400, 40_000, shards), []
+            for _ in range(10):
+                begun = monotonic()
+                F.pattern.each(computed.largest_value)
+                times.append(monotonic() - begun)
+            seconds[shards] = median(times)
+    found["a shard"] = (seconds[200] - seconds[8]) / 192
+    found["an operation"] = max(seconds[8] - 8 * found["a shard"], 0.0)
+    return found
+
+
+ROUNDS = 8
+"""Operations on all shards in a step: its gradient, its products, and inner products of which only numbers travel."""
+
+
+def step_cost(
+    measured: dict[str, float], entries: float, rows: float, columns: float, workers: int, shards: int, bandwidth: float
+) -> dict[str, tuple[float, float]]:
+    """Bytes and seconds of the parts of a step with one gradient, one ``D @ W`` and one ``D.T @ Q``; formulas of the docs."""
+    nanoseconds = sum(measured[name] for name in ("gradient", "D @ W", "D.T @ Q"))
+    depth, reached = 0, 1
+    while reached < workers:
+        depth, reached = depth + 1, reached * FAN_OUT + 1
+    common, sums = 8 * columns * (RANK + COLUMNS), 8 * columns * COLUMNS * sums_moved(shards, workers)
+    driver = 8 * (rows + columns) * RANK + 2 * 8 * (rows + columns) * COLUMNS
+    return {
+        "computing": (0.0, nanoseconds * 1e-9 * entries / workers),
+        "V and W, passed on": (common * (workers - 1), common * min(FAN_OUT, workers - 1) * depth / bandwidth),
+        "partial sums": (sums, sums / workers / bandwidth),
+        "in and out of the driver": (driver, driver / bandwidth),
+        "the scheduler": (0.0, ROUNDS * (measured["an operation"] + shards * measured["a shard"])),
+    }
+
+
+def cost() -> Iterator[Row]:
+    """The cost model at 10 billion entries of a matrix with a million rows and columns, on workers with 10 Gbit/s: calculated."""
+    measured = constants()
+    for name, number in measured.items():
+        seconds = name.startswith("a")
+        yield {
+            "part": "cost",
+            "measured": name,
+            "number": 1e3 * number if seconds else number,
+            "unit": "ms" if seconds else "ns",
+        }
+    entries, size, bandwidth = 1e10, 1e6, 1.25e9
+
+    def total(workers: int) -> tuple[float, float]:
+        found = step_cost(measured, entries, size, size, workers, 4 * workers, bandwidth)
+        return found["computing"][1], sum(seconds for _, seconds in found.values())
+
+    for workers, shards in ((100, 4769), (100, 400)):
+        for name, (volume, seconds) in step_cost(measured, entries, size, size, workers, shards, bandwidth).items():
+            about = f"{workers} workers, {shards} shards: {name}"
+            yield {"part": "cost", "measured": f"{about}, MB", "number": volume / 1e6, "unit": "calculated"}
+            yield {"part": "cost", "measured": f"{about}, s", "number": seconds, "unit": "calculated"}
+    workers = 1
+    while 2 * total(workers)[0] > total(workers)[1]:
+        workers += max(1, workers // 50)
+    yield {
+        "part": "cost",
+        "measured": "workers from which computing is less than half",
+        "number": workers,
+        "unit": "calculated",
+    }
+
+
 NAMESPACE, HOST, GUEST = "condgrad-split", "10.213.77.1", "10.213.77.2"
 TIMEOUT = 5.0
 
@@ -570,6 +664,7 @@ def main() -> None:
         "kills": Job(5, partial(kills, 4, 1) if args.quick else partial(kills, 30, 5)),
         "traffic": Job(1, traffic),
         "split": Job(1, split),
+        "cost": Job(1, cost),
         "overhead": Job(2, partial(overhead, max(entries // 10, 100_000))),
         "size": Job(20, partial(many, entries, args.mapping)),
         "stream": Job(20, partial(stream, streamed, limit, 3)),
