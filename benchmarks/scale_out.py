@@ -516,11 +516,11 @@ def overhead(entries: int, rounds: int = 5) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def many(entries: int, target: float) -> Iterator[Row]:
-    """A run on entries that two workers make, until a certified squared mapping."""
+def many(entries: int, target: float, workers: int) -> Iterator[Row]:
+    """A run on entries that the workers make, until a certified squared mapping."""
     size, shards = int(np.sqrt(100 * entries)), max(8, entries // 2**21)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak of this process begins here
-    with started(2) as client:
+    with started(workers) as client:
         begun, cpu = monotonic(), cpu_seconds(client)
         F = objective(client, size, entries, shards, "float32")
         made, made_cpu = monotonic() - begun, cpu_seconds(client) - cpu
@@ -535,7 +535,7 @@ def many(entries: int, target: float) -> Iterator[Row]:
         pids = [os.getpid(), *client.run(os.getpid).values()]
         gradients = result.counts["fo"]
         yield {
-            "part": "size", "size": size, "entries": F.pattern.size, "made": made, "cpu to make": made_cpu,
+            "part": "size", "size": size, "workers": workers, "entries": F.pattern.size, "made": made, "cpu to make": made_cpu,
             "status": result.status, "steps": result.steps, "gradients": gradients, "mapping": result.certificate.upper,
             "seconds": took, "cpu": cpu, "megabytes": sum(map(memory, pids)),
             "per CPU second": F.pattern.size * gradients / cpu,
@@ -675,7 +675,7 @@ def main() -> None:
         "split": Job(1, split),
         "cost": Job(1, cost),
         "overhead": Job(2, partial(overhead, max(entries // 10, 100_000))),
-        "size": Job(20, partial(many, entries, args.mapping)),
+        "size": Job(20, partial(many, entries, args.mapping, args.workers)),
         "stream": Job(20, partial(stream, streamed, limit, 3)),
     }
     rows = work_off("scale-out", [Job(jobs[part].weight, partial(told, jobs[part].work)) for part in args.parts])
