@@ -648,6 +648,7 @@ def claims(rows: list[Row]) -> list[Claim]:
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--entries", type=int, help="of size: default 100 million (a tenth is compared)")
+    parser.add_argument("--workers", type=int, default=2, help="of size: worker processes of one thread (default: 2)")
     parser.add_argument(
         "--mapping", type=float, default=1e-2, help="of size: certified squared mapping (default: 0.01)"
     )
