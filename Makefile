@@ -99,8 +99,8 @@ bench-inner: $(VENV)/ready  ## linear minimisations of every inner solver on eve
 bench-scale-out: $(VENV)/ready  ## completion on a Dask cluster of processes: bits, killed workers, traffic, 100 million entries
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale_out --check
 
-bench-scale-out-peers: $(VENV)/ready  ## the same beside Spark's ALS: SPARK=an interpreter with pyspark
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale_out_peers --check $(if $(SPARK),--spark $(SPARK))
+bench-scale-out-peers: $(VENV)/ready  ## the same beside Spark's ALS and cmfrec: PEERS=an interpreter with both
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale_out_peers --check $(if $(PEERS),--peers $(PEERS))
 
 soak: $(VENV)/ready  ## 1,000 solves in one process: memory flat, nothing left
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --check

@@ -1,10 +1,10 @@
-"""Ratings on Dask workers and in Spark's ALS: the same Parquet files, the same number of threads, with and without gross errors.
+"""Ratings on Dask workers, in Spark's ALS and in cmfrec: the same Parquet files and threads, with and without gross errors.
 
 The values are those of a matrix of rank 10 with noise; RMSE is that of predictions of the matrix itself at entries that were not
-given. condgrad is `RobustCompletion(client=...)` with worker processes of one thread, as `condgrad complete --workers`; Spark's
-ALS runs in the interpreter that `--spark` names, where pyspark is installed, with as many local threads, the true rank, and the
-best of three regularisations by the RMSE of a tenth of the entries. `implicit` is not here: it fits whether there is an entry,
-and not its value. Memory is the sum of the peaks of all processes.
+given. condgrad is `RobustCompletion(client=...)` with worker processes of one thread, as `condgrad complete --workers`; it is not
+told the rank. Spark's ALS and cmfrec run in the interpreter that `--peers` names, where they are installed, with as many threads,
+the true rank, and the best of three regularisations by the RMSE of a tenth of the entries. `implicit` is not here: it fits
+whether there is an entry, and not its value. Memory is the sum of the peaks of all processes, and CPU time that of all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,24 @@ from condgrad.distributed.start import local_cluster
 from condgrad.learn import RobustCompletion
 
 THREADS, NOISE, GROSS, SHARE, UNSEEN = 2, 0.1, 10.0, 0.05, 200_000
-SPARK = """
+COMMON = """
 import json, os, subprocess, sys, time
 folder, unseen, threads, memory = sys.argv[1:]
+def fields(pid, name):
+    with open(f"/proc/{pid}/{name}") as lines:
+        return lines.read()
+def peak(pid):
+    return next((int(line.split()[1]) / 1024 for line in fields(pid, "status").splitlines() if line.startswith("VmHWM")), 0.0)
+def cpu(pid):
+    found = fields(pid, "stat").rpartition(")")[2].split()
+    return (int(found[11]) + int(found[12])) / os.sysconf("SC_CLK_TCK")
+def say(pids, **more):
+    print(json.dumps(more | {"megabytes": sum(map(peak, pids)), "cpu": sum(map(cpu, pids))}))
+begun = time.monotonic()
+"""
+SPARK = """
 from pyspark.sql import SparkSession
 from pyspark.ml.recommendation import ALS
-begun = time.monotonic()
 spark = (SparkSession.builder.master(f"local[{threads}]").config("spark.driver.memory", memory)
          .config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1").getOrCreate())
 spark.sparkContext.setLogLevel("ERROR")
@@ -50,15 +62,32 @@ def rmse(model, part):
     return found["e"] ** 0.5
 best = min((0.01, 0.03, 0.1), key=lambda reg: rmse(fitted(train, reg), held_out))
 error = rmse(fitted(entries, best), unseen)
-took = time.monotonic() - begun
-def peak(pid):
-    with open(f"/proc/{pid}/status") as lines:
-        return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
 java = spark.sparkContext._gateway.proc.pid
 children = subprocess.run(["pgrep", "-P", str(java)], capture_output=True, text=True).stdout.split()
-pids = [os.getpid(), java, *map(int, children)]
-print(json.dumps({"rmse": error, "seconds": took, "megabytes": sum(map(peak, pids)), "setting": f"regParam={best}"}))
+say([os.getpid(), java, *map(int, children)], rmse=error, seconds=time.monotonic() - begun, setting=f"regParam={best}")
 """
+CMFREC = """
+import numpy as np, pyarrow.parquet as parquet
+from cmfrec import CMF
+from scipy.sparse import coo_array
+def read(path):
+    table = parquet.read_table(path)
+    return [table[name].to_numpy() for name in ("row", "col", "value")]
+rows, cols, values = read(folder)
+shape = int(rows.max()) + 1, int(cols.max()) + 1
+def fitted(part, lam):
+    data = coo_array((values[part], (rows[part], cols[part])), shape)
+    return CMF(k=10, lambda_=lam, niter=10, nthreads=int(threads), use_float=True, verbose=False, random_state=0,
+               precompute_for_predictions=False).fit(data)
+def rmse(model, at):
+    return float(np.sqrt(np.mean((model.predict(at[0], at[1]) - at[2]) ** 2)))
+kept = np.random.default_rng(0).random(len(rows)) < 0.9
+held_out = rows[~kept], cols[~kept], values[~kept]
+best = min((1.0, 3.0, 10.0), key=lambda lam: rmse(fitted(kept, lam), held_out))
+error = rmse(fitted(slice(None), best), read(unseen))
+say([os.getpid()], rmse=error, seconds=time.monotonic() - begun, setting=f"lambda={best:g}")
+"""
+PEERS = {"Spark ALS": SPARK, "cmfrec": CMFREC}
 
 
 def shard(size: int, entries: int, shards: int, wrong: float, i: int) -> dict[str, np.ndarray]:
@@ -83,7 +112,7 @@ def write(path: Path, columns: dict[str, np.ndarray]) -> None:
     parquet.write_table(pa.table(columns), path)
 
 
-def compare(entries: int, spark: str | None, memory: str) -> Iterator[Row]:
+def compare(entries: int, peers: str | None, memory: str) -> Iterator[Row]:
     size, shards = int(np.sqrt(100 * entries)), max(8, entries // 2**21)
     rng = np.random.default_rng(4)
     rows, cols = (rng.integers(size, size=UNSEEN).astype(np.int32) for _ in range(2))
@@ -97,10 +126,13 @@ def compare(entries: int, spark: str | None, memory: str) -> Iterator[Row]:
             write(Path(folder) / "unseen.parquet", {"row": rows, "col": cols, "value": values.astype(np.float32)})
             about = {"part": "peers", "entries": entries, "gross errors": wrong}
             yield about | {"method": "condgrad"} | ours(data, folder, size, shards, rows, cols, values)
-            if spark is not None:
-                command = [spark, "-c", SPARK, str(data), f"{folder}/unseen.parquet", str(THREADS), memory]
-                said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                yield about | {"method": "Spark ALS"} | json.loads(said.splitlines()[-1])
+            for name, script in PEERS.items() if peers is not None else ():
+                command = [peers, "-c", COMMON + script, str(data), f"{folder}/unseen.parquet", str(THREADS), memory]
+                environment = os.environ | {"OMP_NUM_THREADS": str(THREADS), "PYTHONPATH": ""}
+                found = subprocess.run(command, capture_output=True, text=True, env=environment)
+                if found.returncode:
+                    raise RuntimeError(f"{name} failed: {found.stderr[-2000:]}")
+                yield about | {"method": name} | json.loads(found.stdout.splitlines()[-1])
 
 
 def ours(
@@ -108,47 +140,49 @@ def ours(
 ) -> Row:
     from distributed import Client
 
-    begun = monotonic()
+    begun, own = monotonic(), process_time()
     with local_cluster(THREADS) as cluster, Client(cluster) as client:
         source = EntryFolder(str(data), folder)
         objective = ShardedCompletion(source, (size, size), client=client, shards=shards)
         model: Any = RobustCompletion(client=client, loss="huber").fit(objective)
         error = float(np.sqrt(np.mean((model.predict_names(rows, cols) - values) ** 2)))
         took = monotonic() - begun
-        pids = [os.getpid(), *client.run(os.getpid).values()]
-    megabytes = sum(map(scale_out.memory, pids))
+        pids = list(client.run(os.getpid).values())
+        cpu = process_time() - own + sum(map(scale_out.cpu_of, pids))
+        megabytes = sum(map(scale_out.memory, [os.getpid(), *pids]))
     setting = f"huber, rank {len(model.singular_values_)}"
-    return {"rmse": error, "seconds": took, "megabytes": megabytes, "setting": setting}
+    return {"rmse": error, "seconds": took, "megabytes": megabytes, "cpu": cpu, "setting": setting}
 
 
 def claims(rows: list[Row]) -> list[Claim]:
     made = []
     by = {(row["gross errors"], row["method"]): row for row in rows}
-    for wrong in (0.0, SHARE):
-        mine, spark = by[wrong, "condgrad"], by.get((wrong, "Spark ALS"))
-        if spark is not None:
-            errors = f"{mine['rmse']:.3g} and {spark['rmse']:.3g}"
-            made.append(
-                Claim(f"RMSE with {wrong:.0%} gross errors", "<= Spark's", errors, mine["rmse"] <= spark["rmse"])
-            )
-            ratio = mine["seconds"] / spark["seconds"]
-            made.append(Claim(f"seconds over Spark's, {wrong:.0%} gross errors", "reported", f"{ratio:.2f}", True))
+    for (wrong, name), peer in by.items():
+        if name == "condgrad":
+            continue
+        mine, about = by[wrong, "condgrad"], f"{name}, {wrong:.0%} gross errors"
+        errors = f"{mine['rmse']:.3g} and {peer['rmse']:.3g}"
+        made.append(Claim(f"RMSE beside {about}", "not above", errors, mine["rmse"] <= peer["rmse"]))
+        for what in ("cpu", "megabytes"):
+            made.append(Claim(f"{what} over {about}", "reported", f"{mine[what] / peer[what]:.2f}", True))
     return made
 
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--entries", type=int, help="default 10 million")
-    parser.add_argument("--spark", metavar="PYTHON", help="interpreter with pyspark; without it, condgrad alone")
+    parser.add_argument(
+        "--peers", metavar="PYTHON", help="interpreter with pyspark and cmfrec; without it, condgrad alone"
+    )
     parser.add_argument("--memory", default="8g", help="of Spark's driver (default: 8g)")
 
 
 def main() -> None:
     args = arguments(__doc__, options)
     entries = args.entries or (200_000 if args.quick else 10_000_000)
-    rows = work_off("scale-out-peers", [Job(1, partial(compare, entries, args.spark, args.memory))])
-    columns = ["method", "gross errors", "entries", "rmse", "seconds", "megabytes", "setting"]
+    rows = work_off("scale-out-peers", [Job(1, partial(scale_out.told, partial(compare, entries, args.peers, args.memory)))])
+    columns = ["method", "gross errors", "entries", "rmse", "seconds", "cpu", "megabytes", "setting"]
     table("peers", columns, [[row[name] for name in columns] for row in rows])
-    finish("scale_out_peers", args, rows, claims(rows), spark=args.spark is not None, python=sys.version.split()[0])
+    finish("scale_out_peers", args, rows, claims(rows), peers=args.peers is not None, python=sys.version.split()[0])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from threading import Thread, Timer
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from condgrad.distributed import EntryFolder, Loader, RowFolder, Sharded, Sharde
 from condgrad.distributed.cluster import Cluster
 from condgrad.distributed.folders import batches
 from condgrad.distributed.held import dealt
+from condgrad.protocols import BudgetEnd, Reason
+from condgrad.runtime.signals import receiving
 
 SHAPE = (40, 30)
 LOSSES = {entry.name: entry.factory() for entry in cg.objectives.LOSSES.values()}
@@ -354,6 +357,18 @@ def test_a_loader_that_returns_other_data_the_second_time_is_named(client: Any, 
     with pytest.raises(ShardError, match=r"^Shard 1 had other data when it was loaded again"):
         F.value(point(3))
 
+    def gone(number: int) -> Any:
+        seen = tmp_path / f"once-{number}"
+        if number == 3 and seen.exists():
+            raise FileNotFoundError("no such file")
+        seen.touch()
+        return load(number)
+
+    F = ShardedCompletion(Loader(gone, 4), SHAPE, client=client)
+    F.pattern.held._futures = [None] * 4
+    with pytest.raises(ShardError, match=r"^Shard 3 could not be loaded \(FileNotFoundError: no such file\): correct"):
+        F.value(point(3))
+
 
 # ---------------------------------------------------------------------------------------------------- linear models
 
@@ -574,6 +589,44 @@ def test_shards_do_not_move_to_idle_workers(cluster: Any, client: Any) -> None:
     places = client.who_has(F.pattern.shards())
     owners = [places[shard.key][0] for shard in F.pattern.shards()]
     assert F.pattern.each(slow_place, last=(owners[0],)) == owners
+
+
+def test_a_budget_of_seconds_ends_a_computation_on_workers(client: Any) -> None:
+    """It ended no computation that ran; then its end was reported as an error of a shard."""
+    calls: list[int] = []
+
+    def alive() -> None:
+        calls.append(0)
+        if len(calls) > 1:
+            raise BudgetEnd(Reason("out_of_budget", "The budget is used up."))
+
+    cluster = Cluster(client)
+    with receiving(alive), pytest.raises(BudgetEnd):
+        cluster.results(lambda: [cluster.submit(time.sleep, 0.5)])
+
+
+def test_two_runs_at_once_and_a_client_that_is_closed_meanwhile() -> None:
+    client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0")
+    objectives = [ShardedCompletion(entries(k), SHAPE, cg.Welsch(2.0), client=client, shards=3) for k in (0, 1)]
+    alone = [np.asarray(run(F, max_steps=1).x).tobytes() for F in objectives]
+    found: dict[int, bytes] = {}
+
+    def again(k: int) -> None:
+        found[k] = np.asarray(run(objectives[k], max_steps=1).x).tobytes()
+
+    threads = [Thread(target=again, args=(k,)) for k in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[0], found[1]] == alone
+    closing = Timer(0.3, client.close)
+    closing.start()
+    with pytest.raises(
+        ShardError, match=r"^No shard could be computed: the client (is closed|was closed while it was used)"
+    ):
+        run(objectives[0], max_steps=1000)
+    closing.join()
 
 
 def test_more_workers_give_the_same_bits(cluster: Any, client: Any, undisturbed: Any) -> None:

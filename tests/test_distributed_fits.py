@@ -8,7 +8,10 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,8 @@ from condgrad.learn.completion.rescue import rescue
 
 pytest.importorskip("distributed")
 
-from distributed import Client, LocalCluster, Security
+import dask
+from distributed import Client, LocalCluster
 
 from condgrad.distributed import EntryFolder, Loader, ShardedCompletion, ShardError
 from condgrad.distributed import cluster as distributed_cluster
@@ -289,7 +293,7 @@ def test_a_hung_worker_is_given_up_and_its_shards_are_named(client: Any, monkeyp
             monkeypatch.setattr(distributed_cluster, "MAX_INLINE", inline)
             begun = time.monotonic()
             with pytest.raises(
-                ShardError, match="^Shard 1 gave no answer within 2 s: restart the workers that hang or"
+                ShardError, match=r"^Shard 1 gave no answer within 2 s: restart the workers that hang or"
             ):
                 F.value(x)
             assert time.monotonic() < begun + 10
@@ -301,12 +305,8 @@ def test_a_hung_worker_is_given_up_and_its_shards_are_named(client: Any, monkeyp
 
 def test_a_full_disk_of_a_worker_is_one_sentence_that_names_the_file(client: Any, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    rows, cols, values = entries()
-    (tmp_path / "data").mkdir()
+    data = folder_of_entries(tmp_path / "data")
     (tmp_path / "scratch").mkdir()
-    np.savetxt(
-        tmp_path / "data" / "a.csv", np.c_[rows, cols, values], "%d,%d,%.17g", header="row,col,value", comments=""
-    )
 
     def limit(size: int) -> None:
         """Writes beyond this size fail, as they do on a full disk."""
@@ -317,42 +317,86 @@ def test_a_full_disk_of_a_worker_is_one_sentence_that_names_the_file(client: Any
         with pytest.raises(
             ShardError, match=r"^The entries of .*a\.csv could not be written .*: check the room on the"
         ):
-            ShardedCompletion(EntryFolder(str(tmp_path / "data"), str(tmp_path / "scratch")), SHAPE, client=client)
+            ShardedCompletion(EntryFolder(data, str(tmp_path / "scratch")), SHAPE, client=client)
     finally:
         client.run(limit, resource.RLIM_INFINITY)
     assert not list((tmp_path / "scratch").iterdir())
 
 
-def certificate(folder: Path) -> Security:
-    """Make a certificate that signs itself, and demand it from both sides."""
+def certificate(folder: Path) -> dict[str, str]:
+    """Make a certificate that signs itself; return the paths of the files by the options of Dask's commands."""
     folder.mkdir()
     key, made = str(folder / "key.pem"), str(folder / "certificate.pem")
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", made, "-days", "1"]
     subprocess.run([*command, "-subj", "/CN=condgrad"], check=True, capture_output=True)
-    sides = {
-        f"tls_{side}_{what}": path
-        for side in ("client", "scheduler", "worker")
-        for what, path in (("cert", made), ("key", key))
-    }
-    return Security(tls_ca_file=made, require_encryption=True, **sides)
+    return {"tls-ca-file": made, "tls-cert": made, "tls-key": key}
+
+
+def trusting(files: dict[str, str]) -> dict[str, str]:
+    """Dask's configuration of a client with these files."""
+    names = {"tls-ca-file": "ca-file", "tls-cert": "client.cert", "tls-key": "client.key"}
+    return {f"distributed.comm.tls.{names[option]}": path for option, path in files.items()}
+
+
+@contextmanager
+def running(folder: Path, *options: str) -> Iterator[str]:
+    """Start `dask scheduler` and a `dask worker` as processes of their own; yield the address."""
+    file, children = folder / "scheduler.json", []
+
+    def start(command: str, *more: str) -> None:
+        given = [
+            sys.executable,
+            "-m",
+            f"distributed.cli.dask_{command}",
+            "--scheduler-file",
+            str(file),
+            *more,
+            *options,
+        ]
+        environment = os.environ | {"NUMBA_NUM_THREADS": "1"}
+        children.append(subprocess.Popen([*given, "--no-dashboard"], stderr=subprocess.DEVNULL, env=environment))
+
+    start("scheduler", "--host", "127.0.0.1", "--port", "0")
+    try:
+        start("worker", "--nthreads", "1", "--no-nanny", "--local-directory", str(folder))
+        deadline, address = time.monotonic() + 60, ""
+        while not address and time.monotonic() < deadline:
+            time.sleep(0.1)
+            with suppress(OSError, json.JSONDecodeError):
+                address = json.loads(file.read_text())["address"]
+        yield address
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
-def test_tls_needs_the_certificates_of_the_cluster(tmp_path: Path) -> None:
-    security = certificate(tmp_path / "ours")
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, security=security, dashboard_address=":0") as cluster,
-        Client(cluster, security=security) as client,
-    ):
-        F = ShardedCompletion(Loader(some, 2, SHAPE), client=client)
-        x = cg.LowRank([[1.0]] * SHAPE[0], [[1.0]] * SHAPE[1])
-        assert close(F.value(x), cg.Completion(*entries(), SHAPE).value(x))
-        assert [address[:6] for address in F.pattern.cluster.workers()] == ["tls://"]
-        with (
-            pytest.raises(OSError),
-            Client(cluster.scheduler_address, security=certificate(tmp_path / "other"), timeout=2),
-        ):
-            pass
+def test_complete_uses_a_scheduler_that_runs_already_with_its_certificates(tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("pyarrow")
+    files = certificate(tmp_path / "ours")
+    data = folder_of_entries(tmp_path / "data")
+    asked = ["--loss", "huber", "--radius", "2", "--quiet", "--json", "--no-report"]
+    with running(tmp_path, *(f"--{option}={path}" for option, path in files.items()), "--protocol", "tls") as address:
+        assert address.startswith("tls://")
+        command = ["complete", data, "--scheduler", address, "--out", str(tmp_path / "model.npz"), *asked]
+        with dask.config.set(trusting(files)):
+            assert main(command) == 0
+        found = json.loads(capsys.readouterr().out)
+        with dask.config.set(trusting(certificate(tmp_path / "other")) | {"distributed.comm.timeouts.connect": "2s"}):
+            assert main(command) == 2
+    assert f"No scheduler could be reached at {address}" in capsys.readouterr().err
+    assert found["entries"] == len(entries()[0])
+    plain = RobustCompletion(**(SHORT | {"max_steps": 500})).fit(entries())
+    assert found["outliers"] == plain.n_outliers_
+    assert found["held-out RMSE"] == pytest.approx(plain.validation_rmse_, rel=1e-5)
+
+
+def folder_of_entries(path: Path) -> str:
+    path.mkdir()
+    table = np.column_stack(entries())
+    np.savetxt(path / "a.csv", table, "%d,%d,%.17g", header="row,col,value", comments="")
+    return str(path)
 
 
 # --------------------------------------------------------------------------------------------------------- command line
