@@ -566,7 +566,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     ],
     "solvers/warm_start.py": [
         ("2 / (k + 2) * (s - x)", "2 / (k + 3) * (s - x)", "a first step that does not reach the vertex"),
-        ("LMO_ACCURACY * state.gap)", "10 * state.gap)", "an oracle that is too rough for the gap"),
+        ("LMO_ACCURACY * known)", "10 * known)", "an oracle that is too rough for the gap"),
         ("if state.k == -1:", "if state.k == 0:", "one Frank-Wolfe step too many"),
         ("steps=self.steps, block=block, gap=gap", "steps=self.steps, block=state.block, gap=gap",
          "no call starts from the last one"),

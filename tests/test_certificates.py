@@ -481,3 +481,33 @@ def test_honest_runs_with_a_stretch_are_verified() -> None:
         domain = cg.Box(-rng.random(5), rng.random(5))
         result = cg.minimize(cg.Quadratic((A + A.T) / 2, rng.standard_normal(5)), domain, stretch=1.0)
         assert result.status in ("converged", "out_of_budget"), result.message
+
+
+@pytest.mark.parametrize(
+    ("seed", "share", "status"),
+    [(1, 0.1, "unverified"), (53, 0.3, "unverified"), (58, 1.5, "converged"), (59, 1.0, "converged")],
+)
+def test_a_small_matrix_problem_ends_where_precision_ends(seed: int, share: float, status: str) -> None:
+    """It ran to its budget: the bound of a witness whose direction is rounding was taken with the size of the set."""
+    rng, n = np.random.default_rng(seed), 19
+    rank, size, observed = int(rng.integers(1, 5)), 10 ** rng.uniform(-2, 2), rng.uniform(0.3, 1)
+    Y = size * rng.standard_normal((n, rank)) @ rng.standard_normal((rank, n))
+    Y += size * rng.choice([0, 0.1, 1e-3]) * rng.standard_normal((n, n))
+    seen = rng.random((n, n)) < observed
+    rng.choice(4)
+    F = cg.Completion(*np.nonzero(seen), Y[seen], (n, n), cg.Cauchy(float(10 ** rng.uniform(-1, 1))))
+    ball, gamma = cg.NuclearBall((n, n), share * float(np.linalg.norm(Y, "nuc"))), 1 / (2 * F.smoothness)
+    first = np.linalg.norm(ball.project(-gamma * np.asarray(F.grad(ball.low_rank_start())))) / gamma
+    result = cg.minimize(F, ball, stop=cg.Mapping(1e-12 * first**2) | cg.Steps(150), progress=False)
+    assert result.status == status and result.steps < 150
+    assert status == "converged" or "Precision is exhausted" in result.message
+
+
+def test_the_direction_of_the_gap_bounds_the_error_of_the_mapping() -> None:
+    """In the interior a witness with a tiny direction d is worth |d|, not the square root of |d| times the size of the set."""
+    F, ball = cg.Quadratic(np.eye(3), -np.array([0.1, 0.2, 0.3])), cg.L2Ball((3,), 1e6)
+    x = np.array([1.0, -1.0, 0.5])
+    prox = x - 0.5 * F.grad(x) + 1e-9
+    found = witness(cg.Problem(F, ball), x, prox, 0.5)
+    assert found.lower <= np.linalg.norm(F.grad(x)) ** 2 <= found.upper
+    assert found.error <= 4e-9 + found.rounding

@@ -77,9 +77,12 @@ class Asked:
 
 
 def test_a_warm_start_step_by_step(papers: cg.Problem) -> None:
-    """x = x + 2/(k+2) (s - x), with an oracle that is accurate to a tenth of the gap before."""
+    """x = x + 2/(k+2) (s - x), with an oracle that is accurate to a tenth of the gap before, at first of a lower bound on it."""
     domain = Asked(papers.domain)
-    x, gap = papers.domain.start(), 0.0
+    x = papers.domain.start()
+    values = np.linalg.svd(papers.objective.grad(x), compute_uv=False)
+    gap = papers.domain.radius * float(np.sqrt(np.mean(values**2)))
+    assert not x.any() and 0 < gap < papers.domain.radius * values[0]
     solver = WarmStart(cg.solvers.NCGS(cg.practical(), cg.Exact()), 6)
     states = list(islice(cg.iterate(cg.Problem(papers.objective, domain), solver, x), 7))
     assert [state.k for state in states] == [-6, -5, -4, -3, -2, -1, 0]

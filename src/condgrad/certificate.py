@@ -45,6 +45,8 @@ class Certificate:
     prox: Point
     gamma: float
     gap: float
+    """Upper bound on the gap of ``prox`` in the prox subproblem; or the squared norm of that gap's direction times the step size,
+    if it is smaller: the norm of the mapping differs from its measured value by at most the norm of the direction."""
     on: str = "F"
     """Name of the function whose gradient mapping is bounded: F, or a validation batch."""
     step: float | None = None
@@ -115,6 +117,9 @@ def witness(
     grad, taken = problem.objective.grad(x), step or gamma
     direction = grad if prox is x else grad + (1 / taken) * difference(prox, x)
     gap, noise = linear_gap(problem.domain, direction, prox)
+    if prox is not x:  # prox is the exact prox point for grad - direction, and the mapping is 1-Lipschitz in the gradient
+        least = taken * norm2(direction)
+        gap, noise = min(gap, least), min(noise, least)
     error = mapping_rounding(
         grad, x, prox, min(gamma, taken), precision(problem.objective, grad), grad_scale(problem.objective, x)
     )

@@ -43,6 +43,7 @@ MAX_INLINE = 2**16
 than the two further messages that an array sent to a worker needs."""
 FAN_OUT = 4
 """Number of workers to which one worker passes on an array that all need."""
+CLOSED = "No shard could be computed: the client is closed. Keep it open while the objective is used."
 
 Held = list[Future | None]
 """What the workers hold for each shard; None: nothing yet."""
@@ -97,7 +98,10 @@ class Cluster:
 
     def _look(self) -> None:
         """Find out which workers there are."""
-        self._workers = sorted(self._bounded(self.client.scheduler.ncores))
+        scheduler = self.client.scheduler
+        if scheduler is None:
+            raise ShardError(CLOSED)
+        self._workers = sorted(self._bounded(scheduler.ncores))
         self._looked = monotonic()
 
     def _bounded(self, call: Callable[[], Awaitable[Any]]) -> Any:
@@ -228,9 +232,7 @@ class Cluster:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             heartbeat()
             if not self._open():
-                raise ShardError(
-                    "No shard could be computed: the client is closed. Keep it open while the objective is used."
-                )
+                raise ShardError(CLOSED)
             futures: Sequence[Future] = ()
             try:
                 self._begin(again=attempt > 1)

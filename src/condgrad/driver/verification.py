@@ -13,6 +13,7 @@ from condgrad.driver.observation import Observer
 from condgrad.driver.reached import Reached
 from condgrad.driver.vertices import Compared, probe
 from condgrad.points import norm2
+from condgrad.points.rounding import UNIT_ROUNDOFF
 from condgrad.protocols import Reason
 from condgrad.solvers.evaluation import same_point
 
@@ -20,6 +21,8 @@ MAX_STEP_RATIO = 10.0
 """Maximum ratio of a certificate's step size to 1/(2L) if the user gave no L. L is then a lower bound from two gradients."""
 MIN_RELATIVE_TOLERANCE = 1e-15
 """Minimum ratio of a tolerance to the first measurement. A smaller tolerance can't be met in float64."""
+WITNESS_ROUNDING = 30 * UNIT_ROUNDOFF
+"""Relative error that rounding may cause in a witness."""
 GAP_ROUNDING = 3
 """If a gap is at most this factor times its rounding error, it can't be distinguished from 0; see ``Certificate.exhausted``."""
 
@@ -96,24 +99,32 @@ class Verifier:
                 self.verified = verified
                 return ending
             reached.best, reached.best_k = verified, reached.current_k
+            again = reached.unconfirmed is not None
             reached.unconfirmed, reached.next_check = ending, next_check_after(k)
-            if beyond := self.beyond_precision(verified):
+            if beyond := self.beyond_precision(verified) or (self.beyond_witness(verified) if again else None):
                 return beyond
         return self.asked.stop(replace(reached.record, mapping=nan, gap=nan), reached.trace) if reached.record else None
 
     def exhausted(self, k: int) -> Reason | None:
-        """The reason to end if the point is stationary up to rounding errors, but the tolerance is smaller; else None."""
+        """The ending at a point that is stationary up to rounding errors; None if more steps may lead to a smaller mapping.
+
+        The ending is ``converged`` if the check, which allows for rounding errors more precisely than the method, finds that the
+        stopping rule is met. It is ``unverified`` if the tolerance requires more precision.
+        """
         reached, claim = self.reached, self.reached.current
         if claim is None or not self.asked.keep_best or k < reached.next_check:
             return None
         if not self.near_rounding(claim) and not self.gap_near_rounding(claim):
             return None
         verified = self.verify(claim)
-        if beyond := self.beyond_precision(verified):
+        if self.satisfied(verified):
+            verified = self.probed(verified)
+        if ending := self.met(verified):
+            self.verified = verified
+        elif ending := self.beyond_precision(verified):
             reached.best, reached.best_k = verified, reached.current_k
-            return beyond
-        reached.next_check = next_check_after(k)
-        return None
+        reached.next_check = k if ending else next_check_after(k)
+        return ending
 
     def near_rounding(self, claim: Certificate) -> bool:
         """Whether the mapping of a certificate is above the tolerance, but by at most its rounding error."""
@@ -174,14 +185,38 @@ class Verifier:
             return None
         return next(iter(found.values()))
 
+    def beyond_witness(self, certificate: Certificate) -> Reason | None:
+        """The reason to end if rounding of the witness p is why the check refuses a point that the method counts as converged.
+
+        The entries of p have rounding errors of a few units of |p|. So the direction of the gap has errors of a few units of
+        |p| / step, and the gap has this times the size of the set, for which |p| stands. No other witness does better.
+        """
+        eps = self.sensible("mapping", self.asked.eps)
+        if eps is None or self.asked.by_gap or certificate.norm**2 > eps:
+            return None
+        direction = (
+            WITNESS_ROUNDING
+            * (sqrt(norm2(certificate.x)) + sqrt(norm2(certificate.prox)))
+            / (certificate.step or certificate.gamma)
+        )
+        if certificate.gap > GAP_ROUNDING * certificate.noise + direction * sqrt(norm2(certificate.prox)):
+            return None
+        rounded = replace(certificate, noise=max(certificate.gap, certificate.noise))
+        return out_of_precision("squared mapping", rounded.floor, eps) if rounded.floor > eps else None
+
     def satisfied(self, certificate: Certificate) -> bool:
-        """Whether the stopping rule returns "converged" with the verified measures, and does not with infinite measures."""
+        """Whether the stopping rule returns ``converged`` with the verified measures, and does not with infinite measures."""
+        return self.met(certificate) is not None
+
+    def met(self, certificate: Certificate) -> Reason | None:
+        """The ending ``converged`` that the stopping rule returns for the verified measures; None if ``satisfied`` is False."""
         record, stop, trace = self.reached.record, self.asked.stop, self.reached.trace
         if record is None:
-            return False
+            return None
         again = stop(replace(record, mapping=certificate.upper, gap=self.watched_gap(certificate)), trace)
         blind = stop(replace(record, mapping=inf, gap=inf), trace)
-        return again is not None and again.status == "converged" and (blind is None or blind.status != "converged")
+        claims = again is not None and again.status == "converged" and (blind is None or blind.status != "converged")
+        return again if claims else None
 
     def restated(self, reason: Reason, certificate: Certificate) -> Reason:
         """The reason with the verified measures in its message, so that the message agrees with the verified certificate."""

@@ -7,18 +7,19 @@ start whose rank is at most their number.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isnan, nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
 from condgrad.checks import not_negative, positive, whole
-from condgrad.points import inner
+from condgrad.points import inner, norm2
 from condgrad.protocols import Point, Problem, Solver
 from condgrad.storage.stored import check_array, stored
 
 LMO_ACCURACY = 0.1
-"""Accuracy of the linear oracle in the warm start, relative to the gap of the step before."""
+"""Accuracy of the linear oracle in the warm start, relative to the gap of the step before; in the first step, to a lower bound on
+the gap."""
 
 
 def _validate(state: WarmStartState) -> None:
@@ -80,9 +81,20 @@ class WarmStart:
             return self.solver.step(problem, state)
         k, x = self.steps + state.k, state.x
         grad = problem.objective.grad(x)
-        s, block = problem.domain.lmo_near(grad, state.block, LMO_ACCURACY * state.gap)
+        known = state.gap or least_gap(problem.domain, grad, x)
+        s, block = problem.domain.lmo_near(grad, state.block, LMO_ACCURACY * known)
         gap = max(inner(grad, x - s), 0.0)
         x = x + 2 / (k + 2) * (s - x)
         if state.k == -1:
             return self.solver.init(problem, x)
         return WarmStartState(k=state.k + 1, x=x, L=state.L, steps=self.steps, block=block, gap=gap)
+
+
+def least_gap(domain: Any, grad: Point, x: Point) -> float:
+    """Return a lower bound on the Frank-Wolfe gap at x; 0 if none is known without the linear oracle.
+
+    The largest singular value of the gradient is at least the root mean square of all of them.
+    """
+    if domain.spectrum != "singular" or domain.narrowest != 1:
+        return 0.0
+    return max(inner(grad, x) + domain.trace * sqrt(norm2(grad) / min(grad.shape)), 0.0)
