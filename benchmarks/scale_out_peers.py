@@ -179,7 +179,9 @@ def options(parser: ArgumentParser) -> None:
 def main() -> None:
     args = arguments(__doc__, options)
     entries = args.entries or (200_000 if args.quick else 10_000_000)
-    rows = work_off("scale-out-peers", [Job(1, partial(scale_out.told, partial(compare, entries, args.peers, args.memory)))])
+    rows = work_off(
+        "scale-out-peers", [Job(1, partial(scale_out.told, partial(compare, entries, args.peers, args.memory)))]
+    )
     columns = ["method", "gross errors", "entries", "rmse", "seconds", "cpu", "megabytes", "setting"]
     table("peers", columns, [[row[name] for name in columns] for row in rows])
     finish("scale_out_peers", args, rows, claims(rows), peers=args.peers is not None, python=sys.version.split()[0])

@@ -117,7 +117,9 @@ def witness(
     grad, taken = problem.objective.grad(x), step or gamma
     direction = grad if prox is x else grad + (1 / taken) * difference(prox, x)
     gap, noise = linear_gap(problem.domain, direction, prox)
-    if prox is not x:  # prox is the exact prox point for grad - direction, and the mapping is 1-Lipschitz in the gradient
+    if (
+        prox is not x
+    ):  # prox is the exact prox point for grad - direction, and the mapping is 1-Lipschitz in the gradient
         least = taken * norm2(direction)
         gap, noise = min(gap, least), min(noise, least)
     error = mapping_rounding(
