@@ -155,7 +155,8 @@ LATER = (
 HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/polish.py": [
         ("if fun > before + VALUE_NOISE * abs(before):", "if fun > 2 * before:", "a phase may raise F"),
-        ("            if last is not start:\n", "            if False:\n", "a budget that ends a phase loses it"),
+        ("            if last is not None:\n                reached", "            if False:\n                reached",
+         "a budget that ends a phase loses it"),
         ("or len(falls) > most:", "or len(falls) > 10 * most:", "a phase takes ten times its iterations"),
         ("or not (self.arrays or isinstance(new.x, LowRank))", "or self.arrays", "arrays are improved though not asked for"),
         ("            return new\n        try:", "            return state\n        try:", "a step that has converged is lost"),
@@ -289,7 +290,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("domain.trace / gamma * (known", "1 / gamma * (known", "the gap's bound without the largest sum of values"),
         ("V = GAP_SHARE * allowed if bound", "V = 0.0 if bound", "a gap of 0 where only its bound is known"),
         ("return y - float(np.linalg", "return y + float(np.linalg", "the limit on the wrong side of what is coupled"),
-        ("z, times = u - gamma * g,", "z, times = u - 2 * gamma * g,", "twice the step"),
+        ("    return u - gamma * g\n", "    return u - 2 * gamma * g\n", "twice the step"),
         ("/ gamma * (sqrt(norm2(u_t)) +", "* gamma * (sqrt(norm2(u_t)) +", "what is rounding, on another scale"),
         ("int(ESTIMATE_GROWTH * max(8, rank))", "int(10 * max(8, rank))", "the rank of an estimate grows without a limit"),
     ],

@@ -581,7 +581,7 @@ def test_a_phase_has_a_maximum_of_iterations(monkeypatch):
 
 
 @pytest.mark.parametrize("oracle", ["fo", "values"])
-@pytest.mark.parametrize("limit", [40, 57])
+@pytest.mark.parametrize("limit", [40, 50])
 def test_budgets_end_it_inside(oracle, limit):
     objective, domain = completion()
     result = cg.minimize(objective, domain, stop=cg.Mapping(1e-12) | cg.Calls(limit, oracle))

@@ -65,11 +65,14 @@ def test_what_is_not_finite_is_said_and_where(part: str, oracle: str, bad: Any, 
 
 
 def test_a_structured_gradient_says_where_in_its_values() -> None:
-    from condgrad.driver.counting import found
+    from condgrad.driver.counting import describe_non_finite
 
     pattern = Pattern(np.array([0, 1, 1]), np.array([0, 0, 1]), (2, 2))
-    assert found(SparsePlusLowRank(pattern, SPOILED)) == SAID
-    assert found(np.array([[1.0, -1e300]])) == "is too large to square: its largest entry is -1e+300, at index (0, 1)"
+    assert describe_non_finite(SparsePlusLowRank(pattern, SPOILED)) == SAID
+    assert (
+        describe_non_finite(np.array([[1.0, -1e300]]))
+        == "is too large to square: its largest entry is -1e+300, at index (0, 1)"
+    )
 
 
 class Stray:

@@ -54,8 +54,8 @@ def load_labelled(
     path : str or os.PathLike
         The file.
     features : int, default None
-        Number of columns of ``X``. By default the largest index in the file. For a test set, give the number of columns of the
-        training set.
+        Number of columns of ``X``. By default the feature with the largest index in the file is the last column. For a test set,
+        give the number of columns of the training set.
     base : int, default 1
         Index of the first feature. Some files count from 0.
     strict : bool, default False

@@ -1,8 +1,8 @@
 """Readers that turn lines of a text file into the entries of a matrix.
 
-There are two ways to read a line. The slow way (`LineReader._with_care`) reads one line, defines what the line means, and finds
-its faults. The fast way (module `columns`) parses many lines together. It is used for plain lines only: lines that both ways read
-alike.
+There are two ways to read a line. The slow way (`LineReader._with_care`) reads lines one by one and finds their
+faults. What it reads is correct by definition. The fast way (module `columns`) parses many lines together. It is used for plain
+lines only, which both ways read alike.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def minimize(
         be larger.
     on_interrupt : {"raise", "return"}, default None
         What happens after Ctrl-C or SIGTERM. In both cases the checkpoint, if there is one, is saved first. "raise": Ctrl-C
-        raises KeyboardInterrupt with the result so far as its attribute ``result``, and SIGTERM ends the process. One signal then
+        raises KeyboardInterrupt, whose attribute ``result`` is the result so far, and SIGTERM ends the process. One signal then
         ends a program of many runs. "return": the result so far is returned, with the status ``interrupted``. By default "return"
         in an interactive session, and "raise" in a script. Your own handler of SIGTERM takes precedence.
     **options : Any
@@ -438,7 +438,7 @@ def build_checked(
 
 
 def no_method(options: dict[str, Any], refusals: dict[str, str]) -> str:
-    """Message if no method fits the problem and the settings. It names the options, or the reason why ncgs does not fit."""
+    """Message if no method fits the problem and the settings. It names the options, or the reason why a method does not fit."""
     if options:
         return (
             f"No method that fits the problem has the options {', '.join(options)}: leave them out, or name a method."
@@ -452,7 +452,10 @@ def is_auto(method: Any) -> bool:
 
 
 def check_solver(solver: Any, given: list[str]) -> None:
-    """Raise TypeError if ``solver`` is not a solver object, or if ``given`` names settings, which the object itself has."""
+    """Raise TypeError if ``solver`` is not a solver object, or if the list ``given`` is not empty.
+
+    ``given`` has the names of the settings that the caller gave. A solver object has its own settings.
+    """
     if isinstance(solver, type):
         raise TypeError(f"method is the class {solver.__name__}, an instance was expected: {solver.__name__}(...).")
     missing = [name for name in ("init", "step") if not callable(getattr(solver, name, None))]

@@ -51,18 +51,20 @@ class Result:
         SIGTERM ended the run. ``"finished"``: the random number of steps of ``output="random"`` is reached. ``"unverified"``: the
         verification at the end did not confirm the certificate. ``"failed"``: there was a fault such as a NaN.
     message : str
-        The reason for the status, in one sentence.
+        The reason for the status.
     certificate : Certificate or None
         Bounds on the squared norm of the gradient mapping at x. At the end of the run they are verified by another gradient and
         another call of the linear oracle. None if x has no certificate.
     counts : dict of str to int
         Number of calls of each oracle: ``"fo"``, ``"ifo"``, ``"sfo"``, ``"lo"``, ``"ub"``, ``"po"`` and ``"values"``.
     trace : Trace
-        One record for every ``every``-th step.
+        One record for each step whose number is a multiple of the argument ``every`` of :func:`minimize`, and one for the last
+        step.
     steps : int
         Number of steps.
     seconds, cpu : float
-        Wall-clock time and CPU time of the run in seconds, without measurements.
+        Wall-clock time and CPU time of the run in seconds. What the driver does between two steps, such as measuring iterates,
+        calling the callback and saving, is not included.
     method : str
         Name of the method.
     smoothness : float

@@ -186,7 +186,7 @@ def read(path: str | os.PathLike[str]) -> Image:
     transparent, kind = None, _kind(opened, Path(path))
     if "A" in opened.getbands() or "transparency" in opened.info:
         transparent = np.asarray(with_alpha := opened.convert("RGBA"))[:, :, 3] == 0
-        opened = with_alpha if kind == "RGB" else opened  # each colour of a palette has its own alpha
+        opened = with_alpha if kind == "RGB" else opened  # pillow warns if it converts a palette directly
         if kind == "I;16":  # pillow has the transparent grey value in info, but no alpha channel
             transparent = np.asarray(opened) == opened.info["transparency"]
     pixels = np.asarray(opened if kind in ("F", "I;16") else opened.convert(kind), dtype=float)
@@ -208,7 +208,7 @@ def read_mask(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def check_name(image: Image, path: str | os.PathLike[str]) -> None:
-    """Raise BadImage if the file format that the path's suffix names can't hold the pixels of the image."""
+    """Raise BadImage if the file format given by the suffix of the path can't hold the pixels of the image."""
     suffix = Path(path).suffix.lower()
     if suffix not in {"F": SUFFIXES_16_BIT[1:], "I;16": SUFFIXES_16_BIT}.get(image.kind, _suffixes()):
         known = {"F": "a .tiff", "I;16": "a .png or .tiff"}.get(image.kind, "a .png, .tiff or .jpg")

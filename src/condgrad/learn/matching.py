@@ -30,7 +30,7 @@ class Tuning:
     """Number of linear oracle calls for each prox subproblem. With one call, a step is a Frank-Wolfe step, and runs end in a poor
     local minimum more often. Ten calls give no better results than three, and take more time."""
     random_permutations: int = 10
-    """Number of random permutations whose mean is the doubly stochastic matrix of a random start."""
+    """Number of random permutation matrices whose average, averaged again with the barycenter, is a random start."""
 
 
 TUNING = Tuning()
@@ -82,7 +82,8 @@ class GraphMatcher(BaseEstimator):
     objective_ : float
         Value of the sum that is maximised. In an undirected graph, each edge is counted twice.
     certificate_ : Certificate
-        Bounds on the gradient mapping at ``result_.x``, which is 0 at a stationary point of the indefinite relaxation.
+        Bounds on the squared norm of the gradient mapping of the indefinite relaxation at ``result_.x``. The mapping is 0 at a
+        stationary point.
     result_ : Result
         Result of the best run on the indefinite relaxation. Its ``x`` is a doubly stochastic matrix for the nodes that are not
         seeds. Trace, counts, steps and times are those of all runs together. The column ``phase`` of the trace names the

@@ -121,7 +121,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, number: np.ndarray, we
     """Weight of each class.
 
     ``class_weight`` is None (all weights are 1), a dict of class and weight, or "balanced": weights inversely proportional to the
-    total weight of the rows of the class. ``number`` has the number of each row's class.
+    total weight of the rows of the class. ``number`` has, for each row, the index of its class in ``classes``.
     """
     if class_weight is None:
         return np.ones(len(classes))

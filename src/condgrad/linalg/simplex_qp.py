@@ -19,15 +19,16 @@ INDEPENDENT = 1e-13
 """Atoms are treated as affinely dependent if R_ii^2 <= INDEPENDENT (R'R)_ii for a diagonal entry of the Cholesky factor R. Atom i
 then lies nearly in the affine hull of the atoms before it."""
 RIDGE = 1e-10
-"""Number added to the diagonal of the matrix of dependent atoms, relative to the mean squared norm of the atoms times their
-number. With a ridge a step does not reach the minimum, but the value still decreases. Steps are repeated until it stops
-decreasing."""
+"""Ridge for affinely dependent atoms: the number that is added to the diagonal of their shifted Gram matrix, relative to the sum
+of the squared norms of the atoms. With a ridge a step does not reach the minimum, but the value still decreases. Steps are
+repeated until it stops decreasing."""
 MAX_NORM_RATIO = 1e3
-"""If the squared norm of a new atom is more than this factor times the shift, the shift is too small for the new atom. The shift
-and the factor are then computed again."""
+"""The shift of a Cholesky factor (:class:`Factor`) is too small for a new atom whose squared norm is more than MAX_NORM_RATIO
+times the shift. The Cholesky factor is then computed again, with a new shift."""
 MIN_GUESSED = 4
-"""If the value decreases along at least this number of atoms with weight 0, :func:`guess_active` guesses which atoms are active
-at the minimiser. Otherwise atoms become active one by one."""
+"""The value decreases along an atom if it decreases when the weights move towards weight 1 on this atom. If, after the first
+optimisation of the weights, it decreases along at least MIN_GUESSED atoms with weight 0, :func:`guess_active` guesses which atoms
+are active at the minimiser. Otherwise atoms become active one by one."""
 MAX_ROUNDS = 8
 """Maximum number of rounds of a guess. Each round computes one Cholesky factor."""
 BLOCK = 8
@@ -172,7 +173,8 @@ def guess_active(
     negative weight are dropped. If no weight is negative, all atoms along which the value decreases become active.
 
     Returns the weights, the slope at these weights and the factor; None if weights stay negative in all rounds. The guess can be
-    wrong. The caller therefore compares the values, and continues with single atoms.
+    wrong. The caller therefore uses it only if it decreases the value. In both cases, further atoms then become active one by
+    one.
     """
     found = None
     for _ in range(MAX_ROUNDS):

@@ -86,7 +86,8 @@ class Penalized:
         return getattr(self.objective, "precision", None)
 
     def grad_scale(self, x: Point) -> float:
-        """The norm of the terms whose sum is F's gradient, for the rounding of certificates; 0 if F does not state it."""
+        """A bound on the sum of the norms of the terms of F's gradient, for the rounding of certificates; 0 if F does not state
+        it."""
         return grad_scale(self.objective, x)
 
     def value(self, x: Point) -> float:

@@ -18,9 +18,9 @@ def _validate(x: Blocks) -> None:
         if not isinstance(block, Structured):
             check_array(block, block.shape, f"block {at}")
     if x.shape != _flat_shape(x.blocks):
-        raise ValueError(f"blocks with {_flat_shape(x.blocks)} entries and the shape {x.shape}")
+        raise ValueError(f"the shape is {x.shape}, but the blocks together have the shape {_flat_shape(x.blocks)}")
     if x.names is not None and (len(x.names) != len(x.blocks) or len({*x.names}) != len(x.names)):
-        raise ValueError("one name for each block was expected")
+        raise ValueError("a different name for each block was expected")
 
 
 @stored(fields=("blocks", "names", "shape"), validate=_validate)
@@ -64,7 +64,7 @@ class Blocks(Structured):
 
     def __init__(self, *blocks: Any, **named: Any):
         if bool(blocks) == bool(named):
-            raise ValueError("Blocks needs at least one block: give all blocks by position, or all by name.")
+            raise ValueError("Blocks takes at least one block: give all blocks by position, or all by name, not both.")
         given = blocks or tuple(named.values())
         self._set(tuple(map(_as_block, given)), tuple(named) if named else None)
 
@@ -149,7 +149,7 @@ class Blocks(Structured):
         return split(flat, [tuple(block.shape) for block in self.blocks])
 
     def uncached(self) -> Blocks:
-        """Copy of the point. Low-rank blocks are copied too, because a run merges their terms in place."""
+        """Copy of the point for a run, which may merge the terms of low-rank blocks in place. Only these blocks are copied."""
         return self.map(lambda block: block.uncached() if hasattr(block, "uncached") else block)
 
     def scaled(self, factor: float) -> Blocks:

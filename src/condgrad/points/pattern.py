@@ -18,7 +18,7 @@ MANY_ENTRIES = 2**22
 """On a pattern with more entries, the values of only one point are cached, to save memory."""
 PIECE_ENTRIES = 2**18
 """Maximum number of entries in a piece that has more than one row (see ``Pattern.pieces``). Up to four float64 arrays of this
-length, 8 MB, exist at the same time."""
+length exist at the same time, together 8 MB."""
 
 
 class Pattern:
@@ -34,8 +34,8 @@ class Pattern:
     shape : tuple of two ints
         Shape of the matrix.
     dtype : {float64, float32}, default float64
-        Type of arrays that have one number for each entry. With float32, the values of points on the pattern are not cached.
-        Instead, :meth:`pieces` computes them in float64, one piece after the other.
+        Type of arrays that have one number for each entry. With float32, the values that a low-rank matrix has on the pattern are
+        not cached. Instead, :meth:`pieces` computes them in float64, one piece after the other.
     """
 
     def __init__(self, rows: Any, cols: Any, shape: tuple[int, int], dtype: Any = np.float64):

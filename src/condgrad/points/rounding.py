@@ -3,13 +3,15 @@ r"""Bounds on the rounding errors of the gradient mapping and of the gap. A cert
 Let w be the computed gradient, p the witness of the certificate, d the computed direction w + (p - x)/gamma, and v the linear
 oracle's answer for d. A *unit* of a number is the number times the rounding error of one operation.
 
-- *Errors of the mapping.* p is an exact witness for the gradient d - (p - x)/gamma. This gradient differs from the gradient of F
-  by the rounding errors of w, p - x and d. The mapping is 1-Lipschitz in the gradient, because a projection is non-expansive.
-  Therefore the norms of these errors are added to the norm of the mapping, without a square root. A computed projection is the
-  exact projection of a point that differs by a few units, and the same holds for an SVD. The sum therefore covers these errors
-  too. The gradient oracle is assumed to be *stable*: up to a few units, w is the gradient at a point that differs from x by a few
+- *Errors of the mapping.* For the gradient d - (p - x)/gamma, d is exactly the direction of the witness p. This gradient differs
+  from the gradient of F by the rounding errors of w, p - x and d. The mapping is 1-Lipschitz in the gradient, because a
+  projection is non-expansive. Therefore the norms of these errors are added to the norm of the mapping, without a square root. A
+  computed projection is the exact projection of a point that differs by a few units from the given point x - gamma w, and the
+  same holds for an SVD. This changes the mapping by a few units of |w| + |x|/gamma, and the norms that are added cover this too.
+  The gradient oracle is assumed to be *stable*: up to a few units, w is the gradient at a point that differs from x by a few
   units. The error of w is then a few units of |w| + L |x|, where L = 1/(2 gamma). This assumption fails if w is a sum of terms
-  that nearly cancel. If the objective states the norm of the terms (``grad_scale``), a few units of this norm are added.
+  that nearly cancel. If the objective states a bound on the sum of the norms of the terms (``grad_scale``), a few units of this
+  bound are added.
 - *Errors of the gap* <d, p - v>. First, it is a rounded sum of n products. Second, v is a minimiser only up to a few units of
   |d| |v|. Third, p lies in the set only up to a few units of |p|, which changes the gap by a few units of |d| |p|. These errors
   are added to the gap, under the square root of Lemma 1 (see certificate.py).
@@ -119,7 +121,7 @@ def stated_rounding(grad: Any) -> float:
 
 
 def grad_scale(objective: Any, x: Any) -> float:
-    """Return the norm of the terms whose sum is the gradient at x; 0 if the objective does not state this norm."""
+    """Return a bound on the sum of the norms of the terms of the gradient at x; 0 if the objective states no bound."""
     stated = getattr(objective, "grad_scale", None)
     return 0.0 if stated is None else float(stated(x))
 

@@ -119,8 +119,9 @@ class SparseArray(Structured):
     def distance2(self, other: Any) -> float:
         """Return |self - other|^2.
 
-        If ``other`` is an ndarray, the sum of its squares at all other indices is needed. It is computed as |other|^2 minus the
-        squares at the stored indices, without a copy of ``other``. If this difference loses digits, a copy is summed instead.
+        If ``other`` is an ndarray, the sum of its squares at the indices that are not stored in ``self`` is needed. It is
+        computed as |other|^2 minus the squares of ``other`` at the stored indices, without a copy of ``other``. If this
+        difference loses digits, the squares are summed over a copy of ``other`` that is 0 at the stored indices.
         """
         if not isinstance(other, np.ndarray):
             return super().distance2(other)

@@ -31,7 +31,8 @@ class Model:
     state: NCGSState | None = None
     """State of the solver after the last step. None if the solver should start from x."""
     value: float = np.nan
-    """Loss at the end of the last round, before the biases were refitted."""
+    """Loss after the solver's steps of the last round (see ``Fit.improve``). The refit of the biases, which ends a round, comes
+    later."""
     result: Result | None = None
     """Result of the last run of the solver on all entries."""
 

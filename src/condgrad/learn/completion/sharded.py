@@ -35,7 +35,8 @@ from condgrad.objectives.losses import Loss, Squared
 from condgrad.points import LowRank
 
 MAX_IN_DRIVER = 1_000_000
-"""Maximum number of held-out entries, of entries for medians, and of listed outliers. Each takes 24 MB."""
+"""Maximum number of held-out entries, of entries for medians, and of listed outliers. A full list of entries takes up to 24 MB,
+and a full list of outliers up to 40 MB."""
 SIZE_SHIFT = 46
 """Errors are counted in bins by their size. A bin has all float64 numbers that differ only in the last SIZE_SHIFT bits, so that
 there are 64 bins from a power of 2 to the next."""
