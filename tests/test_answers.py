@@ -192,7 +192,7 @@ def test_the_lowest_iterate_converges_only_by_its_own_certificate() -> None:
         Rough(np.diag([1.0, 2.0, 3.0])), SIMPLEX, X0, output="lowest", method="projected-gradient", max_steps=300
     )
     assert wrong.status == "unverified" and wrong.certificate.upper > 1e-6
-    assert "But the check of what is returned found a squared mapping of" in wrong.message
+    assert "But the check of the returned point found a squared mapping of" in wrong.message
 
 
 def test_an_expectation_has_no_lowest_value() -> None:

@@ -50,7 +50,7 @@ def test_a_bad_answer_on_the_way_loses_nothing(method: str, which: str, bad: flo
     result = cg.minimize(objective, SIMPLEX, START, method=method, stop=cg.Steps(500), **options)
     assert (result.status, result.success) == ("failed", False)
     assert result.message.startswith(f"In step {result.steps + 1}: The answer of {which} holds NaN or Inf")
-    assert "The result is the iterate before it." in result.message and "\n" not in result.message
+    assert "The result is the iterate before this step." in result.message and "\n" not in result.message
     assert 0 < result.steps < 500 and result.x[0] < 0.5 and SIMPLEX.contains(result.x)
     assert np.isfinite(result.fun) and result.fun < CONVEX.value(START)
     assert np.isfinite(result.certificate.upper) and result.trace[result.steps].k == result.steps

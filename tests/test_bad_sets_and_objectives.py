@@ -455,7 +455,7 @@ WRONG_MEMBERS = {
     "n_terms": (0, "The n_terms of Own must be a whole number of at least 1, but got 0."),
     "lmo ": (
         lambda g: [1.0, 0.0],
-        f"or else the answer of lmo to ones, is of type list, {an_array}",
+        f"or, without a start, lmo(ones), is of type list, {an_array}",
     ),
     "start ": (lambda: (1.0, 0.0), f"is of type tuple, {an_array}"),
     "start  ": (lambda: np.ones(3), "The start of Own has shape (3,), but (2,) was expected"),

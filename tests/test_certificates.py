@@ -426,7 +426,7 @@ def test_a_run_whose_inner_solver_lies_does_not_converge(quadratic: cg.Problem, 
     x0 = np.array([0.5, 0.2, 0.3])
     result = cg.minimize(quadratic.objective, quadratic.domain, x0, method=method, inner=Liar())
     assert (result.status, result.success) == ("unverified", False)
-    assert "the check of what is returned found" in result.message and "not accurate enough" in result.message
+    assert "the check of the returned point found" in result.message and "not accurate enough" in result.message
     assert result.certificate.upper > 1e-6  # the truth, not the claim
     assert (
         result.certificate.upper

@@ -205,7 +205,7 @@ def test_a_measured_mapping_has_the_constant_that_is_given() -> None:
     more = cg.minimize(problem.objective, problem.domain, measure=10.0 * problem.objective.smoothness, **asked)
     assert np.array_equal(one.trace["mapping"], same.trace["mapping"])
     assert one.certificate and more.certificate and isclose(more.certificate.gamma, one.certificate.gamma / 10)
-    with pytest.raises(ValueError, match="measure, where it is a smoothness constant,"):
+    with pytest.raises(ValueError, match="measure, a smoothness constant if it is not a bool,"):
         cg.minimize(problem.objective, problem.domain, measure=-1.0)
 
 

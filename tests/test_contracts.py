@@ -140,7 +140,9 @@ def on_set(domain: Any, **asked: Any) -> Any:
 
 def test_diameter_switches_on_the_steps_that_depend_on_it() -> None:
     asked = {"method": "frank-wolfe", "rule": "bounded", "max_steps": 5, "tol": 1e-12}
-    with pytest.raises(NotGiven, match=r"^The diameter of SmallestSet is needed, which has none: give it a member"):
+    with pytest.raises(
+        NotGiven, match=r"^The diameter of SmallestSet is needed, but the set does not state it: define"
+    ):
         on_set(SmallestSet(), **asked)
     assert on_set(WithDiameter(), **asked).steps > 0
 

@@ -198,7 +198,7 @@ def test_memory_that_the_system_refuses_loses_nothing() -> None:
     result = cg.minimize(function(grad=on_call(5, refuse, CONVEX.grad)), SIMPLEX, X0, method="frank-wolfe", stop=NEVER)
     assert result.status == "failed" and result.certificate is not None
     assert result.message.startswith(
-        "In step 5: Memory ran out (Unable to allocate 8 TiB). The result is the iterate before it."
+        "In step 5: Memory ran out (Unable to allocate 8 TiB). The result is the iterate before this step."
     )
 
 

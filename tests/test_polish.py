@@ -641,7 +641,7 @@ def test_what_ends_a_phase_keeps_what_it_has_reached(fault, at):
     assert result.steps >= 1 and result.lowest.fun < sliding.fun
     assert result.lowest.fun == pytest.approx(objective.value(result.lowest.x), rel=1e-12)
     if expected == "failed":
-        assert "The result is what the step had reached." in result.message
+        assert "The result is the point that this step had reached." in result.message
     assert result.trace[-1].k == result.steps
 
 

@@ -61,7 +61,7 @@ def test_what_is_not_finite_is_said_and_where(part: str, oracle: str, bad: Any, 
     result = cg.minimize(parts["objective"], parts["domain"], X0, method=method, stop=NEVER | cg.Steps(50))
     assert result.status == "failed" and SIMPLEX.contains(result.x)
     assert result.message.startswith(f"In step {result.steps + 1}: {said}"), result.message
-    assert "The result is the iterate before it." in result.message
+    assert "The result is the iterate before this step." in result.message
 
 
 def test_a_structured_gradient_says_where_in_its_values() -> None:

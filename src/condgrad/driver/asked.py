@@ -1,6 +1,6 @@
 """The class `Asked`: what the user asked for, that is, the problem, the method and the settings of one run.
 
-An `Asked` does not change during the run. What changes is in `reached.Reached`.
+An `Asked` does not change during the run. The class `reached.Reached` has everything that changes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Asked:
     problem: Problem
     """The objective and the set. Oracle calls through this object are not counted."""
     measured: Problem
-    """The problem on which points are measured. It equals ``problem`` if F has values. If F is an expectation, F is replaced by
-    the mean over a fixed batch of samples."""
+    """The problem whose oracles measure the iterates: ``problem`` itself or, if F is an expectation, a problem in which F is
+    replaced by the mean over a fixed batch of samples."""
     solver: Solver
     x0: Point
     stop: Rule
@@ -41,18 +41,18 @@ class Asked:
     """The iterate to return, one of ``OUTPUTS``."""
     measure: bool | float = False
     listeners: Sequence[Listener] = ()
-    """Called as ``listener(record, trace)`` after each step, such as a progress display."""
+    """Functions that are called as ``listener(record, trace)`` after each step, such as a progress display."""
     callback: Callback | None = None
     seed: int = 0
     spec: str = ""
     """Hash of the problem, the method and the settings."""
     checked: bool = True
-    """True: iterates are audited and certified, and if an oracle fails, the run ends with a result. False, for the intermediate
-    runs of a fit: iterates are not checked, and the exception of the oracle is raised."""
+    """Whether iterates are audited and certified. If it is True and an oracle fails, the run ends with a result. If it is False,
+    the exception of the oracle is raised. It is False in the intermediate runs of a fit."""
 
     @cached_property
     def has_value(self) -> bool:
-        """Whether values of F can be computed, which an expectation does not allow."""
+        """Whether values of F can be computed. This is False if F is an expectation."""
         return fits(self.problem.objective, Objective)
 
     @cached_property
@@ -86,5 +86,5 @@ class Asked:
         return self.output == "best"
 
     def rank(self, certificate: Certificate) -> float:
-        """The number by which certificates are compared: the Frank-Wolfe gap if ``by_gap``, else the bound on the mapping."""
+        """The number by which certificates are compared: the gap if ``by_gap``, else the upper bound on the squared mapping."""
         return certificate.gap if self.by_gap else certificate.upper

@@ -1,9 +1,9 @@
 """Audit of a run: checks of its points, of the smoothness constant L that the user gave, and of the linear oracle's answers.
 
-The audit ends a run if a point is not finite or leaves the set, or if an answer of a user's linear oracle is worse than one of
-its earlier answers. The audit only warns if L is too small, or if a linear oracle was not exact. After such a warning, the
-certificate of the returned point is valid: it includes the error of the oracle, and uses the larger L that the run has measured.
-Only the method's guarantee of convergence is lost.
+The audit ends a run if a point is not finite or lies outside of the set, or if a user's linear oracle gives an answer that is
+clearly worse than one of its earlier answers. The audit only warns if L is too small, or if a linear oracle was not exact. After
+such a warning, the certificate of the returned point is valid: it includes the error of the oracle, and uses the larger L that
+the run has measured. Only the method's guarantee of convergence is lost.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from condgrad.solvers.states import Descent, gradient_at
 ROUNDING = 1e-14
 """Rounding error of a point, relative to its norm."""
 SLACKS = tuple(10.0**-n for n in range(15, 1, -1))
-"""Tolerances of ``contains``, tried in this order until the set contains the witness of a certificate (its prox point). The first
-tolerance has the size of rounding errors."""
+"""Tolerances for ``contains``. They are tried in this order until the set contains the witness of a certificate (its prox point).
+The first tolerance has the size of rounding errors."""
 MAX_OUTSIDE_CALLS = 20
 """Maximum number of linear oracle calls to prove that a point is outside of a set that has no ``contains``."""
 
@@ -67,7 +67,8 @@ class Audit:
     problem: Problem
     """The problem that :func:`audited` returned."""
     given: bool
-    """Whether the user gave L. Only then L is checked, because an L that backtracking found agrees with the run."""
+    """Whether the user gave L. Only a given L is checked, because backtracking has already compared its own L with values of
+    F."""
     reached: Reached
     """Progress of the run. The findings of the audit are in ``reached.findings``."""
     reports: list[Inexact] = field(default_factory=list)
@@ -125,7 +126,8 @@ class Audit:
         return error
 
     def outside(self, x: Point, calls: int = 0) -> bool:
-        """Whether x is outside of the set. If the set has no ``contains``: whether ``calls`` linear oracle calls prove this."""
+        """Whether x is outside of the set. If the set has no ``contains``, this is True only if ``calls`` linear oracle calls
+        prove it."""
         try:
             return not self.problem.domain.contains(x, counts_as_inside(self.problem.domain))
         except NotGiven:
@@ -177,15 +179,16 @@ class Audit:
                     break
         except NotGiven:
             return largest / (2 * COARSE) if largest > INSIDE else 0.0  # rounding error of answers in a coarse type
-        return largest  # x is outside, which ``outside_sentence`` reports
+        return largest  # x is outside: ``outside_sentence`` reports this
 
     def check_step(
         self, before: Any, after: Any, last: Record | None, now: Record, value: Callable[[Point], float]
     ) -> None:
         """Check a given L with the gradients and values of a step from x to y.
 
-        L is too small if two gradients differ by more than L times the distance of their points. The gradient of the step is
-        compared with the gradient at x (or that of the step before), and with the gradient at y if the new state has it.
+        L is too small if two gradients differ by more than L times the distance of their points. The gradient that the step used
+        is compared with the gradient at x and with the gradient at y, if the two states have them. If the gradient at x is
+        missing, the gradient that the step before used takes its place.
 
         If F(y) > F(x) + <grad F(x), d> + L/2 |d|^2 with d = y - x, then L is too small, or the gradient is not that of F.
         """
@@ -221,7 +224,8 @@ class Audit:
             self.note(rise=rise, along=along)
 
     def first_rounding(self) -> float:
-        """Rounding error of F at the start. Later values of F may be much smaller, but have a rounding error of this size."""
+        """Rounding error of F at the start. Later values of F may be much smaller, but their rounding errors may still have this
+        size."""
         first = self.reached.trace[0].fun if self.reached.trace else nan
         return float(np.finfo(float).eps) * abs(first) if isfinite(first) else 0.0
 

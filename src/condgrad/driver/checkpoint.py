@@ -1,4 +1,4 @@
-"""Checkpoints: files from which a run that was killed is continued. The result is the same, bit for bit."""
+"""Checkpoints: files from which a killed run can be continued. The result is the same, bit for bit, as without interruption."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ saved as numbers and columns. The verification of a certificate is not saved: a 
 STATE = {"k": int, "x": AnyPoint, "L": float, "certificate": Certificate | None, "descent": Descent | None}
 """Types of the fields that the driver reads from a state. The state of every method has these fields."""
 DATA = {"k", "problem", "counts", "spent", "rows", "phases", "tree", "nodes"}
-"""Keys of the data in the file, besides arrays."""
+"""Keys of the dict that a checkpoint file has in addition to arrays."""
 
 
 class CheckpointWarning(UserWarning):
@@ -85,9 +85,9 @@ class Checkpoint:
 
 
 class Saving:
-    """Saves a run to its checkpoint file at intervals, and restores it. If the file can't be written, the run continues.
+    """Saves a run to its checkpoint file at intervals, and restores it.
 
-    A warning then says why.
+    If the file can't be written, the run continues, and a warning states the reason.
     """
 
     def __init__(self, checkpoint: Checkpoint, problem: Fingerprint, resume: bool):
@@ -240,7 +240,9 @@ class Saving:
         older = archive.previous(self.path)
         try:
             return _read(self.path)
-        except FileNotFoundError:  # never written, or the process was killed between the two renames of a save
+        except (
+            FileNotFoundError
+        ):  # the file was never written, or the process was killed between the two renames of a save
             return _read(older) if older.exists() else None
         except BadArchive as error:
             try:

@@ -1,8 +1,8 @@
 """``method="auto"``: chooses the method with the smallest predicted CPU time.
 
-The CPU time of a run of each method is predicted by the formulas in :data:`MODELS`. They use properties of the problem
-(:class:`Offer`) and the CPU time of its oracles, which is measured in a few calls. The constants in the formulas were fitted to
-the measurements of `benchmarks.methods`.
+The formulas in :data:`MODELS` predict the CPU time of a run of each method. They use properties of the problem (:class:`Offer`)
+and the CPU time of an oracle call, which is measured in a few calls. The constants in the formulas were fitted to the
+measurements of `benchmarks.methods`.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ class Offer:
     projects: bool
     """Whether the set has a projection and the start is an array."""
     ratio: float
-    """The squared norm of the gradient mapping at the start, divided by the tolerance; at least 1."""
+    """The squared norm of the gradient mapping at the start (if the set has no projection: an upper bound on it), divided by the
+    tolerance; at least 1."""
 
 
 Seconds = Mapping[str, float]
@@ -174,36 +175,38 @@ def _sliding(offer: Offer, seconds: Seconds) -> float:
 
 
 def _frank_wolfe(offer: Offer, seconds: Seconds) -> float:
-    """Predict open-loop Frank-Wolfe: its number of steps is a power of the factor by which the squared mapping must decrease.
+    """Predict open-loop Frank-Wolfe: its number of steps grows as a power of the factor by which the squared mapping must
+    decrease.
 
-    The number is about 40 for a factor of 100, and 600 for a factor of 100,000.
+    About 40 steps are predicted for a factor of 100, and 600 steps for a factor of 100,000.
     """
     return 6 * offer.ratio**0.4 * (seconds["grad"] + seconds["lmo"] + STEP_OVERHEAD)
 
 
 def _recursive_sliding(offer: Offer, seconds: Seconds) -> float:
-    """Predict NCGS-SPIDER: each step takes sqrt(n) terms at two points, and each sqrt(n) steps take a full gradient."""
+    """Predict NCGS-SPIDER: a step takes sqrt(n) gradients of terms at two points, and every sqrt(n) steps a full gradient is
+    taken."""
     steps = 4 * offer.ratio**0.45
     prox = seconds["project"] if offer.projects else CORRECTIVE_CALLS * (seconds["lmo"] + CORRECTIVE_OVERHEAD)
     return seconds["grad"] * (1 + steps / sqrt(offer.n_terms)) + steps * (2 * seconds["batch"] + prox + STEP_OVERHEAD)
 
 
 MODELS: dict[str, Model] = {"ncgs": _sliding, "frank-wolfe": _frank_wolfe, "ncgs-spider": _recursive_sliding}
-"""The methods whose CPU time is predicted, with their formulas. Each was the fastest method on some problem of
-`benchmarks.methods`. A method that is added here takes part in the choice. If no method of this table fits the problem, the first
-method of the registry that fits is chosen."""
+"""The methods whose CPU time is predicted, with their formulas. Each of these methods was the fastest on some problem of
+`benchmarks.methods`. A method that is added to this table takes part in the choice. If no method of this table fits the problem,
+the first method of the registry that fits is chosen."""
 TRIED = "parameter-free-frank-wolfe"
 """The method of the trial steps. Its CPU time can't be predicted from the tolerance: on some problems it reaches a vertex after
-few steps, on others it converges very slowly. Therefore a few steps are taken, to see how fast it is."""
+few steps, on others it converges very slowly. Therefore a few steps of the method are taken before the choice."""
 TRIAL_SHARE = 0.1
 """CPU time of the trial steps as a share of the smallest predicted time."""
 MIN_TRIAL, FIXED_TRIAL = 8, 32
-"""Minimum number of trial steps, and the number of trial steps for ``Auto(clock=False)``. If there is no time for the minimum, no
-trial step is taken."""
+"""Minimum number of trial steps, and the number of trial steps for ``Auto(clock=False)``. If the time of the trial is not enough
+for the minimum, no trial step is taken."""
 TRIAL_MARGIN, TRIAL_GAP = 0.5, 0.1
-"""The method of the trial steps is chosen if the last gap of the trial is at most TRIAL_GAP times the first gap, and its
-predicted remaining time is at most TRIAL_MARGIN times the smallest predicted time. The remaining time is predicted from the last
-quarter of the trial: the gap is assumed to continue to decrease at the same rate."""
+"""The method of the trial steps is chosen if the last gap of the trial is at most TRIAL_GAP times the first gap, and if the
+predicted remaining time of the method is at most TRIAL_MARGIN times the smallest time that is predicted for another method. The
+remaining time is predicted from the last quarter of the trial: the gap is assumed to continue to decrease at the same rate."""
 FOR_SAMPLES = ("stochastic-ncgs",)
 """The methods that are preferred if only samples of F are available."""
 
@@ -223,9 +226,9 @@ def choose(
        1,000 terms that states its constants.
 
     If rule 4 applies and the set has no projection, ``parameter-free-frank-wolfe`` is first tried for a tenth of the smallest
-    predicted time. It is chosen if the trial reaches the tolerance. It is also chosen if its Frank-Wolfe gap fell to a tenth and
-    its predicted remaining time is at most half of the smallest predicted time. If ``free_start`` is True and F is lower at the
-    last point of the trial than at its first point, the chosen method starts at the last point.
+    predicted time. It is chosen if the trial reaches the tolerance. It is also chosen if its Frank-Wolfe gap fell to a tenth of
+    the first gap and its predicted remaining time is at most half of the smallest predicted time. If ``free_start`` is True and F
+    is lower at the last point of the trial than at its first point, the chosen method starts at the last point.
 
     Parameters
     ----------
@@ -333,11 +336,11 @@ class Measured:
         L = objective.smoothness or _curvature(here, there, start, vertex)
         solved = gap_there <= SOLVED_BY_VERTEX * gap or 2 * L * gap_there <= eps
         if free_start and "frank-wolfe" in names and solved:
-            why = f"the vertex that the first gradient leads to has {_share(gap_there, gap)} of the Frank-Wolfe gap of the start"
-            reason = f"Method 'frank-wolfe' was chosen, from a vertex, because {why}."
+            why = f"the Frank-Wolfe gap at this vertex is {_share(gap_there, gap)} the gap at the start"
+            reason = f"Method 'frank-wolfe' was chosen, started at a vertex, because {why}."
             return Choice("frank-wolfe", reason, True, 0, {}, dict(self.seconds)), vertex
         models = {name: model for name, model in MODELS.items() if name in names}
-        batches = list(models) == ["ncgs-spider"]  # whose prediction needs their time, however few terms there are
+        batches = list(models) == ["ncgs-spider"]  # the formula then needs the time of a batch, also if F has few terms
         offer = self.offer(start, here, vertex, there, L, gap, eps, batches)
         if (offer.n_terms < MIN_TERMS or not objective.smoothness) and len(models) > 1:
             models.pop("ncgs-spider", None)
@@ -360,7 +363,8 @@ class Measured:
         return Choice(best, reason, False, steps, predicted, dict(self.seconds)), point
 
     def trial(self, start: Point, L: float, eps: float, limit: float) -> Trial | None:
-        """Take trial steps for a share TRIAL_SHARE of ``limit`` CPU seconds. None if this is not enough for MIN_TRIAL steps."""
+        """Take trial steps for TRIAL_SHARE times ``limit`` CPU seconds. Returns None if this is not enough for MIN_TRIAL
+        steps."""
         a_step = self.seconds["grad"] + self.seconds["lmo"] + STEP_OVERHEAD
         if self.clock and TRIAL_SHARE * limit < MIN_TRIAL * a_step:
             return None
@@ -420,7 +424,7 @@ class Measured:
             next_best = min(others, key=lambda name: others[name])
             beside += f", {next_best} {_duration(others[next_best])}"
         terms = f"F has {offer.n_terms:,} terms" if offer.n_terms else "F is one function"
-        set_is = "projects" if offer.projects else "has no projection"
+        set_is = "has a projection" if offer.projects else "has no projection"
         return (
             f"Method '{best}' was chosen{beside}): {terms}, the set {set_is}, {costs}, and the squared mapping must decrease "
             f"by a factor of {offer.ratio:.2g}."

@@ -33,15 +33,15 @@ class ConstrainedResult:
     witness: Point
     """The point w that proves ``lower_bound`` together with ``multipliers``; see ``verify``."""
     multipliers: tuple[float, ...]
-    """The multipliers m_i that prove ``lower_bound``, one for each constraint."""
+    """The multipliers m_i, one for each constraint; see ``verify``."""
     counts: dict[str, int] = field(default_factory=dict)
     """Number of oracle calls. ``fo`` and ``values`` include the gradients and the values of all constraints."""
 
     @property
     def gap(self) -> float:
-        """f(x) - lower_bound, an upper bound on f(x) minus the minimum.
+        """f(x) - lower_bound: an upper bound on the difference between f(x) and the minimum.
 
-        f(x) can be below the minimum only if x is infeasible.
+        f(x) is below the minimum only if x is infeasible.
         """
         return self.fun - self.lower_bound
 
@@ -111,7 +111,7 @@ def minimize_constrained(
     Raises
     ------
     TypeError, ValueError
-        If a part does not fit, or states that it is not convex.
+        If an argument is not valid, or if a function states that it is not convex.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Counts of oracle calls. The problem is wrapped in an object that counts, so that no solver has to count."""
+"""Counts of oracle calls. The objective and the set are wrapped in objects that count, so that no solver has to count."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Counted:
     """Wrapper of an objective or a set (``target``). It counts the oracle calls, and checks that the answers are finite.
 
     The counting functions are made once and are attributes of the instance, so that no oracle call goes through ``__getattr__``.
-    They do not refer to the instance, which would be a reference cycle.
+    They do not refer to the instance, because this would form a reference cycle.
     """
 
     def __init__(self, target: Any, counts: Counts, allow: Allow):
@@ -79,14 +79,15 @@ def has_own(domain: Any, name: str) -> bool:
 
 
 def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts, allow: Allow) -> Callable[..., Any]:
-    """Make a function that calls the oracle ``ask`` of ``target`` if ``allow`` permits it, counts the call, checks the answer."""
+    """Make a function that calls the oracle ``ask`` of ``target`` if ``allow`` permits it, counts the call and checks the
+    answer."""
     owner, finite = type(target).__name__, oracle.finite
     foreign = not type(unwrapped(target)).__module__.startswith("condgrad.")
     terms = ("ifo" if has(target, "n_terms") else "sfo") if "terms" in oracle.counters else None
     users_set = (foreign or isinstance(target, Compared)) and not {"lo", "po"}.isdisjoint(oracle.counters)
     shape = getattr(target, "shape", None) if users_set else None
     each = 1
-    if terms and has(target, "values_per_sample"):  # its sample gradients are differences of values
+    if terms and has(target, "values_per_sample"):  # the sample gradients of this objective are differences of values
         terms, each = "values", target.values_per_sample
     fixed = {counter: 1 for counter in oracle.counters if counter != "terms"}
     if has(target, "n_terms"):

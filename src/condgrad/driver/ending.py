@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from condgrad.driver.run import Loop
 
 FINAL = ("converged", "failed", "interrupted")
-"""If a run ends with one of these statuses, the last iterate is not measured. Its measures are known (converged), or can't be
-computed (failed), or there is no time (interrupted)."""
+"""If a run ends with one of these statuses, the last iterate is not measured: its measures are known already (converged), they
+can't be computed (failed), or there is no time to compute them (interrupted)."""
 GRACE_SHARE = 0.1
 """Maximum time that the last measurement may take after the deadline, as a share of the time limit."""
 
@@ -219,7 +219,7 @@ def check_certificate(run: Loop, reason: Reason, certificate: Certificate) -> tu
 
 
 def final_reason(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
-    """The reason for the ending, after the check of the returned point. The message also says which iterate is returned."""
+    """The reason for the ending, after the check of the returned point. Its message also states which iterate is returned."""
     pending = run.reached.unconfirmed if reason.status == "out_of_budget" else None
     if pending and run.verifier.satisfied(certificate):  # the budget ended between two checks
         reason, pending = pending, None
@@ -237,7 +237,9 @@ def final_reason(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
     if reason.status == "converged":
         returned = f"Returned: the iterate that was certified, from step {run.reached.current_k}."
         if run.reached.record is None or run.reached.record.k <= 1:
-            returned += " The start was already within the tolerance: lower tol if F or the set are on another scale."
+            returned += (
+                " The start was already within the tolerance: give a smaller tol if this is not accurate enough."
+            )
     else:
         which = "gap" if run.asked.by_gap else "mapping"
         returned = f"Returned: the iterate with the smallest certified {which}, from step {run.reached.best_k}."
@@ -269,7 +271,7 @@ def not_confirmed(run: Loop, reason: Reason, certificate: Certificate) -> Reason
         found.append(f"a Frank-Wolfe gap of {run.observer.gap_at(certificate).value:.3g}{tolerated(run.asked.gap_eps)}")
     return Reason(
         "unverified",
-        f"{ended}The method's own bound met the stopping rule. But the check of what is returned found {' and '.join(found)}: "
+        f"{ended}The method's own bound met the stopping rule. But the check of the returned point found {' and '.join(found)}: "
         f"{why}.",
     )
 
@@ -286,7 +288,7 @@ def unchecked(run: Loop, reason: Reason, why: str) -> tuple[Point, float, Certif
 
 
 def lower_elsewhere(run: Loop, certificate: Certificate) -> str:
-    """Sentence that says where F was lower than at the returned point, which has the smallest mapping; "" if nowhere."""
+    """Sentence that names the step at which F was lower than at the returned point; "" if there is no such step."""
     lowest = run.reached.lowest
     if lowest is None or lowest.fun >= run.observer.value(certificate.x):
         return ""

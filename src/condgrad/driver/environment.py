@@ -45,7 +45,7 @@ def threads() -> dict[str, int | None]:
 
 
 def _blas_threads() -> int | None:
-    # a program that has imported threadpoolctl may have changed the number of threads
+    # a program may have changed the number of threads with threadpoolctl: ask this package, if it is imported
     threadpoolctl: Any = sys.modules.get("threadpoolctl")
     if threadpoolctl is not None:
         found = [

@@ -1,6 +1,7 @@
 """Fingerprints, which show whether two runs have the same problem, method and settings.
 
-A run is continued only from a checkpoint that has the same fingerprint, because the steps of both are then the same.
+A run is continued only from a checkpoint with the fingerprint of this run. The continued run then takes the same steps as the
+saved run would have taken.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def fingerprint(
 
 
 def describe(path: str, thing: Any, found: Fingerprint, depth: int) -> None:
-    """Add an object to ``found`` under ``path``, and its attributes under longer paths, down to ``depth`` levels."""
+    """Add an object to ``found`` under ``path``, and up to ``depth`` levels of its attributes under longer paths."""
     if isinstance(thing, bool | int | float | str | np.generic) or thing is None:
         found[path] = thing.item() if isinstance(thing, np.generic) else thing
     elif isinstance(thing, np.ndarray):

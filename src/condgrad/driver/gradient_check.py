@@ -20,7 +20,7 @@ with the quotient that agrees best."""
 RELATIVE_LENGTHS_SINGLE = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
 """Step lengths if the values of F are computed in float32, the default of JAX and PyTorch."""
 MIN_SINGLE_NOISE = 1e-10
-"""If the relative noise of the values of F is larger, the check assumes that they were computed in float32."""
+"""If the relative noise of the values of F is larger than this number, the check assumes that they were computed in float32."""
 NOISE_FACTOR = 4
 """The noise of the values of F is assumed to be at most this factor times the scatter observed in a few of them."""
 
@@ -38,8 +38,8 @@ class Precision(NamedTuple):
 
 DOUBLE = Precision(rtol=1e-4, rounding=1e-14, max_uncertainty=1 / 10)
 SINGLE = Precision(rtol=5e-3, rounding=5e-7, max_uncertainty=1 / 4)
-"""``DOUBLE`` and ``SINGLE``: for values of F that were computed in float64 and in float32. In float32, an error of 1 % is
-detected."""
+"""``DOUBLE`` is used if the values of F were computed in float64, ``SINGLE`` if they were computed in float32. In float32, an
+error of 1 % is detected."""
 
 
 class GradientCheck(NamedTuple):
@@ -200,14 +200,14 @@ class Estimate(NamedTuple):
 
     slope: float
     uncertainty: float
-    """Estimated error of the slope, from the noise of the values and from the disagreement with estimates with a smaller h."""
+    """Estimated error of the slope, from the noise of the values and from the difference to quotients with a smaller h."""
 
 
 def estimates_from(differences: list[Difference], rounding: float, scatter: float) -> list[Estimate]:
     """Estimate the slope by each difference quotient, and by the Richardson extrapolation of each pair of neighbours.
 
-    The error of the quotient s_h with step length h is about c h^2, and the extrapolation eliminates c. The uncertainty of an
-    estimate s is noise(s) + max(0, max_h (|s - s_h| - noise(s_h))), where h runs over the smaller step lengths.
+    The error of the quotient s_h with step length h is about c h^2. The extrapolation eliminates this error. The uncertainty of
+    an estimate s is noise(s) + max(0, max_h (|s - s_h| - noise(s_h))), where h runs over the smaller step lengths.
     """
     noise = [max(rounding * D.size, NOISE_FACTOR * scatter) / D.h for D in differences]
 

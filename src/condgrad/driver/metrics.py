@@ -39,8 +39,8 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
     """Gradient mapping at x with step size gamma.
 
     The norm of the mapping is exact if x is an array and the set has a projection. Otherwise Lemma 1 (see certificate.py) gives
-    an interval for the norm. The prox subproblem is then solved until the error of the norm is at most a tenth of the norm, or
-    its square is at most eps/100, or ``MAX_MEASURING_CALLS`` linear oracle calls are used up.
+    an interval for the norm. The prox subproblem is then solved until the error of the norm is at most a tenth of the norm or at
+    most sqrt(eps)/10, or until ``MAX_MEASURING_CALLS`` linear oracle calls are used up.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ def mapping(problem: Problem, x: Point, gamma: float, eps: float | None = None, 
     gamma : float
         Step size of the mapping.
     eps : float, optional
-        Tolerance on the squared norm of the mapping. With a tolerance, the interval need not be narrower than the tolerance
-        requires.
+        Tolerance on the squared norm of the mapping. With a tolerance, the interval is computed only as accurately as the
+        tolerance requires.
     exact : bool, default False
-        Whether a low-rank matrix of at most ``MAX_DENSE_ENTRIES`` entries is converted to an array, for an exact norm. Far from a
-        solution, the conversion is cheaper than the computation of an interval.
+        Whether a low-rank matrix of at most ``MAX_DENSE_ENTRIES`` entries is converted to an array, so that the norm is exact.
+        Far from a solution, the conversion is cheaper than the computation of an interval.
 
     Returns
     -------

@@ -35,8 +35,9 @@ from condgrad.solvers import METHODS, Schedule, Setup, build, practical, theory
 logger = logging.getLogger(__name__)
 
 WARM_START, WARM_START_OF_POLISH = 20, 1
-"""Default numbers of Frank-Wolfe steps of a warm start, without and with the factored phase (``polish``). The factored phase
-improves a rough start at less cost than Frank-Wolfe steps. One step is then enough to leave the point 0."""
+"""Default numbers of Frank-Wolfe steps of a warm start, without and with the factored phase (``polish``). With the factored
+phase, one Frank-Wolfe step is enough to leave the point 0. The factored phase then improves the point at less cost than further
+Frank-Wolfe steps."""
 PRACTICAL_CALLS = 1000
 """Maximum number of linear oracle calls for a prox subproblem with the practical schedule. Without a maximum, the inner solver
 condg could take millions of calls."""
@@ -98,8 +99,8 @@ def minimize(
         checkpoint. ``Auto(clock=False)`` measures no time, so that the choice is the same on every machine.
     tol : float, default 1e-6
         Stop when the squared norm |g|^2 of the gradient mapping, for gamma = 1/(2L), is certified to be at most ``tol``. |g|^2
-        has the unit of a squared gradient: if F is multiplied by 10, |g|^2 becomes 100 times as large; if x is multiplied by 10,
-        |g|^2 becomes 100 times as small.
+        has the unit of a squared gradient: if F is multiplied by 10, |g|^2 becomes 100 times as large; if the coordinates of x
+        are given in a unit 10 times as small, |g|^2 becomes 100 times as small.
     max_steps : int, default 1000
         Maximum number of steps. With ``schedule="theory"``, this is the number N of steps in the theorem of the method.
     stop : Rule, default None
@@ -114,8 +115,8 @@ def minimize(
         that was reached.
     warm_start : int, default None
         Number of Frank-Wolfe steps before a sliding method begins on a spectral set. They are rows of the trace with the phase
-        "warm-start" and numbers below 0; ``max_steps`` does not count them. By default, if x0 is None and the schedule is
-        practical, 20 steps, or 1 step with ``polish``; else 0.
+        "warm-start" and numbers below 0; ``max_steps`` does not count them. By default 20 (with ``polish``: 1) if x0 is None, the
+        schedule is practical and the inner solver is spectral; otherwise 0.
     polish : bool or "auto", default "auto"
         Whether each step is followed by a phase that minimises F over the factors of the iterate (the factored phase). Runs then
         converge in far fewer steps, and only some steps have a certificate. The phase is available for ``ncgs`` with the
@@ -126,7 +127,7 @@ def minimize(
         certificate.
 
         With ``inner="corrective"``, the phase instead minimises F over the convex hull of the atoms of the iterate. "auto" and
-        True use it, and each step has a certificate.
+        True then use this phase, and each step has a certificate.
     smoothness : float, SmoothnessEstimate or "estimate", default None
         The constant L to use in place of the objective's own L: a number, or the result of :func:`condgrad.estimate_smoothness`,
         which also has the constants of the terms of a finite sum. "estimate": L is found by backtracking. By default the
@@ -146,8 +147,9 @@ def minimize(
     measure : bool or float, default False
         Whether the driver measures the gradient mapping of the iterates instead of using the bound that the method computes. Use
         this to compare methods. The driver measures at growing intervals, with the clock paused, and by a full SVD for matrices
-        of up to 512 x 512. True: the mapping has gamma = 1/(2L) with the L that the method uses. Methods that estimate L then
-        have different mappings. A number: this number is L, so that all methods have the same mapping.
+        of up to 512 x 512. True: the mapping has gamma = 1/(2L) with the L that the method uses. Methods that estimate L use
+        different L, so that their mappings can't be compared. A number: the mapping has gamma = 1/(2L) with this number as L, for
+        all methods.
     validate : int, default 10_000
         Number of samples of an expectation on which iterates are measured.
     callback : callable, default None
@@ -268,7 +270,7 @@ def choice_added(made: Choice | None) -> Iterator[None]:
 
 
 def with_choice(result: Result, made: Choice | None) -> Result:
-    """Add the choice of the method to a result. The reason for the choice becomes the last sentence of its message."""
+    """Add the choice of the method to a result. The reason for the choice is appended to the message of the result."""
     return result if made is None else replace(result, choice=made, message=f"{result.message} {made.reason}")
 
 
@@ -311,8 +313,8 @@ def plan(
 ) -> Plan:
     """Check the arguments of :func:`minimize` and build the run, without taking a step.
 
-    ``chosen`` is the choice of ``method="auto"`` in a checkpoint, to be used again. Raises TypeError or ValueError if the method
-    does not fit the problem or the settings.
+    ``chosen`` is the choice of ``method="auto"`` that a checkpoint has. It is used again. Raises TypeError or ValueError if the
+    method does not fit the problem or the settings.
     """
     whole(seed, "The seed", least=0)
     whole(max_steps, "max_steps", least=0)
@@ -322,7 +324,7 @@ def plan(
     if isinstance(measure, bool | str):
         yes_or_no(measure, "measure")
     else:
-        positive(measure, "measure, where it is a smoothness constant,")
+        positive(measure, "measure, a smoothness constant if it is not a bool,")
     if stop is not None and not isinstance(stop, Rule):
         raise TypeError(f"stop is {stop!r}, a rule was expected, such as Mapping(1e-6) | Seconds(60).")
     options = options or {}
@@ -473,7 +475,7 @@ def check_solver(solver: Any, given: list[str]) -> None:
 
 @dataclass(frozen=True)
 class RandomIndex(Rule):
-    """Stopping rule of ``output="random"``: a random number R of N steps, as in the theorems for stochastic methods."""
+    """Stopping rule of ``output="random"``: stops after R of N steps. R is random, as in the theorems for stochastic methods."""
 
     R: int
     N: int

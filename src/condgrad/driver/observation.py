@@ -97,8 +97,8 @@ class Observer:
     def certify(self, state: Any, last: bool = False) -> Certificate | None:
         """The certificate that the step computed, or a measured certificate if a measurement is due; otherwise None.
 
-        If the certificate of a step has an infinite gap, the method leaves the proof to a later step, because a proof is
-        expensive. The driver does not measure such a step either, unless it is the ``last`` step of the run.
+        If the certificate of a step has an infinite gap, the method has not computed the gap, because this is expensive, and will
+        compute it in a later step. The driver does not measure such a step either, unless it is the ``last`` step of the run.
         """
         asked, own = self.asked, state.certificate
         if not asked.checked:
@@ -130,7 +130,10 @@ class Observer:
         return replace(own, gap=own.gap + self.audit.error, rounding=rounding)
 
     def gap(self, certificate: Certificate, k: int) -> float:
-        """The Frank-Wolfe gap at the certificate's point. If the stopping rule uses gaps, it is measured at growing intervals."""
+        """The Frank-Wolfe gap at the certificate's point; NaN if it is neither part of the certificate nor measured.
+
+        The gap is measured only if the stopping rule uses it, and then at growing intervals.
+        """
         if "gap" not in self.asked.watches or certificate.prox is certificate.x or k < self.reached.next_gap:
             return certificate.wolfe_gap
         self.reached.next_gap = next_check_after(k)

@@ -59,13 +59,13 @@ class Reached:
     lowest: Lowest | None = None
     """The iterate with the lowest known F."""
     unconfirmed: Reason | None = None
-    """The last claim of convergence, if a check did not confirm it."""
+    """The ending "converged" that the last check did not confirm; None if there was no such check."""
     known: list[tuple[Point, float]] = field(default_factory=list)
     """Known values of F: pairs (x, F(x)) that the solver or the driver has computed."""
     idle: int = 0
     """Number of steps in a row that did not change the iterate."""
     next_check: int = 0
-    """First step at which a claim of convergence is checked again."""
+    """First step at which an ending "converged" is checked again."""
     next_measure: int = 0
     """First step at which the driver measures the mapping again."""
     next_gap: int = 0

@@ -70,7 +70,7 @@ COARSE = 2.0
 coarsest type of its answers, if this is larger than INSIDE."""
 ENTRY_CALLS = 10
 """Maximum number of linear oracle calls to prove that a start is outside of a set that has no ``contains``. The calls are not
-counted. If a start is clearly outside, two or three calls are enough. A start that is slightly outside may not be recognised."""
+counted. Two or three calls are enough for a start that is far outside. A start that is slightly outside may be accepted."""
 
 
 def check_problem(problem: Problem) -> Problem:
@@ -160,7 +160,9 @@ def _completed_set(domain: Any) -> Any:
 
 
 def _no_diameter(wrapped: Any) -> float:
-    raise NotGiven(f"The diameter of {type(wrapped).__name__} is needed, which has none: give it a member diameter.")
+    raise NotGiven(
+        f"The diameter of {type(wrapped).__name__} is needed, but the set does not state it: define the member diameter."
+    )
 
 
 def check_start(problem: Problem, x0: Point | None) -> Point:
@@ -172,13 +174,13 @@ def check_start(problem: Problem, x0: Point | None) -> Point:
             return domain.low_rank_start()
         x0 = domain.start()
         owner = type(domain).__name__
-        check_point(x0, f"The start of {owner}, domain.start() or else the answer of lmo to ones,")
+        check_point(x0, f"The start of {owner}, domain.start() or, without a start, lmo(ones),")
         same_shape(tuple(x0.shape), tuple(domain.shape), f"The start of {owner}")
         return x0
     if not hasattr(x0, "inner"):  # not a structured point
         x0 = finite_array(x0, "x0")
     elif not isfinite(norm2(x0)):
-        raise NonFinite("x0 holds NaN or Inf, or what is too large to square: remove or replace it.")
+        raise NonFinite("x0 holds NaN or Inf, or entries that are too large to square: replace them.")
     same_shape(tuple(x0.shape), tuple(domain.shape), "x0")
     try:
         inside = domain.contains(x0, counts_as_inside(domain))
@@ -283,7 +285,8 @@ def checked_answers(objective: Any) -> Any:
 
 
 class _Checked(_Wrapped):
-    """Wrapper of a user's objective that returns checked copies in float64. It records the coarsest type of the answers."""
+    """Wrapper of a user's objective that returns checked float64 copies of the answers. It records the coarsest type of the
+    answers."""
 
     def __init__(self, objective: Any):
         super().__init__(objective)

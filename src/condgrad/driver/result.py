@@ -82,7 +82,8 @@ class Result:
         Name of the inner solver, which solves the prox subproblems; ``"exact"`` stands for projections. None if the method has no
         inner solver.
     lowest : Lowest or None, default None
-        The iterate with the lowest F, certified or not, among x and the iterates in the trace. None if F has no values.
+        The iterate with the lowest F among the iterates at which F was computed. It may have no certificate. None if F has no
+        values.
     choice : Choice or None, default None
         The method that ``method="auto"`` chose, with the reason. None if the user gave the method.
 

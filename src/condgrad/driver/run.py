@@ -282,16 +282,18 @@ class Loop:
             what = str(error) if isinstance(error, BadOracle) else f"{type(error).__name__}: {error}."
             if isinstance(error, MemoryError):
                 what = f"Memory ran out ({error})."
-            stood = "what the step had reached" if within else "the iterate before it"
+            stood = "the point that this step had reached" if within else "the iterate before this step"
             return Reason("failed", f"In step {step}: {what} The result is {stood}.")
-        finally:  # also if a callback or a user's function raises: what was reached is not lost
+        finally:  # also if a callback or a user's function raises, so that the steps so far are not lost
             self.deadline = inf
             if self.saving:
                 with defer_signals():
                     self.saving.save(reached.trace)
 
     def take_over(self, end: BaseException) -> bool:
-        """Make the state that an unfinished step attached to the exception the last state. Returns whether there is such a state.
+        """If a step did not finish, but attached its state to the exception ``end``, make this state the last state of the run.
+
+        Returns whether the exception had a state.
 
         If a budget ended the step, the state is observed like any other. After a signal nothing is computed, because there is no
         time. After a fault nothing is computed, because the objective may have no valid answer. The checkpoint still has the

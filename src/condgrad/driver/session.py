@@ -22,7 +22,7 @@ class Session:
     """The joined trace, oracle calls and times of several runs that follow each other.
 
     Each run has a name, which stands in the column ``phase`` of its rows. The step number ``k``, the times and the counts
-    continue from run to run. The time between runs is not included.
+    continue from run to run. The times do not include the time between runs.
     """
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from condgrad.runtime.process_memory import resident
 class Budget(Protocol):
     """Interface of rules that can end a run within a step.
 
-    ``exceeded`` is called before each oracle call. ``price`` has the number that the call adds to each counter.
+    ``exceeded`` is called before each oracle call. ``price`` has, for each counter, the number that the call adds to it.
     """
 
     def exceeded(self, counts: Counts, price: dict[str, int], watch: Watch) -> bool: ...
@@ -302,7 +302,7 @@ class Calls(_Budget):
         Maximum number of calls, at least 1.
     oracle : {"fo", "sfo", "ifo", "lo", "ub", "po", "values"}, default "lo"
         The oracle whose calls are counted. The spectral inner solver computes upper bounds ("ub") but no linear minimisations
-        ("lo"), so that a limit on "lo" would not end its run: limit "ub" or the steps.
+        ("lo"), so that a limit on "lo" would not end a run with this inner solver: limit "ub" or the steps.
     """
 
     oracle: str = "lo"

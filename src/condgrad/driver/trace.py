@@ -78,7 +78,7 @@ class Trace(Sequence[Record]):
             table.writerows(asdict(row) for row in self)
 
     def to_jsonl(self, path: str | Path) -> None:
-        """Write one JSON object per row and line. Values that were not measured are null.
+        """Write each row as a JSON object on a line of its own. Values that were not measured are null.
 
         Parameters
         ----------

@@ -18,7 +18,8 @@ from condgrad.protocols import Reason
 from condgrad.solvers.evaluation import same_point
 
 MAX_STEP_RATIO = 10.0
-"""Maximum ratio of a certificate's step size to 1/(2L) if the user gave no L. L is then a lower bound from two gradients."""
+"""Maximum ratio of a certificate's step size to 1/(2L) if the user gave no L. A lower bound from two gradients then takes the
+place of L."""
 MIN_RELATIVE_TOLERANCE = 1e-15
 """Minimum ratio of a tolerance to the first measurement. A smaller tolerance can't be met in float64."""
 WITNESS_ROUNDING = 30 * UNIT_ROUNDOFF
@@ -84,8 +85,9 @@ class Verifier:
     def confirmed(self, ending: Reason | None, k: int) -> Reason | None:
         """Check the ending "converged". All other endings are returned unchecked.
 
-        If the check confirms convergence, the ending is returned. If not, another reason of the stopping rule to end the run is
-        returned, or None if there is no other reason.
+        If the check confirms convergence, the ending is returned. If not, the run may have another reason to end: float64 may be
+        too coarse for the tolerance, or another part of the stopping rule may be met. This reason is returned, or None if there
+        is none.
         """
         reached = self.reached
         if ending is None or ending.status != "converged" or reached.current is None or not self.asked.keep_best:
@@ -108,8 +110,9 @@ class Verifier:
     def exhausted(self, k: int) -> Reason | None:
         """The ending at a point that is stationary up to rounding errors; None if more steps may lead to a smaller mapping.
 
-        The ending is ``converged`` if the check, which allows for rounding errors more precisely than the method, finds that the
-        stopping rule is met. It is ``unverified`` if the tolerance requires more precision.
+        The ending is ``converged`` if the verified certificate meets the stopping rule. Its bound on the rounding errors may be
+        smaller than that of the method's certificate. The ending is ``unverified`` if the tolerance requires more precision than
+        float64 has.
         """
         reached, claim = self.reached, self.reached.current
         if claim is None or not self.asked.keep_best or k < reached.next_check:
@@ -186,10 +189,11 @@ class Verifier:
         return next(iter(found.values()))
 
     def beyond_witness(self, certificate: Certificate) -> Reason | None:
-        """The reason to end if rounding of the witness p is why the check refuses a point that the method counts as converged.
+        """The reason to end if a point does not pass the check only because of rounding errors of the witness p; otherwise None.
 
-        The entries of p have rounding errors of a few units of |p|. So the direction of the gap has errors of a few units of
-        |p| / step, and the gap has this times the size of the set, for which |p| stands. No other witness does better.
+        The direction of the gap is grad F(x) + (p - x)/step. Rounding errors of x and p change this direction by up to
+        WITNESS_ROUNDING (|x| + |p|) / step. They change the gap by up to this number times the size of the set, which is
+        estimated by |p|. Every other witness in float64 has rounding errors of this size too.
         """
         eps = self.sensible("mapping", self.asked.eps)
         if eps is None or self.asked.by_gap or certificate.norm**2 > eps:
@@ -205,7 +209,7 @@ class Verifier:
         return out_of_precision("squared mapping", rounded.floor, eps) if rounded.floor > eps else None
 
     def satisfied(self, certificate: Certificate) -> bool:
-        """Whether the stopping rule returns ``converged`` with the verified measures, and does not with infinite measures."""
+        """Whether the stopping rule returns ``converged`` for the verified measures, but not for infinite measures."""
         return self.met(certificate) is not None
 
     def met(self, certificate: Certificate) -> Reason | None:

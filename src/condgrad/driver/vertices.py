@@ -1,7 +1,8 @@
-"""Check of a user's linear oracle. If an answer is worse than an earlier answer for the same direction, it is not a minimiser.
+"""Check of a user's linear oracle: each of its answers is compared with earlier answers.
 
-For this comparison, the last answers are stored. The sets of this library are not checked, because their oracles are tested, and
-because the comparison would take about as long as a call.
+The answer v to a direction d is worse than an earlier answer u if <d, v> is larger than <d, u>. Then v is not a minimiser. The
+sets of this library are not checked, because their oracles are tested, and because the comparison would take about as long as a
+call of their oracles.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from condgrad.protocols import Point
 from condgrad.runtime.signals import receiving, report_inexact, worst
 
 REMEMBERED = 8
-"""Number of stored answers of the linear oracle: this number of last answers is kept."""
+"""The last REMEMBERED answers of the linear oracle are stored."""
 TOLERATED = 1e-6
 """Maximum amount by which an answer may be worse than another answer, relative to |direction| times the sum of the norms of both
 answers. Up to this limit the answer is called inexact, and its error is added to the gap. Above the limit the run ends."""
@@ -36,14 +37,14 @@ PROBES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0)
 """Lengths of the random vectors that :func:`probe` adds to a direction to obtain other answers, relative to the norm of the
 direction."""
 FAVOURS = (0.01, 0.1, 1.0, 10.0)
-"""Lengths of the vectors that :func:`probe` subtracts from a direction to favour one point over another, relative to the norm of
-the direction."""
+"""Lengths of the vectors that :func:`probe` subtracts from a direction, relative to the norm of the direction. Such a vector
+points from another point to the favoured point."""
 
 Vertices = tuple[Point, ...]
 
 
 def by_user(domain: Any) -> bool:
-    """Whether the linear oracle of this set, or of a part of a combination of sets, was written by the user."""
+    """Whether the user wrote the linear oracle of this set, or of one of the sets that it combines."""
     given = unwrapped(domain)
     own = type(given).__module__.startswith("condgrad.")
     if not own or isinstance(given, UserSet | ProjectableUserSet | Compared):
@@ -165,10 +166,10 @@ def compared(domain: Any) -> Any:
 def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = False) -> float:
     """Call the linear oracle for the direction of a certificate and for other directions, and compare the answers.
 
-    The other directions are the opposite direction, random directions, and directions in which one known point of the set is
-    favoured over another. If the oracle has overlooked a better vertex, it is likely to return this vertex for one of these
-    directions. At the end the oracle is called for the given direction again. In total there are at most 24 calls, or 10 with
-    ``brief``. A structured direction is not checked.
+    The other directions are the opposite direction, random directions, and directions for which <direction, .> is smaller at one
+    known point of the set (the favoured point), compared to another point. If the oracle has overlooked a better vertex, it is
+    likely to return this vertex for one of these directions. At the end the oracle is called for the given direction again. In
+    total there are at most 24 calls, or 10 with ``brief``. A structured direction is not checked.
 
     Parameters
     ----------
