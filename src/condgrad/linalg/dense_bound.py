@@ -1,9 +1,10 @@
 """Upper bounds on the singular values or eigenvalues of a small array on the orthogonal complement of known vectors.
 
 If t I - S has a Cholesky factorisation, no eigenvalue of the symmetric matrix S is above t. The factorisation takes n^3/3
-operations, many times fewer than an eigenvalue decomposition. Unlike the block Lanczos method of linalg/eigenvalue_bound.py, it
-has no probability of failure. For singular values of A, S is A'A or A A', whichever is smaller. First, A is projected onto the
-orthogonal complement of the known vectors. If there is no factorisation, an eigenvalue decomposition gives the bound.
+operations, far fewer than an eigenvalue decomposition. The resulting bound is certain. In contrast, the bound of
+linalg/eigenvalue_bound.py is wrong with a small probability. For singular values of A, S is A'A or A A', whichever is smaller.
+First, A is projected onto the orthogonal complement of the known vectors. If there is no factorisation, an eigenvalue
+decomposition gives the bound.
 
 Rounding: if the factorisation of an n x n matrix M does not break down, M + (n + 2) u trace(M) I is positive definite, where u is
 the unit roundoff (Rump 2006). The rounding errors of an inner product of m numbers partly cancel: the error is at most
@@ -37,7 +38,7 @@ def dense_singular_bound(
     right : ndarray of shape (n, k)
         Orthonormal columns.
     target : float
-        The bound that is wanted. If it is proven to be a bound, it is returned.
+        A number that may be a bound. If this is proven, ``target`` is returned as the bound.
     noise : float
         Bound on the rounding error of a product of A with a unit vector.
 
@@ -55,7 +56,9 @@ def dense_singular_bound(
     gram = B.T @ B if tall else B @ B.T
     square = float(gram.trace())
     error = 2 * sqrt(max(B.shape)) * UNIT_ROUNDOFF * square
-    most = 2 * square + 1.0  # a larger target is a bound if this is, but its square may overflow
+    most = (
+        2 * square + 1.0
+    )  # if this is a bound, a larger target is a bound too, but the square of the target may overflow
     if target > noise and is_bound(gram, min(target - noise, most) ** 2 - error):
         return EigenvalueBound(target, none)
     value, vectors = largest(gram)

@@ -5,7 +5,7 @@ be the block tridiagonal matrix of the operator in the Lanczos basis. Assume tha
 values. Let v be a unit eigenvector for x, and y_1, y_2, ... the components of v in the blocks of the basis. The recurrence of T
 gives y_2, y_3, ... from y_1, and their norms grow from block to block. Since |v| = 1, large growth means that y_1 is small, which
 is improbable for a random first block. The required growth depends on the number of columns of a block and on the accepted
-probability of failure. If the growth is larger than required, there is no eigenvalue x.
+probability of failure. If the growth is larger than required, there is no eigenvalue x, except with the accepted probability.
 
 For blocks of one column, these are the bounds of van Dorsselaer, Hochstenbach and van der Vorst (2000). With more columns, a step
 takes little more time, and far fewer steps are needed, because v is rarely nearly orthogonal to all columns of the first block.
@@ -36,8 +36,8 @@ TINY = 1e-300
 MAX_VECTORS = 16
 """Maximum number of Ritz vectors returned."""
 FALLBACK_BOUNDS = np.geomspace(0.01, 100, 20)
-"""Candidates for the bound if the target can't be proven. A candidate is the largest Ritz value plus this number times the range
-of the Ritz values."""
+"""Candidates for the bound if the target can't be proven. Each candidate is the largest Ritz value plus one of these numbers
+times the range of the Ritz values."""
 
 
 class EigenvalueBound(NamedTuple):

@@ -1,4 +1,5 @@
-"""A few eigenpairs of a symmetric or Hermitian array, by LAPACK. One reduction to tridiagonal form serves all of them."""
+"""A few eigenpairs of a symmetric or Hermitian array, by LAPACK. All of them are computed from one reduction to tridiagonal
+form."""
 
 from __future__ import annotations
 

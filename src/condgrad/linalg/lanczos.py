@@ -1,7 +1,7 @@
 """Extreme singular vectors and eigenvectors of a matrix (an array or a structured point), by Lanczos methods.
 
 The Lanczos methods use only products with the matrix. This file also has single passes of subspace iteration and full
-decompositions. All of them return vectors and values in the same form.
+decompositions, which return vectors and values in a common form (``Triple``).
 
 ARPACK is not used: for equal singular values, it restarts from random numbers that no seed controls, so that two calls with the
 same matrix give different vectors (seen with scipy 1.17 and the identity matrix).
@@ -63,7 +63,7 @@ class Triplets(NamedTuple):
 
 
 class Lowest(NamedTuple):
-    """Eigenvectors and eigenvalues in increasing order. ``residual`` is the sum of the residual norms of the first k pairs."""
+    """Eigenvectors and eigenvalues in increasing order. ``residual`` is the sum of the residual norms of the k lowest pairs."""
 
     vectors: np.ndarray
     values: np.ndarray
@@ -184,7 +184,7 @@ class _Bidiagonal:
         The residual of the Ritz vectors is ``rest`` times this component.
         """
         j, B = self.j, self.B[: self.j, : self.cols]
-        # one eigenvector of B B' is many times as fast as an SVD of B, and as accurate for the largest value
+        # one eigenvector of B B' is computed many times as fast as an SVD of B, and the largest value is as accurate
         square, left = eigh(B @ B.T, subset_by_index=(j - 1, j - 1), overwrite_a=True, check_finite=False)
         return float(np.sqrt(square[0])), abs(float(left[-1, 0]))
 

@@ -1,4 +1,4 @@
-r"""L-BFGS: minimises a smooth function of a vector, using values and gradients. The caller takes one iterate after the other.
+r"""L-BFGS: minimises a smooth function of a vector, using values and gradients. The caller takes the iterates one by one.
 
 The direction is -H g, where g is the gradient and H approximates the inverse Hessian. H is defined by the last pairs (s, y): s is
 the difference of two successive points, y is the difference of their gradients (Nocedal 1980). The step size satisfies the weak
@@ -68,7 +68,7 @@ def lbfgs(value: Value, grad: Slope, start: Iterate, pairs: int = 20, dtype: Any
     True
     """
     now, known = start, Pairs(pairs, start.w.size, dtype)
-    del start  # freed with the next iterate
+    del start  # so that the arrays of the start are freed when the next iterate is found
     while True:
         found = _next_iterate(value, grad, now, known)
         if found is None:

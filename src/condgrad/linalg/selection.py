@@ -22,8 +22,9 @@ SAMPLE = 1 << 13
 """Approximate size of the sample from which the k-th smallest entry of a long array is estimated. If an array has less than four
 times this number of entries, the k smallest entries are selected without an estimate."""
 MARGIN = 5.0
-"""Number of standard deviations that are added to the estimate of the k-th smallest entry. For an array in random order, the
-estimate is then too low about once in a million calls. The entries are then selected from the whole array."""
+"""Number of standard deviations that are added to the estimate of the k-th smallest entry. With this margin, the estimate for an
+array in random order is too low about once in a million calls. If the estimate is too low, the entries are selected from the
+whole array."""
 
 NARROW = 32
 """If a matrix has at most this number of columns, the minima of its rows are found column by column."""
@@ -85,14 +86,14 @@ def indices_of_smallest_along(x: np.ndarray, axis: int) -> np.ndarray:
         found *= after
         found += np.arange(after)
     found += np.arange(0, x.size, width * after)[:, None]
-    finite_size(x.reshape(-1)[found.reshape(-1)])  # NaN is the smallest entry of its row
+    finite_size(x.reshape(-1)[found.reshape(-1)])  # argmin selects a NaN, if the row has one
     return found.reshape(-1)
 
 
 def _smallest_of_narrow_rows(rows: np.ndarray) -> np.ndarray:
     """Return the flat index of the smallest entry of each row of a matrix with few columns.
 
-    Whole columns are compared with each other, because ``argmin`` takes some time for each row, however short.
+    Whole columns are compared with each other, because ``argmin`` has a fixed cost for each row.
     """
     least, found = rows[:, 0].copy(), np.zeros(len(rows), np.int8)
     for j in range(1, rows.shape[1]):
@@ -275,7 +276,7 @@ def by_sign(x: np.ndarray, positive: np.ndarray, other: np.ndarray) -> np.ndarra
 
 
 def _keys(flat: np.ndarray, sizes: bool) -> np.ndarray:
-    """The keys x_i, or -|x_i| with ``sizes``, so that the smallest keys are to be selected."""
+    """The keys of the entries: x_i, or -|x_i| with ``sizes``. The entries with the smallest keys are selected."""
     if not sizes:
         return flat
     keys = np.abs(flat)

@@ -1,8 +1,8 @@
 r"""BFGS over the simplex: minimises a smooth function of weights w >= 0 with the sum 1.
 
 Each iteration minimises the model <g, v - w> + (v - w)' B (v - w)/2 over all weights v, by the active-set method of
-``simplex_qp``. It then moves from w towards the minimiser of the model, or as far as this minimiser. Therefore each iterate is in
-the simplex, and a weight can become 0 and later positive again. B approximates the Hessian. The BFGS formula updates B from the
+``simplex_qp``. The next iterate lies on the segment from w to the minimiser of the model. Therefore each iterate is in the
+simplex, and a weight can become 0 and later positive again. B approximates the Hessian. The BFGS formula updates B from the
 differences of successive weights and gradients. Once the set of zero weights no longer changes, the iterates converge
 superlinearly.
 """
@@ -28,8 +28,8 @@ rounding."""
 MAX_IDLE = 2
 """The iteration ends after this number of iterations in a row that reduced neither the value (beyond rounding) nor the gap."""
 MIN_CURVATURE = 1e-8
-"""B is updated only if the curvature s'y of a step s is more than this share of s'B s. If it is smaller, the function is hardly
-convex along the step."""
+"""B is updated only if the curvature s'y of a step s is more than this share of s'B s. If the curvature is smaller, the function
+is hardly convex along the step."""
 
 
 def simplex_bfgs(value: Value, grad: Slope, start: Iterate, B: np.ndarray) -> Iterator[tuple[Iterate, float]]:
@@ -87,7 +87,7 @@ def towards(B: np.ndarray, now: Iterate, last: np.ndarray) -> tuple[np.ndarray, 
 
     The active-set method starts at ``last``, the minimiser of the previous model, and not at ``now.w``. If the previous step was
     short, atoms that have weight 0 in ``last`` have a positive weight in ``now.w``. To drop hundreds of such atoms one by one
-    would take most of the time. If the value does not decrease in the resulting direction, which only rounding can cause, the
+    would take most of the time. If, because of rounding errors, the value does not decrease in the resulting direction, the
     method starts again at ``now.w``.
     """
     level = float(now.grad @ now.w)
@@ -106,7 +106,8 @@ def gap_of(now: Iterate) -> float:
 
 
 def centred(B: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return C with v'C v = (v - w)'B (v - w) for all v with the sum 1, because the right side can lose digits."""
+    """Return C with v'C v = (v - w)'B (v - w) for all v with the sum 1. If the right side is expanded, its terms can nearly
+    cancel."""
     Bw = B @ w
     return B - Bw - Bw[:, None] + float(Bw @ w)
 

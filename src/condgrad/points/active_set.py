@@ -124,7 +124,8 @@ class ActiveSet:
         return combined if self.origin is None else self.origin + combined
 
     def structured_point(self) -> Any:
-        """The convex combination, as in :meth:`point`. If all atoms are sparse, it is a SparseArray even if ``x`` is an array."""
+        """The convex combination, as in :meth:`point`. If all atoms are sparse, it is computed from them even if ``x`` is an
+        array. It is then a SparseArray, unless the atoms together have many entries."""
         return replace(self, x=None).point() if self.atoms.all_sparse else self.point()
 
     def with_atom(self, atom: Any) -> ActiveSet:
@@ -218,7 +219,7 @@ class ActiveSet:
     def _kept(self, weights: np.ndarray, factor: Factor | None, used: np.ndarray) -> ActiveSet:
         """The active set of the atoms ``used`` (increasing indices), renumbered from 0.
 
-        ``weights`` has a weight for every atom.
+        ``weights`` has one weight for each atom of this active set.
         """
         if len(used) == len(self.atoms):
             made = ActiveSet(self.origin, self.atoms, self.gram, weights, factor)

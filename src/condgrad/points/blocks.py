@@ -94,7 +94,7 @@ class Blocks(Structured):
 
     @property
     def dtype(self) -> np.dtype:
-        """The type of the block with the lowest precision. A structured block without a dtype is taken for float64."""
+        """The type of the block with the lowest precision. A structured block without a dtype counts as float64."""
         types = [np.dtype(getattr(block, "dtype", float)) for block in self.blocks]
         return max(types, key=lambda one: float(np.finfo(one).eps))
 
@@ -149,7 +149,7 @@ class Blocks(Structured):
         return split(flat, [tuple(block.shape) for block in self.blocks])
 
     def uncached(self) -> Blocks:
-        """Copy of the point for a run, which may merge the terms of low-rank blocks in place. Only these blocks are copied."""
+        """Copy of the point for a run, which may merge the terms of low-rank blocks in place. Only low-rank blocks are copied."""
         return self.map(lambda block: block.uncached() if hasattr(block, "uncached") else block)
 
     def scaled(self, factor: float) -> Blocks:

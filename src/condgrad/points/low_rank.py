@@ -57,7 +57,7 @@ class Factors:
         return found
 
     def distance2(self, other: Factors) -> float:
-        """Return |self - other|^2. The number is cached, because a step needs its own length more than once."""
+        """Return |self - other|^2. The number is cached, because the length of a step is needed more than once."""
         known = active().numbers
         found = known.get(self, other)
         if found is None:
@@ -331,8 +331,8 @@ def wide(block: np.ndarray) -> np.ndarray:
 def small_distance2(U: np.ndarray, V: np.ndarray, P: np.ndarray, Q: np.ndarray) -> float:
     """Return |U V' - P Q'|^2 for products that nearly cancel.
 
-    Let T minimise |P T - U|. The difference is (U - P T) V' + P (V T' - Q)'. Both summands are small, and they are orthogonal up
-    to rounding. The sum of their squared norms therefore loses no digits.
+    Let T minimise |P T - U|. The difference is (U - P T) V' + P (V T' - Q)'. Both summands are small, and nearly orthogonal. The
+    sum of their squared norms and of twice their inner product therefore loses no digits.
     """
     T = np.linalg.pinv(P.T @ P, hermitian=True) @ (P.T @ U)
     A, B = U - P @ T, V @ T.T - Q

@@ -15,7 +15,7 @@ stripe fits in the processor's cache. Narrower stripes are slower: a row then ha
 MAX_CACHED = 2
 """Maximum number of points whose values on the pattern are cached at the same time."""
 MANY_ENTRIES = 2**22
-"""On a pattern with more entries, the values of only one point are cached, to save memory."""
+"""On a pattern with more than MANY_ENTRIES entries, the values of only one point are cached, to save memory."""
 PIECE_ENTRIES = 2**18
 """Maximum number of entries in a piece that has more than one row (see ``Pattern.pieces``). Up to four float64 arrays of this
 length exist at the same time, together 8 MB."""

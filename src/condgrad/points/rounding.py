@@ -3,11 +3,12 @@ r"""Bounds on the rounding errors of the gradient mapping and of the gap. A cert
 Let w be the computed gradient, p the witness of the certificate, d the computed direction w + (p - x)/gamma, and v the linear
 oracle's answer for d. A *unit* of a number is the number times the rounding error of one operation.
 
-- *Errors of the mapping.* For the gradient d - (p - x)/gamma, d is exactly the direction of the witness p. This gradient differs
-  from the gradient of F by the rounding errors of w, p - x and d. The mapping is 1-Lipschitz in the gradient, because a
-  projection is non-expansive. Therefore the norms of these errors are added to the norm of the mapping, without a square root. A
-  computed projection is the exact projection of a point that differs by a few units from the given point x - gamma w, and the
-  same holds for an SVD. This changes the mapping by a few units of |w| + |x|/gamma, and the norms that are added cover this too.
+- *Errors of the mapping.* The computed d is exactly the direction of the witness p if the gradient d - (p - x)/gamma takes the
+  place of the gradient of F. The two gradients differ by the rounding errors of w, p - x and d. The mapping is 1-Lipschitz in the
+  gradient, because a projection is non-expansive. Therefore the norms of these errors are added to the norm of the mapping,
+  without a square root. If p is a computed projection of x - gamma w, it is the exact projection of a point that differs from
+  x - gamma w by a few units. This changes the mapping by a few units of |w| + |x|/gamma, which the added norms cover too. If p is
+  computed by an SVD, the errors of the SVD are of the same size.
   The gradient oracle is assumed to be *stable*: up to a few units, w is the gradient at a point that differs from x by a few
   units. The error of w is then a few units of |w| + L |x|, where L = 1/(2 gamma). This assumption fails if w is a sum of terms
   that nearly cancel. If the objective states a bound on the sum of the norms of the terms (``grad_scale``), a few units of this
@@ -77,8 +78,8 @@ def gap_rounding(direction: Any, point: Any, vertex: Any, size: float = 0.0) -> 
     ----------
     direction, point, vertex : arrays or structured points
     size : float, default 0.0
-        Norm of the terms whose sum is the direction. It is used only if the direction is structured: the terms are then not
-        summed, and each contributes its own rounding error.
+        A bound on the sum of the norms of the terms of the direction. It is used only if the direction is structured. The terms
+        are then not summed to one array, so that each term contributes its own rounding error.
     """
     distance = sqrt(distance2(point, vertex))
     sizes = distance + sqrt(norm2(point)) + sqrt(norm2(vertex))
@@ -102,7 +103,7 @@ def mapping_rounding(
     precision : float, default 2 * UNIT_ROUNDOFF
         Machine epsilon of the type in which the gradient was computed. The default is that of float64.
     terms : float, default 0.0
-        Norm of the terms whose sum is the gradient; 0 if the objective does not state this norm.
+        A bound on the sum of the norms of the terms of the gradient; 0 if the objective states no bound.
     """
     x_size, grad_size = sqrt(norm2(x)) / gamma, sqrt(norm2(grad))
     ratio = precision / (2 * UNIT_ROUNDOFF)
@@ -127,7 +128,7 @@ def grad_scale(objective: Any, x: Any) -> float:
 
 
 def terms_rounding(objective: Any, x: Any, grad: Any) -> float:
-    """Return a bound on the rounding errors of the sum of terms that is the gradient at x; 0 without ``grad_scale``."""
+    """Return a bound on the rounding error of the gradient at x as a sum of terms; 0 if the objective has no ``grad_scale``."""
     return TERM_ROUNDING_UNITS * precision(objective, grad) / 2 * grad_scale(objective, x)
 
 
@@ -144,7 +145,7 @@ def _machine_epsilon(dtype: Any) -> float:
 
 
 PRECISION_BY_DTYPE = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""Machine epsilon of a floating-point type, by its name in numpy, JAX and torch. All other types are taken for float64."""
+"""Machine epsilon of a floating-point type, by its name in numpy, JAX and torch. All other types count as float64."""
 FLOAT64_PRECISION = 2 * UNIT_ROUNDOFF
 
 

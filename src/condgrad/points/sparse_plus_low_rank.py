@@ -171,7 +171,8 @@ class SparsePlusLowRank(Structured):
             raise ValueError("The two sparse matrices have different observations: build both from one objective.")
 
     def cache_product(self, x: LowRank, product: float) -> None:
-        """Cache ``product``, which is the inner product <S, x>, if x is a single product U V'."""
+        """Cache the inner product <S, x>, given as ``product``. If x is a linear combination of several terms, nothing is
+        cached."""
         if len(x.terms) == 1 and x.terms[0][0] == 1.0:
             active().numbers.put(self.values, x.terms[0][1], product)
 
