@@ -222,7 +222,10 @@ def test_no_file_at_all(tmp_path: Path) -> None:
         ({"delimiter": ",,"}, "The delimiter must be one character"),
         ({"shape": (3, 3)}, "A shape or a base is for positions, but ids are read: say ids=False too"),
         ({"ids": False, "shape": (3, 3, 3)}, "The shape must be (rows, columns), but got (3, 3, 3)"),
-        ({"format": "npz", "delimiter": ","}, "x.csv has its own delimiter, so delimiter= can't be given"),
+        (
+            {"format": "npz", "delimiter": ","},
+            "delimiter= can't be given for x.csv, because its format does not use it",
+        ),
         ({"strict": 1}, "strict must be True or False"),
     ],
 )

@@ -18,7 +18,7 @@ from condgrad.data.text_stream import BLOCK_BYTES, chunks
 from condgrad.data.wide import DELIMITERS, WideReader, delimiter_of, fields, looks_wide, wide_by_ids, width_of
 
 MAX_SAMPLED_LINES = 200
-"""Maximum number of lines of a piece of the file that are inspected to find the delimiter, the header and the columns."""
+"""Maximum number of lines that are inspected in each piece of the file to find the delimiter, the header and the columns."""
 
 MAX_PIECES_WITHOUT_DATA = 2
 """A file is refused if this number of pieces at its beginning have only blank lines and comments."""
@@ -29,12 +29,13 @@ TITLES: tuple[set[str], ...] = (
     | {"book", "isbn", "song", "track", "album", "artist", "game", "restaurant", "business"},
     {"value", "values", "val", "rating", "ratings", "score", "stars", "x", "data", "observation"},
 )
-"""Known names of columns in headers, for each of the three ROLES: in lower case, without blanks, underscores and a final 'id'."""
+"""Known names of columns in headers, for each of the three ROLES. The names are in lower case, without blanks, underscores,
+hyphens and dots, and without 'id' at the end."""
 
 ROLES = ("row", "column", "value")
 """Roles of the columns of a file. Each line of the file gives the row, the column and the value of one entry of the matrix."""
 WIDE_TABLE_ADVICE = "; for a wide table, with names in the first column and one column for each item, say wide=True"
-"""Advice that is added to a message if the caller gave no ``columns``, which can't be given for a wide table."""
+"""Advice that is added to a message if the caller gave no ``columns``. (For a wide table, ``columns`` can't be given.)"""
 Columns = Sequence[str] | Sequence[int] | None
 
 
@@ -94,7 +95,7 @@ def without(top: int | None, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tu
 
 
 def is_wide(sample: list[tuple[int, str]], delimiter: str | None) -> bool:
-    """Whether the first lines of a file, a header with numbers below, can only belong to a wide table."""
+    """Whether the first lines of a file can only be the header and the first rows of a wide table."""
     for one in DELIMITERS if delimiter is None else (delimiter,):
         if width_of(sample[0][1], one) < 3:  # not a wide table: do not split the lines
             continue
@@ -149,7 +150,7 @@ def sides(notes: Notes, limits: Limits, ids: bool, base: int, shape: tuple[int, 
 def sniff(sample: list[tuple[int, str]], needed: int, columns: Columns, header: bool | None, notes: Notes) -> str:
     """Find the delimiter that splits the first lines into enough columns, with numbers in the column of values.
 
-    The file is refused if no delimiter fits, or more than one.
+    The file is refused if no delimiter fits, or if more than one fits.
     """
     known = [d for d in DELIMITERS if any(d in line for _, line in sample)]
     fitting = [d for d in known if _fits(sample, d, needed, columns, header)]
@@ -219,7 +220,7 @@ def lay_out(
     if header and len(split[0]) != width and not isinstance(place, str):
         place = f"the header has {counted(len(split[0]), 'name')} and the lines have {counted(width, 'field')}"
     if isinstance(place, str):
-        advice = "name them by columns=(row, column, value), or say header=False if it is none"
+        advice = "name them by columns=(row, column, value), or say header=False if the first line is no header"
         notes.refuse(place, advice + WIDE_TABLE_ADVICE * (columns is None and needed == 3), number)
     if max(place) >= width:
         notes.refuse(
@@ -239,7 +240,8 @@ def places(
     returned instead of their numbers.
     """
     named = columns is not None and isinstance(columns[0], str)
-    known_roles = {name: role(name) for name in set(head)}  # a damaged line may have a million equal cells
+    # each name is looked up once, because a damaged line may have a million equal cells
+    known_roles = {name: role(name) for name in set(head)}
     roles = [known_roles[name] for name in head]
     if header is None:
         words = not any(NUMBER.fullmatch(cell) or cell.lower() in NOT_GIVEN - {""} for cell in known_roles)

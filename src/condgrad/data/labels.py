@@ -1,6 +1,6 @@
 """Numbering of rows and columns while a file is read: the row of each entry becomes a position 0, 1, 2, ..., as does the column.
 
-`Names` numbers rows or columns that the file gives by name. `Positions` is for files that give positions.
+`Names` is used if the file gives rows or columns by name, `Positions` if it gives them by position.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from condgrad.data import arrow_columns
 from condgrad.data.diagnostics import Limits, Notes, Unusable, shortly
 
 INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
-"""Integers as Python writes them. 007 and +7 do not match: as integers they would be equal, but they are different names."""
+"""Integers as Python writes them. 007 and +7 do not match, because they are other names than 7."""
 MAX_RANGE_FACTOR = 4
 """Distinct integers are found by a lookup table if their range is at most this factor times their count, else by sorting."""
 
@@ -109,7 +109,7 @@ class Names:
         if numbers is not None:
             return numbers, np.ones(len(numbers), dtype=bool)
         ok = arrow_columns.filled(column)
-        if not ok.all():  # a blank in front, for example
+        if not ok.all():  # for example, a cell begins with a blank
             column = arrow_columns.trimmed(column)
             ok = arrow_columns.filled(column)
         return column, ok
@@ -241,7 +241,7 @@ class Positions:
         return numbers, self._inside(numbers)
 
     def _number(self, text: str) -> int:
-        """The integer in a cell, or ``base - 1``, which is not a valid position, if the cell is not an integer."""
+        """The integer in a cell. If the cell is not an integer: ``base - 1``, which is not a valid position."""
         return int(text) if INTEGER.fullmatch(text) else self.base - 1
 
     def take(self, cells: Any) -> None:

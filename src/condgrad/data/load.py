@@ -129,7 +129,9 @@ def load(
             )
     for name in given:
         if name not in known:
-            raise ValueError(f"{path.name} has its own {name}, so {name}= can't be given: leave it out.")
+            raise ValueError(
+                f"{name}= can't be given for {path.name}, because its format does not use it: leave it out."
+            )
     if ids and (shape is not None or base):
         raise ValueError("A shape or a base is for positions, but ids are read: say ids=False too.")
     if shape is not None:
@@ -142,7 +144,8 @@ def load(
 
 
 def format_of(path: Path, format: str | None, notes: Notes) -> str:
-    """Return the given format. If it is None, recognise the format by the suffix, or else by the first bytes; else "csv".
+    """Return the given format. If it is None, the format is recognised by the suffix, or else by the first bytes, or else is
+    "csv".
 
     A file whose first bytes contradict its suffix is refused.
     """

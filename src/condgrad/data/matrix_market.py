@@ -1,9 +1,11 @@
 """Reader of Matrix Market files.
 
-The first line of a file is the header. The next line has the sizes: the numbers of rows, columns and entries. Each further line
-has one entry. For a dense matrix, it has one number; the numbers follow each other column by column.
+The first line of a file is the header. The next line has the sizes: the numbers of rows, columns and entries. In the file of a
+sparse matrix, each further line has one entry. In the file of a dense matrix, each further line has one number, and the columns
+of the matrix follow each other.
 
-``scipy.io.mmread`` is not used: without an error, it reads 5,5 as 5, 0x10 as 0 and 1_0 as 1, and ignores text after the value.
+``scipy.io.mmread`` is not used: it reads 5,5 as 5, 0x10 as 0 and 1_0 as 1, and ignores text after the value, all without an
+error.
 """
 
 from __future__ import annotations
@@ -148,7 +150,7 @@ class _Coordinates(EntryReader):
 
 
 class _Dense(TableReader):
-    """Reads the numbers of a dense matrix, one per line. If a line can't be used, its entry is taken for not observed."""
+    """Reads the numbers of a dense matrix, one per line. If a line can't be used, its entry counts as not observed."""
 
     wanted = (0,)
 

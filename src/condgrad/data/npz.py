@@ -46,8 +46,8 @@ def read(path: Path, notes: Notes, limits: Limits, values: bool = True) -> Obser
 def read_sparse(path: Path, notes: Notes, limits: Limits) -> sparse.csr_array:
     """Read a sparse matrix as scipy would: repeated entries are added, and NaN is kept. Entries outside of the shape are refused.
 
-    For the limits on the size, 8 bytes are added for each row and each column, because computations with the matrix need vectors
-    of these lengths.
+    The file is also refused if a vector of one float64 for each row and each column would exceed the limits, because computations
+    with the matrix need such vectors.
     """
     rows, cols, data, shape = _entries(path, notes, limits)
     bounded(shape, notes, limits)

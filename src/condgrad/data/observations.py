@@ -25,8 +25,8 @@ class Observations:
     rows, cols : ndarray of int64, shape (k,)
         Positions of the entries, counted from 0, in the order of the file.
     values : ndarray of float64 or float32, shape (k,), or None
-        The values: float32 if an NPZ or Parquet file has float32, else float64. None for pairs (row, column) without values. A
-        repeated pair is kept each time.
+        The values: float32 if an NPZ or Parquet file has float32, else float64. None for pairs (row, column) without values. If a
+        pair occurs several times, each occurrence is kept.
     shape : tuple of two int
         Shape of the matrix.
     row_ids, col_ids : ndarray or None
@@ -197,7 +197,7 @@ def _last_of_each(
 ) -> Any:
     """Mask of the entries to keep: of the entries with the same row and column, the last one. Record the others as faults.
 
-    A later line is taken for a correction of an earlier one. (The mean of both would be a value that was not observed.)
+    A later line is assumed to correct an earlier one. (The mean of both would be a value that was not observed.)
     """
     earlier, later = _repeated(i, j, n)
     if not len(earlier):

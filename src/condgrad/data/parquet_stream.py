@@ -34,7 +34,10 @@ def pairs(path: Path, columns: Sequence[str | int] | None = None) -> Iterator[tu
             given = by_role if columns is None else columns
             names = [known[c] if isinstance(c, int) and c < len(known) else str(c) for c in given]
             if len(names) != 2 or not set(names) <= set(known):
-                raise BadData(f"{path}: there are the columns {', '.join(known)}: name two of them, rows and columns.")
+                raise BadData(
+                    f"{path}: the file has the columns {', '.join(known)}: name the two that have the rows and the columns of the "
+                    "pairs."
+                )
             for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=names):
                 found = [batch.column(name) for name in names]
                 if any(column.null_count for column in found):

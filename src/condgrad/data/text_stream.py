@@ -20,11 +20,11 @@ from condgrad.storage.files import NotAFile, open_file
 MAX_COMPRESSED_READ = 2**13
 """Maximum number of compressed bytes read at a time."""
 BLOCK_BYTES = 2**22
-"""Number of bytes that are read at a time (a piece). Smaller pieces would take longer, because pyarrow needs some time for each
-piece. Larger pieces would take more memory, which is about ten times the size of a piece."""
+"""Number of bytes that are read at a time (a piece). Smaller pieces would take longer, because pyarrow has a fixed cost for each
+piece. Larger pieces would take more memory: the reader needs about ten times the size of a piece."""
 
 TEXT_BYTES = bytes({*range(256)} - {*range(32)} | {*b"\t\n\f\r"})
-"""All bytes except control characters. If more than one byte in twenty is a control character, a file is taken for binary."""
+"""All bytes except control characters. If more than one byte in twenty is a control character, the file is refused as binary."""
 
 GZIP = b"\x1f\x8b"
 """First bytes of a gzip file."""

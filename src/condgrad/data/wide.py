@@ -39,8 +39,8 @@ MISSING = tuple({spelling for word in NOT_GIVEN for spelling in (word, word.uppe
 def looks_wide(split: Sequence[list[str]]) -> bool:
     """Whether lines, of which the first is a header, can only be a wide table.
 
-    The other possibility is a list of entries, with a row name, a column name and a value on each line. Names are never
-    fractions. Therefore a table with fractions in all columns except the first is not a list of entries. The lines are a wide
+    The other possibility is a list of entries, with a row name, a column name and a value on each line. Names are assumed not to
+    be fractions. Therefore a table with fractions in all columns except the first is not a list of entries. The lines are a wide
     table if all of these conditions hold:
 
     - Every column except the first has only numbers and missing values, and at least one of its numbers is a fraction.
@@ -65,9 +65,10 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
 
 
 def wide_by_ids(split: Sequence[list[str]], row: int, col: int) -> str | None:
-    """Say why lines without a header are probably a wide table. None if there is no reason.
+    """Say why lines in which no header was found are probably a wide table. Returns None if there is no reason.
 
-    A reason is that rows or columns would have fractions as names if the lines were read as a list of entries.
+    One reason is a first line with an empty first cell and the numbers 0, 1, 2, ... in the other cells. Another reason is that
+    rows or columns would have fractions as names if the lines were read as a list of entries.
     """
     head, *lines = split
     if head[0] == "" and head[1:] == [str(k) for k in range(len(head) - 1)]:
@@ -91,7 +92,7 @@ def _number_or_missing(cell: str) -> bool:
 def delimiter_of(sample: list[tuple[int, str]], notes: Notes) -> str:
     """Find the delimiter that splits the header and most of the first lines into the same number of fields, at least two.
 
-    The file is refused if no delimiter fits, or more than one.
+    The file is refused if no delimiter fits, or if more than one fits.
     """
     fitting = [delimiter for delimiter in (*DELIMITERS, BLANKS) if _fits(sample, delimiter)]
     if len(fitting) > 1 and BLANKS in fitting:
@@ -215,7 +216,8 @@ class WideReader(LineReader):
         self.values.append(np.array([list(self._numbers(line, cells))]))
 
     def _numbers(self, line: int, row: list[str]) -> Iterator[float]:
-        """Yield the number in each cell, or NaN if the cell is missing or not a number. The latter is recorded as a fault."""
+        """Yield the number in each cell, or NaN if the cell is missing or not a number. A cell that is not a number is a
+        fault."""
         for name, cell in zip(self.header[1:], row, strict=True):
             try:
                 yield np.nan if cell.lower() in NOT_GIVEN else number_of(cell)

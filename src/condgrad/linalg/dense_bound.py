@@ -56,9 +56,8 @@ def dense_singular_bound(
     gram = B.T @ B if tall else B @ B.T
     square = float(gram.trace())
     error = 2 * sqrt(max(B.shape)) * UNIT_ROUNDOFF * square
-    most = (
-        2 * square + 1.0
-    )  # if this is a bound, a larger target is a bound too, but the square of the target may overflow
+    # if ``most`` is a bound, a larger target is a bound too, but the square of the target may overflow
+    most = 2 * square + 1.0
     if target > noise and is_bound(gram, min(target - noise, most) ** 2 - error):
         return EigenvalueBound(target, none)
     value, vectors = largest(gram)
