@@ -35,8 +35,8 @@ def pairs(path: Path, columns: Sequence[str | int] | None = None) -> Iterator[tu
             names = [known[c] if isinstance(c, int) and c < len(known) else str(c) for c in given]
             if len(names) != 2 or not set(names) <= set(known):
                 raise BadData(
-                    f"{path}: the file has the columns {', '.join(known)}: name the two that have the rows and the columns of the "
-                    "pairs."
+                    f"{path}: the file has the columns {', '.join(known)}: name the two that have the rows and the columns of "
+                    "the pairs."
                 )
             for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=names):
                 found = [batch.column(name) for name in names]

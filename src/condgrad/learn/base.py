@@ -1,4 +1,4 @@
-"""Helpers of all estimators. A fit that fails leaves the estimator unchanged; an interrupted fit returns its partial result."""
+"""Helpers of all estimators. A fit that fails does not change the estimator. An interrupted fit keeps its partial result."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Restoration of images with missing and wrong pixels, by smooth interpolation or matrix completion.
 
-Matrix completion suits images with patterns that repeat along rows and columns, because they have a low rank. The colour channels
-are put side by side in one matrix, so that they share row factors. Photographs do not have a low rank; interpolation between
-neighbouring pixels suits them better. Both methods are tried, and the method with the smaller error on held-out pixels is used.
+Matrix completion suits images with patterns that repeat along rows and columns, because such images have a low rank. The colour
+channels are put side by side in one matrix, so that they share row factors. Photographs do not have a low rank; interpolation
+between neighbouring pixels suits them better. Both methods are tried, and the method with the smaller error on held-out pixels is
+used.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MAX_PIXELS = 100_000_000
 HELD_OUT_SHARE = 0.05
 """Share of the known pixels that are held out, to compare the two methods."""
 MIN_HELD_OUT = 300
-"""If HELD_OUT_SHARE gives fewer held-out pixels, this number is held out."""
+"""If HELD_OUT_SHARE gives fewer held-out pixels than this number, this number is held out."""
 MAX_HELD_OUT_SHARE = 0.15
 """Maximum share of the known pixels that are held out."""
 UNEXPLAINED_SHARE = 0.05
@@ -216,7 +217,7 @@ def check_name(image: Image, path: str | os.PathLike[str]) -> None:
 
 
 def write(image: Image, path: str | os.PathLike[str]) -> None:
-    """Write the image atomically, in the format of the path's suffix and with its kind of pixels."""
+    """Write the image atomically, in the format given by the suffix of the path. The kind of pixels is kept."""
     with needed_for("Pictures"):
         import PIL.Image
 

@@ -65,7 +65,7 @@ def wrong_pixels(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Mask of the known pixels that differ too much from the pixels around them.
 
     Pixels far from the median of their window are candidates. Some of them are correct pixels at edges and corners. Therefore all
-    candidates are interpolated from the other pixels, and a candidate that is close to its interpolation is taken for correct.
+    candidates are interpolated from the other pixels, and a candidate that is close to its interpolation counts as correct.
     """
     around = _windows(channel, known)
     median = np.nanmedian(around, axis=0)
@@ -84,7 +84,7 @@ def wrong_pixels(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def _windows(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """For each pixel, the pixels around it along the first axis; NaN if not known.
+    """For each pixel, the pixels around it. They are along the first axis of the result. Pixels that are not known are NaN.
 
     The pixel itself is not included, unless no pixel around it is known.
     """

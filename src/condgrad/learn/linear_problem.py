@@ -21,7 +21,7 @@ from condgrad.objectives._matrices import is_single, spectral_norm, times, trans
 
 CONSTRAINTS = ("l1", "l2", "group", "nuclear")
 MAX_RADIUS_GROWTHS = 30
-"""Maximum number of times the radius is quadrupled to find one that is not active."""
+"""Maximum number of times the radius is multiplied by 4 to find a ball that does not limit the coefficients."""
 MIN_RELATIVE_DEVIATION = 1e-12
 """A feature with a smaller standard deviation, relative to its mean, is constant up to rounding."""
 MAX_FLOAT32_FEATURE, MIN_FLOAT32_FEATURE = 1e12, 1e-12

@@ -1,15 +1,16 @@
 """Robust start for a low-rank fit of a matrix with many wrong entries: factors, column means and the scale of the errors.
 
 A fit with a redescending loss has many local minima, and ends in one near its start. If all errors have the same sign, means and
-medians are a poor start. A better start is principal component pursuit (Candes, Li, Ma and Wright 2011), the convex problem
-min |L|_* + lambda |S|_1 with L + S = X. It tolerates such errors in up to about 30 % of the entries. It is solved twice for a
-sample of rows and columns: for all entries, and for the entries near the shortest interval that contains half of the column. The
-latter are mostly right if less than half of the column is wrong.
+medians are a poor start. A better start is principal component pursuit (Candes, Li, Ma and Wright 2011): minimise |L|_* + lambda
+|S|_1 subject to L + S = X. This convex problem tolerates such errors in up to about 30 % of the entries. The problem is solved
+twice for a sample of rows and columns: first for all entries of the sample, then only for the entries near the shortest interval
+that contains half of the entries of their column. Entries near this interval are mostly right if less than half of the column is
+wrong.
 
 From this start, a matrix of rank k and column means are fitted by alternating weighted least squares with Welsch's loss. The
 width of the loss decreases with the scale of the errors (graduated non-convexity; Blake and Zisserman 1987). The rank is chosen
-on held-out entries of the sample. Then all rows, and after them all columns, are regressed robustly on the factors of the sample,
-and the fit is repeated on all entries.
+on held-out entries of the sample. Then all other rows, and after them all other columns, are regressed robustly on the factors of
+the sample, and the fit is repeated on all entries.
 """
 
 from __future__ import annotations

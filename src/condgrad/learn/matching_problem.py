@@ -1,6 +1,6 @@
-"""The class `MatchingProblem`: the problem of matching two graphs, as a quadratic assignment problem between equal sizes.
+"""The class `MatchingProblem`: the problem of matching two graphs, as a quadratic assignment problem for graphs of equal size.
 
-The smaller graph is padded. Known pairs are removed, and their edges become a linear term.
+The smaller graph is padded to the size of the larger graph. Known pairs are removed, and their edges become a linear term.
 """
 
 from __future__ import annotations

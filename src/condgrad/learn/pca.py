@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 class RobustPCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Split a matrix into a low-rank part, a sparse part of any size, and small errors.
+    r"""Split a matrix into a low-rank part, a sparse part with entries of any size, and small errors.
 
     .. math:: X = 1 m' + L + S + E, \quad \min_{|L|_* \le r} \sum_{ij} \varphi(X_{ij} - m_j - L_{ij})
 

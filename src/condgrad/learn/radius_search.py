@@ -16,8 +16,8 @@ from condgrad.objectives import Loss
 from condgrad.protocols import Point
 
 RADIUS_RATIO, PATIENCE, MAX_RADII = 1.5, 5, 40
-"""Ratio of neighbouring radii of the path, and when the path ends: after PATIENCE radii with a fit that is worse than an earlier
-fit, or that the ball does not limit; and in any case after MAX_RADII radii."""
+"""RADIUS_RATIO is the ratio of neighbouring radii of the path. The path ends after MAX_RADII radii. It ends earlier if PATIENCE
+fits since the best fit are worse than the best fit (WORSE_SHARE) or are not limited by the ball."""
 WORSE_SHARE = 2e-3
 """A fit is worse if its held-out loss is larger than the smallest held-out loss by more than this share. The smallest radius with
 a fit that is not worse is chosen."""
@@ -234,7 +234,7 @@ def _search_from_robust_start(
 def _inlier_scale(x: Point, train: Data, held_out: Data) -> float:
     """Scale of the errors of the inliers among all rows. Training errors are corrected for the degrees of freedom of the fit.
 
-    The held-out rows alone would be too few: if 45 % of all rows are outliers, 21 of 40 held-out rows may be outliers.
+    The held-out rows alone would be too few: if 45 % of all rows are outliers, 21 of 40 held-out rows may be outliers by chance.
     """
     shrunk = math.sqrt(1 - min(len(x) / len(train.errors(x)), 0.5))
     errors = np.concatenate([held_out.errors(x), train.errors(x) / shrunk])
@@ -261,7 +261,8 @@ def mean_loss(loss: Loss, errors: np.ndarray, weights: np.ndarray | None) -> flo
 
 
 def clearly_positive(differences: np.ndarray, weights: np.ndarray | None) -> bool:
-    """Whether the weighted mean is more than 1.5 standard errors above 0. If the true mean is 0, the probability is 1/15."""
+    """Whether the weighted mean is more than 1.5 standard errors above 0. If the true mean is 0, the probability of this is
+    1/15."""
     weights = np.ones(len(differences)) if weights is None else weights
     mean = np.average(differences, weights=weights)
     variance = np.average((differences - mean) ** 2, weights=weights)

@@ -1,9 +1,10 @@
 """Starting coefficients for robust regression: several candidates, compared by a scale with a breakdown point of one half.
 
-A redescending loss has many local minima and finds one near its start. Least squares, Huber's loss and least absolute deviations
-are all sensitive to wrong *features*. So the candidates are: least absolute deviations, the same on the rows with ordinary
-features only, and exact fits of small random subsets. Every candidate is refined towards an S-estimate (Rousseeuw and Yohai
-1984; the iterations of Salibian-Barrera and Yohai 2006), and the one with the smallest scale is returned.
+A fit with a redescending loss has many local minima, and ends in one near its start. Least squares, Huber's loss and least
+absolute deviations are all sensitive to wrong *features*. Therefore there are several candidates: a fit by least absolute
+deviations, the same fit to the rows with ordinary features only, and exact fits to small random subsets of rows. Every candidate
+is refined towards an S-estimate (Rousseeuw and Yohai 1984), by the iterations of Salibian-Barrera and Yohai (2006). The refined
+candidate with the smallest scale is returned.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ class Settings:
     """Constants of the search for a start."""
 
     rows_per_column: int = 4
-    """Minimum number of rows per coefficient: with fewer, a wrong candidate can also fit half of the rows nearly exactly."""
+    """Minimum number of rows per coefficient. With fewer rows, a wrong candidate too can fit half of the rows nearly exactly."""
     max_rows: int = 5000
-    """Maximum number of rows that are used; more would cost time and hardly change which candidate is the best."""
+    """Maximum number of rows that are used. More rows would take more time, and would hardly change which candidate is the
+    best."""
     max_columns: int = 500
     """Maximum number of coefficients: dense normal equations are solved in every iteration."""
     subsets: int = 200
@@ -36,7 +38,7 @@ class Settings:
     max_subset: int = 20
     """Maximum number of coefficients for which subsets are drawn: larger subsets nearly always have outliers."""
     refined: int = 5
-    """Number of subsets that are refined: those with the smallest median error."""
+    """Number of subsets whose fits are refined: the subsets with the smallest median error."""
     iterations: int = 30
     """Maximum number of iterations of each refinement; the scale rarely changes after a dozen."""
     ordinary: float = 0.99
@@ -45,11 +47,14 @@ class Settings:
 
 SETTINGS = Settings()
 BISQUARE = 1.547
-"""Tukey's bisquare with this constant gives an M-scale with breakdown 1/2 that is the standard deviation of normal errors."""
+"""With this constant in Tukey's bisquare, the M-scale has a breakdown point of 1/2 and is the standard deviation of normal
+errors."""
 CLIP_SCALES, CLIPPED_DEVIATION = 2.5, 0.9546
-"""Errors above 2.5 scales are excluded from a clipped standard deviation, which is 0.9546 for standard normal errors."""
+"""Errors above CLIP_SCALES times the scale are excluded from a clipped standard deviation, which is CLIPPED_DEVIATION for
+standard normal errors."""
 MIN_CLIPPED_SHARE = 0.4
-"""Lower bound on the clipped scale, relative to the median-based scale. 45 % of gross errors increase the latter 2.4 times."""
+"""Lower bound on the clipped scale, relative to the median-based scale. 45 % of gross errors multiply the median-based scale by
+2.4."""
 
 
 def supports_robust_start(rows: int, columns: int) -> bool:
@@ -66,8 +71,8 @@ def dense(A: Any) -> np.ndarray:
 def leverage_points(A: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Mask of the rows whose features are far outside the bulk of the rows.
 
-    Distances are measured along the eigenvectors of the spatial sign covariance matrix, in units of the median absolute
-    deviation along each. Both have a breakdown point of one half.
+    Distances are measured along the eigenvectors of the spatial sign covariance matrix, in units of the median absolute deviation
+    along each eigenvector. This matrix and the deviations have a breakdown point of one half.
     """
     X = A - weighted_median(A, weights)
     length = np.linalg.norm(X, axis=1)
@@ -112,7 +117,7 @@ def robust_start(A: Any, Y: np.ndarray, seed: int, weights: np.ndarray | None = 
 def _start_for_one_task(
     A: np.ndarray, y: np.ndarray, weights: np.ndarray, ordinary: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """The refined candidate with the smallest scale."""
+    """Refine all candidates, and return the one with the smallest scale."""
     candidates = [least_absolute_deviations(A, y, weights)]
     if len(A) > ordinary.sum() > A.shape[1]:
         candidates.append(least_absolute_deviations(A[ordinary], y[ordinary], weights[ordinary]))
@@ -184,10 +189,12 @@ def least_absolute_deviations(A: np.ndarray, y: np.ndarray, weights: np.ndarray)
 def _refine_to_s_estimate(
     A: np.ndarray, y: np.ndarray, weights: np.ndarray, w: np.ndarray, floor: float = 0.0
 ) -> tuple[np.ndarray, float]:
-    """The coefficients after iterations that reduce the M-scale of their errors, and that scale.
+    """Reduce the M-scale of the errors of coefficients by iterations. Returns the coefficients, and the scale or the number that
+    replaces it.
 
-    Scales below ``floor``, half of the quantization step of y, are not compared. For such coefficients, the number returned in
-    place of the scale is 2 floor mean(rho(error / floor)), with Tukey's bisquare rho. It equals ``floor`` if the scale does.
+    ``floor`` is half of the quantization step of y. Scales below ``floor`` are not compared. In place of such a scale, the number
+    2 floor mean(rho(error / floor)) is returned, with Tukey's bisquare rho. This number equals ``floor`` if the scale equals
+    ``floor``.
     """
     best, scale, criterion = w, *_criterion(A @ w - y, weights, floor, None)
     for _ in range(SETTINGS.iterations):
@@ -255,8 +262,9 @@ def m_scale(errors: np.ndarray, weights: np.ndarray, start: float | None = None)
 def clipped_scale(errors: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Standard deviation of the inliers among the errors; up to 45 % of the errors may be outliers.
 
-    The median-based scale grows with the share of outliers. So errors above 2.5 scales are excluded, and the standard deviation
-    of the others, corrected for the truncation, is the next scale.
+    The median-based scale grows with the share of outliers. Therefore errors above 2.5 times the scale are excluded. The standard
+    deviation of the other errors, corrected for this truncation, is the next scale. This is repeated until the scale hardly
+    changes.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from condgrad.runtime.extras import needed_for
 
-# also here: Python keeps this package in sys.modules if the import of condgrad.learn fails
+# repeated here, because Python may keep this package in sys.modules although the import of condgrad.learn has failed
 with needed_for("Estimators"):
     from condgrad.learn.completion.estimator import RobustCompletion
 

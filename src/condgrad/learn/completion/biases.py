@@ -12,8 +12,8 @@ from condgrad.objectives.losses import Loss, value_and_deriv
 from condgrad.points import Pattern
 
 ROW_RIDGE, COLUMN_RIDGE = 3.0, 1.5
-"""Ridge penalties of row and column biases. A penalty of 1 has the same effect as one entry of weight 1 with residual 0. If the
-model has no row biases, column biases have no penalty."""
+"""Ridge penalties of row and column biases. A penalty of 1 has the same effect as one more entry, of weight 1, that a bias of 0
+fits exactly. If the model has no row biases, column biases have no penalty."""
 TINY = 1e-150
 """Lower limit of divisors (residuals and sums of weights), to avoid a division by 0."""
 
@@ -64,7 +64,7 @@ class ReweightedEntries:
         return kernels.row_weighted_sums(pattern.indptr, pattern.indices, self.weights, self.residuals, col_change)
 
     def column_sums(self, row_change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For each column, the sum of the weights, and the sum of weight times residual after row biases changed."""
+        """For each column, the sum of the weights, and the sum of weight times residual after the row biases have changed."""
         pattern = self.pattern
         return kernels.column_weighted_sums(
             pattern.cuts, pattern.indices, self.weights, self.residuals, row_change, pattern.shape[1], pattern.width
@@ -74,8 +74,8 @@ class ReweightedEntries:
 def refit_biases(biases: Biases, entries: Any, which: str, iterations: int = 1) -> Biases:
     """Update the biases by weighted least squares with inlier weights: the mean, the rows and the columns in turn.
 
-    ``entries`` has the residuals of the whole model with the given biases: ReweightedEntries, or the same on a cluster. ``which``
-    is "both", or "columns" for a model without row biases, whose column biases have no ridge penalty.
+    ``entries`` has the residuals of the whole model with the given biases: ReweightedEntries, or ReweightedShards if the entries
+    are on a cluster. ``which`` is "both", or "columns" for a model without row biases, whose column biases have no ridge penalty.
     """
     with_rows, ridge = which == "both", COLUMN_RIDGE if which == "both" else 0.0
     row_weight, row_sum = entries.row_weight, entries.row_sum

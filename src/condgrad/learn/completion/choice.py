@@ -10,9 +10,9 @@ The candidates are tried in this order:
 
 A candidate replaces the best candidate so far if the held-out entries give enough evidence (:func:`evidence`). The evidence is
 the sum of two t statistics: of the differences of the absolute errors, and of the differences of the squared errors. Outliers
-hardly change the first, because the difference of two absolute errors is at most the difference of the predictions. For the
-second, errors are limited to a multiple of the scale of the data. This limit is so large that the tail of real structure is taken
-into account. Fits from a pursuit are compared by other criteria (pursuit.py).
+hardly change the first statistic, because the difference of two absolute errors is at most the difference of the predictions. For
+the second statistic, errors are limited to a multiple of the scale of the data. This limit is so large that it does not hide a
+heavy tail of real structure. Fits from a pursuit are compared by other criteria (pursuit.py).
 """
 
 from __future__ import annotations
@@ -38,23 +38,26 @@ AUTO_LOSSES = ("squared", "huber", "welsch")
 """Losses that are compared, in the order in which they are tried: first the convex losses, last the narrowest loss."""
 NARROWEST = AUTO_LOSSES[-1]
 LIMIT = 5.0
-"""Before errors are squared, they are limited to this multiple of the scale of the data around their median."""
+"""Before errors are squared, they are limited to this multiple of the scale of the data (``data_scale``)."""
 UNPREDICTED = 3.0
 """An entry is not predicted by a model if its error is more than this multiple of the scale of the data."""
 UNPREDICTED_MEAN = 2.0
 """A row or a column is not predicted by a model if its mean absolute error is more than this multiple of the scale."""
 NARROWER_EVIDENCE = 5.0
-"""Evidence that a redescending loss needs to replace a convex loss. If data have a heavy tail of real structure, a loss that
-ignores the tail predicts most entries better, with an evidence of up to 4.6, but it predicts unseen entries worse."""
+"""Evidence that a redescending loss needs to replace a convex loss. In data with a heavy tail of real structure, a loss that
+ignores the tail predicts most held-out entries better (an evidence of up to 4.6 was found), but it predicts other unseen entries
+worse."""
 ADAPTIVE_EVIDENCE = 1.0
 """Evidence that an average with a redescending loss needs to replace an average with a convex loss."""
 MAX_RATIO = 1.05
-"""The narrowest loss is averaged too, if its mean absolute error is at most this factor times that of the best fit."""
+"""The fit with the narrowest loss is averaged too, if its mean absolute error is at most this factor times the error of the best
+fit."""
 OUTLIERS_PER_FACTOR = 0.25
 """A fit of smaller rank saves factors, but may have more outliers. It is simpler if its number of outliers is less than this
 factor times the number of factors that it saves."""
 GROSS_WEIGHT = 0.05
-"""To compare ranks, entries with a smaller inlier weight are counted as outliers. Normal errors do not have so small a weight."""
+"""If ranks are compared, entries with an inlier weight below GROSS_WEIGHT are counted as outliers. Normal errors have larger
+weights."""
 LESS_ACCURATE = 2.0
 """A fit is not chosen if there is this much evidence that it is less accurate: in squared errors, or for the inliers of a simpler
 fit."""

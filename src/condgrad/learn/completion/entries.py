@@ -148,7 +148,7 @@ def from_list(X: Any, y: Any = None) -> Entries:
         )
     row_ids, rows = _unique_ids(rows, "row")
     col_ids, cols = _unique_ids(cols, "column")
-    # an array with a y is not checked: scikit-learn's estimator checks pass fractions as ids there
+    # arrays with a y are not checked, because scikit-learn's estimator checks pass fractions as ids in such arrays
     if y is None or hasattr(X, "columns"):
         _check_whole(row_ids, "row")
         _check_whole(col_ids, "column")
@@ -169,7 +169,8 @@ def _from_observations(X: Observations) -> Entries:
             "Observations with values and names were expected: load the file with values=True and ids=True."
         )
     names = X.col_ids
-    if all(isinstance(name, str) and INTEGER.fullmatch(name) for name in names.tolist()):  # the header of a table: text
+    # the names in the header of a table are text
+    if all(isinstance(name, str) and INTEGER.fullmatch(name) for name in names.tolist()):
         names = names.astype(np.int64)
     (row_ids, rows), (col_ids, cols) = _unique_ids(X.row_ids, "row"), _unique_ids(names, "column")
     in_order = bool((np.diff(cols) > 0).all())

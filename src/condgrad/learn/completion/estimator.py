@@ -39,8 +39,9 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
 
     The sum is over the observed entries. A tenth of the entries is held out. The radius r, the scale of the loss and, by default,
     the loss itself are chosen by the errors on the held-out entries. The squared loss and Huber's loss are tried first, then the
-    smoothed l0 (Welsch) loss, which ignores large errors. It is used only if it reduces the held-out errors. The chosen model is
-    averaged over its posterior distribution if this reduces the held-out errors further. It is then fitted to all entries.
+    smoothed l0 (Welsch) loss, which ignores large errors. The Welsch loss is used only if it reduces the held-out errors. The
+    chosen model is averaged over its posterior distribution if this reduces the held-out errors further. It is then fitted to all
+    entries.
 
     Parameters
     ----------
@@ -63,10 +64,10 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         example, the choice of the rated items tells something about the rater.) "auto": if this reduces the held-out errors.
     period : int, default None
         Number of columns in a period, such as 24 for hourly readings. Rows are then sensors, and columns are times, in order. The
-        table is also completed as a tensor of rows x periods x times. Its three unfoldings have low rank, and it is smooth in
-        time if this reduces the held-out errors. This tensor view is used if its held-out errors are smaller than those of the
-        matrix; see ``view_``. The number of columns must be a multiple of ``period``. In a list of entries, column names must be
-        whole numbers without gaps.
+        table is also completed as a tensor of rows x periods x times. The three unfoldings of the tensor have low rank. The
+        tensor is also smooth in time, if smoothness reduces the held-out errors. This tensor view is used if its held-out errors
+        are smaller than those of the matrix; see ``view_``. The number of columns must be a multiple of ``period``. In a list of
+        entries, column names must be whole numbers without gaps.
     clip : bool, default True
         Whether predictions are clipped to the range of the data, if this range looks like a hard limit, as for ratings: at least
         0.1 % of the inliers equal the minimum (or the maximum).
@@ -76,7 +77,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         Maximum number of steps of the last fit.
     certify : float, default None
         Tolerance on the squared norm of the gradient mapping. The last fit continues until the tolerance is certified to be met;
-        see ``result_.certificate``. By default there is no certificate, which is several times as fast.
+        see ``result_.certificate``. By default the fit has no certificate, because it is then several times as fast.
     warm_start : bool, default False
         Whether each fit starts from the model, radius and sigma of the previous fit.
     random_state : int, RandomState instance or None, default None
@@ -379,7 +380,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
                 known = np.isfinite(radius) and not isinstance(loss, str)
                 follow = choose if loss == AUTO or average or self.period else Fit.fit_up_to if known else Fit.follow
                 model = follow(fit, radius)
-            # one round is enough for an average, because its sampler starts from the last draw of the sampler on the path
+            # one round is enough for an average: its sampler starts from the last draw of the sampler without held-out entries
             steps = steps if fit.averaging is None else min(steps, STEPS_PER_ROUND)
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
             if fit.averaging is not None:

@@ -19,11 +19,11 @@ MIN_PENALTY = 1e-12
 MIN_SINGULAR_VALUE = 1e-100
 """Lower limit of a singular value in a divisor."""
 MAX_BLOCK_ELEMENTS = 2**21
-"""Approximate number of elements of the regression matrices that are solved together, which bounds the memory needed."""
+"""Approximate number of elements of the regression matrices that are in memory at the same time."""
 
 
 def prior_penalties(loss: Loss, sigma: float, count: int, singular: np.ndarray) -> np.ndarray:
-    """Ridge penalty of each component that corresponds to a normal prior of the factors.
+    """For each component, the ridge penalty that corresponds to a normal prior of the factors.
 
     The variance of the prior is the mean square of the factors of the present ``count`` rows. ``sigma`` is the scale of the
     errors, and ``singular`` has the singular values.
@@ -112,7 +112,7 @@ def _row_medians(sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _loss_widths(loss: Loss, sizes: np.ndarray) -> np.ndarray:
-    """For each size, the smallest power of 2 such that with the loss widened by it, an error of this size has weight >= 1/2."""
+    """For each size, the smallest power of 2 by which the loss must be widened so that errors of this size have weight >= 1/2."""
     width = np.ones(len(sizes))
     for _ in range(MAX_DOUBLINGS):
         width[inlier_weights(loss, sizes / width) < 0.5] *= 2

@@ -55,7 +55,8 @@ class Observed(Protocol):
     def select(self, objective: Any, axis: int, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The entries of the rows (axis 0) or columns (axis 1) with the increasing indices ``chosen``.
 
-        Returns for each entry the place of its row in ``chosen``, its column, and its value (for axis 1: of its column, its row).
+        Returns three arrays. For axis 0: the place of each entry's row in ``chosen``, its column and its value. For axis 1: the
+        place of each entry's column in ``chosen``, its row and its value.
         """
 
     def inlier_range(self, objective: Any, model: Model) -> tuple[float, float]:

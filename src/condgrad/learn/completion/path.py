@@ -4,8 +4,8 @@ The fit at each radius starts from the model of the previous radius. It takes a 
 between. The scale of the loss is computed from the held-out residuals. It decreases as the model improves, down to the noise.
 
 A nuclear ball shrinks all singular values, including the large ones. If there is a gap between the singular values, the values
-above the gap are debiased: the model is refitted with its rank fixed, in a ball so large that it is not active. The refit is kept
-if the held-out error decreases. Its singular values are called *unshrunk*, and its radius is their sum.
+above the gap are debiased: the model is refitted with its rank fixed, in a ball so large that it does not limit the singular
+values. The refit is kept if the held-out error decreases. Its singular values are called *unshrunk*, and its radius is their sum.
 
 A bounded loss has bad local minima, in which whole rows are outliers. Therefore the path is first followed with Cauchy's loss,
 which gives every entry some weight. Rows that are mostly outliers with this loss too are refitted separately (rescue.py).
@@ -83,7 +83,8 @@ ROUNDS_PER_VALIDATION = 2
 """Number of rounds from one validation of a model with unshrunk singular values to the next."""
 MIN_UNSHRUNK_IMPROVEMENT = 0.01
 """A refit with unshrunk singular values continues as long as the held-out error decreases by more than this share, or the scale
-still decreases (SETTLED_SCALE). The rank is increased by 1 if this decreases the held-out error by more than this share."""
+still decreases (SETTLED_SCALE). The rank is increased by 1 if the larger rank decreases the held-out error by more than this
+share."""
 SETTLED_SCALE = 0.95
 """The scale still decreases if a round multiplies it by less than this factor."""
 
@@ -371,7 +372,7 @@ class Fit:
         return refit if refit.beats(best) else best
 
     def refit_unshrunk(self, train: Any, held_out: HeldOut, model: Model, best: Validated) -> Validated:
-        """Refit the model with its rank fixed, in a ball that is not active. Returns ``best`` if the refit is not better."""
+        """Refit the model with its rank fixed, in a ball that does not limit it. Returns ``best`` if the refit is not better."""
         sigma, radius = best.model.sigma, 0.0
         for _ in range(MAX_ROUNDS):
             model = rescue(train, self.with_wider_loss(model), self.biases, self.entries)

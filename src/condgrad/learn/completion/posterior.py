@@ -8,11 +8,11 @@ the prediction of a single fit.
 .. math:: y_{ij} \sim N(\mu + b_i + c_j + \langle u_i, v_j\rangle, \; \sigma^2 h_j / w_{ij}), \quad
           (u_i, b_i) \sim N(B' f_i, \Lambda^{-1}), \quad (v_j, c_j) \sim N(C' g_j, \Gamma^{-1})
 
-The weights w are the inlier weights of the chosen loss, and are computed again in every sweep. The numbers h are the relative
-variances of the errors in each column (or in each row, if there are fewer rows than columns), because sensors differ in accuracy.
-The features f and g are a constant and the logarithm of the number of entries. If this reduces the held-out errors, they also
-include singular vectors of the pattern of observed entries: the choice of the items that somebody rated tells something about the
-rater.
+The weights w are the inlier weights of the chosen loss, and are computed again in every sweep. The number h_j is the relative
+variance of the errors in column j. (If there are fewer rows than columns, each row has such a number instead.) These numbers are
+needed because sensors differ in accuracy. The features f and g are a constant and the logarithm of the number of entries. If this
+reduces the held-out errors, they also include singular vectors of the pattern of observed entries: the choice of the items that
+somebody rated tells something about the rater.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class Settings:
     min_error: float = 1e-4
     """Lower bound on the scale of the errors, relative to the scale of the data. It keeps regressions from becoming singular."""
     prior_share: float = 1e-6
-    """Scale of the prior of the variances of factors and biases, in units of the errors. It is so small that the data decide."""
+    """Scale of the prior of the variances of factors and biases, in units of the errors. It is so small that the prior hardly
+    changes the variances."""
     buffered: int = 160
     """The sum of the kept predictions is compressed if its factors have at least this number of columns."""
     compressed: int = 60
@@ -192,8 +193,8 @@ class Chain:
     def sweep(self, keep: bool = False) -> Prediction:
         """Draw the variances, the rows and the columns. Returns the prediction; with ``keep`` it is also added to the average.
 
-        In the prediction, the factors of the longer side (rows or columns) are not the draws but their conditional means. The
-        longer side has fewer entries for each factor, so that its draws vary most.
+        In the prediction, the factors of the longer side (rows or columns) are not the draws but their conditional means. Each
+        row (or column) of the longer side has fewer entries, so that its draws vary most.
         """
         heartbeat()
         weights, variance, shift = self._draw_variances()

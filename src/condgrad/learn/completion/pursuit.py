@@ -1,18 +1,19 @@
 """A robust start for completions with many wrong entries: principal component pursuit of a sample of rows and columns.
 
-If a third of the entries are wrong, or if all errors have the same sign, a path that starts at a model with biases only ends in a
-local minimum without structure, whatever the loss. The start of RobustPCA (low_rank_start.py) finds the structure in these cases.
-It takes a full singular value decomposition in each iteration. Therefore it is computed only for a sample: the rows and columns
-with the most entries. All other rows and columns are then fitted to the sample by robust regressions.
+If a third of the entries are wrong, or if all errors have the same sign, a path that starts at a model without a low-rank part
+ends in a local minimum without structure, whatever the loss. The start of RobustPCA (low_rank_start.py) finds the structure in
+these cases. It takes a full singular value decomposition in each iteration. Therefore it is computed only for a sample: the rows
+and columns with the most entries. All other rows and columns are then fitted to the sample by robust regressions.
 
 A fit from this start (a pursued fit) can replace the best fit of the paths in two cases:
 
 - Its median error on held-out entries is much smaller, and its mean absolute error is not larger. The median is used because
   nearly half of the held-out entries may be wrong. The mean is used too, because it increases if a narrow fit does not explain a
   heavy tail of real structure.
-- Its errors are either small or gross, with few in between, and it has clearly more inliers, or predicts the inliers as well with
-  a smaller rank. The smaller rank is not a reason if the best fit of the paths predicts held-out entries that are gross errors of
-  the pursued fit. Gross errors can't be predicted. Such entries are therefore real structure, for example a group of rows.
+- Its errors are either small or gross, with few in between. In addition, it has clearly more inliers, or it predicts the inliers
+  as well with a smaller rank. The smaller rank does not count if the best fit of the paths predicts held-out entries that are
+  gross errors of the pursued fit. Gross errors can't be predicted. Such entries are therefore real structure, for example a group
+  of rows.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ GROWTH = 1.2
 """Factor by which the penalty grows in each iteration of the pursuit. With few entries, a faster growth gives a worse matrix."""
 GAP, GAP_SHARE = (3.0, 6.0), 0.25
 """An error is small if it is at most GAP[0] times the scale, and gross if it is more than GAP[1] times the scale. There must be
-fewer errors in between than GAP_SHARE times the number of gross errors. Counts, and other data with a heavy tail, have more."""
+fewer errors in between than GAP_SHARE times the number of gross errors. Data with a heavy tail, such as counts, have more errors
+in between."""
 MIN_PREDICTED, PREDICTED_SHARE = 10, 0.3
 """Gross errors of the pursued fit are structure if the best fit of the paths predicts at least MIN_PREDICTED of the held-out
 entries with such errors, and at least the share PREDICTED_SHARE of them. By chance, about 15 % are predicted if the wrong values
@@ -86,8 +88,8 @@ def pursued_fit(
 def preferred(errors: np.ndarray, rank: int, best: Validated, others: list[Validated]) -> bool:
     """Whether a pursued fit of this rank, with these held-out errors, is preferred to the best of the ``others``.
 
-    Its median error is compared with the smallest median error of all others, which need not be that of ``best``: a narrow loss
-    may predict most entries best, but not be chosen because it does not explain the tail.
+    Its median error is compared with the smallest median error of all others. This may be smaller than the median error of
+    ``best``: a fit with a narrow loss may predict most entries best, but not be chosen because it does not explain the tail.
     """
     new, old = np.abs(errors), np.abs(best.residuals)
     least = min(float(np.median(np.abs(other.residuals))) for other in others)

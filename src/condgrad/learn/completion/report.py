@@ -19,7 +19,7 @@ from condgrad.report.run_report import MAPPING_NOTE, UNITS
 MAX_LISTED_OUTLIERS = 25
 """Maximum number of outliers listed on the page."""
 MANY_OUTLIERS = 0.05
-"""If the share of outliers is larger, the report says that some of them may be the tail of correct values."""
+"""If the share of outliers is larger than this, the report says that some of them may be the tail of correct values."""
 MAX_STORED_OUTLIERS = 1000
 """Maximum number of outliers in the raw data of the report."""
 
@@ -350,11 +350,11 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
         for candidate in model.candidates_
     ]
     note = (
-        "Each candidate was fitted without the held-out entries. The evidence tells how clearly it predicts them better than the "
-        "best candidate before it: the sum of the t statistics of the differences of absolute errors and of squared errors. To "
-        f"replace a convex loss, the Welsch loss needs an evidence of more than {NARROWER_EVIDENCE:g}, unless it has a smaller "
-        f"rank. Its average needs more than {ADAPTIVE_EVIDENCE:g}, and all other candidates need more than 0. A fit from a "
-        "pursuit is compared by its median error, the number of its inliers, or its rank."
+        "Each candidate was fitted without the held-out entries. The evidence tells how clearly it predicts these entries better "
+        "than the best candidate before it: the sum of the t statistics of the differences of absolute errors and of squared "
+        f"errors. To replace a convex loss, the Welsch loss needs an evidence of more than {NARROWER_EVIDENCE:g}, unless it has a "
+        f"smaller rank. The average with the Welsch loss needs more than {ADAPTIVE_EVIDENCE:g}, and all other candidates need more "
+        "than 0. A fit from a pursuit is compared by its median error, the number of its inliers, or its rank."
     )
     header = ["loss", "averaged", "RMSE", "MAE", "median error", "evidence"]
     return [Table("Losses and averages that were compared", header, rows, note)]

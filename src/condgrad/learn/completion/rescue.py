@@ -1,8 +1,8 @@
 """Rescue: a separate refit of rows and columns in which the loss treats most of the entries as outliers.
 
-Outliers are assumed to be scattered over the matrix. If more than half of the entries of a row are treated as outliers, they are
-therefore not wrong. Instead, the values of this row vary more than the values of other rows, and the loss is too narrow for it.
-The row is then refitted by a regression on the column factors, which the other rows determine.
+Outliers are assumed to be scattered over the matrix. If more than half of the entries of a row are treated as outliers, these
+entries are therefore assumed to be correct: the values of this row vary more than the values of other rows, and the loss is too
+narrow for the row. The row is then refitted by a regression on the column factors, which the other rows determine.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def _refit(
 ) -> Model:
     """Refit the rows (or columns) ``outlying`` with the rest of the model fixed. A refit is kept if it halves the median error.
 
-    The penalty corresponds to a normal prior for the factors, whose variance is the present mean square of all factors. A row
-    may thus differ from other rows, but can't fit a few of its entries by extreme factors.
+    The penalty corresponds to a normal prior for the factors, whose variance is the present mean square of all factors. With this
+    penalty, a row may differ from other rows, but can't fit a few of its entries by extreme factors.
     """
     pattern, across_axis = objective.pattern, 1 - axis
     P, values, Q = model.x.svd()
@@ -82,7 +82,8 @@ def _refit(
 
 
 def _median_errors(own: np.ndarray, errors: np.ndarray, parameters: int) -> np.ndarray:
-    """Median absolute error of each row without its ``parameters`` smallest errors, which may be 0 because entries are fitted."""
+    """Median absolute error of each row without its ``parameters`` smallest errors, because that many entries can be fitted
+    exactly."""
     order = np.lexsort((np.abs(errors), own))
     ends = np.searchsorted(own[order], np.arange(own.max() + 2))
     return np.abs(errors[order])[(ends[:-1] + parameters + ends[1:] - 1) // 2]

@@ -29,7 +29,7 @@ AUTO = "auto"
 CONVEX_LOSSES = ("huber", "squared")
 MIN_COMMON_SHARE = 1e-3
 """A value is common if more than one entry, and at least this share of the entries, have this value. If the largest or smallest
-value is common, it is taken for a hard limit of the range."""
+value is common, it is treated as a hard limit of the range."""
 MAX_SPORADIC_SHARE = 0.15
 """If most entries have the same value and at most this share of the entries differ from it, the differing entries may all be
 outliers. They then do not define a quantization step."""

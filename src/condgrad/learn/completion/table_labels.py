@@ -93,7 +93,8 @@ def label_array(labels: Any) -> np.ndarray:
 
 
 def label_pairs(X: Any) -> tuple[Any, Any]:
-    """Row labels and column labels of pairs. A list is not converted to an array if a label is a tuple, which would be split."""
+    """Row labels and column labels of pairs. If a label is a tuple, a list is not converted to an array, because this would split
+    the tuple."""
     listed = isinstance(X, list | tuple) and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in X)
     if listed and any(isinstance(label, tuple) for pair in X for label in pair):
         return [row for row, _ in X], [col for _, col in X]

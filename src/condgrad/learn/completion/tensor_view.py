@@ -3,8 +3,8 @@ r"""Completes a table as a tensor of rows x periods x times, such as sensors x d
 .. math:: \min_Z \sum_{k=1}^{3} \tfrac13 \|Z_{(k)}\|_{*, r_k} + \tfrac{\mu}{2} \sum_{i, t} (Z_{i, t+1} - Z_{i, t})^2
           \quad \text{subject to } Z_{it} = Y_{it} \text{ at the inliers}
 
-The three unfoldings Z_(k) have a row for each sensor, a row for each day, and a row for each time of a day. The truncated nuclear
-norm is the sum of all singular values except the r_k largest, which are therefore not shrunk. The second term is temporal
+The unfolding Z_(1) has a row for each sensor, Z_(2) a row for each day, and Z_(3) a row for each time of a day. The truncated
+nuclear norm is the sum of all singular values except the r_k largest, which are therefore not shrunk. The second term is temporal
 smoothness. The problem is solved by the alternating direction method of multipliers with an increasing penalty (Chen, Yang and
 Sun 2020). If the inlier weight of an observed entry falls below one half, the entry is an outlier. It is then treated as missing,
 until a later iterate predicts it again.
@@ -115,7 +115,10 @@ def complete_tensor(
     is_inlier: Callable[[np.ndarray], np.ndarray] | None,
     settings: Settings = SETTINGS,
 ) -> np.ndarray:
-    """Complete a tensor. The result is the mean of the parts of the method, which agree in the limit.
+    """Complete a tensor.
+
+    The method has a copy of the tensor (a part) for each unfolding, and another part for the smoothness. The parts agree in the
+    limit. The result is their mean.
 
     Parameters
     ----------
@@ -216,8 +219,8 @@ def fit_view(objective: Completion, plain: Model, view: TensorView) -> Model:
 def split_like_holes(fit: Fit, period: int) -> tuple[Completion, HeldOut]:
     """Hold out a tenth of the entries: some of them one by one, others as whole periods of a row.
 
-    The share in whole periods is the same as among missing entries. If whole days of a sensor are missing, single held-out
-    entries would choose too much smoothness, because they have observed neighbours and the missing days do not.
+    The share in whole periods is the same as among missing entries. If whole days of a sensor are missing, a choice by single
+    held-out entries would be too smooth, because such entries have observed neighbours and the missing days do not.
     """
     pattern, values = fit.all_entries.pattern, fit.all_entries.values
     (m, n), rows, cols = pattern.shape, pattern.rows, pattern.cols

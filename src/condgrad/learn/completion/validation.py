@@ -1,4 +1,4 @@
-"""Computes the errors of models on held-out entries, by which models are compared, and defines the records of a fit's choices."""
+"""Errors of models on held-out entries, by which the models are compared, and the records of the choices of a fit."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Validated:
-    """A model with its held-out residuals and its held-out error. Its loss is adapted to the scale of the residuals."""
+    """A model, its held-out residuals and its held-out error. The loss of the model is adapted to the scale of the residuals."""
 
     model: Model
     residuals: np.ndarray
