@@ -352,9 +352,9 @@ def candidate_table(model: RobustCompletion) -> list[Block]:
     note = (
         "Each candidate was fitted without the held-out entries. The evidence tells how clearly it predicts these entries better "
         "than the best candidate before it: the sum of the t statistics of the differences of absolute errors and of squared "
-        f"errors. To replace a convex loss, the Welsch loss needs an evidence of more than {NARROWER_EVIDENCE:g}, unless it has a "
-        f"smaller rank. The average with the Welsch loss needs more than {ADAPTIVE_EVIDENCE:g}, and all other candidates need more "
-        "than 0. A fit from a pursuit is compared by its median error, the number of its inliers, or its rank."
+        f"errors. To replace a convex loss, the Welsch loss needs an evidence of more than {NARROWER_EVIDENCE:g}, unless it has "
+        f"a smaller rank. The average with the Welsch loss needs more than {ADAPTIVE_EVIDENCE:g}, and all other candidates need "
+        "more than 0. A fit from a pursuit is compared by its median error, the number of its inliers, or its rank."
     )
     header = ["loss", "averaged", "RMSE", "MAE", "median error", "evidence"]
     return [Table("Losses and averages that were compared", header, rows, note)]
