@@ -187,7 +187,7 @@ def test_a_checkpoint_that_is_a_link_is_followed(tmp_path: Path) -> None:
     resumed = cg.minimize(*quadratic(), max_steps=9, resume=True, **asked)
     assert resumed.x.tobytes() == cg.minimize(*quadratic(), max_steps=9, tol=1e-12).x.tobytes()
     (disk / "real").write_bytes(b"damaged")
-    with pytest.warns(cg.CheckpointWarning, match="The checkpoint before it"):
+    with pytest.warns(cg.CheckpointWarning, match="The previous checkpoint is used instead"):
         cg.minimize(*quadratic(), max_steps=9, resume=True, **asked)
 
 

@@ -58,7 +58,7 @@ def test_a_run_that_was_done_is_still_done(path):
 @pytest.mark.parametrize("damage", [lambda b: b[:-100], lambda b: b"", lambda b: b[:300] + b"?" + b[301:]])
 def test_of_a_damaged_one_the_one_before_is_used(path, damage):
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.warns(cg.CheckpointWarning, match=r"c can't be used.*is used: .*c\.previous, of step 4"):
+    with pytest.warns(cg.CheckpointWarning, match=r"c can't be used.*is used instead: .*c\.previous, of step 4"):
         walk = resumed(path)
     walk.same_as(Walk("linear-model", **ASKED))
     assert step_of(archive.previous(path)) > 4

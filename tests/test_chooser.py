@@ -222,7 +222,10 @@ def test_where_a_trial_reaches_the_tolerance_the_run_continues_there() -> None:
     problem = matching()
     result = cg.minimize(problem.objective, problem.domain, method=cg.Auto(clock=False))
     assert result.choice is not None and result.choice.method == TRIED and result.choice.predicted[TRIED] == 0
-    assert 0 < result.choice.trial_steps < FIXED_TRIAL and "the run starts at their last point" in result.choice.reason
+    assert (
+        0 < result.choice.trial_steps < FIXED_TRIAL
+        and "the run starts at the last point of the trial" in result.choice.reason
+    )
     assert result.status == "converged" and result.steps <= 2, "its own steps do not begin from the start of the set"
     # the start: two gradients and two linear minimisations; then the trial, with one of each for the first curvature
     assert result.choice.counts["lo"] == 2 + 1 + result.choice.trial_steps

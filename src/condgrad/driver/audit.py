@@ -62,7 +62,7 @@ def audited(problem: Problem, start: Point | None = None) -> Problem:
 
 @dataclass(eq=False)
 class Audit:
-    """Audit of one run. Its oracle calls are not counted, and the clock of the run is paused during the audit."""
+    """Audit of one run. The oracle calls of the audit are not counted, and the clock of the run is paused during the audit."""
 
     problem: Problem
     """The problem that :func:`audited` returned."""
@@ -274,7 +274,7 @@ class Audit:
         """Issue the findings as Python warnings, and return their sentences."""
         found = list(self.warnings(state))
         for category, sentence in found:
-            python_warnings.warn(sentence, category, stacklevel=7)  # the line that called minimize
+            python_warnings.warn(sentence, category, stacklevel=7)  # shows the line that called minimize
         return tuple(sentence for _, sentence in found)
 
 

@@ -253,7 +253,7 @@ class Saving:
                 raise BadArchive(f"{error} {worse}") from None
             self.keep = False  # do not replace the good older file by the damaged one
             python_warnings.warn(
-                f"{error} The checkpoint before it is used: {older}, of step {found[0]['k']}.",
+                f"{error} The previous checkpoint is used instead: {older}, of step {found[0]['k']}.",
                 CheckpointWarning,
                 stacklevel=2,
             )

@@ -352,7 +352,7 @@ class Measured:
         why, point, steps = trial.clause(), start, 0
         if free_start and trial.lower:
             point, steps = trial.state.x, trial.state.k
-            why += "; the run starts at their last point"
+            why += "; the run starts at the last point of the trial"
         if trial.rest <= TRIAL_MARGIN * predicted[best]:
             times = f"predicted {_duration(trial.rest)}, {best} {_duration(predicted[best])}"
             reason = f"Method '{TRIED}' was chosen ({times}): {why}."

@@ -253,7 +253,7 @@ def not_confirmed(run: Loop, reason: Reason, certificate: Certificate) -> Reason
     beyond = run.verifier.beyond_precision(certificate, mostly=True)
     if (
         run.asked.eps is not None and certificate.upper <= 4 * certificate.floor
-    ):  # at least half of the norm is rounding
+    ):  # rounding errors make up at least half of the bound on the norm
         beyond = out_of_precision("squared mapping", certificate.floor, run.asked.eps)
     if beyond:
         return Reason("unverified", f"{ended}{beyond.message}")

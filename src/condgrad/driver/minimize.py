@@ -175,8 +175,8 @@ def minimize(
         ends a program of many runs. "return": the result so far is returned, with the status ``interrupted``. By default "return"
         in an interactive session, and "raise" in a script. Your own handler of SIGTERM takes precedence.
     **options : Any
-        Options of the method, such as ``rule="short"``; ``condgrad methods`` lists them. The ``rule`` of Frank-Wolfe
-        may be a function of a :class:`condgrad.solvers.Direction` that returns the step size t.
+        Options of the method, such as ``rule="short"``; ``condgrad methods`` lists them. The ``rule`` of Frank-Wolfe may be a
+        function that takes a :class:`condgrad.solvers.Direction` and returns the step size t.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def minimize(
     Raises
     ------
     KeyboardInterrupt
-        After Ctrl-C, with ``on_interrupt="raise"``; its attribute ``result`` is the Result.
+        After Ctrl-C, with ``on_interrupt="raise"``. The attribute ``result`` of the exception is the Result.
 
     Examples
     --------

@@ -31,7 +31,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Observer:
-    """Measures the iterates of a run. Its oracle calls are not counted, and the clock of the run is paused."""
+    """Measures the iterates of a run. The oracle calls for this are not counted, and the clock of the run is paused."""
 
     asked: Asked
     reached: Reached

@@ -110,9 +110,9 @@ class Verifier:
     def exhausted(self, k: int) -> Reason | None:
         """The ending at a point that is stationary up to rounding errors; None if more steps may lead to a smaller mapping.
 
-        The ending is ``converged`` if the verified certificate meets the stopping rule. Its bound on the rounding errors may be
-        smaller than that of the method's certificate. The ending is ``unverified`` if the tolerance requires more precision than
-        float64 has.
+        The ending is ``converged`` if the verified certificate meets the stopping rule. (The bound on the rounding errors may be
+        smaller in the verified certificate than in the certificate of the method.) The ending is ``unverified`` if the tolerance
+        requires more precision than float64 has.
         """
         reached, claim = self.reached, self.reached.current
         if claim is None or not self.asked.keep_best or k < reached.next_check:
@@ -167,8 +167,8 @@ class Verifier:
         certificate : Certificate
             A verified certificate.
         mostly : bool, default False
-            Whether it is enough that rounding errors make up a quarter of the bound on the squared mapping, that is, half of its
-            norm. True for the message of a run that ends for another reason.
+            Whether it is enough that rounding errors make up a quarter of the bound on the squared mapping, that is, half of the
+            bound on the norm of the mapping. True for the message of a run that ends for another reason.
         """
         record, found = self.reached.record, {}
         eps, floor = self.sensible("mapping", self.asked.eps), certificate.floor

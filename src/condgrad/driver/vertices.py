@@ -166,10 +166,10 @@ def compared(domain: Any) -> Any:
 def probe(domain: Compared, direction: Point, points: Vertices, brief: bool = False) -> float:
     """Call the linear oracle for the direction of a certificate and for other directions, and compare the answers.
 
-    The other directions are the opposite direction, random directions, and directions for which <direction, .> is smaller at one
-    known point of the set (the favoured point), compared to another point. If the oracle has overlooked a better vertex, it is
-    likely to return this vertex for one of these directions. At the end the oracle is called for the given direction again. In
-    total there are at most 24 calls, or 10 with ``brief``. A structured direction is not checked.
+    The other directions are the opposite direction, random directions, and directions that are changed so that <direction, .>
+    decreases at one known point of the set (the favoured point), relative to another point. If the oracle has overlooked a better
+    vertex, it is likely to return this vertex for one of these directions. At the end the oracle is called for the given
+    direction again. In total there are at most 24 calls, or 10 with ``brief``. A structured direction is not checked.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ FILL = 2**33
 """Seed of the random columns that are added to a block. No random start uses this seed, so that these columns are independent of
 every start."""
 NOTHING = 1e-13
-"""Singular values, or absolute eigenvalues, below this share of the largest one are taken for rounding errors."""
+"""Singular values, or absolute eigenvalues, below this share of the largest one are treated as rounding errors."""
 RANDOM_PART = 0.5
 """Weight of the random part of a start that is biased towards given vectors."""
 

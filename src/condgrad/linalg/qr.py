@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 SMALL = 2**14
-"""Blocks with fewer entries are factorised by numpy's QR, which is as fast for small blocks."""
+"""Blocks with fewer entries than this are factorised by numpy's QR, which is as fast for small blocks."""
 
 
 def qr(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -201,7 +201,7 @@ class LowRank(Structured):
     def merged_factors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return U and V with X = U V'.
 
-        In a run, the terms are first merged into one, because products with a single term are cached.
+        In a run, the terms are first merged into one, because inner products with a single term are cached.
         """
         if self._should_merge():
             self._merge_terms()

@@ -59,8 +59,8 @@ def pairwise_inner(x: Any, y: Any) -> float:
 def difference(x: Any, y: Any) -> Any:
     """Return x - y. A low-rank difference is compressed.
 
-    An uncompressed low-rank difference has large terms that nearly cancel. A product with it would have the rounding errors of
-    every term.
+    An uncompressed low-rank difference has large terms that nearly cancel. An inner product with such a difference would have the
+    rounding errors of every term.
     """
     return _compressed(x - y)
 

@@ -232,7 +232,7 @@ def _kind(x: Any) -> int:
 
 
 def key(x: Any) -> bytes | None:
-    """Hash of the nonzero entries of an array or a SparseArray with these entries; None for other points."""
+    """Hash of the nonzero entries of an array or a SparseArray; None for other points. Equal entries have equal hashes."""
     if isinstance(x, np.ndarray):
         flat = x.reshape(-1)
         indices = np.flatnonzero(flat)

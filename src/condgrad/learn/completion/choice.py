@@ -53,18 +53,19 @@ MAX_RATIO = 1.05
 """The fit with the narrowest loss is averaged too, if its mean absolute error is at most this factor times the error of the best
 fit."""
 OUTLIERS_PER_FACTOR = 0.25
-"""A fit of smaller rank saves factors, but may have more outliers. It is simpler if its number of outliers is less than this
-factor times the number of factors that it saves."""
+"""A fit of smaller rank has fewer parameters (entries of its factors), but may have more outliers. It is called simpler if it has
+less than OUTLIERS_PER_FACTOR outliers for each parameter that it saves."""
 GROSS_WEIGHT = 0.05
 """If ranks are compared, entries with an inlier weight below GROSS_WEIGHT are counted as outliers. Normal errors have larger
 weights."""
 LESS_ACCURATE = 2.0
-"""A fit is not chosen if there is this much evidence that it is less accurate: in squared errors, or for the inliers of a simpler
-fit."""
+"""A fit is not chosen if there is this much evidence that its squared errors are larger. A simpler fit is not chosen if there is
+this much evidence that it predicts its own inliers worse."""
 ROUNDS_WITHOUT_RANK = 3
 """If a fit has no low-rank part, this number of solver rounds, at increasing radii, comes before the sampler starts."""
 MAX_AVERAGED_ENTRIES = 2_000_000
-"""With more entries, averages are tried only if the user asks for them, because a sweep takes longer than a fit at one radius."""
+"""With more entries than this, averages are tried only if the user asks for them, because a sweep takes longer than a fit at one
+radius."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +215,7 @@ def pursue(
 def simpler(fit: Fit, train: Any, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
     """Whether a trial of smaller rank predicts its inliers as well as ``best``, and has few outliers for the factors it saves.
 
-    A larger rank can be needed only because a few wrong entries that agree with each other form a component. Ranks are compared
+    The larger rank may be needed only because a few wrong entries agree with each other and form a component. Ranks are compared
     only if the singular values of both fits are unshrunk.
     """
     model, other = trial.validated.model, best.validated.model

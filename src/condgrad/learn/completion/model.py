@@ -31,8 +31,7 @@ class Model:
     state: NCGSState | None = None
     """State of the solver after the last step. None if the solver should start from x."""
     value: float = np.nan
-    """Loss after the solver's steps of the last round (see ``Fit.improve``). The refit of the biases, which ends a round, comes
-    later."""
+    """Loss after the solver's steps of the last round, before the refit of the biases that ends a round (see ``Fit.improve``)."""
     result: Result | None = None
     """Result of the last run of the solver on all entries."""
 

@@ -1,7 +1,8 @@
 """The class `Fit`: fits a robust low-rank model along a path of increasing radii, and chooses the radius by the held-out error.
 
 The fit at each radius starts from the model of the previous radius. It takes a few steps of the solver, and refits the biases in
-between. The scale of the loss is computed from the held-out residuals. It decreases as the model improves, down to the noise.
+between. The scale of the loss is computed from the held-out residuals. It decreases as the model improves, down to the scale of
+the noise.
 
 A nuclear ball shrinks all singular values, including the large ones. If there is a gap between the singular values, the values
 above the gap are debiased: the model is refitted with its rank fixed, in a ball so large that it does not limit the singular
@@ -48,7 +49,7 @@ HELD_OUT_SHARE = 0.1
 RADIUS_GROWTH = 1.3
 """Factor from each radius of the path to the next."""
 FAST_RADIUS_GROWTH = 2.0
-"""Factor from each radius to the next on the way to a radius that the user gave, where the fits are not compared."""
+"""Factor from each radius to the next on the way to a radius that the user gave. The fits on the way are not compared."""
 STEPS_PER_ROUND = 2
 """Number of steps of the solver in a round. A round ends with a refit of the biases."""
 REPEAT_BELOW = 0.95

@@ -47,8 +47,8 @@ fewer errors in between than GAP_SHARE times the number of gross errors. Data wi
 in between."""
 MIN_PREDICTED, PREDICTED_SHARE = 10, 0.3
 """Gross errors of the pursued fit are structure if the best fit of the paths predicts at least MIN_PREDICTED of the held-out
-entries with such errors, and at least the share PREDICTED_SHARE of them. By chance, about 15 % are predicted if the wrong values
-of a block are scattered about a mean that a component fits."""
+entries with such errors, and at least the share PREDICTED_SHARE of them. (A component may fit the mean of the wrong values of a
+block. If the wrong values are scattered about this mean, about 15 % of them are predicted by chance.)"""
 CLEARLY_MORE = 3.0
 """A fit has clearly more inliers if the difference is above this number of standard errors."""
 MUCH_SMALLER = 0.7

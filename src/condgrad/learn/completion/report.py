@@ -289,14 +289,14 @@ def outlier_sentence(found: Mapping[str, Any]) -> str:
 
 
 CONCENTRATED = 3.0
-"""Outliers are called concentrated if the twentieth of the rows with the most outliers has more than this multiple of the share
-that it would have if outliers were scattered at random."""
+"""Outliers are called concentrated in rows if the 5 % of the rows with the most outliers have more than CONCENTRATED times the
+share of all outliers that they would have if outliers were scattered at random."""
 
 
 def worst_share(places: np.ndarray, size: int) -> tuple[float, float]:
-    """Share of the outliers in the twentieth of the rows (or columns) with the most outliers.
+    """Share of all outliers that lie in the 5 % of the rows (or columns) with the most outliers.
 
-    Also returns the share that this twentieth would have if outliers were scattered at random.
+    Also returns this share for the same number of outliers scattered at random.
     """
     worst = max(size // 20, 1)
     scattered = np.random.default_rng(0).integers(size, size=len(places))

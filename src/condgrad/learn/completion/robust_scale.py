@@ -58,7 +58,7 @@ def loss_for(name: str, sigma: float) -> Loss:
 
 
 def median_scale(errors: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Standard deviation of normal errors that have the same median absolute value. Up to half of the errors may be outliers.
+    """Standard deviation of normal errors with the same median absolute value as ``errors``. Up to half of these may be outliers.
 
     ``weights`` are the weights of the rows of ``errors``. The weight of a row applies to all entries of the row.
     """

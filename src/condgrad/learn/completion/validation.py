@@ -30,13 +30,14 @@ class Radius(NamedTuple):
 
     radius: float
     error: float
-    """Root mean square error in which each held-out entry has its inlier weight. It compares fits with the same loss."""
+    """Root mean square error in which each held-out entry has its inlier weight. It is used to compare fits with the same
+    loss."""
     rank: int
     loss: str
     free: bool
     """True if the singular values are unshrunk, that is, not limited by the ball. The radius is then their sum."""
     rmse: float
-    """Root mean squared error at all held-out entries, including outliers. It compares fits with any loss."""
+    """Root mean squared error at all held-out entries, including outliers. It is used to compare fits with different losses."""
     mae: float
     """Mean absolute error at all held-out entries."""
     median_error: float
@@ -110,7 +111,7 @@ class Averaging(NamedTuple):
 
 
 class Scaling(Protocol):
-    """Interface of objects that adapt the width of the loss to the scale of the errors. `path.Fit` has it."""
+    """Interface of objects that adapt the width of the loss to the scale of the errors. `path.Fit` implements it."""
 
     min_sigma: float
     """Lower bound on the scale of the loss."""
