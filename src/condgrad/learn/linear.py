@@ -52,9 +52,9 @@ HELD_OUT_SHARE = 0.2
 FEW_FOLDS, FOLDS, FOLD_SHARE = 3, 8, 0.12
 ENOUGH_ROWS, MANY_ROWS = 100, 2000
 """The radius of a classifier is chosen on several folds. Below ENOUGH_ROWS rows there are FEW_FOLDS folds, and each holds out
-HELD_OUT_SHARE of the rows. From ENOUGH_ROWS rows on there are FOLDS folds, and each holds out FOLD_SHARE of the rows. From
-MANY_ROWS rows on there is a single fold, which also holds out FOLD_SHARE. On 340 rows with 30 % of wrong labels, three folds
-often chose a radius that was far too small or too large."""
+HELD_OUT_SHARE of the rows. From ENOUGH_ROWS rows on there are FOLDS folds, and each holds out FOLD_SHARE of them; from MANY_ROWS
+rows on there is one such fold. On 340 rows with 30 % of wrong labels, three folds often chose a radius that was far too small or
+too large."""
 MEDIAN_MARGIN = 3.0
 """Held-out scores are scaled to this median size before the sigmoid loss is computed. A small radius makes all scores small, and
 the sigmoid loss of a score near 0 is one half, whether the label is right or wrong."""
