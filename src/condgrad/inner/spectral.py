@@ -163,7 +163,7 @@ class Spectral:
                 break  # the remaining gap is a rounding error
             narrow = k > len(values) - SPARE  # the set keeps nearly all Ritz values
             spent = self.max_calls is not None and calls >= self.max_calls
-            stuck, last = V >= SLOW * last, V
+            stuck, last = last * SLOW <= V, V
             if (
                 k <= rank + 1
             ):  # the rank does not grow: the vectors found stay in the block, and a pass costs less than a bound
