@@ -566,6 +566,19 @@ def test_a_closed_client_and_a_cluster_without_workers_are_named() -> None:
         ShardedSum(samples()[:2], cg.Huber(), client=empty)
 
 
+def test_a_cluster_that_loses_its_workers_while_it_computes_is_named(monkeypatch: Any) -> None:
+    """A computation whose tasks may run on any worker waited for ever."""
+    monkeypatch.setattr("condgrad.distributed.cluster.MAX_WAIT", 0.2)
+    with Client(processes=False, n_workers=1, dashboard_address=":0") as leaving:
+
+        def started() -> list[Any]:
+            leaving.sync(leaving.cluster.scheduler.retire_workers, names=[0])
+            return [leaving.submit(abs, -1)]
+
+        with pytest.raises(ShardError, match=r"the cluster has had no worker for 0\.2 s\. Start workers"):
+            Cluster(leaving).results(started)
+
+
 def test_shards_stay_with_their_owners_unless_these_are_gone_or_have_too_many() -> None:
     assert dealt([""] * 5, ["a", "b"]) == ["a", "a", "a", "b", "b"]
     assert dealt(["a", "a", "a", "b", "b"], ["b", "c"]) == ["b", "c", "c", "b", "b"]

@@ -275,7 +275,10 @@ class Cluster:
         self._deadline = -np.inf if self.timeout is None else monotonic() + self.timeout
 
     def _wait(self, futures: Sequence[Future]) -> None:
-        """Wait for tasks until the time limit. Raise ConnectionError if a worker that must run one is gone."""
+        """Wait for tasks until the time limit. Raise ConnectionError if a worker that must run one is gone.
+
+        Raise ShardError if there is no worker for a longer time.
+        """
 
         async def finished(
             seconds: float,
@@ -300,6 +303,7 @@ class Cluster:
             gone = self._needed.difference(self._workers)
             if gone:
                 raise ConnectionError(f"the worker {min(gone)} is gone")
+            self.workers()
 
 
 def passed_on(block: np.ndarray) -> np.ndarray:

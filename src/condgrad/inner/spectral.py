@@ -48,6 +48,9 @@ SMALL = 64
 decomposition of the Gram matrix, which takes half of the time, and one pass from the vectors that the set keeps."""
 FULL_SHARE = 3
 """A block counts as wide if it has more than 1/FULL_SHARE of all columns. With a wide block, a full SVD is faster."""
+SLOW = 0.9
+"""A pass that leaves more than this share of the gap counts as no progress. The gap of singular values that are nearly equal
+decreases by a fraction of a percent in a pass."""
 DECOMPOSITION, PASS, PASS_ENTRY = 5, 1e7, 50
 """Predicted work; the unit is a multiplication in a matrix product. The Gram matrix of an m x n matrix, m >= n, takes m n^2, and
 its decomposition DECOMPOSITION n^3. A pass with b columns takes PASS for what does not depend on the size, and b PASS_ENTRY for
@@ -160,7 +163,7 @@ class Spectral:
                 break  # the remaining gap is a rounding error
             narrow = k > len(values) - SPARE  # the set keeps nearly all Ritz values
             spent = self.max_calls is not None and calls >= self.max_calls
-            stuck, last = last <= V, V
+            stuck, last = last * SLOW <= V, V
             if (
                 k <= rank + 1
             ):  # the rank does not grow: the vectors found stay in the block, and a pass costs less than a bound
