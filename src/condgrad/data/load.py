@@ -69,7 +69,8 @@ def load(
         The character between two cells. By default, the character that splits the lines into three columns with numbers as
         values.
     header : bool, default None
-        Whether the first line is a header. By default, the first line is a header if none of its cells is a number.
+        Whether the first line is a header. By default, it is a header if none of its cells is a number or means a missing value.
+        In a file of pairs, it must in addition have known titles, or be above a column of numbers.
     ids : bool, default True
         Whether rows and columns are given by name. If False, they are given by position.
     base : int, default 0

@@ -46,6 +46,8 @@ def looks_wide(split: Sequence[list[str]]) -> bool:
     - Every column except the first has only numbers and missing values, and at least one of its numbers is a fraction.
     - The names in the first column are all different, and no name is a fraction.
     - The names of the other columns in the header are all words, or all whole numbers, such as years.
+    - The names in the header are all different, the first is not a number, and no other name means a missing value.
+    - All lines have the same number of cells, at least three.
     """
     head, *lines = split
     if len(head) < 3 or not lines or any(len(line) != len(head) for line in lines):

@@ -1,4 +1,4 @@
-"""Audit of a run: checks of its points, of the smoothness constant L that the user gave, and of the linear oracle's answers.
+"""Audit of a run: checks of its points, of a given smoothness constant L, and of the answers of the linear oracle.
 
 The audit ends a run if a point is not finite or lies outside of the set, or if a user's linear oracle gives an answer that is
 clearly worse than one of its earlier answers. The audit only warns if L is too small, or if a linear oracle was not exact. After
@@ -67,8 +67,8 @@ class Audit:
     problem: Problem
     """The problem that :func:`audited` returned."""
     given: bool
-    """Whether the user gave L. Only a given L is checked, because backtracking has already compared its own L with values of
-    F."""
+    """Whether L was given, by the user or by the objective. An L that backtracking found is not checked, because backtracking has
+    already compared it with values of F."""
     reached: Reached
     """Progress of the run. The findings of the audit are in ``reached.findings``."""
     reports: list[Inexact] = field(default_factory=list)

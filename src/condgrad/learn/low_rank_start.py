@@ -61,7 +61,7 @@ class Settings:
     gap_floor: float = 0.03
     """In ratios of singular values, this share of the largest singular value is added to the divisor."""
     rank_growth: float = 1.5
-    """The first rank is followed by the rank above it. Then each rank that is tried is larger than the previous one by about this
+    """Above the first rank, the next rank is tried. Then each rank that is tried is larger than the previous one by about this
     factor."""
     similar_scale: float = 1.1
     """First the ranks are searched from the first convex start. The second start is then tried at the chosen rank. The ranks are

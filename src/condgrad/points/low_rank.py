@@ -104,9 +104,10 @@ class LowRank(Structured):
     If U and V are both float32, they stay float32; otherwise both become float64. Products, norms and compressed sums are always
     computed in float64, so that only U and V themselves are rounded to float32.
 
-    Inner products and norms take O((m + n) r^2) operations, and entries on a pattern take O(entries r). The inner products,
-    norms and entries of a linear combination are sums over its terms. A combination of many terms is merged into one product.
-    The product is compressed (by QR and a small SVD) if it has more than twice as many columns as after the last compression.
+    Inner products and norms take O((m + n) r^2) operations, and entries on a pattern take O(entries r). The inner products, norms
+    and entries of a linear combination are sums over its terms. A combination of many terms is merged into one product. The
+    product is compressed (by QR and a small SVD) if it has more than 32 columns, and more than twice as many as after the last
+    compression.
 
     Parameters
     ----------
@@ -243,7 +244,8 @@ class LowRank(Structured):
     def _merge_terms(self) -> Factors:
         """Rewrite the matrix as one term, in place.
 
-        The matrix is compressed if its number of columns has more than doubled since the last compression.
+        The matrix is compressed if it has more than 32 columns, and if their number has more than doubled since the last
+        compression.
         """
         base = max([16, *(f.base for _, f in self.terms)])
         if self.rank > 2 * base:

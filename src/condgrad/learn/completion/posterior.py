@@ -38,7 +38,8 @@ class Settings:
     """Constants of the sampler."""
 
     first_sweeps: int = 8
-    """Number of sweeps before the first averaged sweep. The chain starts from a fit whose singular values are shrunk more."""
+    """Number of sweeps at the beginning of a chain. They are not averaged, because the chain starts from a fit whose singular
+    values are shrunk more."""
     burn_in: int = 3
     """Number of sweeps that are not averaged after a change of the loss, the features or the entries."""
     trial_sweeps: int = 7

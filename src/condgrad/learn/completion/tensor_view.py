@@ -57,7 +57,7 @@ class Settings:
     tolerance: float = 3e-4
     """The iteration ends when the tensor changes by less than this share."""
     first_check: int = 5
-    """Number of the first iteration after which outliers are determined again."""
+    """Outliers are not determined again before this iteration."""
     check_every: int = 3
     """Number of iterations from one determination of outliers to the next."""
     truncations: tuple[float, ...] = (0.05, 0.1, 0.2)
