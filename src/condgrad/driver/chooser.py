@@ -226,9 +226,9 @@ def choose(
        1,000 terms that states its constants.
 
     If rule 4 applies and the set has no projection, ``parameter-free-frank-wolfe`` is first tried for a tenth of the smallest
-    predicted time. It is chosen if the trial reaches the tolerance. It is also chosen if its Frank-Wolfe gap fell to a tenth of
-    the first gap and its predicted remaining time is at most half of the smallest predicted time. If ``free_start`` is True and F
-    is lower at the last point of the trial than at its first point, the chosen method starts at the last point.
+    predicted time. This method is chosen if the trial reaches the tolerance. It is also chosen if its Frank-Wolfe gap fell to a
+    tenth of the first gap and its predicted remaining time is at most half of the smallest predicted time. If ``free_start`` is
+    True and F is lower at the last point of the trial than at its first point, the chosen method starts at the last point.
 
     Parameters
     ----------

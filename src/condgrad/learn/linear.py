@@ -86,7 +86,7 @@ class _Linear(Storable, BaseEstimator):
         return LinearProblem(design, Y, constraint, self.groups, self.tol, self.max_iter, weights, seed)
 
     def _keys(self, X: Any, Y: np.ndarray) -> np.ndarray:
-        """A key for each row, equal for equal rows, that decides which rows are held out."""
+        """A key for each row, by which rows are held out. Equal rows have equal keys."""
         return holdout_keys(X, Y, check_random_state(self.random_state))
 
     def _split(
@@ -261,7 +261,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features. float32 is kept, in half of the memory; all other types become float64. The coefficients are float64.
+            Features. float32 stays float32, which takes half of the memory. All other types become float64. The coefficients are
+            float64.
         y : array-like of shape (n_samples,) or (n_samples, n_tasks)
             Targets.
         sample_weight : array-like of shape (n_samples,), default None
@@ -475,7 +476,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features. float32 is kept, in half of the memory; all other types become float64. The coefficients are float64.
+            Features. float32 stays float32, which takes half of the memory. All other types become float64. The coefficients are
+            float64.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default None

@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dtrtrs
 
 ARMIJO, CURVATURE = 1e-4, 0.9
 """Constants of the Wolfe conditions. A step must achieve at least the share ARMIJO of the decrease that the slope predicts, and
-leave at most the share CURVATURE of the slope."""
+must reduce the slope to at most the share CURVATURE of it."""
 MAX_TRIALS = 25
 """Maximum number of step sizes tried in one iteration."""
 FIRST_MOVE = 1e-2

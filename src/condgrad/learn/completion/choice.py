@@ -53,8 +53,8 @@ MAX_RATIO = 1.05
 """The fit with the narrowest loss is averaged too, if its mean absolute error is at most this factor times the error of the best
 fit."""
 OUTLIERS_PER_FACTOR = 0.25
-"""A fit of smaller rank has fewer parameters (entries of its factors), but may have more outliers. It is called simpler if it has
-less than OUTLIERS_PER_FACTOR outliers for each parameter that it saves."""
+"""A fit of smaller rank has fewer parameters (entries of its factors), but may have more outliers. The fit of smaller rank is
+called simpler if it has less than OUTLIERS_PER_FACTOR outliers for each parameter that it saves."""
 GROSS_WEIGHT = 0.05
 """If ranks are compared, entries with an inlier weight below GROSS_WEIGHT are counted as outliers. Normal errors have larger
 weights."""

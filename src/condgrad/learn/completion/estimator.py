@@ -61,7 +61,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         if there are more than 2 million entries.
     implicit : bool or "auto", default "auto"
         Whether the average uses the pattern of the observed entries to predict the factors of rows and columns. (In ratings, for
-        example, the choice of the rated items tells something about the rater.) "auto": if this reduces the held-out errors.
+        example, the choice of the rated items tells something about the rater.) "auto": only if this reduces the held-out errors.
     period : int, default None
         Number of columns in a period, such as 24 for hourly readings. Rows are then sensors, and columns are times, in order. The
         table is also completed as a tensor of rows x periods x times. The three unfoldings of the tensor have low rank. The
@@ -308,7 +308,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             given = source
         try:
             return self._fit(given, None, objective, OnWorkers())
-        except BaseException:  # Ctrl-C: the traceback would keep the entries on the workers
+        except BaseException:  # such as Ctrl-C: free the workers' memory, because the traceback refers to the entries
             objective.pattern.cluster.free()
             raise
 
@@ -380,7 +380,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
                 known = np.isfinite(radius) and not isinstance(loss, str)
                 follow = choose if loss == AUTO or average or self.period else Fit.fit_up_to if known else Fit.follow
                 model = follow(fit, radius)
-            # one round is enough for an average: its sampler starts from the last draw of the sampler without held-out entries
+            # one round is enough for an average, because its sampler starts from the last draw of the sampler on the path
             steps = steps if fit.averaging is None else min(steps, STEPS_PER_ROUND)
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
             if fit.averaging is not None:

@@ -32,7 +32,7 @@ class Outliers(NamedTuple):
 
 
 class Observed(Protocol):
-    """Interface of the operations on an objective. The objective has the entries: all of them, or all that are not held out."""
+    """Interface of the operations on an objective, which has all observed entries, or all except the held-out entries."""
 
     def values(self, objective: Any) -> np.ndarray:
         """The values of the entries, or of a sample that is large enough to compute medians."""

@@ -60,7 +60,8 @@ class Settings:
     start_share: float = 0.1
     """Initial size of the factors of components that the fit does not have, as a multiple of sqrt(sigma)."""
     min_error: float = 1e-4
-    """Lower bound on the scale of the errors, relative to the scale of the data. It keeps regressions from becoming singular."""
+    """Lower bound on the scale of the errors, relative to the scale of the data. The bound keeps regressions from becoming
+    singular."""
     prior_share: float = 1e-6
     """Scale of the prior of the variances of factors and biases, in units of the errors. It is so small that the prior hardly
     changes the variances."""

@@ -2,8 +2,8 @@
 
 If a third of the entries are wrong, or if all errors have the same sign, a path that starts at a model without a low-rank part
 ends in a local minimum without structure, whatever the loss. The start of RobustPCA (low_rank_start.py) finds the structure in
-these cases. It takes a full singular value decomposition in each iteration. Therefore it is computed only for a sample: the rows
-and columns with the most entries. All other rows and columns are then fitted to the sample by robust regressions.
+these cases. This start takes a full singular value decomposition in each iteration. Therefore it is computed only for a sample:
+the rows and columns with the most entries. All other rows and columns are then fitted to the sample by robust regressions.
 
 A fit from this start (a pursued fit) can replace the best fit of the paths in two cases:
 
@@ -88,8 +88,9 @@ def pursued_fit(
 def preferred(errors: np.ndarray, rank: int, best: Validated, others: list[Validated]) -> bool:
     """Whether a pursued fit of this rank, with these held-out errors, is preferred to the best of the ``others``.
 
-    Its median error is compared with the smallest median error of all others. This may be smaller than the median error of
-    ``best``: a fit with a narrow loss may predict most entries best, but not be chosen because it does not explain the tail.
+    The median error of the pursued fit is compared with the smallest median error of all others. This may be smaller than the
+    median error of ``best``: a fit with a narrow loss may predict most entries best, but not be chosen because it does not
+    explain the tail.
     """
     new, old = np.abs(errors), np.abs(best.residuals)
     least = min(float(np.median(np.abs(other.residuals))) for other in others)

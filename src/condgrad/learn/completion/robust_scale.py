@@ -89,7 +89,8 @@ def value_range(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:
 def quantization_step(values: np.ndarray) -> float:
     """Smallest difference between common values, such as 1 for ratings or counts; 0 if the values are not quantized.
 
-    The step is a lower limit for outliers: an error of one step is not an outlier, even if more than half of the errors are 0.
+    The scale of a loss is at least half of the step. Then an error of one step is not an outlier, even if more than half of the
+    errors are 0.
 
     If only one value is common, such as 0 in data about rain, the step is the median distance of all other values from the common
     value. If the other values are few, they may be outliers; the step is then 0.
