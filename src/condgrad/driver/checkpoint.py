@@ -240,9 +240,7 @@ class Saving:
         older = archive.previous(self.path)
         try:
             return _read(self.path)
-        except (
-            FileNotFoundError
-        ):  # the file was never written, or the process was killed between the two renames of a save
+        except FileNotFoundError:  # never written, or the process was killed between the two renames of a save
             return _read(older) if older.exists() else None
         except BadArchive as error:
             try:

@@ -169,7 +169,7 @@ def choose_returned(run: Loop, reason: Reason) -> tuple[Point, float, Certificat
             reason = Reason("failed", f"{reason.message} The best certified iterate could not be verified: {error}")
     try:
         update_lowest(run, reason)
-    except (*FAULTS, MemoryError):  # the iterate with the lowest known F is returned
+    except (*FAULTS, MemoryError):  # then the iterate with the lowest F known so far is returned
         pass
     x, fun, certificate = fallback_point(run), nan, None
     lowest = run.reached.lowest if run.asked.output == "lowest" else None
@@ -221,7 +221,8 @@ def check_certificate(run: Loop, reason: Reason, certificate: Certificate) -> tu
 def final_reason(run: Loop, reason: Reason, certificate: Certificate) -> Reason:
     """The reason for the ending, after the check of the returned point. Its message also states which iterate is returned."""
     pending = run.reached.unconfirmed if reason.status == "out_of_budget" else None
-    if pending and run.verifier.satisfied(certificate):  # the budget ended between two checks
+    # if the tolerance was met, but the budget ended before the next check
+    if pending and run.verifier.satisfied(certificate):
         reason, pending = pending, None
     if pending or (reason.status == "converged" and not run.verifier.satisfied(certificate)):
         return not_confirmed(run, reason, certificate)

@@ -43,7 +43,7 @@ class Observer:
         self.learn(state)
         fun = self.value(state.x) if state.k % asked.every == 0 else nan
         reached.keep_lowest(state.x, fun, state.k)
-        if getattr(state, "fun", None) is not None:  # the solver computed F, also at a step that is not recorded
+        if getattr(state, "fun", None) is not None:  # F is known from the solver, also if this step is not recorded
             reached.keep_lowest(state.x, float(state.fun), state.k)
         reached.current = certificate = self.certify(state, last)
         gap = upper = lower = nan

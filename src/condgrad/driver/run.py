@@ -308,7 +308,7 @@ class Loop:
                 with reached.watch.paused():
                     record = self.observer.observe(state)
             except (*FAULTS, MemoryError, BudgetEnd):
-                pass  # not measured
+                pass  # the record below then has no measures
         if record is None:
             reached.current = None
             self.observer.learn(state)

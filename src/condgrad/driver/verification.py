@@ -52,7 +52,7 @@ class Verifier:
         verified = self.audit.with_slack(claim.verify(self.asked.measured))
         if claim.step is None or verified.upper <= (self.asked.eps or 0.0):
             return verified
-        # the prox point is a valid witness for every step size, and a long step magnifies rounding errors
+        # a long step magnifies rounding errors; the prox point is a valid witness for every step size, so gamma is tried too
         short = self.audit.with_slack(replace(claim, step=None).verify(self.asked.measured))
         return min(verified, short, key=self.asked.rank)
 

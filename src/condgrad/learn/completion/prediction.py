@@ -224,7 +224,7 @@ class Predicting:
         """Compute the biases and factors of m new rows that have these entries."""
         residuals, ridge = values - self.mean_ - self.col_biases_[cols], ROW_RIDGE if self._biases() == "both" else None
         columns, entries, penalty = self.components_.T, (rows, cols, residuals), self.multiplier_
-        if self.averaging_ is not None or self.view_ is not None:  # the factors are not limited by a ball
+        if self.averaging_ is not None or self.view_ is not None:  # there is no multiplier, because there is no ball
             penalty = prior_penalties(self._loss, self.sigma_, len(self.row_biases_), self.singular_values_)
         return fold_in_rows(columns, self.singular_values_, entries, m, self._loss, penalty, ridge)
 
