@@ -125,7 +125,7 @@ class _Linear(Storable, BaseEstimator):
             )
 
     def _partial_estimator(self, problem: LinearProblem) -> Self | None:
-        """A copy of an interrupted estimator, with the coefficients of the last fit that has finished; None if none has."""
+        """A copy of an interrupted estimator, with the coefficients of the last finished fit; None if no fit has finished."""
         if not problem.last_fit:
             return None
         partial, (radius, fit) = unfitted_copy(self), problem.last_fit[0]
@@ -168,18 +168,18 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     radius : float or "auto", default "auto"
         Radius r of the ball. "auto": the best on held-out rows along a path of radii.
     groups : array-like of shape (n_features,), default None
-        Label of the group of each feature, for constraint="group". None: every feature is a group.
+        Label of the group of each feature, for constraint="group". By default every feature is a group.
     sigma : float, default None
-        Standard deviation of the errors of inliers, the same for all tasks. None: estimated by a robust scale, for which
-        nearly half of the errors may be outliers.
+        Standard deviation of the errors of inliers, the same for all tasks. By default it is estimated. Nearly half of the errors
+        may be outliers.
     fit_intercept : bool, default True
         Whether the model has an intercept b, which is not in the ball.
     scale : bool, default True
-        Divide each feature by its standard deviation (a sparse one by its largest absolute value) before the fit. The ball and
-        its radius are those of the scaled coefficients; ``coef_`` is in the units of the features as given.
+        Whether each feature is divided by its standard deviation before the fit (a sparse feature by its largest absolute value).
+        The ball limits the coefficients of the scaled features. ``coef_`` has the coefficients of the features as given.
     tol : float, default 1e-6
-        A fit ends when the squared gradient mapping is certified to be at most this, where y is measured in units of sigma and
-        X is scaled to 1.
+        A fit ends when the squared gradient mapping is certified to be at most ``tol``, for y in units of sigma and X divided by
+        its scale.
     max_iter : int, default 2000
         Maximum number of steps of each fit.
     random_state : int, RandomState instance or None, default 0
@@ -196,15 +196,16 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
     sigma_ : float
         Standard deviation of the errors of inliers, as given or found.
     leverage_ : ndarray of bool of shape (n_samples,), or None
-        Leverage points: rows with features far outside the bulk of the rows; False for rows of weight 0. A warning is given if
-        the coefficients fit such rows and the other rows contradict them. None if leverage points are not searched for: with a
-        convex loss, fewer than 4 rows per coefficient, more than 500 features or more than 10 million numbers in X.
+        Mask of the leverage points, that is, rows with features far outside the bulk of the rows; False for rows of weight 0. A
+        warning is given if the coefficients fit such rows and the other rows contradict them. None if leverage points are not
+        searched for: with a convex loss, fewer than 4 rows per coefficient, more than 500 features or more than 10 million
+        numbers in X.
     path_ : ndarray of shape (p, 2)
         Radius and held-out loss of each fit of the path.
     outliers_ : ndarray of bool of shape (n_samples,) or (n_samples, n_tasks)
         Mask of the targets that are farther than 3 sigma from the fit, also of rows of weight 0.
     status_ : str
-        How the last fit ended, "converged" if its mapping is at most ``tol``.
+        How the last fit ended: "converged" if its squared mapping is at most ``tol``.
     mapping_ : float
         Certified upper bound on the squared gradient mapping of the last fit.
     n_iter_ : int
@@ -420,7 +421,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
     path_ : ndarray of shape (p, 2)
         Radius and held-out loss of each fit of the path.
     status_ : str
-        How the last fit ended, "converged" if its mapping is at most ``tol``.
+        How the last fit ended: "converged" if its squared mapping is at most ``tol``.
     mapping_ : float
         Certified upper bound on the squared gradient mapping of the last fit.
     n_iter_ : int

@@ -100,7 +100,8 @@ class LinearProblem:
     session: Session = field(default_factory=Session)
     """Trace and counts of all runs, on these rows or some of them."""
     last_fit: list[tuple[float, Fit]] = field(default_factory=list)
-    """Radius and fit of the last run that has finished, on these rows or some of them. Returned if the search is interrupted."""
+    """Radius and fit of the last run that has finished, on these rows or some of them. They are returned if the search is
+    interrupted."""
 
     def __post_init__(self) -> None:
         if self.constraint is not None:
@@ -182,7 +183,8 @@ class LinearProblem:
         return float(np.average(np.abs(self.Y).mean(axis=1), weights=self.weights))
 
     def robust_start(self) -> np.ndarray | None:
-        """Coefficients from which a redescending loss can start; None if there are too few rows or too many features."""
+        """Coefficients from which a fit with a redescending loss can start; None if there are too few rows or too many
+        features."""
         return (
             robust_start(self.design.A, self.Y, self.seed, self.weights)
             if supports_robust_start(*self.design.A.shape)
