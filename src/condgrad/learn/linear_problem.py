@@ -183,8 +183,7 @@ class LinearProblem:
         return float(np.average(np.abs(self.Y).mean(axis=1), weights=self.weights))
 
     def robust_start(self) -> np.ndarray | None:
-        """Coefficients from which a fit with a redescending loss can start; None if there are too few rows or too many
-        features."""
+        """Coefficients from which a redescending loss can start; None if there are too few rows or too many features."""
         return (
             robust_start(self.design.A, self.Y, self.seed, self.weights)
             if supports_robust_start(*self.design.A.shape)
