@@ -91,7 +91,8 @@ def counted(ask: Callable[..., Any], oracle: Oracle, target: Any, counts: Counts
         terms, each = "values", target.values_per_sample
     fixed = {counter: 1 for counter in oracle.counters if counter != "terms"}
     if has(target, "n_terms"):
-        if has(target, "values_per_sample"):  # F and its gradient are counted as the values of terms that they take
+        # a call of F or of its gradient counts as the values of terms that it computes
+        if has(target, "values_per_sample"):
             fixed = {"values": target.n_terms * (target.values_per_sample if "fo" in fixed else 1)}
         elif "fo" in fixed:
             fixed["ifo"] = target.n_terms

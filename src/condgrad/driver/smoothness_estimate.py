@@ -25,7 +25,8 @@ MIN_RELATIVE_DISTANCE = 1e-12
 MAX_HALVINGS = 100
 """Maximum number of times that one segment is halved."""
 MIN_GROWTH = 1.1
-"""Halving ends if |grad F(x) - grad F(y)| / |x - y| does not grow by this factor in two halvings in a row."""
+"""Halving ends when two quotients |grad F(x) - grad F(y)| / |x - y| in a row are each at most this factor times the largest
+quotient before."""
 
 
 Gradients = tuple[Point, list[Point]]

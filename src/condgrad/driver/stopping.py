@@ -242,7 +242,8 @@ class Seconds(_Budget):
 
 @dataclass(frozen=True)
 class CpuSeconds(_Budget):
-    """Stop after `limit` seconds of CPU time, summed over all threads. The time of measurements is not counted.
+    """Stop after `limit` seconds of CPU time, summed over all threads. The clock is paused while the driver measures iterates and
+    callbacks run.
 
     Parameters
     ----------

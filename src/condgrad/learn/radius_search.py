@@ -16,8 +16,9 @@ from condgrad.objectives import Loss
 from condgrad.protocols import Point
 
 RADIUS_RATIO, PATIENCE, MAX_RADII = 1.5, 5, 40
-"""RADIUS_RATIO is the ratio of neighbouring radii of the path. The path ends after MAX_RADII radii. It ends earlier if PATIENCE
-fits since the best fit are worse than the best fit (WORSE_SHARE) or are not limited by the ball."""
+"""RADIUS_RATIO is the ratio of neighbouring radii of the path. The path ends after MAX_RADII radii. It ends earlier once PATIENCE
+fits since the best fit are not useful. A fit is not useful if it is worse than the best fit (WORSE_SHARE), or if the ball does
+not limit it."""
 WORSE_SHARE = 2e-3
 """A fit is worse if its held-out loss is larger than the smallest held-out loss by more than this share. The smallest radius with
 a fit that is not worse is chosen."""
@@ -165,7 +166,8 @@ def _search_with_pilot(
             fixed = min(scales)
 
     def fit_radii(starts: dict[Any, Point], width: float) -> tuple[list[Step], float]:
-        """Fit these radii with the given loss. Returns the path, and the scale of the held-out errors of its best fit."""
+        """Fit at the radii that are the keys of ``starts``, with the given loss of this width. Returns the path, and the scale of
+        the held-out errors of its best fit."""
 
         def robust(radius: Any, start: Point) -> tuple[Fit, float]:
             if radius not in starts:  # a fit with the convex loss is a better start than the fit at a smaller radius

@@ -137,7 +137,9 @@ class Blocks(Structured):
                 same_shape(tuple(piece.shape), tuple(block.shape), f"Block {name} of {what[0].lower()}{what[1:]}")
         else:
             if isinstance(given, Structured):
-                raise TypeError(f"{what} is a {type(given).__name__}, blocks or a vector of all entries were expected.")
+                raise TypeError(
+                    f"{what} is a {type(given).__name__}, but blocks or a vector of all entries were expected."
+                )
             flat = real_array(given, what)
             same_shape(flat.shape, self.shape, what)
             pieces = self.split(flat)

@@ -5,7 +5,7 @@ The candidates are tried in this order:
 1. A fit with each convex loss, then with a redescending loss, which ignores large errors.
 2. A fit that starts from a principal component pursuit, for data in which a third of the entries may be wrong (pursuit.py).
 3. The average of the best fit over its posterior, then an average with a loss whose width follows the residuals, then an average
-   with features of the pattern of the entries.
+   with features that are computed from which entries are observed.
 4. Tensor views, if a period is given.
 
 A candidate replaces the best candidate so far if the held-out entries give enough evidence (:func:`evidence`). The evidence is
@@ -89,8 +89,8 @@ def evidence(held_out: HeldOut, new: np.ndarray, old: np.ndarray, scale: float, 
     """Evidence that the residuals ``new`` are smaller than the residuals ``old`` of another model at the same held-out entries.
 
     The evidence is the sum of the t statistics of the differences of absolute errors and of squared errors. Entries, rows and
-    columns that neither model predicts are left out. If the squared errors are larger by a t statistic of ``veto`` or more, the
-    evidence is at most their t statistic, however much smaller the absolute errors are.
+    columns that neither model predicts are left out. If the t statistic of the squared errors is -``veto`` or less (the new
+    squared errors are larger), the evidence is at most this t statistic, however much smaller the new absolute errors are.
     """
     new, old = np.abs(new), np.abs(old)
     telling = np.minimum(new, old) <= UNPREDICTED * scale
@@ -131,7 +131,8 @@ def choose(fit: Fit, up_to: float) -> Model:
         return held_out.values - np.clip(predicted, *fit.prediction_range(train, trial.validated.model))
 
     def better(trial: Trial, best: Trial | None, required: float) -> Trial:
-        """Return the trial if the evidence that it is better exceeds ``required``, else ``best``. Add the trial to the list."""
+        """Return the trial if the evidence that it is better exceeds ``required``, else ``best``. Record the trial in
+        ``fit.candidates``."""
         found = np.inf
         if best is not None:
             veto = LESS_ACCURATE if trial.averaging is None else 0.0  # an average must reduce squared errors
@@ -170,7 +171,7 @@ def choose(fit: Fit, up_to: float) -> Model:
             average = narrower if narrower is best else average
         if fit.implicit is None:
             assert average.averaging is not None
-            fit.report("averaging with features of the pattern of the entries", 3)
+            fit.report("averaging with features of which entries are observed", 3)
             best = better(next_average(fit, held_out, average, average.averaging._replace(implicit=True)), best, 0.0)
     plain = best
     if fit.period is not None and train is not fit.all_entries:
@@ -213,7 +214,9 @@ def pursue(
 
 
 def simpler(fit: Fit, train: Any, held_out: HeldOut, trial: Trial, best: Trial, scale: float) -> bool:
-    """Whether a trial of smaller rank predicts its inliers as well as ``best``, and has few outliers for the factors it saves.
+    """Whether the trial has a smaller rank than ``best``, predicts its own inliers as well, and has few outliers.
+
+    The outliers are few relative to the number of parameters that the trial saves (OUTLIERS_PER_FACTOR).
 
     The larger rank may be needed only because a few wrong entries agree with each other and form a component. Ranks are compared
     only if the singular values of both fits are unshrunk.

@@ -125,7 +125,8 @@ class Fit:
     substitute: str | None = None
     """Loss that is used at present instead of ``loss``; None if ``loss`` is used."""
     clip: bool = False
-    """Whether predictions are clipped to the range of the inliers. The held-out errors are those of clipped predictions."""
+    """Whether predictions are clipped to the range of the inliers. If they are, the reported held-out RMSE, mean
+    and median absolute error are those of clipped predictions. The error that compares the fits of the path is never clipped."""
     best_index: int | None = None
     """Index into ``path`` of the chosen fit; None if nothing was held out."""
     n_held_out: int = 0
@@ -135,7 +136,8 @@ class Fit:
     average: bool | None = False
     """Whether the model is averaged over its posterior. None: if this reduces the held-out error."""
     implicit: bool | None = None
-    """Whether the average uses features of the pattern of the entries. None: if this reduces the held-out error."""
+    """Whether the average uses features that are computed from which entries are observed (posterior.py). None: if this reduces
+    the held-out error."""
     candidates: list[Candidate] = field(default_factory=list)
     """The candidates (losses, averages, tensor views) that were compared on held-out entries."""
     averaging: Averaging | None = None
@@ -200,7 +202,8 @@ class Fit:
         return radius or model.sigma
 
     def target(self, objective: Any, model: Model) -> Any:
-        """The objective of the low-rank part: the loss of the model at the values minus the biases."""
+        """The objective of the low-rank part: ``objective`` with the biases subtracted from its values, and with the loss of the
+        model."""
         return self.entries.minus(objective, model.biases if self.biases else None, model.loss)
 
     def improve(self, objective: Any, model: Model, radius: float, phase: str | None = None) -> Model:
@@ -344,8 +347,8 @@ class Fit:
     def unshrink(self, train: Any, held_out: HeldOut, now: Validated, best: Validated, min_gap: float) -> Validated:
         """Debias the singular values above the largest gap. Then increase the rank by 1 as long as the held-out error decreases.
 
-        Returns the best refit, or ``best`` if no refit is better. There must be a gap of at least ``min_gap``; if ``min_gap`` is
-        0, the largest gap may have any size.
+        Returns the best refit, or ``best`` if no refit is better. If the largest gap is below ``min_gap``, nothing is refitted
+        and ``best`` is returned. If ``min_gap`` is 0, the largest gap may have any size.
         """
         left, values, right = now.model.x.svd()
         ratios = values / (np.append(values[1:], 0.0) + MIN_RELATIVE_VALUE * values.max(initial=0.0))

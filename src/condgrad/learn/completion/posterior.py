@@ -1,18 +1,18 @@
 r"""Averages a completion model over its posterior distribution, by Gibbs sampling (Salakhutdinov and Mnih 2008).
 
 The model is mean + row bias + column bias + <u_i, v_j>, as in a single fit. A single fit in a ball shrinks all singular values
-alike. Here the factors have normal priors instead, whose variances are sampled too, for each component of the rows and of the
-columns. Strong components are therefore hardly shrunk. The prediction is the mean over draws, which has a smaller variance than
-the prediction of a single fit.
+alike. Here the factors have normal priors instead. The variances of the priors are sampled too: one for each component of the row
+factors, and one for each component of the column factors. Strong components are therefore hardly shrunk. The prediction is the
+mean over draws, which has a smaller variance than the prediction of a single fit.
 
 .. math:: y_{ij} \sim N(\mu + b_i + c_j + \langle u_i, v_j\rangle, \; \sigma^2 h_j / w_{ij}), \quad
           (u_i, b_i) \sim N(B' f_i, \Lambda^{-1}), \quad (v_j, c_j) \sim N(C' g_j, \Gamma^{-1})
 
 The weights w are the inlier weights of the chosen loss, and are computed again in every sweep. The number h_j is the relative
 variance of the errors in column j. (If there are fewer rows than columns, each row has such a number instead.) These numbers are
-needed because sensors differ in accuracy. The features f and g are a constant and the logarithm of the number of entries. If this
-reduces the held-out errors, they also include singular vectors of the pattern of observed entries: the choice of the items that
-somebody rated tells something about the rater.
+needed because sensors differ in accuracy. The features f and g are a constant and the logarithm of the number of entries. They
+also include singular vectors of the pattern of observed entries, if these reduce the held-out errors: the choice of the items
+that somebody rated tells something about the rater.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Settings:
     """Lower bound on the scale of the errors, relative to the scale of the data. The bound keeps regressions from becoming
     singular."""
     prior_share: float = 1e-6
-    """Scale of the prior of the variances of factors and biases, in units of the errors. It is so small that the prior hardly
-    changes the variances."""
+    """Scale parameter of the inverse gamma priors of the variances of factors and biases, as a multiple of sigma for the factors
+    and of sigma^2 for the biases. It is so small that the prior hardly changes the variances."""
     buffered: int = 160
     """The sum of the kept predictions is compressed if its factors have at least this number of columns."""
     compressed: int = 60
