@@ -79,7 +79,7 @@ class Polytope:
             )
         n = sizes[0]
         if n == 0:
-            raise ValueError("Polytope has no variables: give matrices with at least one column, or bounds with at least one entry.")
+            raise ValueError("Polytope has no variables: give a matrix with columns, or bounds with entries.")
         for name, vector in (("lower", lower), ("upper", upper)):
             if vector.ndim:
                 checks.same_shape(vector.shape, (n,), f"The {name} of Polytope")
@@ -173,7 +173,9 @@ class Polytope:
             raise TypeError(f"Polytope.from_cvxpy needs a cvxpy.Problem, but got {problem!r:.60}.")
         variables = problem.variables()
         if not variables:
-            raise ValueError("Polytope.from_cvxpy got a problem without variables: give one whose constraints have some.")
+            raise ValueError(
+                "Polytope.from_cvxpy got a problem without variables: give one whose constraints have some."
+            )
         for variable in variables:
             packed = sorted(name for name in PACKED if variable.attributes.get(name))
             if packed:
