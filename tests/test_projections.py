@@ -47,3 +47,13 @@ def test_the_ball_in_a_box_takes_entries_of_all_sizes() -> None:
         assert vertex[1:3] == pytest.approx([-0.5, 0.5]) and vertex[3] == pytest.approx(0.6)
     cut = cg.BoxCut(cg.L2Ball(3), [-1.0, -0.9, -0.9], 1.0)
     assert cut.lmo(np.array([1e-300, 1.0, 1e-150])) == pytest.approx([0.0, -0.9, -np.sqrt(0.19)])
+
+
+def test_the_smallest_numbers_in_a_direction_do_not_lead_out_of_the_ball() -> None:
+    cut = cg.BoxCut(cg.L2Ball(2), [-1.9, -0.7], [0.7, 0.2])
+    assert cut.lmo(np.array([5e-324, -1.0])) == pytest.approx([-np.sqrt(0.96), 0.2])
+
+
+def test_a_cut_of_a_set_without_a_diameter_keeps_its_points() -> None:
+    box = cg.user_set(lambda g: -np.sign(g), 2, project=lambda x: x.clip(-1, 1))
+    assert np.array_equal(cg.HalfSpaceCut(box, [1.0, 0.0], 0.5).project(np.array([0.25, 3.0])), [0.25, 1.0])

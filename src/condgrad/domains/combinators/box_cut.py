@@ -211,8 +211,8 @@ class _L2Rule(_L1Rule):
     def _of_norm(self, w: np.ndarray) -> np.ndarray:
         """clip(w / t, lower, upper), with the t > 0 for which its norm is r.
 
-        The norm falls with t. Where an entry reaches a bound, its formula changes: t is searched among these places, and
-        between two of them computed.
+        The norm falls with t. Where an entry reaches a bound, its formula changes: t is searched among these places. Between two
+        of them, the entries that are not at a bound are a multiple of those of w.
         """
         norm, r = self.domain.norm, self.domain.radius
 
@@ -230,8 +230,8 @@ class _L2Rule(_L1Rule):
             rest = norm(np.where(free, 0.0, x)) / r
             if not free.any() or rest >= 1.0:
                 return at(high)
-            t = norm(np.where(free, w, 0.0)) / (r * sqrt((1 - rest) * (1 + rest)))
-            return at(min(max(t, low), high))
+            x[free] = L2Ball(w.shape, r * sqrt((1 - rest) * (1 + rest))).lmo(np.where(free, -w, 0.0))[free]
+            return np.clip(x, self.lower, self.upper)
 
 
 class _BoxRule(_Rule):

@@ -193,7 +193,7 @@ class HalfSpaceCut(Combination):
         """P(x - t a), with P the projection onto S, and t >= 0 the multiplier for which it is in the half-space."""
         from scipy.optimize import brentq
 
-        x = np.asarray(checks.finite(self._point(x), type(self).__name__, self.max_norm))
+        x = np.asarray(checks.finite(self._point(x), type(self).__name__))
 
         def at(t: float) -> Point:
             heartbeat()
@@ -205,6 +205,7 @@ class HalfSpaceCut(Combination):
         if excess(0.0) <= 0.0:
             return self.domain.project(x)
         size = max_norm_of(self.domain)
+        x = checks.finite(x, type(self).__name__, size)
         high, most = max(self._excess(x), DIGITS * size), 1e18 * (size + abs(self._bound) + np.abs(x).max())
         while excess(high) > 0.0 and high < most:
             high *= 2

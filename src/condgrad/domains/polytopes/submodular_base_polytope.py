@@ -96,6 +96,13 @@ class SubmodularBasePolytope:
             values = checks.answer(self.prefixes(order), self.shape, "prefixes") - self._none
         vertex = np.empty(self.shape)
         vertex[order] = np.diff(values, prepend=0.0)
+        room = 1e-9 * (np.abs(self._lowest) + np.abs(self._highest) + np.abs(values).max())
+        if np.any(wrong := (vertex < self._lowest - room) | (vertex > self._highest + room)):
+            i = int(np.argmax(wrong))
+            raise checks.BadOracle(
+                f"The function of SubmodularBasePolytope is not submodular: element {i} adds {vertex[i]:g} to some elements, but "
+                f"{self._highest[i]:g} to none and {self._lowest[i]:g} to all others; what it adds may only fall."
+            )
         return vertex
 
     def start(self) -> np.ndarray:
