@@ -310,7 +310,7 @@ def _box_cut_minimum(domain: BoxCut, g: np.ndarray) -> float:
         rows = np.concatenate([np.ones((1, 2 * c.size)), pair, -pair])
         found = linprog(np.concatenate([c, -c]), A_ub=rows, b_ub=np.concatenate([[S.radius], upper, -lower]))
         return float(found.fun or 0.0)
-    inner_box = Box(-S.radius, S.radius) if isinstance(S, LinfBall) else S
+    inner_box = Box(-S.radius, np.full(g.shape, S.radius)) if isinstance(S, LinfBall) else S
     bottom, top = np.maximum(lower, inner_box.lower.ravel()), np.minimum(upper, inner_box.upper.ravel())
     return float(np.minimum(c * bottom, c * top).sum())
 
