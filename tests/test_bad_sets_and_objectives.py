@@ -26,6 +26,7 @@ from condgrad.domains import (
     LatentGroupBall,
     LinfBall,
     LpBall,
+    MatroidBasePolytope,
     MonotoneBox,
     NuclearBall,
     OWLBall,
@@ -550,6 +551,25 @@ def test_a_function_that_is_not_submodular_is_noticed_at_the_first_vertex_that_s
         checks.BadOracle, match=r"is not submodular: element 2 adds 1\.4 to some elements, but 1 to none"
     ):
         bases.lmo(np.arange(4.0))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: user_set(3, 3),
+        lambda: user_set(np.sign, 3, project=True),
+        lambda: MatroidBasePolytope(3, 3),
+        lambda: SubmodularBasePolytope(3, None),
+    ],
+)
+def test_what_is_no_function_is_refused_before_a_run(make: Any) -> None:
+    with pytest.raises(TypeError, match="must be a function, but got"):
+        make()
+
+
+def test_an_answer_that_is_not_one_number_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"answer of rank must be a number, but got an array of shape \(2,\)"):
+        MatroidBasePolytope(3, lambda chosen: np.ones(2))
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), ([], [])])

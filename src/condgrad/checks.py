@@ -247,6 +247,21 @@ def answer(value: Any, shape: tuple[int, ...], function: str) -> np.ndarray:
     return array
 
 
+def number_answer(value: Any, function: str) -> float:
+    """The return value of a user's function as a float. Raises ValueError if it is not one finite real number."""
+    array = np.asarray(value)
+    if array.size != 1:
+        raise ValueError(f"The answer of {function} must be a number, but got an array of shape {array.shape}.")
+    return real(array.item(), f"The answer of {function}")
+
+
+def function(value: Any, what: str) -> Any:
+    """Return ``value`` if it can be called, else raise TypeError."""
+    if not callable(value):
+        raise TypeError(f"{what} must be a function, but got {value!r:.60}.")
+    return value
+
+
 def pair(given: Any) -> tuple[Any, Any]:
     """The value and the gradient that a user's value_and_grad returned; raises ValueError if it is not a pair."""
     if not isinstance(given, tuple | list) or len(given) != 2:

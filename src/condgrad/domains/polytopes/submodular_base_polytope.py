@@ -60,6 +60,7 @@ class SubmodularBasePolytope:
         shape = checks.as_shape(self.shape, "SubmodularBasePolytope")
         if len(shape) != 1:
             raise ValueError(f"SubmodularBasePolytope is a set of vectors, but got shape {shape}: give n.")
+        checks.function(self.function, "The function of SubmodularBasePolytope")
         checks.settle(self, shape=shape, _none=0.0)
         everything = np.arange(shape[0])
         checks.settle(self, _none=self._value(everything[:0]))
@@ -75,7 +76,7 @@ class SubmodularBasePolytope:
         checks.settle(self, _lowest=lowest, _highest=highest)
 
     def _value(self, chosen: np.ndarray) -> float:
-        return checks.real(np.asarray(self.function(chosen)).item(), "The answer of function") - self._none
+        return checks.number_answer(self.function(chosen), "function") - self._none
 
     @property
     def diameter(self) -> float:
