@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -24,6 +26,7 @@ from condgrad.domains import (
     LatentGroupBall,
     LinfBall,
     LpBall,
+    MatroidBasePolytope,
     MonotoneBox,
     NuclearBall,
     OWLBall,
@@ -31,6 +34,7 @@ from condgrad.domains import (
     SimplexProduct,
     Spectrahedron,
     SpectralBall,
+    SubmodularBasePolytope,
     WeightedL1Ball,
     user_set,
 )
@@ -538,3 +542,37 @@ def test_checks_hand_back_what_they_accept():
     given = np.array([1, 2])
     array = checks.finite_array(given, "It")
     assert array.dtype == np.float64 and not array.flags.writeable and not np.shares_memory(array, given)
+
+
+def test_a_function_that_is_not_submodular_is_noticed_at_the_first_vertex_that_shows_it() -> None:
+    sizes = [0.0, 1.0, 1.5, 2.9, 3.0]  # the third element adds more than the second one
+    bases = SubmodularBasePolytope(4, lambda chosen: sizes[len(chosen)])
+    with pytest.raises(
+        checks.BadOracle, match=r"is not submodular: element 2 adds 1\.4 to some elements, but 1 to none"
+    ):
+        bases.lmo(np.arange(4.0))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: user_set(3, 3),
+        lambda: user_set(np.sign, 3, project=True),
+        lambda: MatroidBasePolytope(3, 3),
+        lambda: SubmodularBasePolytope(3, None),
+    ],
+)
+def test_what_is_no_function_is_refused_before_a_run(make: Any) -> None:
+    with pytest.raises(TypeError, match="must be a function, but got"):
+        make()
+
+
+def test_an_answer_that_is_not_one_number_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"answer of rank must be a number, but got an array of shape \(2,\)"):
+        MatroidBasePolytope(3, lambda chosen: np.ones(2))
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), ([], [])])
+def test_a_box_without_entries_is_refused(bounds: Any) -> None:
+    with pytest.raises(ValueError, match="shape of Box"):
+        Box(*bounds)

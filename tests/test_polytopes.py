@@ -190,24 +190,46 @@ def test_a_model_can_be_read_from_a_file(tmp_path: Path) -> None:
         cg.Polytope.from_file(tmp_path / "broken.mps")
 
 
+class _SolverError(Exception):
+    """As CVXPY raises it."""
+
+    __module__ = "cvxpy.error"
+
+
+class _Variable:
+    def __init__(self, number: int, shape: tuple[int, ...], **attributes: bool):
+        self.id, self.shape, self.attributes = number, shape, attributes
+
+    def __str__(self) -> str:
+        return f"var{self.id}"
+
+    def sum(self) -> float:
+        """The value 0.0 stands for a linear expression."""
+        return 0.0
+
+
+class _Minimize:
+    def __init__(self, expression: Any):
+        self.linear = expression == 0.0
+
+
 class _Stored:
     """A problem as CVXPY 1.9 describes it: sum(x) == 1, |y| <= x[0] entry by entry, x >= 0, with a bound for each |y|."""
 
-    class Variable:
-        def __init__(self, number: int, shape: tuple[int, ...], **attributes: bool):
-            self.id, self.shape, self.attributes = number, shape, attributes
-
-        def __str__(self) -> str:
-            return f"var{self.id}"
-
-    def __init__(self, whole: Sequence[int] = (), **attributes: bool):
-        self.x, self.y, self.whole = self.Variable(7, (3,)), self.Variable(8, (2, 2), **attributes), list(whole)
+    def __init__(self, objective: Any, constraints: Any):
+        self.objective, self.constraints = objective, constraints
+        self.x, self.y, self.whole, self.linear, self.price = constraints
 
     def variables(self) -> list[Any]:
         return [self.y, self.x]
 
+    def parameters(self) -> list[Any]:
+        return [SimpleNamespace(value=self.price)]
+
     def get_problem_data(self, solver: str) -> tuple[dict[str, Any], None, None]:
         assert solver == "SCIPY"
+        if not (self.linear and self.objective.linear):
+            raise _SolverError("The solver SCIPY cannot solve this problem.")
         one, none = np.eye(4), np.zeros((4, 4))
         first = np.repeat([[-1.0, 0.0, 0.0]], 4, axis=0)
         G = np.block([[0 * first, one, -one], [0 * first, -one, -one], [first, none, one]])
@@ -221,31 +243,65 @@ class _Stored:
         return found | {"param_prob": SimpleNamespace(var_id_to_col={7: 0, 8: 3, 9: 7})}, None, None
 
 
-def test_a_model_can_be_taken_from_cvxpy() -> None:
-    model = _Stored()
+def _stored(
+    objective: str = "linear", whole: Sequence[int] = (), linear: bool = True, price: Any = 1.0, **attributes: bool
+) -> _Stored:
+    """The problem, with an objective or constraints that are not linear, or a parameter without a value."""
+    x, y = _Variable(7, (3,)), _Variable(8, (2, 2), **attributes)
+    return _Stored(_Minimize(0.0 if objective == "linear" else objective), (x, y, list(whole), linear, price))
+
+
+@pytest.mark.parametrize("objective", ["linear", "quadratic"])
+def test_a_model_can_be_taken_from_cvxpy(objective: str) -> None:
+    model = _stored(objective)
     domain, read = cg.Polytope.from_cvxpy(model)
     weight = np.array([[1.0, -2.0], [3.0, 0.5]])
     g = np.r_[0.0, 0.1, 0.2, weight.ravel(order="F"), np.zeros(4)]
     vertex = domain.lmo(g)
     assert np.array_equal(read[model.x](vertex), [1.0, 0.0, 0.0])
     assert np.array_equal(read[model.y](vertex), -np.sign(weight))
-    for wrong, sentence in (
-        (_Stored(whole=[2]), "variables that must be whole"),
-        (_Stored(symmetric=True), "got the variable var8 with symmetric, which CVXPY stores in another shape"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            cg.Polytope.from_cvxpy(wrong)
 
 
-def test_a_model_of_cvxpy_that_is_not_linear_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    error = type("SolverError", (Exception,), {"__module__": "cvxpy.error"})
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (_stored(whole=[2]), "variables that must be whole"),
+        (_stored(symmetric=True), "got the variable var8 with symmetric, which CVXPY stores in another shape"),
+        (_stored(linear=False), r"needs linear constraints, .*\(The solver SCIPY cannot"),
+        (_stored(price=None), "got the parameter .* without a value"),
+        (3, "needs a cvxpy.Problem, but got 3"),
+    ],
+)
+def test_a_model_of_cvxpy_that_can_not_be_taken_is_refused(model: Any, sentence: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        cg.Polytope.from_cvxpy(model)
 
-    def fails(self: Any, solver: str) -> None:
-        raise error("The solver SCIPY cannot solve this problem.")
 
-    monkeypatch.setattr(_Stored, "get_problem_data", fails)
-    with pytest.raises(ValueError, match=r"needs linear constraints .*\(The solver SCIPY cannot"):
-        cg.Polytope.from_cvxpy(_Stored())
+def test_models_of_the_installed_cvxpy_can_be_taken() -> None:
+    cvxpy = pytest.importorskip("cvxpy")
+    x, y = cvxpy.Variable(3, nonneg=True), cvxpy.Variable((2, 2))
+    constraints = [cvxpy.sum(x) == 1, cvxpy.abs(y) <= x[0]]
+    for objective in (cvxpy.Minimize(cvxpy.sum_squares(x)), cvxpy.Maximize(cvxpy.sum(cvxpy.log(x)))):
+        domain, read = cg.Polytope.from_cvxpy(cvxpy.Problem(objective, [*constraints, cvxpy.sum(y) >= 1]))
+        found = read[y](domain.lmo(direction(0, domain.shape)))
+        assert found.sum() >= 1 - 1e-9 and np.abs(found).max() <= 1 + 1e-9
+
+
+def test_rows_without_entries_are_left_out() -> None:
+    code = (
+        "import numpy as np, condgrad as cg\n"
+        "box = cg.Polytope([[0.0, 0.0]], [1.0], [[0.0, 0.0]], [0.0], lower=[0.0, -1.0], upper=[1.0, 2.0])\n"
+        "print(box.lmo(np.array([1.0, -1.0])), box.contains(np.zeros(2)))"
+    )  # HiGHS crashes on a model of such rows only, and the process with it
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "[0. 2.] True", done.stderr
+    mixed = cg.Polytope([[0.0, 0.0], [1.0, 1.0]], [0.0, 1.0], lower=0.0)
+    assert np.array_equal(mixed.lmo(np.array([-1.0, -2.0])), [0.0, 1.0])
+    for empty in ({"A": [[0.0]], "b": [-1.0]}, {"C": [[0.0]], "d": [1e-3]}, {"C": [[0.0]], "d": [-1e-3]}):
+        with pytest.raises(ValueError, match="Polytope is an empty set"):
+            cg.Polytope(**empty, lower=0.0, upper=1.0)
+    with pytest.raises(ValueError, match="Polytope has no variables"):
+        cg.Polytope(lower=np.zeros(0), upper=np.zeros(0))
 
 
 def test_another_user_of_highs_may_have_chosen_its_threads() -> None:

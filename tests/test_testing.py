@@ -252,6 +252,37 @@ def test_what_is_wrong_with_a_set_is_found(name: str) -> None:
     failed(check_domain(domain, sample=sample), check, words)
 
 
+def sums_up_to_1(x: Any, tolerance: float = 1e-9) -> bool:
+    return bool(np.all(x >= -tolerance) and x.sum() <= 1 + tolerance)
+
+
+def nearly_at_a_vertex(g: Any) -> Any:
+    return (1 - 1e-6) * SIMPLEX.lmo(g) + 1e-6 * SIMPLEX.start()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "check", "words"),
+    [
+        ({"contains": sums_up_to_1}, "contains", "is accepted, which lies beyond the minimum in [1., 1., 1., 1.]"),
+        ({"lmo": nearly_at_a_vertex}, "project", "the projection"),
+    ],
+)
+def test_a_defect_that_no_answer_to_one_direction_shows_is_found(wrong: Any, check: str, words: str) -> None:
+    report = check_domain(Own(**wrong), sample=lambda domain, rng: rng.dirichlet(np.ones(4)))
+    assert [finding.check for finding in report.failures] == [check]
+    failed(report, check, words)
+
+
+def test_what_is_wrong_with_the_arguments_of_a_check_is_said() -> None:
+    for wrong in (np.zeros(3), np.full(4, np.nan)):
+        report = check_domain(Own(), sample=lambda domain, rng, wrong=wrong: wrong)
+        failed(report, "lmo is minimal over random points of the set", "a finite point of shape (4,) was expected")
+    with pytest.raises(ValueError, match="number of trials of check_domain must be a whole number of at least 2"):
+        check_domain(Own(), trials=0)
+    with pytest.raises(ValueError, match="tolerance of check_domain must not be negative"):
+        check_domain(Own(), tolerance=-1.0)
+
+
 def test_a_strict_check_raises_with_the_report() -> None:
     with pytest.raises(ContractError, match="FAILED"):
         check_domain(SETS["starts outside"][0], strict=True)

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+FAR = 2.0**70
+"""Norm of a point, relative to the size of a set, above which its distance to the set has no effect on the nearest point."""
+
 
 class BadOracle(ValueError):
     """An oracle returned an impossible answer. The run ends and returns the iterate before this answer."""
@@ -136,15 +139,23 @@ def point(x: Any, shape: tuple[int, ...] | None, owner: str) -> np.ndarray:
     return read_only(_as_float(x, owner))
 
 
-def finite_point(x: Any, shape: tuple[int, ...], owner: str) -> np.ndarray:
-    """``x`` as :func:`point` returns it, for a projection. Raises NonFinite if ``x`` holds NaN or Inf."""
-    return finite(point(x, shape, owner), owner)
+def finite_point(x: Any, shape: tuple[int, ...], owner: str, size: float = math.inf) -> np.ndarray:
+    """``x`` as :func:`point` returns it, checked and moved as by :func:`finite`."""
+    return finite(point(x, shape, owner), owner, size)
 
 
-def finite(x: Any, owner: str) -> Any:
-    """``x``, a point that is to be projected. Raises NonFinite if it is an array that holds NaN or Inf."""
-    if isinstance(x, np.ndarray):
-        _square(x, f"The point given to {owner}")
+def finite(x: Any, owner: str, size: float = math.inf, far: float = FAR) -> Any:
+    """``x``, a point that is to be projected onto a set. Raises NonFinite if it is an array that holds NaN or Inf.
+
+    ``size`` is the largest norm of a point of the set. A point whose norm is above ``far`` times the size is multiplied by a
+    power of 2, so that searches for the nearest point keep their digits and no sum overflows. The nearest point changes by less
+    than rounding of ``x`` may change it.
+    """
+    limit = far * size
+    if isinstance(x, np.ndarray) and _square(x, f"The point given to {owner}") > limit * limit:
+        top = float(np.abs(x).max())
+        if top > limit:
+            x = read_only(np.ldexp(x, math.frexp(limit)[1] - math.frexp(top)[1]))
     return x
 
 
@@ -234,6 +245,21 @@ def answer(value: Any, shape: tuple[int, ...], function: str) -> np.ndarray:
     array = finite_array(value, f"The answer of {function}", f"check what {function} computes at this point")
     same_shape(array.shape, shape, f"The answer of {function}")
     return array
+
+
+def number_answer(value: Any, function: str) -> float:
+    """The return value of a user's function as a float. Raises ValueError if it is not one finite real number."""
+    array = np.asarray(value)
+    if array.size != 1:
+        raise ValueError(f"The answer of {function} must be a number, but got an array of shape {array.shape}.")
+    return real(array.item(), f"The answer of {function}")
+
+
+def function(value: Any, what: str) -> Any:
+    """Return ``value`` if it can be called, else raise TypeError."""
+    if not callable(value):
+        raise TypeError(f"{what} must be a function, but got {value!r:.60}.")
+    return value
 
 
 def pair(given: Any) -> tuple[Any, Any]:

@@ -44,6 +44,9 @@ def user_set(
     if start is not None:
         start = checks.finite_array(start, "The start of user_set")
         checks.same_shape(start.shape, size, "The start of user_set")
+    for name, given in (("lmo", lmo), ("project", project), ("contains", contains)):
+        if name == "lmo" or given is not None:
+            checks.function(given, f"The {name} of user_set")
     if project is None:
         return UserSet(size, lmo, diameter, start, contains)
     return ProjectableUserSet(size, lmo, diameter, start, contains, project)

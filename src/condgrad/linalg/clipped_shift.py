@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-STEPS = 300
+STEPS = 600
 """Maximum number of steps of Newton's method with bisection. About ten steps are usually enough."""
 
 

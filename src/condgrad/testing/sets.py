@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.checks import NotGiven, as_shape
+from condgrad.checks import NotGiven, as_shape, not_negative, whole
 from condgrad.points.base import Structured
 from condgrad.protocols import Domain, has, missing
 from condgrad.testing.report import Check, CheckReport, Noted, Skipped, report, require
@@ -84,6 +84,8 @@ def check_domain(
     >>> check_domain(Wrong()).failures[0].check
     'lmo is no worse than its answers to other directions'
     """
+    tolerance = not_negative(tolerance, "The tolerance of check_domain")
+    trials = whole(trials, "The number of trials of check_domain", least=2)
     checked = _Set(domain, sample, least, vertices, exact_diameter, tolerance, trials, seed)
     return report(f"Set {type(domain).__name__}", checked.checks(), strict)
 
@@ -187,7 +189,10 @@ class _Set:
 
     def sample(self, rng: np.random.Generator) -> np.ndarray:
         if self.given_sample is not None:
-            return np.asarray(self.given_sample(self.domain, rng), dtype=float)
+            x = np.asarray(self.given_sample(self.domain, rng), dtype=float)
+            fine = x.shape == self.shape and np.isfinite(x).all()
+            require(fine, "sample returned {}, a finite point of shape {} was expected", x, self.shape)
+            return x
         chosen = rng.integers(len(self.answers), size=3)
         return sum(w * self.answers[i][1] for w, i in zip(rng.dirichlet(np.ones(3)), chosen, strict=True))
 
@@ -465,6 +470,11 @@ class _Set:
                 require(not self.member(outside), "{} is accepted, which lies beyond the minimum in {}", outside, g)
                 relative = not scale or self.member(outside, tolerance=10.0)
                 require(relative, "its tolerance is not relative to the size of the set")
+        for i, g in enumerate((np.ones(self.shape), -np.ones(self.shape), *(g for g, _ in self.answers if g.any()))):
+            x, length = self.sample(self.rng(8, i)), float(np.linalg.norm(g))
+            away = float(np.vdot(g, x - self.lmo(g))) / length + 1e-4 * (self.width or self.size or 1.0)
+            outside = x - away / length * g
+            require(not self.member(outside), "{} is accepted, which lies beyond the minimum in {}", outside, g)
         bad = np.array(self.answers[0][1])
         for value in (np.nan, np.inf):
             bad.flat[0] = value
@@ -551,3 +561,6 @@ class _Set:
                 angle = float(np.vdot(x - p, self.lmo(p - x) - p))
                 slack = max(1e-9, 1e-2 * self.tolerance) * size * (self.width or self.size)
                 require(angle <= slack, "project({}) is {}, which is not the nearest point", x, p)
+                slack = max(slack, self.tolerance * float(np.linalg.norm(x - p)) * self.size)
+                better = "to {} lmo answered {}, the projection {} is better by {:.3g}"
+                require(angle >= -slack, better, p - x, self.lmo(p - x), p, -angle)

@@ -92,8 +92,8 @@ class Ellipsoid(Ball):
     def lmo(self, direction: np.ndarray) -> np.ndarray:
         direction = self._point(direction)
         if self._moderate and self._vectors is None:
-            z = direction / self._values
             with np.errstate(over="ignore", invalid="ignore"):
+                z = direction / self._values
                 square = float(direction @ z)
             if is_safe(square):  # which no NaN or Inf is
                 z *= -self.radius / math.sqrt(square)
@@ -105,7 +105,7 @@ class Ellipsoid(Ball):
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """z / (1 + mu a) in the basis of the axes; 1 / norm is concave in mu, so that Newton's steps from 0 never go too far."""
-        x = checks.finite(self._point(x), type(self).__name__)
+        x = checks.finite(self._point(x), type(self).__name__, self.max_norm)
         size = self.norm(x)
         if size <= self.radius:
             return x

@@ -93,7 +93,7 @@ class GroupBall(Ball):
         return self.atom(direction).to_dense()
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        x = checks.finite(self._point(x), type(self).__name__)
+        x = checks.finite(self._point(x), type(self).__name__, self.max_norm)
         norms = self._norms(x)
         if norms.sum() <= self.radius:
             return x

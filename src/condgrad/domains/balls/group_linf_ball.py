@@ -96,7 +96,7 @@ class GroupLinfBall(Ball):
         The height is max_j (S_j - theta) / j, or 0, with the sum S_j of the j largest sizes: convex in theta, so that Newton's
         steps from 0 never go too far.
         """
-        x = checks.finite(self._point(x), type(self).__name__)
+        x = checks.finite(self._point(x), type(self).__name__, self.max_norm)
         if self.norm(x) <= self.radius:
             return x
         size, numbers = np.abs(x).ravel(), self.groups.ravel()

@@ -68,7 +68,7 @@ class KSparsePolytope(Ball):
         return self.atom(direction).to_dense()
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        x = checks.finite(self._point(x), type(self).__name__)
+        x = checks.finite(self._point(x), type(self).__name__, self.max_norm)
         clipped = np.clip(x, -self.radius, self.radius)
         if np.abs(clipped).sum() <= self.k * self.radius:
             return clipped

@@ -85,7 +85,7 @@ class KSupportBall(Ball):
         """x theta / (theta + mu) with 0 <= theta <= 1 and sum theta = k: the norm is the least of sqrt(sum x_i^2 / theta_i)."""
         from scipy.optimize import brentq
 
-        x = checks.finite(self._point(x), type(self).__name__)
+        x = checks.finite(self._point(x), type(self).__name__, self.max_norm)
         top = largest_size(x)
         if self.norm(x) <= self.radius * (1 + 4 * np.finfo(float).eps):
             return x
@@ -111,15 +111,20 @@ class KSupportBall(Ball):
 
 
 def _shares(z: np.ndarray, k: int, mu: float) -> np.ndarray:
-    """clip(s z - mu, 0, 1), with the s for which they sum to k; of more than k positive z."""
-    low, high = 0.0, (1 + mu) / float(z.min())
-    s = min(high, (k + len(z) * mu) / float(z.sum()))
+    """clip(t z - mu, 0, 1), with the t for which they sum to k; of more than k positive z.
+
+    With p the k-th largest z, the share of p is positive, and t can be chosen so that s = t p - mu is at most 1. In terms of s,
+    the others are s z / p + mu (z - p) / p, which keep their digits for large mu.
+    """
+    p = np.partition(z, -k)[-k]
+    slopes, rest = z / p, mu * ((z - p) / p)
+    low, high, s = 0.0, 1.0, 1.0
     for step in range(STEPS):
-        shares = s * z - mu
+        shares = s * slopes + rest
         free = (shares > 0) & (shares < 1)
         excess = float(np.clip(shares, 0.0, 1.0).sum()) - k
         low, high = (low, s) if excess > 0 else (s, high)
-        slope = float(z[free].sum())
+        slope = float(slopes[free].sum())
         following = s - excess / slope if slope > 0 else (low + high) / 2
         if following == s:
             break
@@ -128,7 +133,7 @@ def _shares(z: np.ndarray, k: int, mu: float) -> np.ndarray:
         if following in (s, low, high):
             break
         s = following
-    return np.clip(s * z - mu, 0.0, 1.0)
+    return np.clip(s * slopes + rest, 0.0, 1.0)
 
 
 def _k_support_balls() -> Examples:

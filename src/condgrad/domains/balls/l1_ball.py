@@ -65,7 +65,7 @@ class L1Ball(Ball):
         return self.atom(direction).to_dense()
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        x = checks.finite(self._point(x), type(self).__name__)
+        x = checks.finite(self._point(x), type(self).__name__, self.max_norm)
         return x if self.norm(x) <= self.radius else np.sign(x) * onto_simplex(np.abs(x), self.radius)
 
 

@@ -113,7 +113,7 @@ class L1BallInBox:
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """clip(soft(x, theta), lower, upper); in sizes it is a box cut by a plane."""
-        x = checks.finite_point(x, self.shape, "L1BallInBox")
+        x = checks.finite_point(x, self.shape, "L1BallInBox", self.max_norm)
         nearest = np.clip(x, self.lower, self.upper)
         if np.abs(nearest).sum() <= self.radius:
             return nearest

@@ -89,7 +89,7 @@ class OWLBall(Ball):
         """The prox of theta times the norm, which is an isotonic regression, for the theta with which its norm is r."""
         from scipy.optimize import isotonic_regression
 
-        x = checks.finite(self._point(x), type(self).__name__)
+        x = checks.finite(self._point(x), type(self).__name__, self.max_norm)
         size = self.norm(x)
         if size <= self.radius:
             return x

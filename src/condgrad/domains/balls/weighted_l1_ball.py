@@ -73,15 +73,27 @@ class WeightedL1Ball(Ball):
         return self.atom(direction).to_dense()
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        """sign(x) max(|x| - theta w, 0); the norm falls in theta and is convex, so Newton's steps from 0 never go too far."""
-        x = checks.finite(self._point(x), type(self).__name__)
+        """sign(x) max(|x| - theta w, 0); the norm falls in theta and is convex, so Newton's steps from 0 never go too far.
+
+        Where the weights differ much, rounding of |x| - theta w changes the norm by more than a factor near 1 can correct. A last
+        step, from these differences, corrects it.
+        """
+        x = checks.finite(self._point(x), type(self).__name__, self.max_norm)
         if self.norm(x) <= self.radius:
             return x
-        size, w, theta, count = np.abs(x), self.weights, 0.0, -1
-        while (kept := size > theta * w).sum() != count:
-            count = kept.sum()
-            theta = float(w[kept] @ size[kept] - self.radius) / float(w[kept] @ w[kept])
-        return self._onto_boundary(np.sign(x) * np.maximum(size - theta * w, 0.0))
+        size, w = np.abs(x), self.weights
+        kept, theta, count = size > 0, 0.0, x.size + 1
+        while 0 < kept.sum() < count:
+            count, theta = kept.sum(), self._excess(size, kept)
+            kept = size > theta * w
+        found = np.maximum(size - theta * w, 0.0)
+        found = np.maximum(found - (found > 0) * w * self._excess(found, found > 0), 0.0)
+        return self._onto_boundary(np.copysign(found, x))
+
+    def _excess(self, size: np.ndarray, kept: np.ndarray) -> float:
+        """The theta for which the kept entries of size - theta w have the norm r."""
+        w = self.weights[kept]
+        return float(w @ size[kept] - self.radius) / (float(w @ w) or 1.0)
 
 
 def _weighted_l1_balls() -> Examples:

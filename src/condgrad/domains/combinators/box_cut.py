@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, sqrt
@@ -24,8 +24,6 @@ from condgrad.linalg.selection import increasing_order
 
 ROUNDING = 1e-12
 """Bounds that exclude every point by less than this, relative to the set, are taken for rounding."""
-POLISH = 3
-"""Newton steps at the end of a search of a multiplier, which remove its rounding."""
 
 
 @final
@@ -117,7 +115,7 @@ class BoxCut(Combination):
 
     def project(self, x: Any) -> np.ndarray:
         """The nearest point, by the multiplier of the constraint of S."""
-        return self._rule.project(np.asarray(checks.finite(self._point(x), type(self).__name__)))
+        return self._rule.project(np.asarray(checks.finite(self._point(x), type(self).__name__, self.max_norm)))
 
     def start(self) -> np.ndarray:
         """The projection of the start of S."""
@@ -169,23 +167,8 @@ class _SimplexRule(_Rule):
         return self.domain.radius - float(self.bottom.sum())
 
     def project(self, z: np.ndarray) -> np.ndarray:
-        """clip(z - t, lower, upper), with the sum r; differences to the first t are sought again, with all digits."""
-        r = self.domain.radius
-
-        def search(near: np.ndarray) -> float:
-            def at(t: float) -> np.ndarray:
-                return np.clip(near - t, self.bottom, self.upper)
-
-            def polish(t: float) -> float:
-                x = at(t)
-                free = int(np.count_nonzero(_free(x, self.bottom, self.upper)))
-                return t + (float(x.sum()) - r) / free if free else t
-
-            top = float(np.abs(near).max() + np.abs(self.upper).max() + np.abs(self.bottom).max()) + 1e-300
-            return _root(lambda t: float(at(t).sum()) - r, -top, top, polish)
-
-        near = z - search(z)
-        return np.clip(near - search(near), self.bottom, self.upper)
+        """clip(z - t, lower, upper), with the sum r."""
+        return clipped_shift(z, self.bottom, self.upper, self.domain.radius)
 
 
 class _L1Rule(_Rule):
@@ -219,45 +202,36 @@ class _L1Rule(_Rule):
 class _L2Rule(_L1Rule):
     def lmo(self, d: np.ndarray) -> np.ndarray:
         corner = np.where(d > 0, self.lower, np.where(d < 0, self.upper, self.centre))
-        r = self.domain.radius
-        if self.domain.norm(corner) <= r:
-            return corner
-
-        def at(t: float) -> np.ndarray:
-            return np.clip(-d / t, self.lower, self.upper) if t > 0 else corner
-
-        return self._to_norm(at, float(np.linalg.norm(d)) / r, lambda x: -d * _free(x, self.lower, self.upper))
+        return corner if self.domain.norm(corner) <= self.domain.radius else self._of_norm(-d)
 
     def project(self, z: np.ndarray) -> np.ndarray:
-        """clip(z / (1 + t), lower, upper), with the norm r."""
         inside = np.clip(z, self.lower, self.upper)
-        if self.domain.norm(inside) <= self.domain.radius:
-            return inside
+        return inside if self.domain.norm(inside) <= self.domain.radius else self._of_norm(z)
+
+    def _of_norm(self, w: np.ndarray) -> np.ndarray:
+        """clip(w / t, lower, upper), with the t > 0 for which its norm is r.
+
+        The norm falls with t. Where an entry reaches a bound, its formula changes: t is searched among these places. Between two
+        of them, the entries that are not at a bound are a multiple of those of w.
+        """
+        norm, r = self.domain.norm, self.domain.radius
 
         def at(t: float) -> np.ndarray:
-            return np.clip(z / t, self.lower, self.upper)
+            return np.clip(w / t, self.lower, self.upper)
 
-        return self._to_norm(at, 1.0, lambda x: z * _free(x, self.lower, self.upper))
-
-    def _to_norm(
-        self, at: Callable[[float], np.ndarray], high: float, moving: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
-        """at(t), whose norm falls with t, where it is r; the entries that are not at a bound are ``moving`` / t."""
-        r = self.domain.radius
-
-        def polish(t: float) -> float:
-            x = at(t)
-            free = moving(x)
-            rest = r**2 - float(np.sum(np.where(free != 0, 0.0, x) ** 2))
-            size = float(np.linalg.norm(free))
-            return size / sqrt(rest) if rest > 0 and size > 0 else t
-
-        low = 0.0
-        while self.domain.norm(at(high)) > r:
-            low, high = high, 2 * high
-            if high > 1e300:
-                return self.centre
-        return at(_root(lambda t: self.domain.norm(at(t)) - r, low, high, polish))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            kinks = np.concatenate([(w / self.lower).ravel(), (w / self.upper).ravel()])
+            kinks = np.unique(kinks[(kinks > 0) & (kinks < inf)])
+            after = bisect_left(kinks, -r, key=lambda t: -norm(at(t)))  # the first one with a norm of at most r
+            low = float(kinks[after - 1]) if after else 0.0
+            high = float(kinks[after]) if after < len(kinks) else inf
+            x = at(sqrt(low or high / 2) * sqrt(high) if high < inf else 2 * low or 1.0)
+            free = (x > self.lower) & (x < self.upper)
+            rest = norm(np.where(free, 0.0, x)) / r
+            if not free.any() or rest >= 1.0:
+                return at(high)
+            x[free] = L2Ball(w.shape, r * sqrt((1 - rest) * (1 + rest))).lmo(np.where(free, -w, 0.0))[free]
+            return np.clip(x, self.lower, self.upper)
 
 
 class _BoxRule(_Rule):
@@ -298,29 +272,6 @@ def _filled(order: np.ndarray, room: np.ndarray, budget: float) -> np.ndarray:
     return spent.reshape(room.shape)
 
 
-def _free(x: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Which entries are not at a bound."""
-    return (x > lower) & (x < upper)
-
-
-def _root(function: Callable[[float], float], low: float, high: float, polish: Callable[[float], float]) -> float:
-    """The root of a falling function between low and high, polished by a few Newton steps that do not leave this interval."""
-    from scipy.optimize import brentq
-
-    if function(low) <= 0.0:
-        return low
-    if function(high) >= 0.0:
-        return high
-    t = brentq(function, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=500)
-    off = abs(function(t))
-    for _ in range(POLISH):
-        better = min(max(polish(t), low), high)
-        if abs(function(better)) >= off:
-            break
-        t, off = better, abs(function(better))
-    return t
-
-
 def _box_cuts() -> Examples:
     return {
         "": BoxCut(Simplex(4, 2.0), [0.1, -1.0, 0.0, 0.2], [1.0, 0.7, 0.5, 3.0]),
@@ -359,7 +310,7 @@ def _box_cut_minimum(domain: BoxCut, g: np.ndarray) -> float:
         rows = np.concatenate([np.ones((1, 2 * c.size)), pair, -pair])
         found = linprog(np.concatenate([c, -c]), A_ub=rows, b_ub=np.concatenate([[S.radius], upper, -lower]))
         return float(found.fun or 0.0)
-    inner_box = Box(-S.radius, S.radius) if isinstance(S, LinfBall) else S
+    inner_box = Box(-S.radius, np.full(g.shape, S.radius)) if isinstance(S, LinfBall) else S
     bottom, top = np.maximum(lower, inner_box.lower.ravel()), np.minimum(upper, inner_box.upper.ravel())
     return float(np.minimum(c * bottom, c * top).sum())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import copysign, sqrt, ulp
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -195,19 +195,34 @@ class HalfSpaceCut(Combination):
 
         x = np.asarray(checks.finite(self._point(x), type(self).__name__))
 
-        def excess(t: float) -> float:
+        def at(t: float) -> Point:
             heartbeat()
-            return self._excess(self.domain.project(x - t * self._unit))
+            return self.domain.project(x - t * self._unit)
+
+        def excess(t: float) -> float:
+            return self._excess(at(t))
 
         if excess(0.0) <= 0.0:
             return self.domain.project(x)
-        high = max(self._excess(x), DIGITS * max_norm_of(self.domain))
-        while excess(high) > 0.0 and high < 1e18 * (max_norm_of(self.domain) + abs(self._bound)):
+        size = max_norm_of(self.domain)
+        x = checks.finite(x, type(self).__name__, size)
+        high, most = max(self._excess(x), DIGITS * size), 1e18 * (size + abs(self._bound) + np.abs(x).max())
+        while excess(high) > 0.0 and high < most:
             high *= 2
         if excess(high) > 0.0:  # the half-space touches S only
-            return self.domain.project(x - high * self._unit)
+            return at(high)
         t = brentq(excess, 0.0, high, xtol=1e-300, rtol=8.9e-16, maxiter=500)
-        return self._moved_in(self.domain.project(x - t * self._unit))  # by what the digits of a far x leave open
+        nearest = at(t)
+        over = self._excess(nearest)
+        if abs(over) <= DIGITS * size:
+            return self._moved_in(nearest)
+        # from a far x, the digits of t allow points on both sides of the plane only: the nearest point is between them
+        step, other, beyond = copysign(ulp(t), over), nearest, over
+        while beyond * over > 0.0:
+            other = at(min(max(t + step, 0.0), high))
+            step, beyond = 2 * step, self._excess(other)
+        share = over / (over - beyond)
+        return (1 - share) * nearest + share * other
 
     def start(self) -> Point:
         """The start of S, moved towards the point with the least <a, x> until it is in the half-space."""

@@ -93,7 +93,12 @@ class LinearProgram:
         self.owner, self.integral = owner, integral
         # powers of 2: the scaled model has the bits of the given one
         tops = abs(rows).max(axis=1).toarray().ravel() if rows.shape[0] else np.zeros(0)
-        row_scale = np.where(tops > 0, power_of_2(tops), 1.0)
+        used = tops > 0
+        if np.any((row_lower > 0) & ~used) or np.any((row_upper < 0) & ~used):  # 0 <= -1
+            raise EmptySet(f"{owner} is an empty set: no point satisfies its constraints; relax them.")
+        if not used.all():  # HiGHS crashes if all rows are 0
+            rows, row_lower, row_upper, tops = sp.csr_array(rows)[used], row_lower[used], row_upper[used], tops[used]
+        row_scale = power_of_2(tops)
         sizes = [np.abs(v[np.isfinite(v)]) for v in (row_lower / row_scale, row_upper / row_scale, lower, upper)]
         top = max((float(size.max()) for size in sizes if size.size), default=0.0)
         self.size = float(power_of_2(np.array(top))) if top > 0 else 1.0

@@ -28,6 +28,7 @@ class Box:
         if lower.ndim and upper.ndim:
             checks.same_shape(upper.shape, lower.shape, "The upper bound of Box")
         lower, upper = np.broadcast_arrays(lower, upper)
+        checks.as_shape(lower.shape, "Box")
         if np.any(crossed := lower > upper):
             i = tuple(int(k) for k in np.argwhere(crossed)[0])
             raise ValueError(

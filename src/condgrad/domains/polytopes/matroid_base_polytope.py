@@ -61,11 +61,12 @@ class MatroidBasePolytope(ZeroOnePolytope):
         shape = checks.as_shape(self.shape, "MatroidBasePolytope")
         if len(shape) != 1:
             raise ValueError(f"MatroidBasePolytope is a set of vectors, but got shape {shape}: give n.")
+        checks.function(self.rank, "The rank of MatroidBasePolytope")
         checks.settle(self, shape=shape)
         checks.settle(self, size=self._rank(np.arange(shape[0])))
 
     def _rank(self, chosen: np.ndarray) -> int:
-        rank = checks.real(np.asarray(self.rank(chosen)).item(), "The answer of rank")
+        rank = checks.number_answer(self.rank(chosen), "rank")
         if rank != int(rank) or not 0 <= rank <= len(chosen):
             raise checks.BadOracle(
                 f"The answer of rank to {len(chosen)} elements is {rank:g}, a whole number from 0 to {len(chosen)} was expected."

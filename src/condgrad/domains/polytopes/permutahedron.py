@@ -74,7 +74,7 @@ class Permutahedron:
         """The nearest point: x minus the falling vector that is nearest to the sorted x minus w."""
         from scipy.optimize import isotonic_regression
 
-        x = checks.finite_point(x, self.shape, "Permutahedron")
+        x = checks.finite_point(x, self.shape, "Permutahedron", self.max_norm)
         order = np.argsort(-x, kind="stable")
         # what all entries of x have in common does not matter: without it nothing is lost when x is far away
         off = (x - x.mean())[order] - (self.values - self.values.mean())

@@ -78,6 +78,8 @@ class Polytope:
                 "Polytope can't tell the number of variables: give A or C with a column for each, or lower and upper as vectors."
             )
         n = sizes[0]
+        if n == 0:
+            raise ValueError("Polytope has no variables: give a matrix with columns, or bounds with entries.")
         for name, vector in (("lower", lower), ("upper", upper)):
             if vector.ndim:
                 checks.same_shape(vector.shape, (n,), f"The {name} of Polytope")
@@ -143,7 +145,7 @@ class Polytope:
         Parameters
         ----------
         problem : cvxpy.Problem
-            Its objective is not used, beside its variables; it may be constant. Integer variables are refused.
+            Its objective is not used, beside its variables: it need not be linear. Integer variables are refused.
 
         Returns
         -------
@@ -155,7 +157,8 @@ class Polytope:
         Raises
         ------
         ValueError
-            If a variable must be whole or has a form that CVXPY stores in another shape, or if a constraint is not linear.
+            If a variable must be whole or has a form that CVXPY stores in another shape, if a parameter has no value, or if a
+            constraint is not linear.
 
         Examples
         --------
@@ -166,20 +169,32 @@ class Polytope:
             polytope, read = condgrad.Polytope.from_cvxpy(model)
             read[y](polytope.lmo(direction))  # an array of shape (2, 2)
         """
-        for variable in problem.variables():
+        if not hasattr(problem, "constraints"):
+            raise TypeError(f"Polytope.from_cvxpy needs a cvxpy.Problem, but got {problem!r:.60}.")
+        variables = problem.variables()
+        if not variables:
+            raise ValueError(
+                "Polytope.from_cvxpy got a problem without variables: give one whose constraints have some."
+            )
+        for variable in variables:
             packed = sorted(name for name in PACKED if variable.attributes.get(name))
             if packed:
                 raise ValueError(
                     f"Polytope.from_cvxpy got the variable {variable} with {' and '.join(packed)}, which CVXPY stores in another "
                     "shape: make it a plain variable and state this by constraints."
                 )
+        # any linear objective will do: with its own one the problem may be no linear program
+        feasible = type(problem)(type(problem.objective)(sum(v.sum() for v in variables)), problem.constraints)
+        for parameter in feasible.parameters():
+            if parameter.value is None:
+                raise ValueError(f"Polytope.from_cvxpy got the parameter {parameter} without a value: set its value.")
         try:
-            found = problem.get_problem_data("SCIPY")[0]
+            found = feasible.get_problem_data("SCIPY")[0]
         except Exception as error:  # CVXPY's SolverError, whose class is not imported here
             if type(error).__module__.partition(".")[0] != "cvxpy":
                 raise
             raise ValueError(
-                "Polytope.from_cvxpy needs linear constraints and a value for each parameter, but CVXPY makes no linear program "
+                "Polytope.from_cvxpy needs linear constraints, but CVXPY makes no linear program "
                 f"of this problem ({' '.join(str(error).split()):.200})."
             ) from error
         if found["bool_vars_idx"] or found["int_vars_idx"]:
@@ -195,7 +210,7 @@ class Polytope:
         columns = found["param_prob"].var_id_to_col
         return polytope, {
             variable: partial(_part, columns[variable.id], variable.shape)
-            for variable in problem.variables()
+            for variable in variables
             if variable.id in columns
         }
 

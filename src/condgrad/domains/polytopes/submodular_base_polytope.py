@@ -60,6 +60,7 @@ class SubmodularBasePolytope:
         shape = checks.as_shape(self.shape, "SubmodularBasePolytope")
         if len(shape) != 1:
             raise ValueError(f"SubmodularBasePolytope is a set of vectors, but got shape {shape}: give n.")
+        checks.function(self.function, "The function of SubmodularBasePolytope")
         checks.settle(self, shape=shape, _none=0.0)
         everything = np.arange(shape[0])
         checks.settle(self, _none=self._value(everything[:0]))
@@ -75,7 +76,7 @@ class SubmodularBasePolytope:
         checks.settle(self, _lowest=lowest, _highest=highest)
 
     def _value(self, chosen: np.ndarray) -> float:
-        return checks.real(np.asarray(self.function(chosen)).item(), "The answer of function") - self._none
+        return checks.number_answer(self.function(chosen), "function") - self._none
 
     @property
     def diameter(self) -> float:
@@ -96,6 +97,13 @@ class SubmodularBasePolytope:
             values = checks.answer(self.prefixes(order), self.shape, "prefixes") - self._none
         vertex = np.empty(self.shape)
         vertex[order] = np.diff(values, prepend=0.0)
+        room = 1e-9 * (np.abs(self._lowest) + np.abs(self._highest) + np.abs(values).max())
+        if np.any(wrong := (vertex < self._lowest - room) | (vertex > self._highest + room)):
+            i = int(np.argmax(wrong))
+            raise checks.BadOracle(
+                f"The function of SubmodularBasePolytope is not submodular: element {i} adds {vertex[i]:g} to some elements, but "
+                f"{self._highest[i]:g} to none and {self._lowest[i]:g} to all others; what it adds may only fall."
+            )
         return vertex
 
     def start(self) -> np.ndarray:

@@ -90,7 +90,9 @@ class CappedSimplex:
         return self.atom(direction).to_dense()
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        return clipped_shift(checks.finite_point(x, self.shape, "CappedSimplex"), 0.0, self.upper, self.radius)
+        return clipped_shift(
+            checks.finite_point(x, self.shape, "CappedSimplex", self.radius), 0.0, self.upper, self.radius
+        )
 
     def start(self) -> np.ndarray:
         """Return the point that is proportional to the caps."""

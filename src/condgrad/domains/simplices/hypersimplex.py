@@ -67,7 +67,7 @@ class Hypersimplex:
         return self.atom(direction).to_dense()
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        x = checks.finite_point(x, self.shape, "Hypersimplex")
+        x = checks.finite_point(x, self.shape, "Hypersimplex", self.max_norm)
         return clipped_shift(x, 0.0, self.radius, self.k * self.radius)
 
     def start(self) -> np.ndarray:

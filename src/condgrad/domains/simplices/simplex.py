@@ -70,7 +70,7 @@ class Simplex:
         return index_of_smallest(checks.entries(direction, self.shape, "Simplex"))
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        return onto_simplex(checks.finite_point(x, self.shape, "Simplex"), self.radius)
+        return onto_simplex(checks.finite_point(x, self.shape, "Simplex", self.radius), self.radius)
 
     def start(self) -> np.ndarray:
         return np.full(self.shape, self.radius / math.prod(self.shape))

@@ -85,7 +85,9 @@ class SimplexProduct:
         return indices_of_smallest_along(checks.entries(direction, self.shape, "SimplexProduct"), self.axis)
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        return onto_simplices(checks.finite_point(x, self.shape, "SimplexProduct"), self.radius, self.axis)
+        return onto_simplices(
+            checks.finite_point(x, self.shape, "SimplexProduct", self.max_norm), self.radius, self.axis
+        )
 
     def start(self) -> np.ndarray:
         return np.full(self.shape, self.radius / self.shape[self.axis])

@@ -64,7 +64,7 @@ class UnitSimplex:
         return self.atom(direction).to_dense()
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        x = checks.finite_point(x, self.shape, "UnitSimplex")
+        x = checks.finite_point(x, self.shape, "UnitSimplex", self.radius)
         positive = np.maximum(x, 0.0)
         return positive if positive.sum() <= self.radius else onto_simplex(x, self.radius)
 

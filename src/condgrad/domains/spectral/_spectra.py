@@ -347,6 +347,11 @@ class LowRankSet(ABC):
     def _point(self, x: Point) -> Point:
         return as_matrix(x, self.shape, type(self).__name__)
 
+    @property
+    @abstractmethod
+    def max_norm(self) -> float:
+        """Largest norm of a point of the set."""
+
     @abstractmethod
     def lmo_near(
         self, direction: Point, block: np.ndarray | None = None, accuracy: float = 0.0
@@ -367,7 +372,7 @@ class LowRankSet(ABC):
 
     def project(self, x: Point) -> Point:
         """Return the point of the set nearest to x."""
-        x = checks.finite(self._point(x), type(self).__name__)
+        x = checks.finite(self._point(x), type(self).__name__, self.max_norm)
         if isinstance(x, Structured):
             return project_structured(self, x)
         return shrink_eigen(x, self.shrink) if self.spectrum == "eigen" else shrink_singular(x, self.shrink)

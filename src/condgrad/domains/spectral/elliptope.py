@@ -14,6 +14,8 @@ from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.spectral._spectra import eigenvalues, scaled_to_unit, square_shape, symmetric_part
 from condgrad.runtime.signals import heartbeat, report_inexact
 
+FAR = 2.0**40
+"""Norm of a point, relative to n, above which its projection is that of a multiple: the search would lose all digits."""
 MAX_STEPS = 100
 """Maximum number of Newton steps in a projection; about 8 are usual."""
 TARGET, MAX_IDLE = 1e-13, 8
@@ -108,7 +110,9 @@ class Elliptope:
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """The nearest correlation matrix."""
-        return _nearest_correlation(symmetric_part(checks.finite(self._point(x), type(self).__name__)))
+        return _nearest_correlation(
+            symmetric_part(checks.finite(self._point(x), type(self).__name__, self.max_norm, FAR))
+        )
 
     def start(self) -> np.ndarray:
         """The identity."""

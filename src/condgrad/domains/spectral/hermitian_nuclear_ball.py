@@ -89,7 +89,7 @@ class HermitianNuclearBall(Ball):
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """The matrix with the eigenvectors of the Hermitian part of x, and with its eigenvalues projected onto the l1 ball."""
-        values, vectors = self._decomposed(checks.finite(self._point(x), type(self).__name__))
+        values, vectors = self._decomposed(checks.finite(self._point(x), type(self).__name__, self.max_norm))
         nearest = (vectors * onto_l1_ball(values, self.radius)) @ vectors.conj().T
         return self.to_real(nearest / 2 + nearest.conj().T / 2)
 

@@ -57,7 +57,7 @@ class KyFanBall(Ball):
         return onto_top_sum(values, self.k, self.radius)
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        return shrink_singular(checks.finite(self._point(x), type(self).__name__), self.shrink)
+        return shrink_singular(checks.finite(self._point(x), type(self).__name__, self.max_norm), self.shrink)
 
 
 def _ky_fan_balls() -> Examples:

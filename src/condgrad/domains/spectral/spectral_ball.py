@@ -44,7 +44,7 @@ class SpectralBall(Ball):
         return np.minimum(values, self.radius)
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        return shrink_singular(checks.finite(self._point(x), type(self).__name__), self.shrink)
+        return shrink_singular(checks.finite(self._point(x), type(self).__name__, self.max_norm), self.shrink)
 
 
 def _spectral_balls() -> Examples:

@@ -103,7 +103,7 @@ class SymmetricNuclearBall(Ball):
 
     def project(self, x: Point) -> np.ndarray:
         """The matrix with the eigenvectors of the symmetric part of x, and with its eigenvalues projected onto the l1 ball."""
-        x = checks.finite_point(as_matrix(x, self.shape, "SymmetricNuclearBall"), self.shape, "SymmetricNuclearBall")
+        x = checks.finite(as_matrix(x, self.shape, "SymmetricNuclearBall"), "SymmetricNuclearBall", self.radius)
         x = symmetric_part(x)
         values, vectors = np.linalg.eigh(x)
         shrunk = onto_l1_ball(values, self.radius)
